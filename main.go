@@ -1,13 +1,16 @@
-// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This
-// file wires the packages together and holds nothing else.
+// Kagzi runs durable workflows: one binary is the server, the terminal UI and the command line.
+// This file only wires the packages together.
 package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/memory"
@@ -25,9 +28,15 @@ import (
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
 var version string
 
+// guides holds the chapters that `kagzi help TOPIC` shows. The patterns match folders, so a folder
+// without such a file is no error.
+//
+//go:embed */README.md */guide/*.md
+var guides embed.FS
+
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the program, from its arguments to its exit code.
+// run runs the program and returns its exit code.
 func run(args []string) int {
 	ctx, stop := cli.UntilInterrupted(context.Background())
 	defer stop()
@@ -36,7 +45,11 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	v := versionOf(version, debug.ReadBuildInfo)
+	return cli.Execute(ctx, commands(versionOf(version, debug.ReadBuildInfo)), args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// commands is the command kagzi, with those of all packages in it.
+func commands(v string) *cobra.Command {
 	fetcher := cli.NewBackupClient(v)
 	b := daemon.Backends{
 		Open:    backends.Open,
@@ -72,13 +85,14 @@ func run(args []string) int {
 			}
 			return checks
 		},
+		Guides: guides,
 	})
 	root.AddCommand(daemon.Commands(v, b)...)
 	root.AddCommand(installer.Command(installer.Options{
 		Run: func(ctx context.Context, args []string) error {
 			return daemon.Serve(ctx, v, b, args, func(r daemon.Ready) {
 				if err := installer.Ready(ctx, "serving on "+r.Address); err != nil {
-					fmt.Fprintln(os.Stderr, "the service manager could not be told that the server is ready:", err)
+					fmt.Fprintln(os.Stderr, "cannot tell the service manager that the server is ready:", err)
 				}
 			})
 		},
@@ -86,7 +100,7 @@ func run(args []string) int {
 		Listen: daemon.ListenIn,
 	}))
 	root.AddCommand(demo.Command(), bench.Command(), child.Command())
-	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
+	return root
 }
 
 // look opens a database file for the terminal UI.
@@ -116,8 +130,8 @@ func serve(ctx context.Context, version string, b daemon.Backends) (*cli.Nearby,
 	return &cli.Nearby{Database: s.Ready.Database.Database, Address: s.Ready.Client, Close: s.Close}, nil
 }
 
-// versionOf is what a release says, else what the Go toolchain noted: the module's version for `go
-// install`, the commit for a build in the repository.
+// versionOf returns the release's version, or what the Go toolchain recorded: the module's version
+// for `go install`, the commit for a build in the repository.
 func versionOf(release string, read func() (*debug.BuildInfo, bool)) string {
 	if release != "" {
 		return release

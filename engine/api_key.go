@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// KeyRole is what a key allows. The numbers are those of the wire.
+// KeyRole says what a key allows. The numbers are those of the wire.
 type KeyRole uint8
 
 const (
 	RoleAdmin    KeyRole = 1 // everything, keys and namespaces included
-	RoleOperator KeyRole = 2 // see and steer the runs, workers and schedules of its namespaces
+	RoleOperator KeyRole = 2 // read and change the runs, workers and schedules of its namespaces
 	RoleClient   KeyRole = 3 // start, signal and read runs of its namespaces
 	RoleWorker   KeyRole = 4 // work on the queues and types that it names
 	RoleViewer   KeyRole = 5 // read, payloads left out
 )
 
-// String is the role as people write it: "admin".
+// String returns the role as people write it: "admin".
 func (r KeyRole) String() string {
 	switch r {
 	case RoleAdmin:
@@ -34,27 +34,28 @@ func (r KeyRole) String() string {
 	return "unknown"
 }
 
-// APIKey lets whoever has its secret call the API as its role says. The secret itself is kept nowhere.
+// APIKey allows callers that have its secret to use the API as its role says. The secret itself is
+// not stored.
 type APIKey struct {
 	ID         ID
-	Name       string // no two keys that are not revoked have the same
+	Name       string // unique among keys that are not revoked
 	Role       KeyRole
 	Namespaces []string // sorted; empty: all, for admins only
-	Queues     []string // of a worker: globs of queues; empty: all of its namespaces
-	Types      []string // of a worker: globs of workflow types; empty: all
+	Queues     []string // for RoleWorker: globs of queues; empty: all of its namespaces
+	Types      []string // for RoleWorker: globs of workflow types; empty: all
 	Hash       [32]byte // SHA-256 of the secret, which holds 256 random bits and so needs nothing slower
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // not valid from then on; unset: never
-	LastUsedAt time.Time // about: NoteKeyUse is called now and then; unset: never used
+	LastUsedAt time.Time // approximate, see NoteKeyUse; unset: never used
 	RevokedAt  time.Time // unset: not revoked
 }
 
-// ValidAt says whether the key opens anything at the moment now.
+// ValidAt says whether the key is neither revoked nor expired at the time now.
 func (k *APIKey) ValidAt(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// Reaches says whether the namespace is one of the key's.
+// Reaches says whether the key is for the namespace.
 func (k *APIKey) Reaches(namespace string) bool {
 	return len(k.Namespaces) == 0 && k.Role == RoleAdmin || slices.Contains(k.Namespaces, namespace)
 }
@@ -69,8 +70,8 @@ func matchesAny(globs []string, name string) bool {
 	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return matchesGlob(glob, name) })
 }
 
-// matchesGlob says whether name is what pattern describes, in which * stands for any text, the
-// empty one included. Its cost grows with the product of both lengths at most.
+// matchesGlob says whether name matches pattern, in which * stands for any text, including none.
+// Its cost grows at most with the product of both lengths.
 func matchesGlob(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -93,13 +94,13 @@ func matchesGlob(pattern, name string) bool {
 	}
 }
 
-// KeyNotFound is the answer for a key that was never made.
+// KeyNotFound returns the error for a key that was never made.
 func KeyNotFound(id ID) error {
 	return &Error{Kind: KindNotFound, Subject: "key", SubjectID: id.String(), Message: "no key " + id.String()}
 }
 
-// CheckKey refuses a key that breaks a limit or has no meaning, naming the request's field. It
-// needs CreatedAt; Namespaces must be sorted.
+// CheckKey returns an error that names the request's field if a key exceeds a limit or is
+// inconsistent. CreatedAt must be set and Namespaces sorted.
 func CheckKey(k *APIKey) error {
 	checks := []error{
 		CheckName("key.name", k.Name),
@@ -145,8 +146,8 @@ func checkKeyNamespaces(k *APIKey) error {
 	return nil
 }
 
-// checkGlobs refuses globs of anybody but a worker, and what no name could match: a glob is a name
-// in which * stands for any text.
+// checkGlobs returns an error if a key of another role than RoleWorker has globs, or if no name can
+// match one. A glob is a name in which * stands for any text.
 func checkGlobs(field string, role KeyRole, globs []string) error {
 	switch {
 	case len(globs) > 0 && role != RoleWorker:

@@ -4,27 +4,28 @@ import (
 	"time"
 )
 
-// Actor is who asks for a change.
+// Actor says who requested a change.
 type Actor struct {
 	Name string // a key's name and id, or "local" without authentication
-	Peer string // where the call came from
+	Peer string // address of the caller
 }
 
-// AuditEvent is a change made by a person or a key, written in the transaction that made it.
+// AuditEvent records a change requested by a person or a key. It is written in the transaction of
+// the change.
 type AuditEvent struct {
 	ID        ID // minted for the moment At
 	At        time.Time
 	Actor     Actor
-	Method    string // the verb, as on the wire: "PauseWorkflow"
+	Method    string // as on the wire: "PauseWorkflow"
 	Namespace string
 	Subject   string // "run", "schedule", "namespace", "key"
 	SubjectID string
 	Outcome   string // "ok", or why it was refused
-	Reason    string // as the actor gave it
-	Detail    string // what the change was about, such as the step that was overridden
+	Reason    string // given by the actor
+	Detail    string // more about the change, such as the name of an overridden step
 }
 
-// AuditFilter selects audit events; every field that is set must hold.
+// AuditFilter selects audit events. Every field that is set must match.
 type AuditFilter struct {
 	Namespace string
 	SubjectID string

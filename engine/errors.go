@@ -3,41 +3,43 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
-// Kind is what a caller can do about an error. The server (gRPC) has one table from Kind to status code.
+// Kind says what a caller can do about an error. The server (gRPC) has one table from Kind to
+// status code.
 type Kind uint8
 
 const (
-	KindInternal     Kind = iota // a defect: nothing the caller can mend
-	KindInvalid                  // the argument named by Field is wrong
+	KindInternal     Kind = iota // a defect: the caller can do nothing
+	KindInvalid                  // the argument that Field names is wrong
 	KindNotFound                 // there is no such thing in this namespace
 	KindExists                   // the name is taken
 	KindConflict                 // an earlier call with the same key had other content
-	KindPrecondition             // it is not in a state for that; Status says where a run stands
-	KindLeaseLost                // the token is not the run's current one; Status says where the run stands
-	KindTooLarge                 // a size or a count passes its limit
-	KindExhausted                // no room on the disk; passes when there is room again
-	KindUnsupported              // the contract has it, this server does not yet
-	KindUnavailable              // the database does not answer; the call may or may not have counted: repeat it
+	KindPrecondition             // its state does not allow this; Status is that of the run
+	KindLeaseLost                // the token is not the run's current one; Status is that of the run
+	KindTooLarge                 // a size or a count exceeds its limit
+	KindExhausted                // the disk is full; retry when it has room again
+	KindUnsupported              // in the API, but not implemented by this server
+	KindUnavailable              // the database does not answer; the call may have taken effect: repeat it
 	KindNoKey                    // the call needs a valid API key, and has none
 	KindDenied                   // the caller's key does not allow it
 )
 
-// Error is what every method of Store returns when it refuses. Message is for people and holds no
-// SQL, no path and no secret.
+// Error is returned by every method of Store that refuses a call. Message is for people and holds
+// no SQL, no path and no secret.
 type Error struct {
 	Kind      Kind
 	Message   string
-	Subject   string    // "run", "step", "worker", "namespace"; empty when it is about the call itself
+	Subject   string    // "run", "step", "worker", "namespace"; empty if it is about the call itself
 	SubjectID string    // the subject's id or name
 	Field     string    // the request's field, with KindInvalid and KindTooLarge
 	Status    RunStatus // of the run, where that explains the refusal; 0 otherwise
 
-	ContinuedAs ID // the run that one which has ended continued as, where that explains the refusal
+	ContinuedAs ID // the run that the subject continued as, where that explains the refusal
 
-	RetryAfter time.Duration // when it is worth another try; 0: nobody knows
+	RetryAfter time.Duration // when to try again; 0: unknown
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -48,7 +50,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Message == "" && t.Kind == e.Kind
 }
 
-// What callers may act on, for errors.Is.
+// Errors of each kind, for errors.Is.
 var (
 	ErrInvalid      = &Error{Kind: KindInvalid}
 	ErrNotFound     = &Error{Kind: KindNotFound}
@@ -61,11 +63,25 @@ var (
 	ErrUnavailable  = &Error{Kind: KindUnavailable}
 )
 
+// RetryWouldKeep refuses a retry that would keep steps which were probably taken because of the
+// failure, such as compensations.
+func RetryWouldKeep(run ID, status RunStatus, steps []string) error {
+	const most = 10
+	names := strings.Join(steps[:min(len(steps), most)], ", ")
+	if more := len(steps) - most; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return &Error{Kind: KindPrecondition, Subject: "run", SubjectID: run.String(), Status: status,
+		Message: "a retry would keep steps that were begun after the run's first failure: " + names +
+			"; if they undid others, retry from the first step that was undone (from_step) or from the start (restart); " +
+			"otherwise keep them (keep_all)"}
+}
+
 // ErrReadOnly refuses to change a database that was opened with OpenOptions.ReadOnly.
 var ErrReadOnly = &Error{Kind: KindPrecondition,
-	Message: "the database was opened for looking only; to change it start `kagzi server` on it"}
+	Message: "the database was opened read-only; to change it, start `kagzi server` on it"}
 
-// KindOf is the kind of err, KindInternal when it is not one of ours.
+// KindOf returns the kind of err; KindInternal if err is not an *Error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -73,73 +89,77 @@ func KindOf(err error) Kind {
 	return KindInternal
 }
 
-// Invalid refuses an argument.
+// Invalid returns the error for an invalid argument.
 func Invalid(field, format string, args ...any) error {
 	return &Error{Kind: KindInvalid, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
 }
 
-// TooLarge refuses a size; limit says what would have been accepted.
+// TooLarge returns the error for a size that exceeds its limit; the text should state the limit.
 func TooLarge(field, format string, args ...any) error {
 	return &Error{Kind: KindTooLarge, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
 }
 
-// RunNotFound is the answer for a run that is not there, or not in this namespace: the two cannot be told apart.
+// RunNotFound returns the error for a run that does not exist or is in another namespace. The
+// caller cannot tell which.
 func RunNotFound(id ID) error {
 	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: id.String(),
 		Message: "no run " + id.String() + " in this namespace"}
 }
 
-// ExternalIDNotFound is the answer when no run of the namespace has, or had, the external id.
+// ExternalIDNotFound returns the error for an external id that no retained run of the namespace
+// has.
 func ExternalIDNotFound(externalID string) error {
 	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: externalID,
 		Message: "no run with external id " + externalID + " in this namespace"}
 }
 
-// StartConflict is the answer to a start with the request_id of one that asked for something else, and has started run.
+// StartConflict returns the error for a start whose request_id was used before, with other content,
+// and started run.
 func StartConflict(run ID) error {
 	return &Error{Kind: KindConflict, Subject: "run", SubjectID: run.String(),
 		Message: "this request was made before with another type, queue, external id or input: it started run " +
 			run.String()}
 }
 
-// ExternalIDTaken is the answer to a start with the external id of run, which stands at status,
-// when that is to be refused.
+// ExternalIDTaken returns the error for a start with ReuseReject if run, with that status, has the
+// external id.
 func ExternalIDTaken(externalID string, run ID, status RunStatus) error {
 	return &Error{Kind: KindExists, Subject: "run", SubjectID: run.String(), Status: status,
 		Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", externalID, run, status)}
 }
 
-// StepNotFound is the answer for a step that the run has not begun.
+// StepNotFound returns the error for a step that the run has not begun.
 func StepNotFound(ref StepRef) error {
 	return &Error{Kind: KindNotFound, Subject: "step", SubjectID: ref.String(), Message: "no step " + ref.String()}
 }
 
-// WorkerNotFound is the answer for a worker that never registered or is OFFLINE.
+// WorkerNotFound returns the error for a worker that never registered or is OFFLINE.
 func WorkerNotFound(id string) error {
 	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id,
 		Message: "Worker not found or offline; register again"}
 }
 
-// WorkerUnknown is the answer for a worker that never registered, to those for whom one that is OFFLINE is good enough.
+// WorkerUnknown returns the error for a worker that never registered, for callers that also accept
+// an OFFLINE one.
 func WorkerUnknown(id string) error {
 	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
 }
 
-// WorkerTaken is the answer to an instance that registers by the id of another one, or of one that
-// its key does not let it be.
+// WorkerTaken returns the error for an instance that registers with the id of another instance, or
+// with an id that its key does not allow.
 func WorkerTaken(id string) error {
 	return &Error{Kind: KindExists, Subject: "worker", SubjectID: id,
 		Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
 }
 
-// LeaseLost is the answer to a write whose token is not the run's current one.
+// LeaseLost returns the error for a write whose token is not the run's current one.
 func LeaseLost(run ID, status RunStatus) error {
 	return &Error{Kind: KindLeaseLost, Subject: "run", SubjectID: run.String(), Status: status,
 		Message: "the lease of run " + run.String() + " is lost: the run is " + status.String()}
 }
 
-// RunEnded is the answer to a change of a run that has ended otherwise. It tells which run one that
-// continued as new continued as.
+// RunEnded returns the error for a change of a run that has ended. It names the run that it
+// continued as, if any.
 func RunEnded(r *Run) error {
 	e := &Error{Kind: KindPrecondition, Subject: "run", SubjectID: r.ID.String(), Status: r.Status,
 		ContinuedAs: r.ContinuedAs,
@@ -150,7 +170,7 @@ func RunEnded(r *Run) error {
 	return e
 }
 
-// StepConflict is the answer to a second, different result for a step.
+// StepConflict returns the error for a second, different result of a step.
 func StepConflict(name string, status StepStatus) error {
 	return &Error{Kind: KindConflict, Subject: "step", SubjectID: name,
 		Message: fmt.Sprintf("step %q is already recorded as %s with other content", name, status)}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Blocker is what keeps a run from going on. The numbers are those of the wire.
+// Blocker says what keeps a run from continuing. The numbers are those of the protocol.
 type Blocker uint8
 
 const (
@@ -22,21 +22,21 @@ const (
 	BlockedByPause       Blocker = 8
 	BlockedByKey         Blocker = 9
 	BlockedByNamespace   Blocker = 10
-	BlockedByStart       Blocker = 11 // start_at lies ahead
+	BlockedByStart       Blocker = 11 // start_at is in the future
 )
 
-// Explanation says why a run is where it is.
+// Explanation says what a run does or waits for, and why.
 type Explanation struct {
 	Summary string // one sentence, without a full stop
 	Details []string
 	Blocker Blocker
-	Since   time.Time // unset: not known
-	NextAt  time.Time // when something happens by itself; unset: nothing does, or nobody knows the moment
+	Since   time.Time // zero if not known
+	NextAt  time.Time // when the run changes without outside action; zero if it does not, or if the time is not known
 
 	anytime bool // NextAt is unset because something happens within seconds
 }
 
-// Explain says what a run waits for, since when, what comes next and when. It names the worker that is missing.
+// Explain says what a run waits for, since when, and what comes next. It names missing workers.
 func Explain(c Circumstances, now time.Time) Explanation {
 	r := &c.Run
 	var e Explanation
@@ -67,23 +67,23 @@ func (e *Explanation) add(format string, args ...any) {
 	e.Details = append(e.Details, fmt.Sprintf(format, args...))
 }
 
-// addDisabled says that what the run waits for will not have it go on.
+// addDisabled adds that the run stays where it is even after its wait ends.
 func (e *Explanation) addDisabled(c *Circumstances) {
 	if c.NamespaceEnabled || c.Run.Status == RunRunning || e.Blocker == BlockedByNamespace {
 		return
 	}
-	e.add("namespace %[1]s is disabled: whatever happens, it does not go on before `kagzi namespace enable %[1]s`",
+	e.add("namespace %[1]s is disabled; the run cannot continue until `kagzi namespace enable %[1]s`",
 		c.Run.Namespace)
 }
 
-// addLimits says what ends the run in any case.
+// addLimits adds the moments at which a cancellation or the deadline ends the run.
 func (e *Explanation) addLimits(r *Run, now time.Time) {
 	if !r.CancelRequestedAt.IsZero() {
 		why := ""
 		if r.CancelReason != "" {
 			why = ": " + r.CancelReason
 		}
-		e.add("cancellation was asked for %s ago%s; it is CANCELLED when its code returns, or %s",
+		e.add("cancellation was requested %s ago%s; the run is CANCELLED when its code returns, or %s at the latest",
 			brief(now.Sub(r.CancelRequestedAt)), why, in(r.GraceUntil, now))
 		e.nextBy(r.GraceUntil)
 	}
@@ -93,7 +93,7 @@ func (e *Explanation) addLimits(r *Run, now time.Time) {
 	}
 }
 
-// nextBy says that something happens by itself at a moment, if nothing does before.
+// nextBy moves NextAt forward to t, unless something happens earlier.
 func (e *Explanation) nextBy(t time.Time) {
 	if !e.anytime && (e.NextAt.IsZero() || t.Before(e.NextAt)) {
 		e.NextAt = t
@@ -118,17 +118,17 @@ func explainEnd(r *Run, now time.Time) Explanation {
 	return e
 }
 
-// addRetry says how a run that has ended badly is run again. One that has no room left would have
-// none again with what a retry keeps.
+// addRetry adds how to retry a run that did not complete. A run that reached its size limit needs
+// --restart: a retry that keeps its steps would reach the limit again.
 func (e *Explanation) addRetry(r *Run) {
 	full := r.Steps >= MaxSteps || r.Bytes > MaxRunBytes-MaxPayload
 	if r.Error == nil || r.Error.Code != FailureExhausted || !full {
-		e.add("`kagzi workflow retry %s` runs it again and keeps what its completed steps came to", r.ID)
+		e.add("`kagzi workflow retry %s` retries it and keeps the results of completed steps", r.ID)
 		return
 	}
 	e.add(
-		"a retry that keeps what its completed steps came to would meet the same limit; with code that records less, or continues as new, "+
-			"`kagzi workflow retry %s --restart` runs it again from the beginning", r.ID)
+		"a retry that keeps completed steps would hit the same limit; make the code record less or "+
+			"continue as new, then `kagzi workflow retry %s --restart` runs it from the beginning", r.ID)
 }
 
 func explainRunning(c *Circumstances, now time.Time) Explanation {
@@ -150,32 +150,33 @@ func explainRunning(c *Circumstances, now time.Time) Explanation {
 	return e
 }
 
-// addHolder says what is known of the worker that holds the run, and, where it is silent or gone,
-// what becomes of the run.
+// addHolder adds how long the worker that holds the run has been silent. If it is silent or gone,
+// addHolder adds when another worker gets the run.
 func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
 	r := &c.Run
 	i := slices.IndexFunc(c.Workers, func(w Worker) bool { return w.ID == r.WorkerID })
 	if i < 0 {
 		if r.Timeouts.Heartbeat > c.WorkerLease {
 			e.add(
-				"the worker is not online for its queue; if it does not come back, the run is handed to another when its own heartbeat timeout of %s is over",
+				"the worker is not online in its queue; if it stays away, another worker gets the run after its "+
+					"heartbeat timeout of %s",
 				brief(r.Timeouts.Heartbeat))
 		}
 		return
 	}
 	silent := now.Sub(c.Workers[i].LastHeartbeatAt)
-	e.add("the worker was heard from %s ago", brief(silent))
+	e.add("the worker's last heartbeat was %s ago", brief(silent))
 	keeps := max(c.WorkerLease, r.Timeouts.Heartbeat)
 	switch {
 	case c.WorkerLease == 0 || silent <= c.WorkerLease/2:
 	case silent < keeps:
 		over := now.Add(keeps - silent)
 		e.nextBy(over)
-		e.add("if it stays silent, its lease is over %s, and the run is handed to another soon after", in(over, now))
+		e.add("if it stays silent, its lease expires %s and another worker gets the run soon after", in(over, now))
 	default:
-		// a step's timeout, or the deadline, may be minutes ahead and would deny that
+		// the run may move within seconds; a step's timeout minutes ahead would contradict that
 		e.NextAt, e.anytime = time.Time{}, true
-		e.add("its lease is over; if it stays silent, the run is handed to another within seconds")
+		e.add("its lease has expired; if it stays silent, another worker gets the run within seconds")
 	}
 }
 
@@ -188,18 +189,18 @@ func explainPause(c *Circumstances, now time.Time) Explanation {
 			e.Summary += ": " + p.Reason
 		}
 	}
-	e.add("`kagzi workflow resume %s` gives it back to the workers", c.Run.ID)
+	e.add("`kagzi workflow resume %s` resumes it", c.Run.ID)
 	return e
 }
 
-// explainKey is about a run whose concurrency key has no slot free.
+// explainKey explains a run whose concurrency key has no free slot.
 func explainKey(c *Circumstances, since time.Time) Explanation {
 	return Explanation{Blocker: BlockedByKey, Since: since,
-		Summary: fmt.Sprintf("waits for a slot of concurrency key %s: %s of it may run at a time",
+		Summary: fmt.Sprintf("waits for a slot of concurrency key %s, which allows %s at a time",
 			c.Run.ConcurrencyKey, count(c.Run.ConcurrencyLimit, "run", "runs"))}
 }
 
-// explainWait is about a run that time or an event makes due.
+// explainWait explains a run that a timer, signal, child or delay makes due.
 func explainWait(c *Circumstances, now time.Time) Explanation {
 	c = cleaningUp(c, now)
 	r := &c.Run
@@ -218,29 +219,30 @@ func explainWait(c *Circumstances, now time.Time) Explanation {
 		e.Summary = fmt.Sprintf("sleeps in %s, wakes %s", name, in(r.AvailableAt, now))
 	case kind == "signal":
 		e.Blocker, e.Since = BlockedBySignal, waiting.StartedAt
-		e.Summary = "waits for signal " + name + ", without a limit"
+		e.Summary = "waits for signal " + name + ", without a timeout"
 		if !r.AvailableAt.IsZero() {
-			e.Summary = fmt.Sprintf("waits for signal %s, goes on without it %s", name, in(r.AvailableAt, now))
+			e.Summary = fmt.Sprintf("waits for signal %s, times out %s", name, in(r.AvailableAt, now))
 		}
 		e.add("`kagzi workflow signal %s %s` sends it", r.ID, name)
 	case kind == "child":
 		e.Blocker, e.Since = BlockedByChild, waiting.StartedAt
 		e.Summary = "waits for child run " + name
 		if n := openChildren(c.Steps); n > 1 {
-			e.Summary = fmt.Sprintf("waits for %d child runs, the first of them %s", n, name)
+			e.Summary = fmt.Sprintf("waits for %d child runs, the first is %s", n, name)
 		}
-		e.add("`kagzi workflow explain %s` says what that one waits for", name)
+		e.add("`kagzi workflow explain %s` shows what that run waits for", name)
 	default:
 		e, waiting = explainDelay(c, now)
 	}
 	e.addWaits(slices.DeleteFunc(slices.Clone(c.Steps), func(s Step) bool {
-		told := s.ID == waiting.ID || kind == "child" && s.Kind == StepChild // of children the summary tells all
+		told := s.ID == waiting.ID || kind == "child" && s.Kind == StepChild // the summary covers all children
 		return told || s.Status == StepRunning && s.Kind != StepSleep && s.Awaited == 0
 	}), now)
 	return e
 }
 
-// addWaits names what else the code waits for: it may do so in many branches, and any of it makes the run go on.
+// addWaits names what else the code waits for. Parallel branches may each wait, and any of them
+// wakes the run.
 func (e *Explanation) addWaits(steps []Step, now time.Time) {
 	var waits []string
 	var child ID
@@ -248,15 +250,15 @@ func (e *Explanation) addWaits(steps []Step, now time.Time) {
 	for _, s := range steps {
 		switch {
 		case s.Status == StepPending:
-			waits = append(waits, fmt.Sprintf("step %s is tried again %s%s", s.Name, in(s.RetryAt, now),
+			waits = append(waits, fmt.Sprintf("step %s is retried %s%s", s.Name, in(s.RetryAt, now),
 				because(s.Error)))
 		case !s.Open():
 		case s.Kind == StepSleep:
-			waits = append(waits, fmt.Sprintf("timer %s is over %s", s.Name, in(s.WakeAt, now)))
+			waits = append(waits, fmt.Sprintf("timer %s fires %s", s.Name, in(s.WakeAt, now)))
 		case s.Kind == StepSignal && s.WakeAt.IsZero():
 			waits = append(waits, "it also waits for signal "+s.SignalName)
 		case s.Kind == StepSignal:
-			waits = append(waits, fmt.Sprintf("it also waits for signal %s, and goes on without it %s", s.SignalName,
+			waits = append(waits, fmt.Sprintf("it also waits for signal %s, which times out %s", s.SignalName,
 				in(s.WakeAt, now)))
 		case s.Kind == StepChild:
 			if children++; children == 1 {
@@ -266,21 +268,21 @@ func (e *Explanation) addWaits(steps []Step, now time.Time) {
 	}
 	switch {
 	case children == 1:
-		e.add("child run %s is not over yet", child)
+		e.add("child run %s has not ended yet", child)
 	case children > 1:
-		e.add("%d child runs are not over yet, the first of them %s", children, child)
+		e.add("%d child runs have not ended yet, the first is %s", children, child)
 	}
 	for _, wait := range waits[:min(len(waits), maxNamed)] {
 		e.add("%s", wait)
 	}
 	if more := len(waits) - maxNamed; more > 0 {
-		e.add("and so on: %s not named here", count(more, "wait is", "waits are"))
+		e.add("and %s", count(more, "more wait", "more waits"))
 	}
 }
 
-// cleaningUp is the circumstances without the timers and retries that the run's cancellation has
-// ended, where its code waits for something else: in the record they run on, and one of them may be
-// the first to be over.
+// cleaningUp returns c without the timers and retries that the run's cancellation ended. They stay
+// open in the record, and one of them may be the next to fire. If the code waits for nothing else,
+// cleaningUp returns c itself.
 func cleaningUp(c *Circumstances, now time.Time) *Circumstances {
 	r := &c.Run
 	if r.CancelRequestedAt.IsZero() {
@@ -305,7 +307,7 @@ func cleaningUp(c *Circumstances, now time.Time) *Circumstances {
 	return &live
 }
 
-// openChildren is how many child runs the code waits for.
+// openChildren counts the child runs that the code waits for.
 func openChildren(steps []Step) (n int) {
 	for _, s := range steps {
 		if s.Kind == StepChild && s.Open() && s.Awaited != 0 {
@@ -315,8 +317,8 @@ func openChildren(steps []Step) (n int) {
 	return n
 }
 
-// explainDelay is about a PENDING run whose moment lies ahead: a retry, of the step that it
-// returns, a lost worker, or its very start.
+// explainDelay explains a PENDING run that becomes due later: because of a retry, a lost worker, or
+// a delayed start. It returns the step that is retried, if there is one.
 func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step) {
 	r := &c.Run
 	e = Explanation{Blocker: BlockedByRetryDelay, NextAt: r.AvailableAt}
@@ -325,7 +327,7 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 		if s.Status == StepPending && s.RetryAt.Equal(r.AvailableAt) {
 			e.Since = s.FinishedAt
 			if s.Failures == 0 {
-				whole = true // the run itself is tried again, and this step with it
+				whole = true // the whole run is retried, and this step with it
 				break
 			}
 			policy := firstPolicy(s.RetryPolicy, r.RetryPolicy)
@@ -336,29 +338,29 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 	}
 	switch {
 	case r.Failures > 0 && whole:
-		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s%s", r.Failures+1,
+		e.Summary = fmt.Sprintf("retries the whole run, attempt %d%s %s%s", r.Failures+1,
 			of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
 	case r.LeaseLosses > 0:
-		e.Summary = fmt.Sprintf("lost %s in a row, is handed out again %s", count(r.LeaseLosses, "worker", "workers"),
+		e.Summary = fmt.Sprintf("lost %s in a row, runs again %s", count(r.LeaseLosses, "worker", "workers"),
 			in(r.AvailableAt, now))
-		e.add("after %d in a row it fails", MaxLeaseLosses)
+		e.add("it fails after %d in a row", MaxLeaseLosses)
 		if r.Failures > 0 {
-			e.add("before that its code has failed %s%s", count(r.Failures, "time", "times"), because(r.Error))
+			e.add("before that its code failed %s%s", count(r.Failures, "time", "times"), because(r.Error))
 		}
 	default:
 		e.Blocker, e.Since = BlockedByStart, r.CreatedAt
-		e.Summary = "is to start " + in(r.AvailableAt, now)
+		e.Summary = "starts " + in(r.AvailableAt, now)
 	}
 	return e, Step{}
 }
 
-// explainDue is about a run that any fitting worker could take now.
+// explainDue explains a run that a matching worker could claim now.
 func explainDue(c *Circumstances, now time.Time) Explanation {
 	r := &c.Run
 	e := Explanation{Since: r.AvailableAt}
 	if !c.NamespaceEnabled {
 		e.Blocker, e.Summary = BlockedByNamespace, "due, but namespace "+r.Namespace+" is disabled"
-		e.add("`kagzi namespace enable %s` lets it go on", r.Namespace)
+		e.add("`kagzi namespace enable %s` lets it continue", r.Namespace)
 		return e
 	}
 	fitting, free := fit(c)
@@ -374,7 +376,7 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 			brief(now.Sub(r.AvailableAt)), len(fitting))
 		e.addEach(fitting, func(w *Worker) string { return whyBusy(c, w) })
 	case r.ConcurrencyKey != "" && c.RunningOfKey >= r.ConcurrencyLimit:
-		// No claim has met it yet: the next one puts it in line.
+		// No claim has seen the run yet: the next one puts it in line.
 		e = explainKey(c, r.AvailableAt)
 		e.add("%s", running(c.RunningOfKey))
 	case now.Sub(r.AvailableAt) <= handOver:
@@ -391,28 +393,25 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 	return e
 }
 
-// handOver is how long a due run may wait for a worker that is there: ample, since it is handed over at once.
+// handOver limits how long a due run counts as about to be claimed by a free worker. A claim takes
+// milliseconds.
 const handOver = time.Second
 
-// addUntaken is about a run that workers could take but do not: they may have died, which only their silence tells.
+// addUntaken explains a due run that free workers do not claim. They may have died: only missing
+// heartbeats show that.
 func (e *Explanation) addUntaken(r *Run, free []*Worker, now time.Time) {
 	last := slices.MaxFunc(free, func(a, b *Worker) int {
 		return a.LastHeartbeatAt.Compare(b.LastHeartbeatAt)
 	}).LastHeartbeatAt
 	e.addEach(free, func(w *Worker) string {
-		return fmt.Sprintf("worker %s was heard from %s ago", w.ID, brief(now.Sub(w.LastHeartbeatAt)))
+		return fmt.Sprintf("worker %s: last heartbeat %s ago", w.ID, brief(now.Sub(w.LastHeartbeatAt)))
 	})
-	e.add("a worker that died is taken off when its lease is over")
-	heard := "heard from"
-	if len(free) > 1 {
-		heard = "the last heard from"
-	}
-	e.Summary = fmt.Sprintf("due for %s, but not taken yet by %s with a slot free, %s %s ago",
-		brief(now.Sub(r.AvailableAt)),
-		count(len(free), "worker", "workers"), heard, brief(now.Sub(last)))
+	e.add("a dead worker goes offline when its lease expires")
+	e.Summary = fmt.Sprintf("due for %s, but not yet claimed by %s with a free slot, last heartbeat %s ago",
+		brief(now.Sub(r.AvailableAt)), count(len(free), "worker", "workers"), brief(now.Sub(last)))
 }
 
-// fit is the ONLINE workers that could take the run, and those of them that have a slot free.
+// fit returns the ONLINE workers that can run c.Run, and among them those with a free slot.
 func fit(c *Circumstances) (fitting, free []*Worker) {
 	for i := range c.Workers {
 		w := &c.Workers[i]
@@ -429,36 +428,36 @@ func fit(c *Circumstances) (fitting, free []*Worker) {
 	return fitting, free
 }
 
-// whyBusy says why a worker takes nothing more.
+// whyBusy says which limit keeps a worker from claiming more.
 func whyBusy(c *Circumstances, w *Worker) string {
 	limit, limited := w.TypeLimits[c.Run.Type]
 	switch {
 	case w.Active >= w.MaxConcurrent:
 		return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
 	case w.QueueLimit > 0 && c.RunningInQueue >= w.QueueLimit:
-		return fmt.Sprintf("worker %s: %d of the %d runs that its queue may have at a time are running", w.ID,
+		return fmt.Sprintf("worker %s: %d of at most %d runs of its queue are running", w.ID,
 			c.RunningInQueue, w.QueueLimit)
 	case limited && c.RunningOfType >= limit:
-		return fmt.Sprintf("worker %s: %d of the %d runs of type %s that may run at a time are running", w.ID,
+		return fmt.Sprintf("worker %s: %d of at most %d runs of type %s are running", w.ID,
 			c.RunningOfType, limit, c.Run.Type)
 	}
 	return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
 }
 
-// maxNamed is how many workers an explanation names; of thousands the first tell enough.
+// maxNamed limits how many workers or waits an explanation names.
 const maxNamed = 20
 
-// addEach says something of each worker, or of the first ones, and how many more there are.
+// addEach adds a line for each of the first maxNamed workers, and how many more there are.
 func (e *Explanation) addEach(workers []*Worker, say func(w *Worker) string) {
 	for _, w := range workers[:min(len(workers), maxNamed)] {
 		e.add("%s", say(w))
 	}
 	if more := len(workers) - maxNamed; more > 0 {
-		e.add("and so on: %s not named here", count(more, "worker is", "workers are"))
+		e.add("and %s", count(more, "more worker", "more workers"))
 	}
 }
 
-// addMissing says what each worker of the queue lacks.
+// addMissing adds what each worker of the queue lacks to run r.
 func (e *Explanation) addMissing(c *Circumstances) {
 	r := &c.Run
 	if len(c.Workers) == 0 {

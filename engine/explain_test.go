@@ -39,75 +39,75 @@ func TestExplain(t *testing.T) {
 		{"terminated, where no step failed", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt = RunTerminated, at(-time.Second)
 		}, "terminated 1s ago", BlockedByNothing, at(-time.Second), time.Time{},
-			"runs it again and keeps what its completed steps came to"},
+			"retries it and keeps the results of completed steps"},
 		{"failed, full of bytes", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full,
 				MaxRunBytes-MaxPayload+1
-		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "would meet the same limit"},
+		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "would hit the same limit"},
 		{"failed, full of steps", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), full, MaxSteps
 		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{},
-			"--restart` runs it again from the beginning"},
+			"--restart` runs it from the beginning"},
 		{"failed, full of steps, for another reason", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), declined, MaxSteps
 		}, "failed 1s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{},
-			"runs it again and keeps what its completed steps came to"},
+			"retries it and keeps the results of completed steps"},
 		{"failed on a size, with room left", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes/2
 		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{},
-			"runs it again and keeps what its completed steps came to"},
+			"retries it and keeps the results of completed steps"},
 		{"running", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2,
 				StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
 		}, "runs step charge (attempt 2) on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(time.Minute),
-			"heard from 1s ago"},
+			"last heartbeat was 1s ago"},
 		{"running, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
 				30*time.Second
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(10 * time.Second),
-			"heard from 20s ago|if it stays silent, its lease is over in 10s, and the run is handed to another soon after"},
+			"last heartbeat was 20s ago|if it stays silent, its lease expires in 10s and another worker gets the run soon after"},
 		{"running, on a worker that is silent, with more time of its own", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
 				30*time.Second
 			c.Run.Timeouts.Heartbeat = 5 * time.Minute
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(4*time.Minute + 29*time.Second),
-			"its lease is over in 4m29s"},
+			"its lease expires in 4m29s"},
 		{"in a step, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second),
 				TimeoutAt: at(time.Minute)}}
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
 		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(10 * time.Second),
-			"its lease is over in 10s"},
+			"its lease expires in 10s"},
 		{"in a step that times out first, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second),
 				TimeoutAt: at(5 * time.Second)}}
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
 		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(5 * time.Second),
-			"its lease is over in 10s"},
+			"its lease expires in 10s"},
 		{"in a step, on a worker that was silent for too long", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-40 * time.Second),
 				TimeoutAt: at(time.Minute)}}
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
 		}, "runs step charge on worker w1 for 40s", BlockedByNothing, at(-40 * time.Second), time.Time{},
-			"handed to another within seconds"},
+			"another worker gets the run within seconds"},
 		{"running, on a worker that was silent for too long", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
 				30*time.Second
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
-			"its lease is over; if it stays silent, the run is handed to another within seconds"},
+			"its lease has expired; if it stays silent, another worker gets the run within seconds"},
 		{"running, on a worker that was taken off", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
 				30*time.Second
 			c.Run.Timeouts.Heartbeat, c.Workers = 5*time.Minute, nil
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
-			"handed to another when its own heartbeat timeout of 5m is over"},
+			"another worker gets the run after its heartbeat timeout of 5m"},
 		{"retry", func(c *Circumstances) {
 			c.Run.AvailableAt = at(38 * time.Second)
 			c.Steps = []Step{{Name: "charge", Status: StepPending, Failures: 6, RetryAt: at(38 * time.Second),
@@ -118,27 +118,27 @@ func TestExplain(t *testing.T) {
 		{"run retry", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = at(time.Second), 1,
 				&RetryPolicy{MaximumAttempts: -1}, declined
-		}, "is tried again as a whole, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{},
+		}, "retries the whole run, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{},
 			at(time.Second), ""},
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
-			"lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
-			"after 10 in a row it fails"},
+			"lost 3 workers in a row, runs again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
+			"it fails after 10 in a row"},
 		{"lost workers, in the retry of a run", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
-		}, "lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
-			"after 10 in a row it fails|before that its code has failed 1 time: card declined"},
+		}, "lost 3 workers in a row, runs again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
+			"it fails after 10 in a row|before that its code failed 1 time: card declined"},
 		{"run retry, when a worker had been lost", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 1
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
-		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, time.Time{},
+		}, "retries the whole run, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, time.Time{},
 			at(2 * time.Second), ""},
 		{"run retry, when workers had been lost", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
 			c.Steps = []Step{{Name: "charge", Status: StepPending, RetryAt: at(2 * time.Second), Error: declined,
 				FinishedAt: at(-time.Second)}}
-		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, at(-time.Second),
+		}, "retries the whole run, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, at(-time.Second),
 			at(2 * time.Second), ""},
 		{"timer", func(c *Circumstances) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(26*time.Hour), "timer:cool-off"
@@ -149,7 +149,7 @@ func TestExplain(t *testing.T) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(time.Hour), "signal:approval"
 			c.Steps = []Step{{Name: "approval:2", Kind: StepSignal, SignalName: "approval", Status: StepRunning,
 				StartedAt: at(-time.Hour), Awaited: 1}}
-		}, "waits for signal approval, goes on without it in 1h", BlockedBySignal, at(-time.Hour), at(time.Hour),
+		}, "waits for signal approval, times out in 1h", BlockedBySignal, at(-time.Hour), at(time.Hour),
 			"kagzi workflow signal"},
 		{"child", func(c *Circumstances) {
 			child := FirstID(at(-time.Minute))
@@ -165,18 +165,18 @@ func TestExplain(t *testing.T) {
 		{"key", func(c *Circumstances) {
 			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.AheadInLine = "customer-1", 2, 2, 1
-		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey,
+		}, "waits for a slot of concurrency key customer-1, which allows 2 runs at a time", BlockedByKey,
 			at(-time.Minute), time.Time{}, "2 runs are running, and 1 run is ahead"},
 		{"key that no claim has met", func(c *Circumstances) {
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 2
-		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey,
+		}, "waits for a slot of concurrency key customer-1, which allows 2 runs at a time", BlockedByKey,
 			at(-90 * time.Second), time.Time{}, "2 runs are running"},
 		{"key with a slot", func(c *Circumstances) {
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1,
 				at(-time.Second)
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
-			"is to start in 1h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
+			"starts in 1h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
 			"due, but namespace default is disabled", BlockedByNamespace, at(-90 * time.Second), time.Time{},
 			"kagzi namespace enable default"},
@@ -186,7 +186,7 @@ func TestExplain(t *testing.T) {
 			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour),
 				WakeAt: at(time.Hour)}}
 		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Hour), at(time.Hour),
-			"namespace default is disabled: whatever happens, it does not go on before `kagzi namespace enable default`"},
+			"namespace default is disabled; the run cannot continue until `kagzi namespace enable default`"},
 		{"paused, namespace disabled", func(c *Circumstances) {
 			c.NamespaceEnabled, c.Run.Paused, c.Run.AvailableAt = false, true, time.Time{}
 		},
@@ -218,7 +218,7 @@ func TestExplain(t *testing.T) {
 		{"queue limit", func(c *Circumstances) {
 			c.Workers, c.RunningInQueue = []Worker{worker(func(w *Worker) { w.QueueLimit = 3 })}, 3
 		}, "due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers,
-			at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
+			at(-90 * time.Second), time.Time{}, "3 of at most 3 runs of its queue"},
 		{"free", func(c *Circumstances) { c.Run.AvailableAt = at(-time.Second) },
 			"due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"free, beside a busy one", func(c *Circumstances) {
@@ -233,22 +233,22 @@ func TestExplain(t *testing.T) {
 			time.Time{}, ""},
 		{"the only worker is gone, and nobody knows yet", func(c *Circumstances) {
 			c.Workers = []Worker{worker(func(w *Worker) { w.LastHeartbeatAt = at(-12 * time.Second) })}
-		}, "due for 1m30s, but not taken yet by 1 worker with a slot free, heard from 12s ago", BlockedByNothing,
+		}, "due for 1m30s, but not yet claimed by 1 worker with a free slot, last heartbeat 12s ago", BlockedByNothing,
 			at(-90 * time.Second), time.Time{},
-			"worker w1 was heard from 12s ago|a worker that died is taken off when its lease is over"},
+			"worker w1: last heartbeat 12s ago|a dead worker goes offline when its lease expires"},
 		{"one of two is busy, and so says nothing", func(c *Circumstances) {
 			c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 }),
 				worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w2", at(-15*time.Second) }),
 				worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w3", at(-14*time.Second) })}
-		}, "due for 1m30s, but not taken yet by 2 workers with a slot free, the last heard from 14s ago",
+		}, "due for 1m30s, but not yet claimed by 2 workers with a free slot, last heartbeat 14s ago",
 			BlockedByNothing, at(-90 * time.Second), time.Time{},
-			"worker w2 was heard from 15s ago|worker w3 was heard from 14s ago"},
+			"worker w2: last heartbeat 15s ago|worker w3: last heartbeat 14s ago"},
 		{"deadline and grace", func(c *Circumstances) {
 			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour),
 				at(-time.Second), at(time.Minute), "enough"
 			c.Run.AvailableAt = at(-time.Second)
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{},
-			"cancellation was asked for 1s ago: enough; it is CANCELLED when its code returns, or in 1m|its deadline ends it in 1h"},
+			"cancellation was requested 1s ago: enough; the run is CANCELLED when its code returns, or in 1m at the latest|its deadline ends it in 1h"},
 		{"a sleep that its deadline cuts short", func(c *Circumstances) {
 			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap",
 				at(time.Hour), at(2*time.Minute)
@@ -275,7 +275,7 @@ func TestExplain(t *testing.T) {
 				at(-time.Minute), 30*time.Second, at(time.Hour)
 			c.Workers[0].LastHeartbeatAt = at(-40 * time.Second)
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
-			"handed to another within seconds|its deadline ends it in 1h"},
+			"another worker gets the run within seconds|its deadline ends it in 1h"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestAnExplanationNamesAFewOfVeryManyWorkers(t *testing.T) {
 			c.Workers = append(c.Workers, w)
 		}
 		details := Explain(c, now).Details
-		if len(details) > maxNamed+3 || !slices.Contains(details, "and so on: 30 workers are not named here") {
+		if len(details) > maxNamed+3 || !slices.Contains(details, "and 30 more workers") {
 			t.Errorf("fifty workers that are %s are explained in %d lines: %q", name, len(details), details)
 		}
 	}
@@ -351,7 +351,7 @@ func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 	if want := "retries charge, attempt 2 of 3 in 38s: charge declined"; got.Summary != want {
 		t.Errorf("summary %q, want %q", got.Summary, want)
 	}
-	if want := []string{"step refund is tried again in 1m: refund declined"}; !slices.Equal(got.Details, want) {
+	if want := []string{"step refund is retried in 1m: refund declined"}; !slices.Equal(got.Details, want) {
 		t.Errorf("details %q, want %q", got.Details, want)
 	}
 }
@@ -371,9 +371,9 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 		{ID: id(5), Name: "ship-1", Kind: StepChild, Status: StepRunning, Awaited: 2, ChildRunID: first},
 		{ID: id(6), Name: "ship-2", Kind: StepChild, Status: StepRunning, Awaited: 2, ChildRunID: id(11)},
 	}
-	rest, signals, children := "timer rest is over in 2h",
-		[]string{"it also waits for signal approval", "it also waits for signal veto, and goes on without it in 3h"},
-		"2 child runs are not over yet, the first of them "+first.String()
+	rest, signals, children := "timer rest fires in 2h",
+		[]string{"it also waits for signal approval", "it also waits for signal veto, which times out in 3h"},
+		"2 child runs have not ended yet, the first is "+first.String()
 	for _, c := range []struct {
 		name       string
 		status     RunStatus
@@ -384,7 +384,7 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 	}{
 		{"timer", RunSleeping, "timer:nap", time.Hour, steps, append([]string{children, rest}, signals...)},
 		{"child", RunSleeping, "child:" + first.String(), 0, steps[2:],
-			append([]string{"`kagzi workflow explain " + first.String() + "` says what that one waits for"},
+			append([]string{"`kagzi workflow explain " + first.String() + "` shows what that run waits for"},
 				signals...)},
 		{"nothing", RunRunning, "", 0, steps[1:], append([]string{children, rest}, signals...)},
 	} {
@@ -407,7 +407,7 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 	// Of thousands the first tell enough.
 	run = Run{ID: FirstID(now), Status: RunRunning}
 	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: slices.Repeat(steps[1:2], 50)},
-		now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and so on: 30 waits are not named here" {
+		now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and 30 more waits" {
 		t.Errorf("fifty waits are told in %d lines: %q", len(got), got)
 	}
 }
@@ -429,7 +429,7 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 		{Step{Kind: StepChild, Status: StepRunning, Awaited: 1, ChildRunID: FirstID(now)},
 			"waits for child run " + FirstID(now).String(), at(24 * time.Hour)},
 		{Step{Kind: StepSignal, SignalName: "refunded", Status: StepRunning, Awaited: 1, WakeAt: at(2 * time.Hour)},
-			"waits for signal refunded, goes on without it in 2h", at(2 * time.Hour)},
+			"waits for signal refunded, times out in 2h", at(2 * time.Hour)},
 		{Step{Name: "refund", Status: StepPending, Failures: 1, StartedAt: at(-time.Minute),
 			RetryAt: at(2 * time.Hour)}, "retries refund, attempt 2 of 3 in 2h", at(2 * time.Hour)},
 		{Step{Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Minute),
@@ -466,7 +466,7 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 	rest := Step{ID: NewID(now), Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second),
 		WakeAt: at(time.Minute)}
 	if got, want := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{ended, rest}}, now).Summary,
-		"lost 4 workers in a row, is handed out again in 4s"; got != want {
+		"lost 4 workers in a row, runs again in 4s"; got != want {
 		t.Errorf("after losses it says %q, want %q", got, want)
 	}
 }

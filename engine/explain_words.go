@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The small words of an Explanation.
+// Words and phrases of an Explanation.
 
 func withRequirements(r *Run) string {
 	if len(r.Requirements) == 0 {
@@ -22,7 +22,7 @@ func withRequirements(r *Run) string {
 	return " with " + strings.Join(all, ", ")
 }
 
-// requirement is one that is met by any value of its key, or by one only.
+// requirement writes a requirement: "gpu" if any value meets it, "zone=eu" if only one does.
 func requirement(key, value string) string {
 	if value == "" {
 		return key
@@ -37,7 +37,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// of is " of 5" for a policy with an end.
+// of returns " of 5" for a policy with 5 attempts, and nothing for one without a limit.
 func of(p RetryPolicy) string {
 	if p.attempts() < 0 {
 		return ""
@@ -68,9 +68,8 @@ func count(n int, one, many string) string {
 
 func running(n int) string { return count(n, "run is", "runs are") + " running" }
 
-// in is "in 38s", or "now" when the moment has come or is less than a second away. It is rounded
-// up, and looks, as people see moments elsewhere (tui/render): what was just put off by 1h is due
-// in 1h.
+// in returns "in 38s", or "now" for less than a second. It rounds up and looks like times elsewhere
+// (tui/render): a run that was just delayed by 1h is due in 1h.
 func in(at, now time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
@@ -79,11 +78,11 @@ func in(at, now time.Time) string {
 	if d < time.Second {
 		return "now"
 	}
-	// a moment that is farther off than distances go is as far off as they do
+	// at.Sub saturates at the largest duration; adding to that would overflow
 	return "in " + brief(min(d, math.MaxInt64-time.Second)+time.Second-1)
 }
 
-// brief is a length of time for people: its two largest units at most, "2m5s", never negative.
+// brief writes a duration with its two largest units: "2m5s". A negative one is "0s".
 func brief(d time.Duration) string {
 	d = max(d, 0)
 	units := []struct {

@@ -2,6 +2,6 @@
 
 package engine
 
-// Failpoint marks a moment around a commit. It does nothing, unless the program was built with the tag failpoint:
-// then tests can have the process die there.
+// Failpoint marks a point around a commit. With the build tag failpoint, tests can kill the process
+// there; without the tag it does nothing.
 func Failpoint(string) {}

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// failpoint is KAGZI_FAILPOINT=NAME or NAME:N, split: the process dies as by SIGKILL when it passes
-// NAME for the N-th time.
+// failpoint and failpointPasses hold KAGZI_FAILPOINT=NAME or NAME:N: the process kills itself with
+// SIGKILL when it passes NAME for the N-th time.
 var failpoint, failpointPasses = func() (string, *atomic.Int64) {
 	name, nth, _ := strings.Cut(os.Getenv("KAGZI_FAILPOINT"), ":")
 	n, err := strconv.ParseInt(nth, 10, 64)
@@ -22,7 +22,7 @@ var failpoint, failpointPasses = func() (string, *atomic.Int64) {
 	return name, left
 }()
 
-// Failpoint marks a moment around a commit, at which the process dies if KAGZI_FAILPOINT says so.
+// Failpoint marks a point around a commit, at which the process dies if KAGZI_FAILPOINT says so.
 func Failpoint(name string) {
 	if name != failpoint || failpointPasses.Add(-1) != 0 {
 		return
@@ -34,5 +34,5 @@ func Failpoint(name string) {
 	if err != nil {
 		os.Exit(137)
 	}
-	select {} // the kill is on its way; nothing may happen in between
+	select {} // do nothing until the signal arrives
 }

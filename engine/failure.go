@@ -11,19 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// FailureCode says what kind of failure was recorded. The numbers are those of ErrorCode on the wire.
+// FailureCode says what kind of failure was recorded. The numbers are those of ErrorCode on the
+// wire.
 type FailureCode int32
 
 const (
 	FailureUnspecified FailureCode = 0
-	FailureTimeout     FailureCode = 8   // start_to_close or the run's own limit passed
+	FailureTimeout     FailureCode = 8   // start_to_close or the run's deadline passed
 	FailureCancelled   FailureCode = 100 // the run was cancelled or terminated
-	FailureExhausted   FailureCode = 101 // a size or a count would pass its limit
-	FailureLeaseLost   FailureCode = 102 // only as code reports it
-	FailureCrashed     FailureCode = 103 // the worker was lost; only Kagzi itself records this one
+	FailureExhausted   FailureCode = 101 // a size or a count would exceed its limit
+	FailureLeaseLost   FailureCode = 102 // reported by code only; Kagzi does not record it
+	FailureCrashed     FailureCode = 103 // the worker was lost; recorded by Kagzi only
 )
 
-// String is the code's name on the wire.
+// String returns the code's name on the wire.
 func (c FailureCode) String() string {
 	names := [...]string{
 		"UNSPECIFIED", "NOT_FOUND", "INVALID_ARGUMENT", "PRECONDITION_FAILED", "CONFLICT", "UNAUTHORIZED",
@@ -44,22 +45,22 @@ func (c FailureCode) String() string {
 	return "ERROR_CODE_UNSPECIFIED"
 }
 
-// Failure is why a step or a run failed, as its code reported it.
+// Failure says why a step or a run failed, as its code reported it.
 type Failure struct {
 	Code FailureCode `json:"code,omitempty"`
-	// the application's own, matched against RetryPolicy.NonRetryable
+	// set by the application, matched against RetryPolicy.NonRetryable
 	Type         string `json:"type,omitempty"`
 	Message      string `json:"message,omitempty"`
 	Stack        string `json:"stack,omitempty"`
 	NonRetryable bool   `json:"non_retryable,omitempty"`
-	// the code's own wish for the delay; 0: the policy decides
+	// delay asked for by the code; 0: the policy decides
 	RetryAfterMS int64             `json:"retry_after_ms,omitempty"`
-	Subject      string            `json:"subject,omitempty"` // what it is about, in the code's own words
+	Subject      string            `json:"subject,omitempty"` // what the failure is about, set by the code
 	SubjectID    string            `json:"subject_id,omitempty"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
 }
 
-// Equal says that both report the same failure.
+// Equal says whether both report the same failure.
 func (f Failure) Equal(g Failure) bool {
 	return f.Code == g.Code && f.Type == g.Type && f.Message == g.Message && f.Stack == g.Stack &&
 		f.NonRetryable == g.NonRetryable && f.RetryAfterMS == g.RetryAfterMS &&
@@ -67,14 +68,14 @@ func (f Failure) Equal(g Failure) bool {
 		Payload{Metadata: f.Metadata}.Equal(Payload{Metadata: g.Metadata})
 }
 
-// Size is what the failure counts against the run's limit, in bytes.
+// Size returns how many bytes the failure counts against MaxRunBytes.
 func (f Failure) Size() int {
 	return len(f.Type) + len(f.Message) + len(f.Stack) + len(f.Subject) + len(f.SubjectID) +
 		Payload{Metadata: f.Metadata}.Size()
 }
 
-// Clean makes a failure fit to be stored: text as valid UTF-8 without NUL, cut to MaxError with a mark, and no code
-// that only Kagzi itself may record.
+// Clean prepares a failure for storage: text becomes valid UTF-8 without NUL and is cut to MaxError
+// with CutMark, and FailureCrashed, which only Kagzi may record, becomes FailureUnspecified.
 func (f Failure) Clean() Failure {
 	f.Type = cutText(f.Type, MaxName)
 	f.Message = cutText(f.Message, MaxError)
@@ -89,7 +90,7 @@ func (f Failure) Clean() Failure {
 	return f
 }
 
-// cutLabels keeps the first MaxLabels entries in the order of their keys, so that a repeated call is cut alike.
+// cutLabels keeps the first MaxLabels entries by key, so that a repeated call keeps the same ones.
 func cutLabels(labels map[string]string) map[string]string {
 	if len(labels) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func cutLabels(labels map[string]string) map[string]string {
 	return cut
 }
 
-// cutText makes text valid and at most limit bytes long, the mark included.
+// cutText returns text as valid UTF-8 without NUL, at most limit bytes long including the mark.
 func cutText(text string, limit int) string {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
@@ -117,9 +118,9 @@ func cutText(text string, limit int) string {
 	return text[:cut] + CutMark
 }
 
-// The failures that Kagzi itself records.
+// The failures that Kagzi itself records follow.
 
-// CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
+// CrashedFailure is the error of a run that lost MaxLeaseLosses workers in a row.
 func CrashedFailure() Failure {
 	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
 		Message: fmt.Sprintf(
@@ -127,19 +128,20 @@ func CrashedFailure() Failure {
 				"without a step recorded in between)", MaxLeaseLosses)}
 }
 
-// InterruptedFailure marks an attempt that its worker never finished.
+// InterruptedFailure is the error of an attempt whose lease ended before its result.
 func InterruptedFailure() Failure {
 	return Failure{Code: FailureCrashed, Type: "interrupted",
 		Message: "the worker lost the run before the step had a result"}
 }
 
-// StepTimedOutFailure marks an attempt whose start-to-close timeout passed; the retry policy applies to it.
+// StepTimedOutFailure is the error of an attempt whose start-to-close timeout passed. The retry
+// policy applies to it.
 func StepTimedOutFailure() Failure {
 	return Failure{Code: FailureTimeout, Type: "timeout",
 		Message: "Step execution timed out (start_to_close_timeout exceeded)"}
 }
 
-// RunEndedFailure closes what still ran in a run when the run ended.
+// RunEndedFailure is the error of an attempt that was RUNNING when its run ended.
 func RunEndedFailure() Failure {
 	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result",
 		NonRetryable: true}
@@ -152,7 +154,8 @@ func DeadlineFailure(deadline time.Time) Failure {
 			deadline.UTC().Format(time.RFC3339Nano) + ")"}
 }
 
-// EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.
+// EndedByFailure is the error of a run that was cancelled or terminated, with the reason given or a
+// default text.
 func EndedByFailure(status RunStatus, reason string) Failure {
 	word := "cancelled"
 	if status == RunTerminated {
@@ -161,13 +164,13 @@ func EndedByFailure(status RunStatus, reason string) Failure {
 	return Failure{Code: FailureCancelled, Type: word, Message: cmp.Or(reason, "the run was "+word), NonRetryable: true}
 }
 
-// ChildFailure is what a parent is told of a child that did not complete.
+// ChildFailure is the error of a CHILD step whose run did not complete.
 func ChildFailure(child *Run) Failure {
 	f := Failure{Type: "child", Message: "the child run ended as " + child.Status.String(), NonRetryable: true}
 	if child.Error != nil {
 		f = *child.Error
 	}
-	if f.Code == FailureCrashed { // it is the child that has crashed: the parent's step was not interrupted
+	if f.Code == FailureCrashed { // the child crashed; the parent's step was not interrupted
 		f.Code = FailureUnspecified
 	}
 	f.RetryAfterMS = 0
@@ -180,20 +183,21 @@ func ChildFailure(child *Run) Failure {
 	return f
 }
 
-// ChildTooLarge is what a parent is told of a child whose output it has no room for.
+// ChildTooLarge is the error of a CHILD step whose run's output would take the parent past
+// MaxRunBytes.
 func ChildTooLarge(child *Run) Failure {
 	return Failure{Code: FailureExhausted, Type: "too_large", NonRetryable: true,
 		Message:  fmt.Sprintf("the output of child run %s would take this run past %d bytes", child.ID, MaxRunBytes),
 		Metadata: map[string]string{MetaChildRunID: child.ID.String(), "child_status": child.Status.String()}}
 }
 
-// OverriddenFailure closes an open attempt that a person put another result in the place of.
+// OverriddenFailure is the error of an open attempt that OverrideStep replaced.
 func OverriddenFailure() Failure {
 	return Failure{Code: FailureCancelled, Type: "overridden", Message: "a person recorded another result for the step",
 		NonRetryable: true}
 }
 
-// GlobalHandler is the workflow type that handles every failure of a namespace.
+// GlobalHandler is the workflow type of the handler for all failed runs of a namespace.
 const GlobalHandler = "__kagzi_failure_handler"
 
 // failedEvent is the input of a failure handler: WorkflowFailedEvent of the wire, as JSON.
@@ -214,7 +218,7 @@ type failedEvent struct {
 	FailedAt      string            `json:"failed_at"`
 }
 
-// failedError is ErrorDetail of the wire, which has names of its own for some fields.
+// failedError is ErrorDetail of the wire, whose names differ for some fields.
 type failedError struct {
 	Code         string `json:"code"`
 	Message      string `json:"message"`
@@ -228,9 +232,8 @@ type failedError struct {
 	Stack        string            `json:"stack,omitempty"`
 }
 
-// HandlerOf is the run that handles the failure of run: of the type and in the queue named, with
-// run's input. global says which of the two handlers it is; each exists at most once for a failed
-// run.
+// HandlerOf returns the run that handles the failure of run, with that type and queue. Its input is
+// a failedEvent. global says which of the two handlers it is; a failed run has each at most once.
 func HandlerOf(run *Run, workflowType, queue string, global bool, now time.Time) StartRun {
 	prefix := "failure-"
 	if global {
@@ -245,7 +248,7 @@ func HandlerOf(run *Run, workflowType, queue string, global bool, now time.Time)
 	}}
 }
 
-// IsHandler says that the run handles a failure, so that its own has no handler.
+// IsHandler says whether the run handles a failure. Its own failure then has no handler.
 func (r *Run) IsHandler() bool { return !r.FailedRunID.IsZero() }
 
 func failedEventOf(run *Run) Payload {

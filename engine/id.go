@@ -12,26 +12,28 @@ import (
 	"time"
 )
 
-// ID names a run or an attempt of a step. It is a UUIDv7: ids that this process mints grow with time, so rows are
-// appended rather than scattered, and newest-first is the order of the keys. The zero ID means none.
+// ID names a run, an attempt of a step, and most other rows. It is a UUIDv7: ids made by one
+// process grow with time, so rows are appended and newest-first is the order of the keys. The zero
+// ID means none.
 type ID [16]byte
 
+// minted holds what NewID needs to make increasing ids.
 var minted struct {
 	sync.Mutex
-	last uint64         // milliseconds and 12 bits of their fraction, of the id minted last
-	rand *mathrand.Rand // nil: the process's own
+	last uint64         // milliseconds and 12 bits of their fraction, of the last id
+	rand *mathrand.Rand // set by SeedIDs; nil: the global source
 }
 
-// SeedIDs makes the ids and the jitter of this process follow from seed, as if it had minted none
-// before. It is for demonstrations and tests that must come out the same each time, in a process
-// with a single server. Lease tokens and keys stay random.
+// SeedIDs makes the ids and the jitter of this process depend on seed alone, as if it had made none
+// before. It is for demos and tests with a reproducible result, in a process with a single server.
+// Lease tokens and keys stay random.
 func SeedIDs(seed uint64) {
 	minted.Lock()
 	defer minted.Unlock()
 	minted.last, minted.rand = 0, mathrand.New(mathrand.NewPCG(seed, 0))
 }
 
-// Jitter is a random number from 0 up to 1, for delays that must not coincide.
+// Jitter returns a random number in [0,1), for delays that must not coincide.
 func Jitter() float64 {
 	minted.Lock()
 	defer minted.Unlock()
@@ -41,7 +43,8 @@ func Jitter() float64 {
 	return mathrand.Float64()
 }
 
-// NewID mints an ID for the moment now. Ids from one process are strictly increasing, even when the clock steps back.
+// NewID returns a new ID for the time now. Ids from one process strictly increase, even if the
+// clock steps back.
 func NewID(now time.Time) ID {
 	stamp := uint64(now.UnixMilli())<<12 | uint64(now.Nanosecond()%1e6)<<12/1e6
 	minted.Lock()
@@ -59,7 +62,7 @@ func NewID(now time.Time) ID {
 	return idAt(stamp, random)
 }
 
-// FirstID is the smallest ID that can have been minted at t, for bounds in time.
+// FirstID returns the smallest ID that NewID can return at t, for bounds by time.
 func FirstID(t time.Time) ID {
 	if t.UnixMilli() < 0 {
 		return ID{}
@@ -67,8 +70,8 @@ func FirstID(t time.Time) ID {
 	return idAt(uint64(t.UnixMilli())<<12, 0)
 }
 
-// DerivedID is an id that follows from another: the one that belongs to the moment now, the id of
-// and the word why. Stores use it where a transaction makes rows that nobody could bring an id for.
+// DerivedID returns an ID computed from the time now, the ID of and the word why. Stores use it
+// when a transaction makes rows for which the caller passed no id.
 func DerivedID(now time.Time, of ID, why string) ID {
 	sum := sha256.Sum256(append(of[:], why...))
 	id := FirstID(now)
@@ -84,8 +87,8 @@ func idAt(stamp, random uint64) ID {
 	return id
 }
 
-// IDsWith is the first and the last ID of those whose usual form begins with prefix; ok is false
-// when there are none, or no prefix.
+// IDsWith returns the first and the last ID whose text form begins with prefix. ok is false if
+// there are none or prefix is empty.
 func IDsWith(prefix string) (first, last ID, ok bool) {
 	const low, high = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
 	if prefix == "" || len(prefix) > len(low) {
@@ -99,7 +102,7 @@ func IDsWith(prefix string) (first, last ID, ok bool) {
 	return first, last, err == nil
 }
 
-// ParseID reads the usual form with hyphens, in either case.
+// ParseID parses the UUID form with hyphens, in either case.
 func ParseID(s string) (ID, error) {
 	var id ID
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
@@ -119,13 +122,13 @@ func ParseID(s string) (ID, error) {
 
 var errNotUUID = errors.New("not a UUID")
 
-// IsZero says that there is no id.
+// IsZero says whether there is no id.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// LogValue has logs in every format say what String says.
+// LogValue makes every log format print what String returns.
 func (id ID) LogValue() slog.Value { return slog.StringValue(id.String()) }
 
-// String is the usual form, lower case; empty for the zero ID.
+// String returns the UUID form in lower case; empty for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -140,18 +143,19 @@ func (id ID) String() string {
 	return string(b[:])
 }
 
-// Token fences a lease: random, minted at each claim, and compared for equality only. It is a capability, so its
-// String hides it; Wire is the one way out, to the worker that holds it.
+// Token fences a lease. Each claim makes a new random one, and tokens are compared for equality
+// only. A token is a secret of the worker that holds the lease: String hides it, only Wire returns
+// it.
 type Token [16]byte
 
-// NewToken mints a Token from the operating system's randomness.
+// NewToken returns a new Token from the operating system's randomness.
 func NewToken() Token {
 	var t Token
-	rand.Read(t[:]) // never fails: it ends the process instead
+	rand.Read(t[:]) // never returns an error: it crashes the process instead
 	return t
 }
 
-// ParseToken reads what Wire wrote.
+// ParseToken parses the form that Wire returns.
 func ParseToken(s string) (Token, error) {
 	var t Token
 	if len(s) != 2*len(t) {
@@ -165,16 +169,16 @@ func ParseToken(s string) (Token, error) {
 
 var errNotToken = errors.New("not a lease token: 32 hexadecimal digits")
 
-// IsZero says that there is no token.
+// IsZero says whether there is no token.
 func (t Token) IsZero() bool { return t == Token{} }
 
-// Wire is the token as the worker sends it back.
+// Wire returns the token as workers send it.
 func (t Token) Wire() string { return hex.EncodeToString(t[:]) }
 
 func (t Token) String() string   { return "(lease token)" }
 func (t Token) GoString() string { return "(lease token)" }
 
-// Micros is t as it is stored: UTC, whole microseconds.
+// Micros returns t as it is stored: UTC, whole microseconds.
 func Micros(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -182,7 +186,7 @@ func Micros(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// MicrosUp is Micros rounded up: a bound within a microsecond stays above what was stored in that microsecond.
+// MicrosUp is Micros rounded up: the result is not before any time stored in t's microsecond.
 func MicrosUp(t time.Time) time.Time {
 	if floor := Micros(t); floor.Before(t) {
 		return floor.Add(time.Microsecond)

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// MetaChildRunID stands in what a CHILD step records of a run, the metadata of its output or of its
-// failure: the id of the run that it is of.
+// MetaChildRunID is the metadata key under which a CHILD step's output or failure names the run
+// that it comes from.
 const MetaChildRunID = "child_run_id"
 
-// Payload is a user's data: kept and returned byte for byte, never looked into.
+// Payload is a user's data. Kagzi returns it byte for byte and never interprets it.
 type Payload struct {
 	Data     []byte
 	Metadata map[string]string // hints for readers, such as content-type
 }
 
-// Size is what the payload counts against the limits: its data and its metadata, in bytes.
+// Size returns how many bytes the payload counts against the limits: data and metadata.
 func (p Payload) Size() int {
 	n := len(p.Data)
 	for k, v := range p.Metadata {
@@ -24,14 +24,14 @@ func (p Payload) Size() int {
 	return n
 }
 
-// ChildOutput is what a CHILD step that started the run first records of the output of the run that
-// ended: when first has continued as another one, whoever decodes the output has to know whose it
-// is. A child's own metadata cannot say so in Kagzi's place.
+// ChildOutput returns what a CHILD step that started the run first records of the output of the run
+// ended. If first continued as another run, MetaChildRunID names that run, because readers of the
+// output have to know it. A MetaChildRunID that the child set itself is removed.
 func ChildOutput(output Payload, first, ended ID) Payload {
 	if _, taken := output.Metadata[MetaChildRunID]; !taken && ended == first {
 		return output
 	}
-	metadata := maps.Clone(output.Metadata) // the child's own payload has the other
+	metadata := maps.Clone(output.Metadata) // the child's payload shares the original
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
@@ -42,7 +42,7 @@ func ChildOutput(output Payload, first, ended ID) Payload {
 	return output
 }
 
-// Equal says that both hold the same data and metadata; nil and empty are the same.
+// Equal says whether both hold the same data and metadata; nil and empty are the same.
 func (p Payload) Equal(q Payload) bool {
 	if string(p.Data) != string(q.Data) || len(p.Metadata) != len(q.Metadata) {
 		return false
@@ -55,8 +55,8 @@ func (p Payload) Equal(q Payload) bool {
 	return true
 }
 
-// Limits, checked before anything reaches the database. A value at its limit is accepted. Where
-// nothing else is said a limit counts entries.
+// Limits, checked before anything reaches the database. A value at its limit is accepted. A limit
+// without a unit counts entries.
 const (
 	MaxName       = 255 // bytes of names and ids, of [A-Za-z0-9._:/-]
 	MaxWorkerID   = 64  // bytes, of [A-Za-z0-9_-]
@@ -70,7 +70,7 @@ const (
 	MaxMetadata = 16 << 10  // bytes of one payload's metadata
 	MaxRunBytes = 64 << 20  // bytes of all that a run records, its input included
 	MaxSteps    = 10_000    // of one run
-	MaxSignals  = 10_000    // of one run, that nothing has consumed
+	MaxSignals  = 10_000    // of one run, not consumed yet
 	MaxNote     = 255       // bytes of a run's note
 	MaxReason   = 1024      // bytes of the reason for a change
 	MaxCapsule  = 256 << 20 // bytes of an imported file
@@ -82,7 +82,7 @@ const (
 	MaxBatch      = 1000    // starts in one call, tasks of one poll, ends of runs in one message
 	MaxBatchBytes = 4 << 20 // bytes of the starts in one call
 	MaxMessage    = 8 << 20 // bytes of one message on the wire
-	HistoryBytes  = 1 << 20 // bytes of history that travel with a task, about
+	HistoryBytes  = 1 << 20 // approximate bytes of history in a task
 
 	MinDelay = time.Millisecond
 	MaxDelay = 10 * 365 * 24 * time.Hour
@@ -93,9 +93,9 @@ const (
 	MaxTypes            = 256         // of one worker
 	MaxQueues           = 64          // of one worker
 	MaxConcurrent       = 100_000     // runs that one worker holds at a time
-	DefaultConcurrent   = 100         // of a worker that names none
-	MaxPollWait         = time.Minute // of one call that waits
-	StarvationAfter     = time.Minute // a run that has been due for so long goes before all priorities
+	DefaultConcurrent   = 100         // of a worker that sets none
+	MaxPollWait         = time.Minute // of one long poll
+	StarvationAfter     = time.Minute // a run that has been due for this long goes before all priorities
 	MaxConcurrencyLimit = 1_000_000   // runs at a time of a queue, a type or a concurrency key
 
 	MaxKeys          = 1000 // that are not revoked
@@ -103,8 +103,8 @@ const (
 	MaxKeyGlobs      = 64   // of one key, queues and types each
 
 	MaxCatchup     = 100_000          // missed ticks that a schedule replays
-	DefaultCatchup = 100              // of a schedule that names none
-	OnTime         = 10 * time.Second // a tick that is later than this was missed
+	DefaultCatchup = 100              // of a schedule that sets none
+	OnTime         = 10 * time.Second // a tick that fires later than this counts as missed
 )
 
 // CutMark ends an error text that was cut to MaxError.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What holds where nothing was said.
+// Defaults for fields that are not set.
 const (
 	DefaultAttempts        = 3
 	DefaultInitialInterval = time.Second
@@ -18,30 +18,30 @@ const (
 	DefaultStepTimeout     = 600 * time.Second
 )
 
-// RetryPolicy says how often and when failed code is tried again. Its zero value is the default policy.
-// Read it through its methods, which know the defaults.
+// RetryPolicy says how often and when failed code is retried. Its zero value is the default policy.
+// Its methods apply the defaults.
 type RetryPolicy struct {
-	MaximumAttempts   int     `json:"maximum_attempts,omitempty"` // the first included; 0: 3; -1: without end
+	MaximumAttempts   int     `json:"maximum_attempts,omitempty"` // including the first; 0: 3; -1: no limit
 	InitialIntervalMS int64   `json:"initial_interval_ms,omitempty"`
 	Coefficient       float64 `json:"backoff_coefficient,omitempty"`
 	MaximumIntervalMS int64   `json:"maximum_interval_ms,omitempty"`
-	// part of the delay, added on top; 0: 0.1; negative: none
+	// fraction of the delay that is added at most; 0: 0.1; negative: none
 	Jitter       float64  `json:"jitter,omitempty"`
-	NonRetryable []string `json:"non_retryable,omitempty"` // an error's type, or the beginning of its message
+	NonRetryable []string `json:"non_retryable,omitempty"` // error types, or prefixes of messages
 }
 
-// Allows says whether code that has now failed n times may be tried again after f.
+// Allows says whether code that has failed n times may be retried after f.
 func (p RetryPolicy) Allows(n int, f Failure) bool {
-	if f.NonRetryable || p.rules(f) {
+	if f.NonRetryable || p.isFinal(f) {
 		return false
 	}
 	return p.attempts() < 0 || n < p.attempts()
 }
 
-// attempts is how often the code may run, the first time included; negative: without end.
+// attempts returns how often the code may run, including the first time; negative: no limit.
 func (p RetryPolicy) attempts() int { return cmp.Or(p.MaximumAttempts, DefaultAttempts) }
 
-// firstPolicy is the first of these that is set, else the default.
+// firstPolicy returns the first policy that is not nil, else the default.
 func firstPolicy(policies ...*RetryPolicy) RetryPolicy {
 	if p := cmp.Or(policies...); p != nil {
 		return *p
@@ -49,16 +49,16 @@ func firstPolicy(policies ...*RetryPolicy) RetryPolicy {
 	return RetryPolicy{}
 }
 
-// rules says whether the policy itself names the failure as final.
-func (p RetryPolicy) rules(f Failure) bool {
+// isFinal says whether NonRetryable lists the failure.
+func (p RetryPolicy) isFinal(f Failure) bool {
 	return slices.ContainsFunc(p.NonRetryable, func(entry string) bool {
 		return entry != "" && (f.Type == entry || strings.HasPrefix(f.Message, entry))
 	})
 }
 
-// Backoff is the delay after the n-th failure: min(initial * coefficient^(n-1), maximum), and up to the jitter's part
-// of it on top; jitter in [0,1) decides how much. Everything is computed in floating point and clamped before it
-// becomes a Duration, because an overflow there would turn into a negative delay.
+// Backoff returns the delay after the n-th failure: min(initial * coefficient^(n-1), maximum), plus
+// the fraction Jitter of it times jitter, which is in [0,1). It computes in floating point and
+// clamps before converting to a Duration, because an overflow there would become a negative delay.
 func (p RetryPolicy) Backoff(n int, jitter float64) time.Duration {
 	initial, maximum := float64(p.InitialIntervalMS), float64(p.MaximumIntervalMS)
 	if initial <= 0 {

@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// Verdict is what follows from a failure.
+// Verdict says what follows from a failure of a step's code.
 type Verdict struct {
 	Retry   bool
-	RetryAt time.Time // when the next attempt may start; with Retry only
-	// Failures counts how often the code has failed, this time included; with Retry only, and 0 in
-	// the answer to a repetition, from which nothing follows.
+	RetryAt time.Time // when the next attempt may start; only with Retry
+	// Failures counts the failures of the code, including this one. It is set only with Retry, and
+	// 0 in the answer to a repeated call.
 	Failures int
 }
 
-// RunVerdict is what follows from a failure of a run's code.
+// RunVerdict says what follows from a failure of a run's code.
 type RunVerdict struct {
 	Verdict
-	// of the run now: PENDING with Retry, else FAILED, or CANCELLED when cancellation had been asked for
+	// Status is that of the run now: PENDING with Retry, otherwise FAILED, or CANCELLED if
+	// cancellation was requested.
 	Status RunStatus
-	// Handler says that the run was a failure handler itself, so that its failure has none.
+	// Handler says that the run is a failure handler, so no handler is started for its failure.
 	Handler bool
 }
 
-// AfterStepFailed decides about a step whose code has now failed n times: its own policy counts, else the run's,
-// else the default. The delay runs from now, the commit of the failure.
+// AfterStepFailed decides about a step whose code has failed n times, by the step's policy, else
+// the run's, else the default. The delay counts from now, the commit of the failure.
 func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
 	return decide(firstPolicy(step, run), n, f, now, jitter)
 }
 
-// AfterRunFailed decides about a run whose code has now let n errors escape. A run is tried again only when its
-// starter gave it a policy; failures of its steps do not count.
+// AfterRunFailed decides about a run whose code has returned n errors. A run is retried only if it
+// was started with a policy. Failures of its steps do not count.
 func AfterRunFailed(run *RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
 	if run == nil {
 		return Verdict{}
@@ -49,19 +50,20 @@ func decide(p RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verd
 	return Verdict{Retry: true, RetryAt: Micros(now.Add(delay)), Failures: n}
 }
 
-// MaxLeaseLosses in a row fail the run: a poison pill must not eat the fleet.
+// MaxLeaseLosses is how many lost workers in a row fail a run: a run that kills every worker must
+// not take down all of them.
 const MaxLeaseLosses = 10
 
-// LossVerdict is what follows from losing a worker.
+// LossVerdict says what follows for a run from losing its worker.
 type LossVerdict struct {
-	Losses      int  // the run's new count
-	Failed      bool // it was one too many: the run ends as FAILED with CrashedFailure
+	Losses      int  // the run's new LeaseLosses
+	Failed      bool // MaxLeaseLosses is reached: the run ends as FAILED with CrashedFailure
 	AvailableAt time.Time
 }
 
-// AfterLeaseLost decides about a run whose worker was lost. losses is the run's count before;
-// progressed says that a step's result was recorded under the lost lease, which starts the count
-// again. The first loss costs no delay, later ones 1 s, doubled, at most 5 minutes.
+// AfterLeaseLost decides about a run whose worker was lost. losses is the run's count before.
+// progressed says that a step's result was recorded under the lost lease, so the count starts
+// again. The first loss adds no delay; each further one doubles it, from 1 s to at most 5 minutes.
 func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
 	if progressed {
 		losses = 0
@@ -79,19 +81,21 @@ func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
 	return v
 }
 
-// Parked is where a run stands that waits.
+// Parked is the state of a parked run.
 type Parked struct {
 	Status      RunStatus // SLEEPING for a timer, a signal or a child, PENDING for a retry
-	AvailableAt time.Time // unset: until something happens
+	AvailableAt time.Time // unset: no time makes it due
 	WaitingFor  string
 }
 
-// Park decides how a run whose code waits goes on. steps are those that are open or Awaited. It is
-// due at the earliest of their timers, limits and retries; now when what it awaits has happened, or
-// when there is nothing to wait for. A timer ends no earlier than it was set, whatever moment its
-// code has named: nobody kept the run waiting before, and it is to pass none that wait. A retry
-// that was due when the run was claimed, and has not begun since, is none that the code waits for:
-// it has not come to that step again, and may never do so.
+// Park decides when a run whose code waits is due. steps are its steps that are open or Awaited.
+//
+//   - The run is due at the earliest of their timers, time limits and retries. It is due now if
+//     what it awaits has happened, or if there is nothing to wait for.
+//   - A timer makes the run due no earlier than the moment it was set, even if its end lies before
+//     that: the run must not overtake runs that have waited longer.
+//   - A retry that was due when the run was claimed, but has not begun since, does not count: the
+//     code did not come to that step again, and may never do so.
 func Park(steps []Step, claimed, now time.Time) Parked {
 	due := Parked{Status: RunPending, AvailableAt: now}
 	if satisfied(steps) {
@@ -103,7 +107,7 @@ func Park(steps []Step, claimed, now time.Time) Parked {
 		status, waiting := RunSleeping, ""
 		switch {
 		case s.Kind == StepSleep && s.Status == StepRunning && !s.WakeAt.IsZero():
-			// without: begun, but its timer was never set
+			// a SLEEP without WakeAt has begun, but its timer was never set
 			at, waiting = s.WakeAt, "timer:"+s.Name
 			switch {
 			case !at.Before(s.StartedAt):
@@ -132,8 +136,8 @@ func Park(steps []Step, claimed, now time.Time) Parked {
 	return p
 }
 
-// satisfied says that something which the code awaits has happened: a step awaited by itself has
-// ended, or all of a group.
+// satisfied says whether something that the code awaits has happened: a step awaited by itself has
+// ended, or all steps of a group have.
 func satisfied(steps []Step) bool {
 	open := map[int64]bool{}
 	for _, s := range steps {

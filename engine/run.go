@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// RunStatus says where a run stands. The numbers are those of WorkflowStatus on the wire, and are what is stored.
+// RunStatus is the state of a run. The numbers are those of WorkflowStatus on the wire, and are
+// stored.
 type RunStatus uint8
 
 const (
 	RunPending    RunStatus = 1   // due, or waits for its start or its retry
 	RunRunning    RunStatus = 2   // a worker holds its lease
 	RunSleeping   RunStatus = 3   // parked: a timer, a signal or a child wakes it; no worker is held
-	RunCompleted  RunStatus = 4   // ended well
-	RunFailed     RunStatus = 5   // ended by its code's failure, or by losing too many workers
-	RunCancelled  RunStatus = 6   // ended by CancelRun: at once, at the end of its code, or at the end of the grace
+	RunCompleted  RunStatus = 4   // ended with a result
+	RunFailed     RunStatus = 5   // ended by a failure of its code, or by losing too many workers
+	RunCancelled  RunStatus = 6   // ended by CancelRun: at once, when its code ended, or when the grace passed
 	RunTimedOut   RunStatus = 100 // ended by its deadline
 	RunTerminated RunStatus = 101 // ended by TerminateRun
 )
 
-// Ended says that the run is over: nothing about it changes any more.
+// Ended says whether the run has ended. Nothing about it changes any more.
 func (s RunStatus) Ended() bool { return s > RunSleeping }
 
 func (s RunStatus) String() string {
@@ -45,7 +46,8 @@ func (s RunStatus) String() string {
 	return "UNKNOWN"
 }
 
-// Run is one execution of a workflow. Times are UTC with microseconds; a zero time, ID or string means unset.
+// Run is one execution of a workflow. Times are UTC with microseconds; a zero time, ID or string
+// means unset.
 type Run struct {
 	ID         ID
 	Namespace  string
@@ -57,49 +59,49 @@ type Run struct {
 	Status     RunStatus
 	Priority   int // -100 to 100, higher first, until one has been due for StarvationAfter
 
-	Attempts    int // 1 plus the failures that were retried, a step's or the run's own
-	Failures    int // of the run itself (FailRun), which its own RetryPolicy counts
-	LeaseLosses int // how often in a row a worker was lost while it held the run
+	Attempts    int // 1 plus the retried failures of its steps and of the run itself
+	Failures    int // failures of the run itself (FailRun), counted by its own RetryPolicy
+	LeaseLosses int // workers lost in a row while they held the run
 
 	Steps int64 // distinct steps begun so far
 	Bytes int64 // recorded payloads and failures, the input included
 
 	Input  Payload  // left out of lists
 	Output Payload  // left out of lists
-	Error  *Failure // how it ended without a result; while it is open, why it is tried again as a whole
+	Error  *Failure // why it ended without a result; while it is open, why it is retried as a whole
 
 	CreatedAt time.Time
 	// AvailableAt is when a PENDING or SLEEPING run next needs a worker. It is unset while a worker
-	// holds the run, after its end, and while no moment makes it due: it waits for a signal or a
-	// child without a limit, is paused, or waits for a slot of its key.
+	// holds the run, after its end, and while no time makes it due: the run waits for a signal or a
+	// child without a limit, is paused, or is Gated.
 	AvailableAt time.Time
 	StartedAt   time.Time // of the first claim
 	FinishedAt  time.Time
-	DeadlineAt  time.Time // the earlier of what its starter named and of Timeouts.Execution
-	ScheduledAt time.Time // the tick that fired it
-	WorkerID    string    // who holds it, or held it at its end
+	DeadlineAt  time.Time // the earlier of the deadline given at the start and Timeouts.Execution
+	ScheduledAt time.Time // the tick that started it
+	WorkerID    string    // the worker that holds it, or held it at its end
 	WaitingFor  string    // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
-	Note        string    // its own progress line
+	Note        string    // progress line, set by its code
 
-	// NamedDeadlineAt is the deadline that its starter named beside Timeouts.Execution, which may
-	// have made DeadlineAt an earlier one: it holds for what the run continues as, where the limit
-	// counts anew. Where there is no limit it is unset, and DeadlineAt is what was named.
+	// NamedDeadlineAt is the deadline given at the start if there is a Timeouts.Execution too,
+	// which may make DeadlineAt earlier. It also holds for the run that this one continues as,
+	// whose Execution limit starts again. Without an Execution limit it is unset and DeadlineAt is
+	// the deadline given.
 	NamedDeadlineAt time.Time
 
-	// Paused says that a person keeps it from the workers, and Gated that all slots of its
-	// concurrency key were taken when it was due. HeldAt is what AvailableAt would be but for these
-	// two; while Gated it is the run's place in the line.
-	Paused bool
-	Gated  bool
+	Paused bool // PauseRun keeps it from workers
+	Gated  bool // all slots of its concurrency key were taken when it was due
+	// HeldAt is what AvailableAt would be if the run were neither Paused nor Gated. While Gated it
+	// is the run's place in the line.
 	HeldAt time.Time
-	Pinned bool // kept, whatever the retention
+	Pinned bool // retention does not delete it
 
-	// CancelRequestedAt is when CancelRun told its code to stop, for CancelReason, by GraceUntil.
+	// CancelRequestedAt is when CancelRun asked its code to stop by GraceUntil.
 	CancelRequestedAt time.Time
 	CancelReason      string
 	GraceUntil        time.Time
 
-	RetryPolicy  *RetryPolicy // the steps' default; the run itself is retried only when it is set
+	RetryPolicy  *RetryPolicy // the default for steps; the run itself is retried only if it is set
 	Timeouts     Timeouts
 	Tags         map[string]string
 	Requirements map[string]string
@@ -116,19 +118,26 @@ type Run struct {
 	Origin        Origin
 	ScheduleID    string
 	FailedRunID   ID // of a failure handler: the run whose failure it handles
-	RetriedFrom   ID // the run that a person had retried as this one
+	RetriedFrom   ID // the run that RetryRun made this one from
 	ContinuedFrom ID
 	ContinuedAs   ID
+
+	// FirstRunID is the first run of the chain that this one continues; zero if it is the first.
+	FirstRunID ID
+	// BelowHandler says that a failure handler is among its ancestors. The failure of such a run
+	// starts no global handler.
+	BelowHandler bool
 }
 
-// Tied says that the end of the run concerns others than its starter, so that ending it takes a
-// look at them, or that it has an error which its end takes away, as an import may.
+// Tied says whether ending the run needs more than writing the run itself: other rows depend on its
+// end, or its end removes an Error, as an imported run may have.
 func (r *Run) Tied() bool {
 	return r.Error != nil || r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" ||
 		!r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
 }
 
-// ExpiresAt is when Kagzi ends the run by itself: at its deadline or at the end of the grace, whichever is first.
+// ExpiresAt returns when Kagzi ends the run by itself: DeadlineAt or GraceUntil, whichever is
+// first.
 func (r *Run) ExpiresAt() time.Time {
 	if r.DeadlineAt.IsZero() || !r.GraceUntil.IsZero() && r.GraceUntil.Before(r.DeadlineAt) {
 		return r.GraceUntil
@@ -136,7 +145,7 @@ func (r *Run) ExpiresAt() time.Time {
 	return r.DeadlineAt
 }
 
-// RunFilter selects runs; every field that is set must hold, and within a list any.
+// RunFilter selects runs. Every field that is set must match; of a list, any entry.
 type RunFilter struct {
 	Namespace string
 	Statuses  []RunStatus
@@ -152,19 +161,19 @@ type RunFilter struct {
 	Search        string // prefix of the run id or of the external id
 }
 
-// Everything says that the filter lets through all runs of its namespace.
+// Everything says whether the filter selects all runs of its namespace.
 func (f *RunFilter) Everything() bool {
 	return len(f.Statuses)+len(f.Types)+len(f.Queues)+len(f.Tags) == 0 && f.CreatedAfter.IsZero() &&
 		f.CreatedBefore.IsZero() &&
 		f.ParentRunID.IsZero() && f.ScheduleID+f.WorkerID+f.Search == ""
 }
 
-// idLag bounds by how much a run's id may be older than its CreatedAt: both are of the moment in
-// which it was made, by clocks that may differ.
+// idLag limits how much older a run's id may be than its CreatedAt. Both hold the time of creation,
+// but by clocks that may differ.
 const idLag = time.Hour
 
-// Span is the ids between which all runs of a page have theirs, both left out: no list goes through
-// those that are older than what it asks for.
+// Span returns exclusive bounds of the ids of a page, so that no list reads runs older than
+// CreatedAfter.
 func (f *RunFilter) Span(p *Page) (above, below ID) {
 	above, below = p.Span()
 	if !f.CreatedAfter.IsZero() {
@@ -175,19 +184,19 @@ func (f *RunFilter) Span(p *Page) (above, below ID) {
 	return above, below
 }
 
-// Origin says who made a run. The external ids of runs that Kagzi made by itself never stand in the
-// way of a user's, nor a user's in theirs. The numbers are what is stored.
+// Origin says who made a run. External ids of runs that Kagzi made by itself and those of users
+// never collide. The numbers are stored.
 type Origin uint8
 
 const (
-	OriginUser     Origin = 0 // a start, a child, a continuation, a retry
+	OriginUser     Origin = 0 // a start or a child; continuations and retries keep their run's origin
 	OriginSchedule Origin = 1
 	OriginHandler  Origin = 2 // a failure handler
 	OriginImport   Origin = 3
 )
 
-// ParentClose says what becomes of an open child when its parent ends. The numbers are those of the
-// wire, and are what is stored.
+// ParentClose says what happens to an open child when its parent ends. The numbers are those of the
+// wire, and are stored.
 type ParentClose uint8
 
 const (
@@ -197,32 +206,31 @@ const (
 	CloseTerminate ParentClose = 3
 )
 
-// Timeouts bound a run and its steps. Zero means the default.
+// Timeouts limit a run and its steps. Zero means the default.
 type Timeouts struct {
 	StartToClose time.Duration // one attempt of one step; default DefaultStepTimeout
-	Heartbeat    time.Duration // lengthens the lease for this run; shorter than the server's lease has no effect
-	Execution    time.Duration // the whole run over all attempts, from when it may first start; default none
+	Heartbeat    time.Duration // a longer lease for this run; no effect if shorter than the server's lease
+	Execution    time.Duration // the whole run over all attempts, from its first AvailableAt; default none
 }
 
-// ExternalIDReuse says what a start does when a run with the same external id is there.
+// ExternalIDReuse says what a start does if a run with the same external id exists.
 type ExternalIDReuse uint8
 
 const (
 	ReuseWhenEnded ExternalIDReuse = iota // an active run is returned; after its end the id is free again
 	ReuseNever                            // any retained run is returned, the newest one
-	ReuseReject                           // an active run makes the start fail with ErrExists
+	ReuseReject                           // the start fails with ErrExists if a run is active
 )
 
-// StartRun is one run to be made. ID and CreatedAt are the caller's; AvailableAt is now or later.
-// Fields that only a later life gives (Status, StartedAt, Paused, …) are ignored.
+// StartRun is one run to make. The caller sets ID, CreatedAt and AvailableAt (now or later). Fields
+// that are set later in a run's life (Status, StartedAt, Paused, …) are ignored.
 type StartRun struct {
 	Run
 	Reuse ExternalIDReuse
 }
 
-// NewRun returns the run that the start makes, as a store holds it: PENDING, on its first attempt,
-// with times in microseconds. Fields that only a later life gives are unset, and so is what is
-// empty.
+// NewRun returns the run to store for this start: PENDING, on its first attempt, with times in
+// microseconds. Fields that are set later in a run's life, and empty maps and payloads, are unset.
 func (s *StartRun) NewRun() Run {
 	r := s.Run
 	r.Status, r.Attempts, r.Bytes = RunPending, 1, max(r.Bytes, int64(r.Input.Size()))
@@ -249,15 +257,16 @@ func (s *StartRun) NewRun() Run {
 type Started struct {
 	RunID   ID
 	Existed bool // an earlier run was returned, because of its external id
-	// Repeated says that this request_id had its answer before; Existed is then what it was told the first time.
+	// Repeated says that this request_id was answered before. Existed is then that of the first
+	// answer.
 	Repeated bool
 	Err      error // this start alone was refused: ErrExists, ErrConflict
 }
 
-// Continuation is the run that run continues as. next is what its code asked for: the input, and
-// whatever it names of its own; the rest is run's, its external id and its parent included. A limit
-// on the whole run counts anew, and a deadline that run's starter has named holds for every run
-// that it continues as.
+// Continuation returns the run that run continues as. next is what its code asked for: the input,
+// and any other field that it sets. All other fields come from run, including external id and
+// parent. The Execution limit starts again; a deadline given at run's start holds for every
+// continuation.
 func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	s := successor(run, next.ID, now)
 	s.Input, s.Bytes = next.Input, int64(next.Input.Size())
@@ -269,7 +278,7 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 		s.RetryPolicy = next.RetryPolicy
 	}
 	if next.AvailableAt.After(next.CreatedAt) && next.AvailableAt.After(now) {
-		// it was asked for, and is not just when next was read
+		// the code asked for a later start; otherwise AvailableAt is only when next was read
 		s.AvailableAt = next.AvailableAt
 	}
 	if next.Timeouts != (Timeouts{}) {
@@ -291,15 +300,18 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.ConcurrencyKey != "" {
 		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
 	}
-	s.ContinuedFrom = run.ID
+	s.ContinuedFrom, s.FirstRunID = run.ID, run.FirstRunID
+	if s.FirstRunID.IsZero() {
+		s.FirstRunID = run.ID
+	}
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
 	return s
 }
 
-// RetryOf is the run that a person has run tried again as. A deadline that has passed is left
-// behind; a limit on the whole run counts anew. It is nobody's child: what waited for the first run
-// has its answer.
+// RetryOf returns the run that RetryRun makes from run. It drops a deadline that has passed, and
+// the Execution limit starts again. A retried child keeps its parent, but its result belongs to no
+// step and it outlives the parent: the step that waited for the first run has its result already.
 func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	s := successor(run, p.ID, p.Now)
 	s.Input, s.RequestID = run.Input, p.RequestID
@@ -307,8 +319,14 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 		s.Input = *p.Input
 	}
 	s.Bytes = int64(s.Input.Size())
-	// a handler stays one: its input is an event, and it has no handlers
+	// A retried failure handler is a handler too: its input is an event, and it has no handlers. A
+	// retried run of a schedule keeps its tick, and counts for the schedule's overlap policy.
 	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID
+	s.ScheduleID, s.ScheduledAt = run.ScheduleID, run.ScheduledAt
+	s.ParentRunID = run.ParentRunID
+	if s.Origin = run.Origin; s.Origin == OriginImport {
+		s.Origin = OriginUser // the retry of an imported run may hold the external id
+	}
 	if s.DeadlineAt = namedDeadline(run); !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}
@@ -316,9 +334,9 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	return s
 }
 
-// namedDeadline is the moment by which run's starter wanted it to have ended. Of a run that a
-// version made which kept no NamedDeadlineAt, a deadline that can be no more than its limit, which
-// counts from its creation or from later, is taken for that.
+// namedDeadline returns the deadline given at run's start. Older versions did not store
+// NamedDeadlineAt; for their runs, a deadline no earlier than creation plus the Execution limit is
+// taken for that limit.
 func namedDeadline(run *Run) time.Time {
 	limit := run.Timeouts.Execution
 	if !run.NamedDeadlineAt.IsZero() || limit > 0 && !run.DeadlineAt.Before(run.CreatedAt.Add(limit)) {
@@ -327,8 +345,8 @@ func namedDeadline(run *Run) time.Time {
 	return run.DeadlineAt
 }
 
-// SettleDeadline puts a limit on the whole run, which counts from AvailableAt, beside the deadline
-// that was named, if any: the earlier of the two becomes DeadlineAt.
+// SettleDeadline applies the Execution limit, which counts from AvailableAt. DeadlineAt becomes the
+// earlier of the limit and the deadline given, which moves to NamedDeadlineAt.
 func (s *StartRun) SettleDeadline() {
 	limit := s.Timeouts.Execution
 	if limit <= 0 {
@@ -340,7 +358,7 @@ func (s *StartRun) SettleDeadline() {
 	}
 }
 
-// successor is a new run with all that a starter chose for run but its deadline.
+// successor returns a new run with everything that was given at run's start, except its deadline.
 func successor(run *Run, id ID, now time.Time) StartRun {
 	return StartRun{Run: Run{
 		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type,
@@ -350,5 +368,6 @@ func successor(run *Run, id ID, now time.Time) StartRun {
 		Requirements:      maps.Clone(run.Requirements),
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
 		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
+		BelowHandler: run.BelowHandler,
 	}}
 }

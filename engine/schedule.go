@@ -5,17 +5,17 @@ import (
 )
 
 // Overlap says what a tick does while a run of its schedule is open. The numbers are those of the
-// wire, and are what is stored.
+// wire, and are stored.
 type Overlap uint8
 
 const (
 	OverlapUnset     Overlap = 0 // as OverlapAllow
 	OverlapAllow     Overlap = 1
 	OverlapSkip      Overlap = 2 // the tick is counted as skipped
-	OverlapBufferOne Overlap = 3 // one tick waits for the end of the open run; a further one is counted as skipped
+	OverlapBufferOne Overlap = 3 // one tick waits until the open run ends; further ones are counted as skipped
 )
 
-// Schedule is the template of the runs that its ticks fire.
+// Schedule is a template for runs, with the cron expression whose ticks start them.
 type Schedule struct {
 	ID        ID
 	Namespace string
@@ -35,42 +35,43 @@ type Schedule struct {
 	OnFailureQueue    string
 	Tags              map[string]string
 
-	MaxCatchup int // missed ticks that are replayed, the most recent ones
+	MaxCatchup int // how many missed ticks are replayed; the most recent ones
 	Overlap    Overlap
 
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	NextFireAt  time.Time // the next tick that nothing has been decided about; unset: none comes any more, or Broken
+	NextFireAt  time.Time // the next tick to decide about; unset: no more ticks, or Broken
 	LastFiredAt time.Time // the newest tick that has fired
 	Buffered    time.Time // the tick that waits for the open run to end
-	Broken      string    // why it cannot fire any more
+	Broken      string    // why it cannot fire any more; empty: it can
 
-	Fired     int64 // runs, those that were triggered by hand included
-	Completed int64 // of these
-	Failed    int64 // of these, FAILED or TIMED_OUT
-	Skipped   int64 // ticks passed over because of MaxCatchup or Overlap, or given up by a change of when it fires
+	Fired     int64 // runs started, by ticks and by TriggerSchedule
+	Completed int64 // runs that COMPLETED
+	Failed    int64 // runs that are FAILED or TIMED_OUT
+	Skipped   int64 // ticks skipped because of MaxCatchup, Overlap, or a change of the schedule
 
-	// Revision grows with each change by a person, so that ticks which were computed from an older one do not count.
+	// Revision grows with each UpdateSchedule. Ticks that were computed from an older one are
+	// refused.
 	Revision int64
 }
 
-// ScheduleFilter selects schedules; every field that is set must hold.
+// ScheduleFilter selects schedules. Every field that is set must match.
 type ScheduleFilter struct {
 	Namespace string
 	Queue     string
 }
 
-// TickID is the external id of the run that a tick fires.
+// TickID returns the external id of the run that a tick starts.
 func TickID(schedule ID, tick time.Time) string {
 	return "schedule:" + schedule.String() + ":" + tick.UTC().Format(time.RFC3339)
 }
 
-// TriggerID is the external id of a run that a person fires beside the ticks.
+// TriggerID returns the external id of a run that TriggerSchedule starts.
 func TriggerID(schedule, run ID) string {
 	return "schedule:" + schedule.String() + ":trigger:" + run.String()
 }
 
-// Start is the run of a tick, or with the zero tick the one of a trigger.
+// Start returns the run for a tick; with the zero tick, the run for TriggerSchedule.
 func (s *Schedule) Start(id ID, tick, now time.Time) StartRun {
 	external := TickID(s.ID, tick)
 	if tick.IsZero() {
@@ -90,14 +91,14 @@ func (s *Schedule) Start(id ID, tick, now time.Time) StartRun {
 	return start
 }
 
-// ScheduleNotFound is the answer for a schedule that is not there.
+// ScheduleNotFound returns the error for a schedule that does not exist.
 func ScheduleNotFound(ref string) error {
 	return &Error{Kind: KindNotFound, Subject: "schedule", SubjectID: ref,
 		Message: "no schedule " + ref + " in this namespace"}
 }
 
-// DefaultNamespace is what a request means that names none. It is there before anything has used
-// it, although no store then has it.
+// DefaultNamespace is the namespace of requests that name none. It counts as existing even before a
+// store has a row for it.
 const DefaultNamespace = "default"
 
 // Namespace is an isolation boundary of runs, workers and schedules.
@@ -106,17 +107,17 @@ type Namespace struct {
 	ID          ID
 	DisplayName string
 	Description string
-	Enabled     bool // otherwise nothing starts, is claimed or fires; what a worker holds may finish
+	Enabled     bool // false: nothing starts, is claimed or fires; runs that a worker holds may finish
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 
 	Retention time.Duration               // of ended runs; 0: the server's setting
-	Keep      map[RunStatus]time.Duration // by outcome, goes before Retention
-	// where runs of the global failure handler go when no ONLINE worker serves it
+	Keep      map[RunStatus]time.Duration // retention by status; takes precedence over Retention
+	// queue for runs of the global failure handler if no ONLINE worker serves it
 	FailureQueue string
 }
 
-// RetentionOf is how long runs that ended so are kept; otherwise is the server's setting.
+// RetentionOf returns how long runs that ended with s are kept; otherwise is the server's setting.
 func (n *Namespace) RetentionOf(s RunStatus, otherwise time.Duration) time.Duration {
 	if d, ok := n.Keep[s]; ok {
 		return d
@@ -127,13 +128,13 @@ func (n *Namespace) RetentionOf(s RunStatus, otherwise time.Duration) time.Durat
 	return otherwise
 }
 
-// NamespaceDisabled is the answer to what a disabled namespace does not allow.
+// NamespaceDisabled returns the error for a call that a disabled namespace does not allow.
 func NamespaceDisabled(name string) error {
 	return &Error{Kind: KindPrecondition, Subject: "namespace", SubjectID: name,
 		Message: "namespace " + name + " is disabled: enable it with `kagzi namespace enable " + name + "`"}
 }
 
-// NamespaceNotFound is the answer for a namespace that nothing has ever used.
+// NamespaceNotFound returns the error for a namespace that was never used.
 func NamespaceNotFound(name string) error {
 	return &Error{Kind: KindNotFound, Subject: "namespace", SubjectID: name, Message: "no namespace " + name}
 }

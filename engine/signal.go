@@ -4,19 +4,19 @@ import (
 	"time"
 )
 
-// Signal is one message to a run. It is kept until a step of the run consumes it, in the order of
-// arrival among those of its name.
+// Signal is one message to a run. It waits until a step of the run consumes it; signals of the same
+// name are consumed in order of arrival.
 type Signal struct {
 	RunID      ID
 	Sequence   int64 // order of arrival in the run, from 1
 	Name       string
-	SignalID   string // given by the sender, once per run; empty: none
+	SignalID   string // set by the sender, unique per run; empty: none
 	Payload    Payload
 	ReceivedAt time.Time
 	StepName   string // the step that consumed it
 }
 
-// Validate refuses a signal that breaks a limit, naming the request's field.
+// Validate returns an error that names the request's field if the signal exceeds a limit.
 func (p *SignalRunParams) Validate() error {
 	return firstError([]error{
 		CheckName("name", p.Name),

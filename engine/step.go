@@ -2,14 +2,15 @@ package engine
 
 import "time"
 
-// StepStatus says where one attempt of a step stands. The numbers are those of the wire, and are what is stored.
+// StepStatus is the state of one attempt of a step. The numbers are those of the wire, and are
+// stored.
 type StepStatus uint8
 
 const (
 	StepPending   StepStatus = 1 // failed, and waits for its next attempt
-	StepRunning   StepStatus = 2 // its code runs, its timer or its child does, or it waits for a signal
+	StepRunning   StepStatus = 2 // its code, timer or child runs, or it waits for a signal
 	StepCompleted StepStatus = 3
-	StepFailed    StepStatus = 4 // for good; or interrupted, when Error.Code is FailureCrashed
+	StepFailed    StepStatus = 4 // for good; or interrupted, if Error.Code is FailureCrashed
 )
 
 func (s StepStatus) String() string {
@@ -26,7 +27,7 @@ func (s StepStatus) String() string {
 	return "UNKNOWN"
 }
 
-// StepKind says what a step does. The numbers are those of the wire, and are what is stored.
+// StepKind says what a step does. The numbers are those of the wire, and are stored.
 type StepKind uint8
 
 const (
@@ -50,15 +51,18 @@ func (k StepKind) String() string {
 	return "UNKNOWN"
 }
 
+// OwnStepPrefix begins the names of steps that an SDK records by itself, such as kagzi:now.
+const OwnStepPrefix = "kagzi:"
+
 // Step is one attempt of one step of a run.
 type Step struct {
 	ID       ID
 	RunID    ID
-	Name     string // unique within the run, attempts aside
+	Name     string // unique among the run's steps; all attempts share it
 	Kind     StepKind
 	Status   StepStatus
-	Attempt  int   // 1 for the first; counts every attempt, interrupted ones too
-	Failures int   // of the step's own code up to and including this attempt: what its budget counts
+	Attempt  int   // from 1; counts every attempt, interrupted ones too
+	Failures int   // failures of the step's code up to this attempt, counted by its retry policy
 	Latest   bool  // no later attempt of this step exists
 	Sequence int64 // order in which the run began its steps, from 1; all attempts share it
 
@@ -72,35 +76,36 @@ type Step struct {
 	CreatedAt  time.Time
 	StartedAt  time.Time
 	FinishedAt time.Time
-	TimeoutAt  time.Time     // when Kagzi fails it by itself; only while RUNNING with a start-to-close timeout
+	TimeoutAt  time.Time     // when Kagzi fails it; set only while RUNNING with a start-to-close timeout
 	RetryAt    time.Time     // when the next attempt may start; kept once set
 	WakeAt     time.Time     // of a SLEEP, and of a SIGNAL whose wait has a limit
-	Duration   time.Duration // of a SLEEP that was asked for by its length; 0 when by its end
+	Duration   time.Duration // of a SLEEP given by its length; 0: given by its end
 
-	RetryPolicy *RetryPolicy // the step's own, when it has one
+	RetryPolicy *RetryPolicy // of the step; nil: that of the run
 
 	SignalName string // of a SIGNAL
 	TimedOut   bool   // of a COMPLETED SIGNAL: its limit passed before a signal came
 	ChildRunID ID     // of a CHILD: the run that it started
-	// Awaited says that the run's code waits for this SIGNAL or CHILD: 1 wakes the run when the
-	// step ends; a larger number is shared by the steps all of which have to end. The next claim
-	// sets it back to 0.
+	// Awaited is not 0 if the run's code waits for this SIGNAL or CHILD. With 1, the end of the
+	// step wakes the run. A larger number marks a group of steps, all of which have to end. The
+	// next claim resets it to 0.
 	Awaited int64
 
-	OverriddenBy   string // who recorded this by OverrideStep
+	OverriddenBy   string // the actor that recorded this with OverrideStep
 	OverrideReason string
 }
 
-// Interrupted says that the attempt was cut short by a lost worker: it is run again and costs nothing.
+// Interrupted says whether a lost lease cut the attempt short. The step runs again, and the attempt
+// does not count as a failure.
 func (s *Step) Interrupted() bool {
 	return s.Status == StepFailed && s.Error != nil && s.Error.Code == FailureCrashed
 }
 
-// Open says that the attempt has not come to its end: it runs, sleeps, or waits for its retry.
+// Open says whether the attempt has not ended: it runs, sleeps, or waits for its retry.
 func (s *Step) Open() bool { return s.Status == StepPending || s.Status == StepRunning }
 
-// StepRef names a step of a run: by the id that BeginStep gave, or by name. When both are set the id is tried first,
-// for the wire has one field for either.
+// StepRef names a step of a run, by the id that BeginStep returned or by name. If both are set the
+// id is tried first, because the wire has one field for both.
 type StepRef struct {
 	ID   ID
 	Name string

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Notifier tells listeners that something may have changed. The store that commits notifies them,
-// after the commit. A notification is a hint: it may be lost, repeated or merged, and carries no
-// data but names.
+// Notifier tells listeners that something may have changed. The store that commits a change sends
+// its notifications after the commit. A notification is a hint: it may be lost, repeated or merged,
+// and it names what changed but carries no other data.
 type Notifier interface {
-	// Listen calls notify for each hint until ctx ends, from one goroutine at a time and without
-	// waiting for anything but notify, which must not block. After a gap in listening it sends
-	// NotifyAll once. Outcomes, where they are not nil, are called from the same goroutine and must
-	// not block either.
+	// Listen calls notify for each hint until ctx ends, from one goroutine at a time. It waits for
+	// nothing but notify, which must not block. After a gap in listening it sends NotifyAll once.
+	// If o is not nil, Listen calls it from the same goroutine; o must not block either.
 	Listen(ctx context.Context, notify func(Notification), o Outcomes) error
 }
 
@@ -25,13 +24,13 @@ const (
 	// Namespace, Name: a lease of the queue has ended, which may free a slot under a limit
 	NotifySlot
 	NotifyRun // ID: the run or one of its steps changed
-	// ID: the run has ended; notified besides NotifyRun, for those whom nothing else concerns
+	// ID: the run has ended; sent in addition to NotifyRun, for listeners that need only endings
 	NotifyEnd
-	// Name: the worker registered, changed its status, lost leases, or is to drain
+	// Name: the worker registered, changed its status, lost leases, or was told to drain
 	NotifyWorker
 	// Namespace, Name: the schedule with that id was made, changed, deleted, or has fired
 	NotifySchedule
-	NotifyNamespace // Name: a person made the namespace or changed it
+	NotifyNamespace // Name: the namespace was made or changed by a request
 	// upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
 	NotifyTimer
 	NotifyKeys // a key was made or revoked
@@ -43,30 +42,30 @@ type Notification struct {
 	Namespace string
 	Name      string
 	ID        ID
-	// Claimed may come with NotifyQueue: all runs that it is sent for were claimed in the commit
-	// that made them, so that a claim finds none.
+	// Claimed may be set on NotifyQueue: every run that the notification is sent for was claimed in
+	// the commit that made it, so a claim would find none of them.
 	Claimed bool
-	// Registered comes with NotifyWorker where it says no more than that the worker is in the
-	// register now, under an id that no other had: the server that it registered with knows that.
-	// The notifications of other processes come without.
+	// Registered may be set on NotifyWorker: the only change is that the worker registered under an
+	// id that was not in the register. The server that registered it knows this already.
+	// Notifications from other processes never have it set.
 	Registered bool
 }
 
-// SideEffects is what a call has begun and ended beside what its answer tells, for those who count
-// runs and report runs that nobody asked to fail.
+// SideEffects counts the runs that a call began or ended and that its answer does not tell. Metrics
+// count them, and servers report the runs that failed without a request.
 type SideEffects struct {
-	Handlers int  // of failures, that were started
-	Ticks    int  // that had waited until their schedule had no open run, or was not paused any more, and were started
-	Failed   []ID // whose worker was lost once too often
-	Stopped  int  // that ended with their parent
+	Handlers int  // failure handlers started
+	Ticks    int  // ticks started that were held back by an open run of their schedule, or by its pause
+	Failed   []ID // runs whose worker was lost once too often
+	Stopped  int  // runs that ended with their parent
 }
 
-// Empty says that there are none.
+// Empty says whether there are none.
 func (a *SideEffects) Empty() bool {
 	return a.Handlers == 0 && a.Ticks == 0 && len(a.Failed) == 0 && a.Stopped == 0
 }
 
-// Add adds those of another call.
+// Add adds the side effects of another call.
 func (a *SideEffects) Add(b *SideEffects) {
 	a.Handlers += b.Handlers
 	a.Ticks += b.Ticks
@@ -74,12 +73,12 @@ func (a *SideEffects) Add(b *SideEffects) {
 	a.Stopped += b.Stopped
 }
 
-// Ending is how a run ended, as far as those who wait for its result want to know.
+// Ending holds what callers that wait for a run's result get to know about its end.
 type Ending struct {
 	Namespace   string
 	Status      RunStatus
-	Output      Payload  // of one that COMPLETED
-	Error       *Failure // of any other
+	Output      Payload  // if COMPLETED
+	Error       *Failure // if it ended otherwise
 	ContinuedAs ID       // the run it continued as; zero: none
 	FinishedAt  time.Time
 }

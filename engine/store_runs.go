@@ -5,98 +5,111 @@ import (
 	"time"
 )
 
-// Runs is what clients may ask for. Every change of Runs but StartRuns and SignalRun leaves an
-// AuditEvent with its Actor, AuditID and Reason, in the same transaction, when it changed
-// something; so do those of Schedules and Namespaces.
+// Runs holds the operations of clients. Every operation except StartRuns and SignalRun writes an
+// AuditEvent with its Actor, AuditID and Reason, in the same transaction, if it changed something.
+// The same holds for Schedules and Namespaces.
 type Runs interface {
-	// StartRuns makes runs, in one commit, and answers each in its place; one that is refused fails
-	// alone (Started.Err). The namespace comes into being if it is new. For each start, in this
-	// order:
+	// StartRuns makes runs, all in one commit, and returns one Started for each, in the order of
+	// p.Runs. A start that is refused fails alone (Started.Err). A new namespace is made. For each
+	// start the first rule that applies counts:
 	//
-	//   - RequestID known in the namespace: the first answer again (RunID, Existed, with Repeated
-	//     set), whatever has become of the run, or ErrConflict when type, queue, external id or
-	//     input differ from the first time.
-	//   - ExternalID of an active run (with ReuseNever: of any retained run, the newest): that run,
-	//     Existed; with ReuseReject and an active run: ErrExists, with SubjectID the run. Existed
-	//     answers are remembered for their RequestID.
-	//   - otherwise a new PENDING run, Attempts 1, due at AvailableAt, whose queue is notified;
-	//     NotifyTimer too when it has a DeadlineAt.
+	//   - RequestID is known in the namespace: the first answer again (RunID, Existed, with
+	//     Repeated set), no matter what happened to the run since. If type, queue, external id or
+	//     input differ from the first time: ErrConflict.
+	//   - The namespace is disabled: NamespaceDisabled.
+	//   - ExternalID is that of an active run, or with ReuseNever of any retained run (the newest):
+	//     that run, with Existed set. With ReuseReject and an active run: ErrExists, with the run
+	//     as SubjectID. Existed answers are recorded for their RequestID.
+	//   - Otherwise a new PENDING run with Attempts 1, due at AvailableAt. Its queue is notified;
+	//     with a DeadlineAt, NotifyTimer is sent too.
 	//
-	// Only runs of OriginUser are found by their external id. In a namespace that is disabled each
-	// start is refused with NamespaceDisabled, unless it repeats a RequestID. Starts of one call
-	// are applied in their order, so two of them may share an external id.
+	// The external id finds only runs of OriginUser. The starts of one call are applied in order,
+	// so two of them may share an external id.
 	//
-	// With a Handoff, a new run that is due may be claimed by a waiting worker in the same commit,
-	// if that is what a Claim with the Match's Slot, Now and Types right after the commit would
-	// have done: of all that is due for it in the queue this run comes first, and it has no
-	// ConcurrencyKey. Its queue is notified as Claimed then, and the run is notified.
+	// With a Handoff, a waiting worker may claim a new run that is due in the same commit. This is
+	// allowed only if a Claim right after the commit, with the Match's Slot, Now and Types, would
+	// take the same run: it comes first among all due runs of its queue that the worker can take,
+	// and it has no ConcurrencyKey. The queue is then notified with Claimed set, and the run is
+	// notified.
 	StartRuns(ctx context.Context, p StartRunsParams) ([]Started, error)
 	// CancelRun without a Grace ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with
-	// EndedByFailure as its error, ends its lease and notifies its worker and its run. A run that
-	// is CANCELLED already is fine again (Changed false); one that ended otherwise is RunEnded.
+	// EndedByFailure as its error. It ends the run's lease and notifies its worker and the run. A
+	// run that is CANCELLED already is no error (Changed is false); one that ended in another way
+	// is RunEnded.
 	//
-	// With a Grace its code is told instead: CancelRequestedAt, CancelReason and GraceUntil are
-	// set, its worker is notified if it has one, otherwise it becomes PENDING and due now (a pause
-	// is over, too), and NotifyTimer. Where cancellation has been asked for already, only an
-	// earlier GraceUntil counts (Changed false otherwise). See CompleteRun, FailRun and EndExpired
-	// for how it ends.
+	// With a Grace, CancelRun asks the run's code to stop. It sets CancelRequestedAt, CancelReason
+	// and GraceUntil, and sends NotifyTimer. It notifies the run's worker; a run without one
+	// becomes PENDING and due now, and is no longer paused. If cancellation was requested before,
+	// only an earlier GraceUntil has an effect (otherwise Changed is false). CompleteRun, FailRun
+	// and EndExpired say how such a run ends.
 	CancelRun(ctx context.Context, p EndRunParams) (RunEnd, error)
-	// TerminateRun ends the run as CancelRun without a Grace does, with TERMINATED.
+	// TerminateRun ends the run as TERMINATED, in the same way as CancelRun without a Grace.
 	TerminateRun(ctx context.Context, p EndRunParams) (RunEnd, error)
-	// PauseRun keeps an open run from the workers: a lease is over (the worker is notified),
-	// AvailableAt moves to HeldAt, and whatever would make the run due until ResumeRun sets HeldAt
-	// instead. Its status becomes PENDING if it was RUNNING. Deadlines go on. Paused already is
-	// fine; an ended run is RunEnded. It returns the run as it stands.
+	// PauseRun keeps an open run from workers until ResumeRun, and returns the run. It ends a lease
+	// and notifies the worker. A RUNNING run becomes PENDING. AvailableAt moves to HeldAt; while
+	// the run is paused, events that would make it due set HeldAt instead. Deadlines still apply. A
+	// run that is paused already is no error; an ended run is RunEnded.
 	PauseRun(ctx context.Context, p SteerParams) (Run, error)
-	// ResumeRun gives a paused run back: AvailableAt is HeldAt again, and its queue is notified.
-	// Not paused is fine; an ended run is RunEnded.
+	// ResumeRun ends the pause and returns the run: HeldAt becomes AvailableAt again, and the queue
+	// is notified. A run that is not paused is no error; an ended run is RunEnded.
 	ResumeRun(ctx context.Context, p SteerParams) (Run, error)
-	// PinRun keeps a run from Prune, or lets it go.
+	// PinRun sets or clears Pinned, which keeps the run from Prune, and returns the run.
 	PinRun(ctx context.Context, p PinRunParams) (Run, error)
-	// SignalRun keeps a signal for the run. The oldest open SIGNAL step of that name, Awaited or
-	// held, consumes it at once: the step becomes COMPLETED with the payload and the run becomes
-	// due if Park says so. Otherwise the signal waits for AwaitSignal. A SIGNAL whose WakeAt is not
-	// after Now has timed out first. A SignalID that the run has had is fine again (Repeated),
-	// whatever has become of the run since; an ended run is RunEnded otherwise. More than
-	// MaxSignals that nothing has consumed, or a run past MaxRunBytes, is ErrTooLarge.
-	SignalRun(ctx context.Context, p SignalRunParams) (Signalled, error)
-	// RetryRun makes a new PENDING run out of one that has ended as FAILED, CANCELLED, TIMED_OUT or
-	// TERMINATED (otherwise ErrPrecondition with its status), with RetryOf's fields and copies of
-	// the latest attempts of its steps that are COMPLETED: all, those whose sequence is before
-	// FromStep's, or none with Restart. Copies have new ids, no token, and sequences from 1 without
-	// gaps; the signals that nothing had consumed are copied as well. FromStep that the run has not
-	// begun is StepNotFound.
+	// SignalRun stores a signal for the run. The oldest open SIGNAL step of that signal name
+	// consumes it at once, whether the step is Awaited or its lease is held: the step becomes
+	// COMPLETED with the payload, and the run becomes due if Park says so. Without such a step the
+	// signal waits for AwaitSignal. A SIGNAL step whose WakeAt is not after Now times out instead.
 	//
-	// RequestID known: the first answer again, or ErrConflict when the run, FromStep, Restart or
-	// Input differ from the first time. An open run that is RetriedFrom this one, or that such a
-	// run continued as: that one (Existed). A disabled namespace is NamespaceDisabled. The external
-	// id held by another open run: ErrExists.
+	// A SignalID that the run has received before is no error (Repeated), no matter what happened
+	// to the run since. Otherwise an ended run is RunEnded. It is ErrTooLarge if MaxSignals signals
+	// wait already, or if the run would pass MaxRunBytes.
+	SignalRun(ctx context.Context, p SignalRunParams) (Signalled, error)
+	// RetryRun makes a new PENDING run from a run that ended as FAILED, CANCELLED, TIMED_OUT or
+	// TERMINATED; any other status is ErrPrecondition with that status. The new run has the fields
+	// of RetryOf, and copies of the latest attempts of the COMPLETED steps: all of them, those with
+	// a sequence before FromStep's, or none with Restart. Copies get new ids, no token, and
+	// sequences from 1 without gaps. Signals that no step has consumed are copied too. A FromStep
+	// that the run has not begun is StepNotFound. Without FromStep, Restart and KeepAll, a run that
+	// began FUNCTION or CHILD steps after its first final failure, or after it was told to stop, is
+	// RetryWouldKeep: those steps have probably undone what the retry would build on.
+	//
+	// A CHILD step that failed only because its run ended is copied too if the child has COMPLETED
+	// since, or is still open; an open child becomes the new run's.
+	//
+	// A known RequestID gets the first answer again, or ErrConflict if the run, FromStep, Restart
+	// or Input differ from the first time. If a run RetriedFrom this one is open, or a run that
+	// such a retry continued as, RetryRun returns that run with Existed set. A disabled namespace
+	// is NamespaceDisabled. An external id that another open run holds is ErrExists. The retry of a
+	// run that a schedule or a failure started holds no external id, like that run.
 	RetryRun(ctx context.Context, p RetryRunParams) (Started, error)
-	// OverrideStep records a result for a step of a run that is paused or has ended as FAILED,
-	// CANCELLED, TIMED_OUT or TERMINATED (otherwise ErrPrecondition): a new attempt, COMPLETED with
-	// Output or FAILED for good with Failure, with OverriddenBy and OverrideReason and a zero
-	// token. The attempt before it stays as it is, though no longer the latest; one that is open
-	// becomes FAILED with OverriddenFailure. A paused run is due when it is resumed. The same
-	// result again is fine, and answers the attempt that stands; by the same Actor and for the same
-	// Reason whatever has become of the run since. A step that was not begun is StepNotFound; what
-	// would take the run past MaxRunBytes is ErrTooLarge.
+	// OverrideStep records a result for a step and returns the attempt that holds it. The run must
+	// be paused, or have ended as FAILED, CANCELLED, TIMED_OUT or TERMINATED; otherwise
+	// ErrPrecondition. The result is a new attempt with OverriddenBy, OverrideReason and a zero
+	// token: COMPLETED with Output, or FAILED for good with Failure. The attempt before it is kept
+	// but is no longer the latest; if it was open, it becomes FAILED with OverriddenFailure. A
+	// paused run becomes due when it is resumed.
+	//
+	// If the step has the same result already, nothing changes and that attempt is returned; with
+	// the same Actor and Reason too, no matter what happened to the run since. A step that was not
+	// begun is StepNotFound. It is ErrTooLarge if the run would pass MaxRunBytes.
 	OverrideStep(ctx context.Context, p OverrideStepParams) (Step, error)
-	// ImportRuns makes runs as they are given, ids included, in one commit, parents before their
-	// children. Open ones come PAUSED, PENDING and with HeldAt = Now, without an output, an end or
-	// a continuation, and hold no external id. An id that is taken is ErrExists and nothing is
-	// made. RequestID belongs to the first run, and known answers it again (Repeated); ErrConflict
-	// when that has another type, queue, external id or input.
+	// ImportRuns makes runs with the ids and fields given, in one commit, parents before their
+	// children, and returns the first. Open runs become paused and PENDING with HeldAt = Now,
+	// without output, end or continuation, and hold no external id. If an id exists, it is
+	// ErrExists and nothing is made. RequestID belongs to the first run: if it is known, the first
+	// run is returned again (Repeated), or ErrConflict if that run has another type, queue,
+	// external id or input.
 	ImportRuns(ctx context.Context, p ImportRunsParams) (Started, error)
 }
 
-// StartRunsParams is the runs to be made, and who may have them at once.
+// StartRunsParams holds the runs to make, and the waiting workers that may claim them at once.
 type StartRunsParams struct {
 	Sequenced
 	Runs    []StartRun
-	Handoff Handoff // nil: nobody waits
+	Handoff Handoff // nil: no hand-off
 }
 
-// EndRunParams names a run that a person ends.
+// EndRunParams names a run to cancel or terminate.
 type EndRunParams struct {
 	Namespace string
 	RunID     ID
@@ -111,11 +124,11 @@ type EndRunParams struct {
 // RunEnd answers CancelRun and TerminateRun.
 type RunEnd struct {
 	Status     RunStatus
-	Changed    bool      // it was this call that ended the run, or that told its code
-	GraceUntil time.Time // set when its code was told, by this call or before
+	Changed    bool      // this call ended the run or asked its code to stop
+	GraceUntil time.Time // set if its code was asked to stop, by this call or before
 }
 
-// SteerParams names a run that a person pauses or resumes.
+// SteerParams names a run, and says who changes it and why.
 type SteerParams struct {
 	Namespace string
 	RunID     ID
@@ -125,18 +138,18 @@ type SteerParams struct {
 	Now       time.Time
 }
 
-// PinRunParams names a run that a person keeps.
+// PinRunParams names a run to pin or to unpin.
 type PinRunParams struct {
 	SteerParams
 	Pinned bool
 }
 
-// SignalRunParams is one signal.
+// SignalRunParams holds one signal.
 type SignalRunParams struct {
 	Namespace string
 	RunID     ID
 	Name      string
-	SignalID  string // empty: delivered as often as it is sent
+	SignalID  string // empty: a repeated call delivers it again
 	Payload   Payload
 	Now       time.Time
 }
@@ -146,17 +159,19 @@ type Signalled struct {
 	Repeated bool
 }
 
-// RetryRunParams asks for a new life of a run. ID is the new run's.
+// RetryRunParams names a run to retry. ID is for the new run.
 type RetryRunParams struct {
 	SteerParams
 	ID        ID
 	FromStep  string
 	Restart   bool
-	Input     *Payload // replaces the input; with Restart only
+	KeepAll   bool     // keeps results that were begun after the first failure, too
+	Input     *Payload // replaces the input; only with Restart
 	RequestID string
 }
 
-// OverrideStepParams sets a step's result; exactly one of Output and Failure. ID is for the attempt.
+// OverrideStepParams holds a step's result: exactly one of Output and Failure. ID is for the new
+// attempt.
 type OverrideStepParams struct {
 	SteerParams
 	ID      ID
@@ -165,7 +180,7 @@ type OverrideStepParams struct {
 	Failure *Failure
 }
 
-// ImportRunsParams is runs with all that is known of them.
+// ImportRunsParams holds complete runs to import.
 type ImportRunsParams struct {
 	Namespace string
 	RequestID string
@@ -175,7 +190,8 @@ type ImportRunsParams struct {
 	Now       time.Time
 }
 
-// ImportedRun is one of them. Run.ParentRunID, ContinuedFrom and their like name runs of the same import or are unset.
+// ImportedRun is one run of an import with its steps and signals. The fields of Run that name other
+// runs (ParentRunID, ContinuedFrom, …) name runs of the same import or are unset.
 type ImportedRun struct {
 	Run     Run
 	Steps   []Step

@@ -5,49 +5,53 @@ import (
 	"time"
 )
 
-// Schedules is the templates of runs that time fires.
+// Schedules holds the operations on schedules, the templates from which ticks start runs.
 type Schedules interface {
-	// CreateSchedule makes a schedule, its namespace too if that is new, and notifications
-	// NotifyTimer. A Name that is taken is ErrExists; a RequestID that is known answers the
-	// schedule that it made (whatever has become of it), or ErrConflict when that was never changed
-	// and has another name, type, queue, expression, zone or input. A disabled namespace is
-	// NamespaceDisabled.
+	// CreateSchedule makes a schedule, and its namespace if that is new, and sends NotifyTimer. A
+	// Name that is taken is ErrExists; a disabled namespace is NamespaceDisabled. A known RequestID
+	// returns the schedule that it made, no matter what happened to it since. If that schedule was
+	// never changed and its name, type, queue, expression, zone or input differ, it is ErrConflict.
 	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
-	// UpdateSchedule replaces all of a schedule that a person decides about: every field of
-	// p.Schedule but its counters, LastFiredAt, Buffered (which it drops and counts as skipped
-	// unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is the one that was read;
-	// another one is ErrConflict, unless the schedule stands exactly so already. The revision
-	// grows, Broken is p.Schedule's, and NotifyTimer. Pausing and resuming are this, with Enabled:
-	// a tick that is Buffered waits on while the schedule is paused, and starts here if no run of
-	// it is open then, unless the namespace is disabled (UpdateNamespace). Where CronExpr and
-	// TimeZone stay, a NextFireAt that is p.Read changes nothing about when the schedule is looked
-	// at next, and one that is over at p.Now brings back no tick that was decided about since.
-	// p.Skipped counts as skipped; with some of them, a NextFireAt that is no longer p.Read is
-	// ErrConflict, for others have decided about those ticks.
-	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
-	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. Gone already is ErrNotFound.
-	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
-	// FireSchedule decides about ticks: it starts the runs of p.Ticks, in their order, counts
-	// p.Skipped, and sets NextFireAt, all only while the schedule is enabled, has p.Revision and
-	// its NextFireAt is p.Expect; otherwise it answers Stale and nothing changes, so that of
-	// several servers one fires a tick, once. No two ticks of a schedule are the same: a tick that
-	// has its record already is passed over.
+	// UpdateSchedule replaces all fields of a schedule that clients set: every field of p.Schedule
+	// except its counters, LastFiredAt, Buffered and CreatedAt. Broken is taken from p.Schedule
+	// too. The revision grows, and NotifyTimer is sent. p.Schedule.Revision is the revision that
+	// the client read; another one is ErrConflict, unless the schedule has exactly these fields
+	// already.
 	//
-	// Of each tick, with a run of the schedule open: OverlapSkip counts it as skipped;
-	// OverlapBufferOne makes it Buffered, or counts it as skipped when one is. One that is Buffered
-	// with no run open starts before p.Ticks, also if there are none. Broken, when set, is kept and
-	// takes the schedule out of DueSchedules until it is updated.
+	// Buffered ticks: unless Overlap is OverlapBufferOne, the tick is dropped and counts as
+	// skipped. Setting Enabled pauses and resumes the schedule. While it is paused, a Buffered tick
+	// waits. If no run of the schedule is open, UpdateSchedule starts the tick of a schedule that
+	// is enabled, unless the namespace is disabled (UpdateNamespace).
+	//
+	// NextFireAt: if CronExpr and TimeZone do not change, a NextFireAt equal to p.Read keeps the
+	// stored one, and a NextFireAt before p.Now never brings back a tick that was decided since.
+	// The ticks in p.Skipped count as skipped. If p.Skipped is not 0 and the stored NextFireAt is
+	// no longer p.Read, it is ErrConflict, because another call decided about those ticks.
+	UpdateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
+	// DeleteSchedule deletes the schedule with its records of fired ticks; its runs stay. A
+	// schedule that does not exist is ErrNotFound.
+	DeleteSchedule(ctx context.Context, p DeleteScheduleParams) error
+	// FireSchedule decides about ticks: it starts the runs of p.Ticks in order, counts p.Skipped,
+	// and sets NextFireAt. The coordinators of all servers call it. It takes effect only while the
+	// schedule and its namespace are enabled, its revision is p.Revision and its NextFireAt is
+	// p.Expect; otherwise it answers Stale and nothing changes. So only one of several servers
+	// fires a tick, once. A tick that has its record already is passed over.
+	//
+	// If a run of the schedule is open, OverlapSkip counts a tick as skipped. OverlapBufferOne
+	// makes it Buffered, or counts it as skipped if another tick is Buffered. A Buffered tick with
+	// no open run starts before p.Ticks, even if these are empty. Broken is stored if it is set,
+	// and keeps the schedule out of DueSchedules until it is updated.
 	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
-	// TriggerSchedule starts one run now, beside the ticks and whatever Overlap says. A known
-	// RequestID answers the same run again. A disabled namespace is NamespaceDisabled.
+	// TriggerSchedule starts one run now, independent of the ticks and of Overlap. A known
+	// RequestID returns the same run again. A disabled namespace is NamespaceDisabled.
 	TriggerSchedule(ctx context.Context, p TriggerScheduleParams) (Started, error)
 }
 
-// ScheduleParams is a schedule as a person wants it.
+// ScheduleParams holds a schedule to create or update.
 type ScheduleParams struct {
 	Schedule Schedule
-	Read     time.Time // of UpdateSchedule: the NextFireAt that was read with the revision; unset: not known
-	Skipped  int64     // of UpdateSchedule: the ticks from Read up to Now that the change gives up
+	Read     time.Time // for UpdateSchedule: the NextFireAt read together with the revision; unset: unknown
+	Skipped  int64     // for UpdateSchedule: the number of ticks from Read to Now that the change skips
 	Method   string    // for the audit: "PauseWorkflowSchedule", …
 	Reason   string
 	By       Actor
@@ -65,20 +69,20 @@ type DeleteScheduleParams struct {
 	Now       time.Time
 }
 
-// Tick is one that is to fire, and the id of its run.
+// Tick is a tick to fire, with the id for its run.
 type Tick struct {
 	At    time.Time
 	RunID ID
 }
 
-// FireScheduleParams is what was decided about the ticks from Expect up to Next.
+// FireScheduleParams holds what the caller decided about the ticks from Expect up to Next.
 type FireScheduleParams struct {
 	ScheduleID ID
 	Revision   int64
 	Expect     time.Time
 	Ticks      []Tick
 	Skipped    int64
-	Next       time.Time // unset: no tick comes any more
+	Next       time.Time // unset: no more ticks
 	Broken     string
 	Now        time.Time
 }
@@ -90,7 +94,7 @@ type Fired struct {
 	Skipped int64 // counted as skipped, p.Skipped included
 }
 
-// TriggerScheduleParams fires by hand. RunID is the run's.
+// TriggerScheduleParams names a schedule to trigger. RunID is for the run.
 type TriggerScheduleParams struct {
 	Namespace string
 	Ref       string
@@ -101,22 +105,22 @@ type TriggerScheduleParams struct {
 	Now       time.Time
 }
 
-// Namespaces is the boundaries between users.
+// Namespaces holds the operations on namespaces, which separate users from each other.
 type Namespaces interface {
-	// CreateNamespace makes one that nothing has used yet, and notifications NotifyNamespace; taken
-	// is ErrExists, unless it stands exactly so, which is fine again. NotifyAll, too, when it has a
-	// retention of its own.
+	// CreateNamespace makes a namespace that nothing has used yet, and sends NotifyNamespace; with
+	// a retention of its own, NotifyAll too. A name that is taken is ErrExists, unless the
+	// namespace has exactly these fields, which is no error.
 	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
-	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included,
-	// and notifications NotifyNamespace; NotifyAll, too, when it is enabled again or has another
-	// retention. When it is enabled again, the tick of each schedule that is Buffered with no run
-	// of it open starts, unless the schedule is paused. p.Namespace.UpdatedAt is that of what was
-	// read; another one is ErrConflict, unless the namespace stands exactly so already. Unset:
-	// whatever stands is replaced. ErrNotFound.
+	// UpdateNamespace replaces all fields of a namespace that clients set, Enabled included, and
+	// sends NotifyNamespace; if it is enabled again or its retention changes, NotifyAll too. When
+	// it is enabled again, the Buffered tick of each schedule that is not paused and has no open
+	// run starts. p.Namespace.UpdatedAt is the one that the client read; another one is
+	// ErrConflict, unless the namespace has exactly these fields already. If it is unset, it is not
+	// compared. A namespace that does not exist is ErrNotFound.
 	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
 }
 
-// NamespaceParams is a namespace as a person wants it; ID and CreatedAt are the store's own.
+// NamespaceParams holds a namespace to create or update; the store sets ID and CreatedAt itself.
 type NamespaceParams struct {
 	Namespace Namespace
 	Method    string // for the audit
@@ -126,39 +130,42 @@ type NamespaceParams struct {
 	Now       time.Time
 }
 
-// Keys are the API keys, and who was refused. Every verb that changes one sends NotifyKeys.
+// Keys holds the operations on API keys, and the record of refused calls. Every method that changes
+// a key sends NotifyKeys, except NoteKeyUse.
 type Keys interface {
-	// CreateKey makes a key. A name that a key has which is not revoked is ErrExists. While there
-	// is no key at all, revoked ones aside, only an admin's for all namespaces can be made, because
-	// the first one locks everybody else out: ErrPrecondition. So is a key too many (MaxKeys that
-	// are not revoked). Names of namespaces need not be in use.
+	// CreateKey makes a key. If another key that is not revoked has the name, it is ErrExists.
+	// While there is no key that is not revoked, only the key of an admin for all namespaces can be
+	// made, because the first key locks out everyone else: ErrPrecondition. More than MaxKeys keys
+	// that are not revoked are ErrPrecondition too. Its namespaces need not exist.
 	CreateKey(ctx context.Context, p CreateKeyParams) (APIKey, error)
-	// RevokeKey makes a key worthless for good; one that is revoked stays as it is and is returned.
-	// KeyNotFound. The last key that is neither revoked nor ever expires of an admin for all
-	// namespaces is ErrPrecondition as long as other keys are not revoked: nobody could make
-	// another. When the last key of all is revoked the database is without keys again.
+	// RevokeKey revokes a key for good and returns it; a key that is revoked already does not
+	// change. An unknown key is KeyNotFound. While other keys are not revoked, the last key of an
+	// admin for all namespaces that never expires cannot be revoked, because nobody could make
+	// another: ErrPrecondition. After the last
+	// key is revoked, calls need no key again.
 	RevokeKey(ctx context.Context, p RevokeKeyParams) (APIKey, error)
-	// Keyring is every key that is not revoked, by ID.
+	// Keyring returns every key that is not revoked, by ID.
 	Keyring(ctx context.Context) ([]APIKey, error)
-	// ListKeys is all keys, newest first, by ID.
+	// ListKeys returns a page of all keys, newest first, by ID.
 	ListKeys(ctx context.Context, p Page) ([]APIKey, PageInfo, error)
-	// NoteKeyUse moves LastUsedAt of keys forward, never back; keys that are not there are left
-	// out. It notifies nothing.
+	// NoteKeyUse moves LastUsedAt of keys forward, never back. Keys that do not exist are ignored.
+	// It sends no notification.
 	NoteKeyUse(ctx context.Context, uses []KeyUse) error
-	// NoteRefusal writes an audit event that no verb writes: of a change that was refused before
-	// any verb of this store was asked. It may be repeated with the same ID.
+	// NoteRefusal writes the audit event of a change that the server refused before it called a
+	// method of the store. It may be repeated with the same ID.
 	NoteRefusal(ctx context.Context, e AuditEvent) error
 }
 
-// CreateKeyParams says what to make. The audit event has Subject "key", the key's id, and as Detail its role and name.
+// CreateKeyParams holds a key to make. The audit event has Subject "key", the key's id, and as
+// Detail its role and name.
 type CreateKeyParams struct {
-	Key     APIKey // with ID and Hash, which the caller minted; CreatedAt is Now
+	Key     APIKey // with ID and Hash from the caller; CreatedAt is Now
 	By      Actor
 	AuditID ID
 	Now     time.Time
 }
 
-// RevokeKeyParams names a key.
+// RevokeKeyParams names a key to revoke.
 type RevokeKeyParams struct {
 	ID      ID
 	By      Actor
@@ -166,7 +173,7 @@ type RevokeKeyParams struct {
 	Now     time.Time
 }
 
-// KeyUse is that a key was used.
+// KeyUse records that a key was used.
 type KeyUse struct {
 	ID ID
 	At time.Time

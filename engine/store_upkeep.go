@@ -5,43 +5,47 @@ import (
 	"time"
 )
 
-// Upkeep is what the passing of time needs. Every method may run on several servers at once.
+// Upkeep holds the operations that time makes necessary. The coordinator calls them. Several
+// servers may call each of them at the same time.
 type Upkeep interface {
-	// LiveWorkers is every worker that is not OFFLINE, with when it was heard from.
+	// LiveWorkers returns every worker that is not OFFLINE, with its last heartbeat.
 	LiveWorkers(ctx context.Context) ([]LiveWorker, error)
-	// FreeLost frees, as AfterLeaseLost says, the runs of workers taken OFFLINE as lost whose own
-	// Timeouts.Heartbeat is over by now, and with no loss counted what workers still hold that are
-	// OFFLINE for another reason, because OfflineWorker did not come to its end. It frees some
-	// hundred at most.
+	// FreeLost frees the runs of workers that are OFFLINE as lost and whose own Timeouts.Heartbeat
+	// has passed by now; AfterLeaseLost decides about them. It also frees runs that workers hold
+	// who are OFFLINE for another reason, because ForceOfflineWorker did not finish; these count no
+	// loss. One call frees a few hundred runs at most.
 	FreeLost(ctx context.Context, now time.Time) (Freed, error)
-	// TimeoutSteps fails attempts that are RUNNING with TimeoutAt <= p.Now as FailStep would with
-	// StepTimedOutFailure and Hold: with a retry the attempt is PENDING until RetryAt, the run's
-	// lease is over and the run is parked; without, the attempt is FAILED and the lease is over
-	// too, the run due at once, so that another worker takes the error into the code. At most
-	// p.Limit, oldest first but for the first p.Skip. The worker is notified.
+	// TimeoutSteps fails RUNNING attempts with TimeoutAt <= p.Now, as FailStep would with
+	// StepTimedOutFailure and Hold, and notifies the worker. With a retry, the attempt is PENDING
+	// until RetryAt, the lease ends and the run is parked. Without, the attempt is FAILED, the
+	// lease ends too and the run is due at once, so that another worker returns the error to the
+	// code. It handles at most p.Limit attempts, oldest first, after skipping the first p.Skip.
 	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (TimedOut, error)
-	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with
-	// EndedByFailure when that is their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their
-	// workers are notified. At most p.Limit, earliest first but for the first p.Skip.
+	// EndExpired ends runs whose ExpiresAt is not after Now, in any open status, and notifies their
+	// workers. They end as CANCELLED with EndedByFailure if that is their GraceUntil, otherwise as
+	// TIMED_OUT with DeadlineFailure. It ends at most p.Limit runs, earliest first, after skipping
+	// the first p.Skip.
 	EndExpired(ctx context.Context, p EndExpiredParams) (Expired, error)
-	// DueSchedules is the enabled schedules of enabled namespaces, not Broken, whose NextFireAt is
-	// not after now, earliest first and then by id, at most limit, with their inputs left out; and
-	// when the next of the others fires (zero: none).
+	// DueSchedules returns the enabled schedules of enabled namespaces, not Broken, whose
+	// NextFireAt is not after now: earliest first, then by id, at most limit, without their inputs.
+	// The second result is when the next of the others fires; zero: none.
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
 	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything
-	// of theirs, oldest first, at most p.Limit, and fewer where these have very many rows, but one
-	// at least. A run stays that is Pinned, or that an open run refers to (its child, parent,
-	// handler, retry or continuation), or that is the child of an open run. One that ImportRuns
-	// made stays as long as its id was not made before p.Before, however long ago it ended
-	// elsewhere. It returns how many; 0: there is none, or another server is at them.
+	// that belongs to them, and returns how many. It deletes the oldest first and at most p.Limit;
+	// fewer if they have very many rows, but at least one. It returns 0 if there is none, or if
+	// another server prunes at the moment.
+	//
+	// It keeps runs that are Pinned, runs that an open run refers to (its child, parent, handler,
+	// retry or continuation), and children of open runs. An imported run is also kept until its id
+	// was made before p.Before, no matter how long ago it ended elsewhere.
 	Prune(ctx context.Context, p PruneParams) (int, error)
-	// PruneRecords deletes workers that went OFFLINE before p.Workers, records of fired ticks from
-	// before p.Fires, and audit events whose ids were made before p.Audit, oldest first, at most
-	// p.Limit of each. more says that it came to that limit, so that there may be others.
+	// PruneRecords deletes workers that became OFFLINE before p.Workers, records of ticks fired
+	// before p.Fires, and audit events whose ids were made before p.Audit: oldest first, at most
+	// p.Limit of each kind. more says that a kind reached the limit, so there may be others.
 	PruneRecords(ctx context.Context, p PruneRecordsParams) (more bool, err error)
 }
 
-// EndExpiredParams bounds one sweep.
+// EndExpiredParams limits one call of EndExpired.
 type EndExpiredParams struct {
 	Now   time.Time
 	Limit int
@@ -50,13 +54,13 @@ type EndExpiredParams struct {
 
 // Expired answers EndExpired.
 type Expired struct {
-	Runs      int       // that had expired, those included that ended with another of them
-	Cancelled []ID      // of them, by the end of their grace, earliest first
-	TimedOut  []ID      // and by their deadline
-	Next      time.Time // when the next behind those expires; zero: there is none
+	Runs      int       // that had expired, including those that ended as children of another
+	Cancelled []ID      // those ended by GraceUntil, earliest first
+	TimedOut  []ID      // those ended by their deadline, earliest first
+	Next      time.Time // when the next run after those expires; zero: none
 }
 
-// LiveWorker is what the look for lost workers needs.
+// LiveWorker is a worker that is not OFFLINE, and when it was last heard from.
 type LiveWorker struct {
 	ID      string
 	HeardAt time.Time
@@ -64,25 +68,25 @@ type LiveWorker struct {
 
 // Freed answers FreeLost.
 type Freed struct {
-	Runs []ID      // that were freed
-	Next time.Time // when the next is to be freed; zero: none
+	Runs []ID
+	Next time.Time // when to free the next run; zero: none
 }
 
 // TimedOut answers TimeoutSteps.
 type TimedOut struct {
-	Attempts []TimedOutAttempt // that were failed: those of a run together, the runs by their oldest
-	Next     time.Time         // when the next behind those is due; zero: there is none
+	Attempts []TimedOutAttempt // grouped by run; runs ordered by their oldest attempt
+	Next     time.Time         // when the next attempt after those times out; zero: none
 }
 
-// TimedOutAttempt is an attempt that ran too long, and what follows from that.
+// TimedOutAttempt is an attempt that ran too long, and what was decided about its step.
 type TimedOutAttempt struct {
 	RunID   ID
 	Step    string
-	Worker  string // that was to end it, and may hang
+	Worker  string // that ran it, and may hang
 	Verdict Verdict
 }
 
-// TimeoutStepsParams bounds one sweep. Jitter serves all of it.
+// TimeoutStepsParams limits one call of TimeoutSteps. Jitter applies to all its retries.
 type TimeoutStepsParams struct {
 	Now    time.Time
 	Limit  int
@@ -91,7 +95,7 @@ type TimeoutStepsParams struct {
 	Jitter float64
 }
 
-// PruneParams bounds one sweep.
+// PruneParams limits one call of Prune.
 type PruneParams struct {
 	Namespace string
 	Status    RunStatus
@@ -99,7 +103,7 @@ type PruneParams struct {
 	Limit     int
 }
 
-// PruneRecordsParams bounds one sweep; a zero time spares its kind.
+// PruneRecordsParams limits one call of PruneRecords; a zero time keeps all records of its kind.
 type PruneRecordsParams struct {
 	Workers time.Time
 	Fires   time.Time

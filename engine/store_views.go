@@ -7,56 +7,60 @@ import (
 	"time"
 )
 
-// Views are for reading. They may be slightly behind the writes, but never behind one that was acknowledged before they
-// were asked. Payloads of runs are left out of lists.
+// Views holds the operations that read. An answer may be slightly old, but it includes every write
+// that was acknowledged before the call. Lists leave out the payloads of runs.
 type Views interface {
 	GetRun(ctx context.Context, namespace string, id ID) (Run, error) // RunNotFound
-	// GetRuns is those of the runs that are in the namespace, in no order, without payloads; it
-	// asks for at most MaxPage.
+	// GetRuns returns those of the runs that are in the namespace, in no order, without payloads.
+	// At most MaxPage ids.
 	GetRuns(ctx context.Context, namespace string, ids []ID) ([]Run, error)
-	// GetRunByExternalID is the newest run with that id, ended or not; ErrNotFound.
+	// GetRunByExternalID returns the newest run with that external id, ended or not; ErrNotFound.
 	GetRunByExternalID(ctx context.Context, namespace, externalID string) (Run, error)
-	// ListRuns is newest first, by ID.
+	// ListRuns returns a page of runs, newest first, by ID.
 	ListRuns(ctx context.Context, f RunFilter, p Page) ([]Run, PageInfo, error)
-	// ListSteps is all attempts of a run's steps, by sequence and attempt; with name of that step only. RunNotFound.
+	// ListSteps returns a page of all attempts of a run's steps, by sequence and attempt; with
+	// name, of that step only. RunNotFound.
 	ListSteps(ctx context.Context, namespace string, run ID, name string, p Page) ([]Step, PageInfo, error)
 	GetStep(ctx context.Context, namespace string, step ID) (Step, error) // StepNotFound
-	// History is what Claim delivers as Task.History, from p.From on; the second result is where
-	// the rest begins, 0 when there is none.
+	// GetHistory returns what Claim delivers as Task.History, from p.From on. The second result is
+	// the sequence where the rest begins; 0: there is no more.
 	GetHistory(ctx context.Context, p HistoryParams) ([]Step, int64, error)
-	// CurrentLease is the lease that a run is held under now, for clients that know no token.
-	// LeaseLost when nobody holds it.
+	// CurrentLease returns the lease under which a run is held now, for clients that have no token.
+	// LeaseLost if nobody holds the run.
 	CurrentLease(ctx context.Context, namespace string, run ID) (Lease, error)
-	// HeldBy is the leases of a worker, in the order of their runs' ids.
+	// HeldBy returns the leases of a worker, by run id.
 	HeldBy(ctx context.Context, workerID string) ([]Held, error)
-	// ListSignals is a run's, by sequence. RunNotFound.
+	// ListSignals returns a page of a run's signals, by sequence. RunNotFound.
 	ListSignals(ctx context.Context, namespace string, run ID, p Page) ([]Signal, PageInfo, error)
-	// ListHandlers is the runs that handle a run's failure, and ListRetries those that it was retried as, by ID.
+	// ListHandlers returns the runs that handle a run's failure, by ID.
 	ListHandlers(ctx context.Context, namespace string, run ID) ([]Run, error)
+	// ListRetries returns the runs that a run was retried as, by ID.
 	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
-	// Circumstances is what Explain needs to know of a run, all at one moment. now decides about
-	// its place in a line. RunNotFound.
+	// ExplainInputs returns what Explain needs to know about a run, read at one moment. now decides
+	// its place in the line of its ConcurrencyKey. RunNotFound.
 	ExplainInputs(ctx context.Context, namespace string, run ID, now time.Time) (Circumstances, error)
 
-	// GetSchedule goes by id or, when ref is none, by name; ErrNotFound.
+	// GetSchedule returns the schedule with the id ref or, if ref is not an id, with that name;
+	// ErrNotFound.
 	GetSchedule(ctx context.Context, namespace, ref string) (Schedule, error)
-	// ListSchedules is newest first, by ID, without inputs.
+	// ListSchedules returns a page of schedules, newest first, by ID, without inputs.
 	ListSchedules(ctx context.Context, f ScheduleFilter, p Page) ([]Schedule, PageInfo, error)
 	GetNamespace(ctx context.Context, name string) (Namespace, error) // ErrNotFound
-	// ListNamespaces is by name.
+	// ListNamespaces returns a page of namespaces, by name.
 	ListNamespaces(ctx context.Context, p Page) ([]Namespace, PageInfo, error)
-	// ListAudit is newest first, by ID.
+	// ListAuditEvents returns a page of audit events, newest first, by ID.
 	ListAuditEvents(ctx context.Context, f AuditFilter, p Page) ([]AuditEvent, PageInfo, error)
 
-	GetWorker(ctx context.Context, id string) (Worker, error) // ErrNotFound, also knows OFFLINE ones
-	// ListWorkers is newest first, by RegisteredAt and then ID, both descending.
+	GetWorker(ctx context.Context, id string) (Worker, error) // also OFFLINE ones; ErrNotFound
+	// ListWorkers returns a page of workers, newest first: by RegisteredAt, then ID, both
+	// descending.
 	ListWorkers(ctx context.Context, f WorkerFilter, p Page) ([]Worker, PageInfo, error)
-	// QueueDepths is one row a queue that has open runs or workers that are not OFFLINE, by name;
-	// with queue of that one only.
+	// GetQueueDepth returns one row for each queue that has open runs or workers that are not
+	// OFFLINE, by name; with queue, for that one only.
 	GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]QueueDepth, error)
-	// Stats counts everything, of one namespace or, when that is empty, of all. It may scan.
+	// GetStats counts everything in one namespace or, if that is empty, in all. It may scan.
 	GetStats(ctx context.Context, namespace string, now time.Time) (Stats, error)
-	// ListTypes is by name.
+	// ListTypes returns a page of the workflow types that have runs, by name.
 	ListTypes(ctx context.Context, namespace string, p Page) ([]TypeInfo, PageInfo, error)
 }
 
@@ -65,23 +69,23 @@ type HistoryParams struct {
 	Namespace string
 	RunID     ID
 	From      int64 // sequence
-	Bytes     int   // about so much; always at least one step
+	Bytes     int   // approximate limit; always at least one step
 }
 
-// QueueDepth is what waits and runs in one queue.
+// QueueDepth counts the open runs and the workers of one queue.
 type QueueDepth struct {
 	Queue         string
 	Pending       int64
 	Running       int64
 	Sleeping      int64
-	OldestDue     time.Time // AvailableAt of the oldest run that is due and waits; unset: none
+	OldestDue     time.Time // AvailableAt of the oldest run that is due; unset: none
 	OnlineWorkers int
-	// Unserved is the due PENDING and SLEEPING runs, by type, that no ONLINE worker of the queue serves (by type and
-	// requirements).
+	// Unserved is the due PENDING and SLEEPING runs, by type, that no ONLINE worker of the queue
+	// serves (by type and requirements).
 	Unserved map[string]int64
 }
 
-// Stats is everything counted.
+// Stats counts runs, workers and schedules.
 type Stats struct {
 	ByStatus         map[RunStatus]int64
 	ByType           map[string]int64
@@ -92,26 +96,27 @@ type Stats struct {
 	OldestDue        time.Time
 }
 
-// Circumstances is a run and what it may wait for.
+// Circumstances holds a run and what it may wait for.
 type Circumstances struct {
 	Run     Run      // without payloads
-	Steps   []Step   // that are open or Awaited, without payloads
+	Steps   []Step   // its steps that are open or Awaited, without payloads
 	Workers []Worker // of its namespace that are not OFFLINE and serve its queue
 	// NamespaceEnabled is false when nothing is claimed there.
 	NamespaceEnabled bool
 	// RunningInQueue and RunningOfType count leases: of the queue, and of the run's type in it.
 	RunningInQueue int
 	RunningOfType  int
-	// RunningOfKey counts leases of its ConcurrencyKey, and AheadInLine the runs that are Gated by
-	// it and that Claim would take before this one, by HeldAt, if they were due: those held for
-	// StarvationAfter or longer, then by priority, then by HeldAt, then by ID.
+	// RunningOfKey counts the leases of its ConcurrencyKey.
 	RunningOfKey int
-	AheadInLine  int
-	// LastPause is who paused the run, when and why, if that is known. The store leaves it to its
-	// caller, who has ListAudit.
+	// AheadInLine counts the runs Gated by the same key that come before this one: those held for
+	// StarvationAfter or longer, then by priority, HeldAt and ID. This is the order of Claim with
+	// HeldAt in place of AvailableAt.
+	AheadInLine int
+	// LastPause says who paused the run, when and why; nil: unknown. The store does not set it; its
+	// caller does, from ListAuditEvents.
 	LastPause *AuditEvent
-	// WorkerLease is how long a worker that is not heard from keeps its runs; 0: not known. The
-	// store leaves it to its caller too.
+	// WorkerLease is how long a worker that is not heard from keeps its runs; 0: unknown. The store
+	// does not set it; its caller does.
 	WorkerLease time.Duration
 }
 
@@ -123,8 +128,9 @@ type TypeInfo struct {
 	Queues []string // in byte order
 }
 
-// Page asks for part of a list. Lists have one fixed order each; a page is what follows After, or what precedes
-// Before, always returned in the list's own order. At most one of the two is set.
+// Page asks for part of a list. Each list has one fixed order. The page is what follows After or
+// what precedes Before, always returned in the order of the list. At most one of the two may be
+// set.
 type Page struct {
 	Limit  int // at least 1
 	After  *Cursor
@@ -132,8 +138,8 @@ type Page struct {
 	Count  bool // also count the whole list, which costs a scan
 }
 
-// Span is the ids between which all items of a page have theirs, both left out, in a list that is
-// newest first, by ID. However far from the newest a page is, a store begins there.
+// Span returns exclusive bounds of the ids of a page, for a list that is newest first, by ID. A
+// store starts reading there, however far the page is from the newest.
 func (p *Page) Span() (above, below ID) {
 	if p.After != nil {
 		below = p.After.ID
@@ -145,7 +151,7 @@ func (p *Page) Span() (above, below ID) {
 	return p.Before.OrZero().ID, below
 }
 
-// Cursor is a place in a list: the sort key of one item. Each list says which fields it uses.
+// Cursor is a position in a list: the sort key of one item. Each list uses some of the fields.
 type Cursor struct {
 	ID     ID        // runs, schedules, audit events, keys
 	At     time.Time // workers: their registration
@@ -154,7 +160,7 @@ type Cursor struct {
 	Minor  int       // steps: their attempt
 }
 
-// OrZero is the place, or the zero one when there is none.
+// OrZero returns the cursor, or the zero cursor if c is nil.
 func (c *Cursor) OrZero() Cursor {
 	if c == nil {
 		return Cursor{}
@@ -162,16 +168,16 @@ func (c *Cursor) OrZero() Cursor {
 	return *c
 }
 
-// PageInfo tells what lies around a page.
+// PageInfo says what lies before and after a page.
 type PageInfo struct {
 	HasNext bool
 	HasPrev bool
 	Total   int64 // with Page.Count
 }
 
-// Cut makes the page out of what was read for it: items from its place on, one more than its Limit
-// if there are as many, and for a page backwards in the reverse of the list's order. It notes in
-// info what lies around the page, and may change items.
+// Cut returns the page from the items that were read for it. The caller reads items from the page's
+// position on, up to one more than Limit, and for a page with Before in reverse order. Cut sets
+// HasNext and HasPrev of info. It may change items.
 func Cut[V any](items []V, p *Page, info *PageInfo) []V {
 	more := len(items) > p.Limit
 	if more {
@@ -186,14 +192,15 @@ func Cut[V any](items []V, p *Page, info *PageInfo) []V {
 	return items
 }
 
-// Depths makes what Views.QueueDepths returns out of what a backend has counted in one namespace.
-// The zero value has counted nothing.
+// Depths builds the result of Views.GetQueueDepth from the counts of a backend, for one namespace.
+// The zero value is empty.
 type Depths struct {
 	queues map[string]*QueueDepth
-	due    []LaneDepth // those with due runs
+	due    []LaneDepth // lanes with due runs
 }
 
-// LaneDepth is what waits in one lane. Its priority is left out, for the same workers serve it whatever that is.
+// LaneDepth counts the waiting runs of one lane. It has no priority, because the same workers serve
+// every priority.
 type LaneDepth struct {
 	Queue        string
 	Type         string
@@ -214,7 +221,7 @@ func (d *Depths) queue(name string) *QueueDepth {
 	return d.queues[name]
 }
 
-// AddLane counts a lane to its queue.
+// AddLane adds a lane to the counts of its queue.
 func (d *Depths) AddLane(l LaneDepth) {
 	q := d.queue(l.Queue)
 	q.Pending += l.Pending
@@ -228,12 +235,11 @@ func (d *Depths) AddLane(l LaneDepth) {
 	}
 }
 
-// SetRunning notes how many runs of a queue workers hold.
+// SetRunning sets how many runs of a queue are held by workers.
 func (d *Depths) SetRunning(queue string, running int64) { d.queue(queue).Running = running }
 
-// List is the queues by name, those of the workers included. workers is all of the namespace that
-// are not OFFLINE; with only, the lanes and the runs were counted of that queue alone, and no other
-// is listed for its workers.
+// List returns the queues by name, including those that only have workers. workers are all workers
+// of the namespace that are not OFFLINE. With only, just that queue was counted and is listed.
 func (d *Depths) List(workers []Worker, only string) (list []QueueDepth) {
 	for i := range workers {
 		for _, name := range workers[i].Queues {
@@ -255,7 +261,7 @@ func (d *Depths) List(workers []Worker, only string) (list []QueueDepth) {
 	return list
 }
 
-// match counts the due runs of a lane as Unserved when no ONLINE worker serves it.
+// match counts the due runs of a lane as Unserved if no ONLINE worker serves it.
 func (d *Depths) match(l *LaneDepth, workers []Worker) {
 	served := slices.ContainsFunc(workers, func(w Worker) bool {
 		return w.Status == WorkerOnline && slices.Contains(w.Queues, l.Queue) && slices.Contains(w.Types, l.Type) &&

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Handoff offers the workers that wait, where runs are being started. A store that is given one may
-// hand a run to a waiting worker in the transaction that makes the run, so that start and claim are
-// one commit. It need not.
+// Handoff offers waiting workers to a store that starts runs. The store may give a run to a waiting
+// worker in the transaction that makes the run, so that start and claim are one commit. It need
+// not.
 type Handoff interface {
 	// Offer returns the waiting poller that should get this run, or nil if none is waiting: the
 	// slot that a claim made now would use for the run if nothing else were due. It is nil too when
@@ -16,55 +16,57 @@ type Handoff interface {
 	Offer(start *StartRun) Match
 }
 
-// Match is a claim slot that a store has taken for a run that it is about to make. Nothing limits
-// its worker. When the transaction is over, the store calls exactly one of Commit, Abort and
-// Unknown; none of them blocks.
+// Match is a claim slot that a store has taken for a run that it is about to make. Its worker has
+// no QueueLimit and no TypeLimits. When the transaction is over, the store calls exactly one of
+// Commit, Abort and Unknown; none of them blocks.
 type Match interface {
-	// Slot is the worker and the token, and Now the moment, of the claim.
+	// Slot returns the worker and the token of the claim.
 	Slot() ClaimSlot
+	// Now returns the time of the claim.
 	Now() time.Time
-	// Types is what the worker runs: something else of these types that is due in the run's queue
-	// may come first. It is shared: nobody changes it.
+	// Types returns the workflow types that the worker runs: another due run of these types in the
+	// queue may come first. The slice is shared: do not change it.
 	Types() []string
-	// Commit hands the claimed run over, once that is on disk.
+	// Commit delivers the claimed run, once the claim is on disk.
 	Commit(Task)
 	// Abort says that nothing was claimed under the slot.
 	Abort()
-	// Unknown says that nobody knows whether anything was.
+	// Unknown says that it is unknown whether something was claimed.
 	Unknown(err error)
 }
 
-// Ticket is the place of one write in a sequence of writes, such as what a worker does for one run.
-// The next write is handed to the store before this one has come to its end, so that both may share
-// a commit. It happens after this one all the same, and not at all when this one is refused.
+// Ticket is the place of one write in a sequence of writes, such as those of a worker for one run.
+// The next write may be passed to the store before this one is answered, so that both can share a
+// commit. The store still carries it out after this one, and refuses it if this one is refused.
 //
-// Whoever makes a Ticket gives it to a method of the store, and calls Close with what came of it.
-// If the write is refused before it comes to a store, Close alone is enough.
+// The caller that makes a Ticket passes it to a method of the store and calls Close with the
+// result. If the write is refused before it reaches the store, it calls Close only.
 type Ticket struct {
-	prev     atomic.Pointer[Ticket] // the write that this one builds on; nil when on none
+	prev     atomic.Pointer[Ticket] // the write that this one builds on; nil: none
 	admitted chan struct{}
 	admit    sync.Once
 	failed   atomic.Bool
 	onAdmit  func()
 }
 
-// NewTicket makes the ticket of a write that builds on that of prev, which may be nil.
+// NewTicket returns the ticket of a write that builds on the write of prev, which may be nil.
 func NewTicket(prev *Ticket) *Ticket {
 	t := &Ticket{admitted: make(chan struct{})}
 	t.prev.Store(prev)
 	return t
 }
 
-// OnAdmit has f called when the write has its place, by whoever gives it; f must not block. Call it
-// before the ticket is handed on.
+// OnAdmit sets a function that Admit calls once; it must not block. Call OnAdmit before passing the
+// ticket on.
 func (t *Ticket) OnAdmit(f func()) { t.onAdmit = f }
 
-// Admitted is closed once the next write of the sequence may be handed to the store.
+// Admitted returns a channel that is closed once the next write of the sequence may be passed to
+// the store.
 func (t *Ticket) Admitted() <-chan struct{} { return t.admitted }
 
-// Admit is called by the store when whatever it is handed from now on will be carried out after
-// this write. A store that does not keep an order, or not that of a write that may wait for others,
-// never calls it: then the sequence goes on with the write's Close. A nil Ticket has no place.
+// Admit is called by the store once every write passed to it from now on will be carried out after
+// this one. A store that does not keep the order of its writes, or may delay this one, does not
+// call it: then Close admits the next write. On a nil Ticket it does nothing.
 func (t *Ticket) Admit() {
 	if t != nil {
 		t.admit.Do(t.admitOnce)
@@ -78,8 +80,9 @@ func (t *Ticket) admitOnce() {
 	}
 }
 
-// Err is nil when the write may be carried out, ErrPrevRefused when the one before it has failed.
-// The store asks inside the transaction, where the order is known. A nil Ticket has no error.
+// Err returns nil if the write may be carried out, or ErrPrevRefused if the one before it has
+// failed. The store calls it inside the transaction, where the order is known. On a nil Ticket it
+// returns nil.
 func (t *Ticket) Err() error {
 	if t == nil {
 		return nil
@@ -90,8 +93,8 @@ func (t *Ticket) Err() error {
 	return nil
 }
 
-// Prev is the ticket that this one builds on; nil when on none, or when it has come to its Close. A
-// nil Ticket builds on none.
+// Prev returns the ticket that this one builds on; nil if there is none or this one was closed. On
+// a nil Ticket it returns nil.
 func (t *Ticket) Prev() *Ticket {
 	if t == nil {
 		return nil
@@ -99,31 +102,32 @@ func (t *Ticket) Prev() *Ticket {
 	return t.prev.Load()
 }
 
-// Resolve notes what the write has come to, for those behind it. The store calls it each time that
-// it has carried the write out or has had to give it up; the last word counts. A nil Ticket
-// resolves nothing.
+// Resolve sets the result of the write, which Err of the next ticket reads. The store calls it each
+// time it has carried the write out or given it up; the last call counts. On a nil Ticket it does
+// nothing.
 func (t *Ticket) Resolve(err error) {
 	if t != nil {
 		t.failed.Store(err != nil)
 	}
 }
 
-// Close is Resolve and Admit, by whoever made the ticket, once the store has answered.
+// Close resolves and admits the ticket. The caller that made it calls Close once the store has
+// answered.
 func (t *Ticket) Close(err error) {
 	t.Resolve(err)
-	t.prev.Store(nil) // a long sequence is not kept by its last ticket
+	t.prev.Store(nil) // so that the last ticket does not keep a long sequence in memory
 	t.Admit()
 }
 
-// ErrPrevRefused answers a write that was sent before its sender could know that the one it builds on was refused.
+// ErrPrevRefused refuses a write whose predecessor in the sequence was refused.
 var ErrPrevRefused = &Error{Kind: KindUnavailable,
 	Message: "the operation that this one builds on was refused; nothing was changed"}
 
-// Sequenced is embedded in the parameters of writes that may have a place in a sequence.
+// Sequenced is embedded in the parameters of writes that may belong to a sequence.
 type Sequenced struct {
-	Ticket *Ticket // nil: the write builds on none, and none on it
+	Ticket *Ticket // nil: the write belongs to no sequence
 }
 
-// GetTicket and SetTicket are for code that handles the parameters of any write alike.
+// GetTicket and SetTicket let code handle the parameters of different writes in the same way.
 func (s Sequenced) GetTicket() *Ticket   { return s.Ticket }
 func (s *Sequenced) SetTicket(t *Ticket) { s.Ticket = t }

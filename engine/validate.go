@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// CheckName refuses what is no name: 1 to MaxName bytes of [A-Za-z0-9._:/-].
+// CheckName returns an error unless name is 1 to MaxName bytes of [A-Za-z0-9._:/-].
 func CheckName(field, name string) error {
 	if name == "" {
 		return Invalid(field, "must not be empty")
@@ -18,7 +18,7 @@ func CheckName(field, name string) error {
 	return CheckOptionalName(field, name)
 }
 
-// CheckOptionalName is CheckName for a field that may be empty.
+// CheckOptionalName is CheckName, but accepts an empty name.
 func CheckOptionalName(field, name string) error {
 	if len(name) > MaxName {
 		return Invalid(field, "is %d bytes long, at most %d are allowed", len(name), MaxName)
@@ -40,7 +40,8 @@ func firstRune(s string) rune {
 	return r
 }
 
-// CheckNamespace refuses what is no namespace: 1 to MaxNamespace lower-case letters, digits and hyphens.
+// CheckNamespace returns an error unless name is 1 to MaxNamespace lower-case letters, digits and
+// hyphens.
 func CheckNamespace(field, name string) error {
 	if name == "" || len(name) > MaxNamespace {
 		return Invalid(field, "must have 1 to %d characters, got %d", MaxNamespace, len(name))
@@ -54,7 +55,7 @@ func CheckNamespace(field, name string) error {
 	return nil
 }
 
-// CheckWorkerID refuses what is no worker id: 1 to MaxWorkerID letters, digits, '-' and '_'.
+// CheckWorkerID returns an error unless id is 1 to MaxWorkerID letters, digits, '-' and '_'.
 func CheckWorkerID(field, id string) error {
 	if id == "" || len(id) > MaxWorkerID {
 		return Invalid(field, "Invalid worker_id: must have 1 to %d characters, got %d", MaxWorkerID, len(id))
@@ -68,7 +69,8 @@ func CheckWorkerID(field, id string) error {
 	return nil
 }
 
-// CheckText refuses text that is too long, no UTF-8, or holds a NUL, which Postgres cannot store.
+// CheckText returns an error if text is longer than limit bytes, is not UTF-8, or holds a NUL,
+// which Postgres cannot store.
 func CheckText(field, text string, limit int) error {
 	if len(text) > limit {
 		return Invalid(field, "is %d bytes long, at most %d are allowed", len(text), limit)
@@ -82,8 +84,9 @@ func CheckText(field, text string, limit int) error {
 	return nil
 }
 
-// CheckLabels refuses labels, tags and their like: at most MaxLabels, keys as names of at most MaxLabelKey bytes,
-// values of any text of at most MaxLabelValue.
+// CheckLabels returns an error unless labels (or tags, requirements, …) has at most MaxLabels
+// entries, with names of at most MaxLabelKey bytes as keys and text of at most MaxLabelValue bytes
+// as values.
 func CheckLabels(field string, labels map[string]string) error {
 	if len(labels) > MaxLabels {
 		return Invalid(field, "has %d entries, at most %d are allowed", len(labels), MaxLabels)
@@ -102,14 +105,14 @@ func CheckLabels(field string, labels map[string]string) error {
 	return nil
 }
 
-// asField keeps an error's sentence but names the request's own field.
+// asField returns err with its text, but with the request's field.
 func asField(err error, field string) error {
 	e := *err.(*Error)
 	e.Field = field
 	return &e
 }
 
-// CheckPayload refuses a payload over its limit, and metadata that is no text.
+// CheckPayload returns an error if a payload exceeds its limits or its metadata is not text.
 func CheckPayload(field string, p Payload) error {
 	if n := p.Size(); n > MaxPayload {
 		return TooLarge(field, "has %d bytes, at most %d are allowed", n, MaxPayload)
@@ -133,7 +136,7 @@ func CheckPayload(field string, p Payload) error {
 	return nil
 }
 
-// CheckDelay refuses a length of time outside MinDelay to MaxDelay.
+// CheckDelay returns an error unless d is between MinDelay and MaxDelay.
 func CheckDelay(field string, d time.Duration) error {
 	if d < MinDelay || d > MaxDelay {
 		return Invalid(field, "must be between 1 ms and 10 years, got %s", d)
@@ -141,7 +144,7 @@ func CheckDelay(field string, d time.Duration) error {
 	return nil
 }
 
-// CheckRetryPolicy refuses a policy that has no meaning.
+// CheckRetryPolicy returns an error if a field of the policy is out of range.
 func CheckRetryPolicy(field string, p *RetryPolicy) error {
 	switch {
 	case p == nil:
@@ -169,7 +172,7 @@ func CheckRetryPolicy(field string, p *RetryPolicy) error {
 	return nil
 }
 
-// checkTimeouts refuses lengths that are negative or over ten years; zero means the default.
+// checkTimeouts returns an error if a timeout is out of range; zero means the default.
 func checkTimeouts(t Timeouts) error {
 	for _, l := range []struct {
 		field  string
@@ -188,11 +191,12 @@ func checkTimeouts(t Timeouts) error {
 	return nil
 }
 
-// Validate refuses a start that breaks a limit, naming the request's field. It needs CreatedAt and AvailableAt.
+// Validate returns an error that names the request's field if a start exceeds a limit. CreatedAt
+// and AvailableAt must be set.
 func (s *StartRun) Validate() error { return s.validate(CheckName) }
 
-// ValidateContinuation is Validate for a run that goes on where another ends: a queue or type that
-// it leaves empty is that one's.
+// ValidateContinuation is Validate for a run that another continues as. Queue and type may be
+// empty: they are then those of the other run.
 func (s *StartRun) ValidateContinuation() error { return s.validate(CheckOptionalName) }
 
 func (s *StartRun) validate(checkName func(field, name string) error) error {
@@ -217,7 +221,7 @@ func (s *StartRun) validate(checkName func(field, name string) error) error {
 	return cmp.Or(firstError(checks), s.checkNumbers())
 }
 
-// firstError is the first of these that is one.
+// firstError returns the first error that is not nil.
 func firstError(checks []error) error {
 	for _, err := range checks {
 		if err != nil {
@@ -234,10 +238,11 @@ func checkParentClose(c ParentClose) error {
 	return nil
 }
 
-// CheckReason refuses a reason for a change that is too long or no text. Empty is fine.
+// CheckReason returns an error if the reason for a change is too long or not text. It may be empty.
 func CheckReason(reason string) error { return CheckText("reason", reason, MaxReason) }
 
-// CheckRequestID refuses what cannot be the id of a call. Empty means that the call has none.
+// CheckRequestID returns an error unless id is empty (none) or a name of at most MaxRequestID
+// bytes.
 func CheckRequestID(id string) error {
 	if len(id) > MaxRequestID {
 		return Invalid("request_id", "is %d bytes long, at most %d are allowed", len(id), MaxRequestID)
@@ -267,8 +272,8 @@ func (s *StartRun) checkNumbers() error {
 	return nil
 }
 
-// Validate refuses a schedule that breaks a limit, naming the request's field. Its expression and
-// time zone are for package cron to judge. It needs CreatedAt.
+// Validate returns an error that names the request's field if a schedule exceeds a limit. Package
+// cron checks its expression and time zone. CreatedAt must be set.
 func (s *Schedule) Validate() error {
 	checks := []error{
 		CheckNamespace("namespace", s.Namespace),
@@ -284,12 +289,12 @@ func (s *Schedule) Validate() error {
 	case s.Overlap > OverlapBufferOne:
 		return Invalid("overlap_policy", "has the unknown value %d", s.Overlap)
 	}
-	// What it would start now stands for all that it starts.
+	// All runs that it starts have the same fields as one started now.
 	start := s.Start(s.ID, s.CreatedAt, s.CreatedAt)
 	return start.Validate()
 }
 
-// checkScheduleName also refuses a name that reads as an id, since schedules are asked for by either.
+// checkScheduleName also refuses a name that parses as an id, because requests use either.
 func checkScheduleName(name string) error {
 	if _, err := ParseID(name); err == nil {
 		return Invalid("name", "must not look like an id")
@@ -302,7 +307,7 @@ const (
 	minRetention   = time.Minute
 )
 
-// Validate refuses a namespace that breaks a limit, naming the request's field.
+// Validate returns an error that names the request's field if a namespace exceeds a limit.
 func (n *Namespace) Validate() error {
 	checks := []error{
 		CheckNamespace("namespace", n.Name),
@@ -315,7 +320,7 @@ func (n *Namespace) Validate() error {
 	}
 	for _, status := range slices.Sorted(maps.Keys(n.Keep)) {
 		if !status.Ended() {
-			checks = append(checks, Invalid("keep", "holds the status %s, which is no outcome", status))
+			checks = append(checks, Invalid("keep", "holds the status %s, with which no run ends", status))
 			continue
 		}
 		checks = append(checks, checkRetention("keep", n.Keep[status]))

@@ -1,7 +1,7 @@
 package engine
 
-// ValidateImport refuses a run of a capsule that a start would be refused for, or that no run of
-// Kagzi's could be, naming the field.
+// ValidateImport returns an error that names the field if a run of a capsule could not have been
+// made by Kagzi.
 func (r *Run) ValidateImport() error {
 	if r.Status < RunPending || r.Status > RunSleeping && r.Status.String() == "UNKNOWN" {
 		return Invalid("status", "has the unknown value %d", r.Status)
@@ -21,7 +21,8 @@ func (r *Run) ValidateImport() error {
 	})
 }
 
-// ValidateImport refuses an attempt of a capsule that no step of Kagzi's could be, naming the field.
+// ValidateImport returns an error that names the field if an attempt of a capsule could not have
+// been made by Kagzi.
 func (s *Step) ValidateImport() error {
 	switch {
 	case s.Kind.String() == "UNKNOWN":
@@ -31,7 +32,7 @@ func (s *Step) ValidateImport() error {
 	case s.CreatedAt.IsZero():
 		return Invalid("created_at", "must be set")
 	case s.Kind == StepSignal && s.SignalName == "":
-		return Invalid("signal_name", "must be set, for the step waits for a signal")
+		return Invalid("signal_name", "must be set, because the step waits for a signal")
 	}
 	return firstError([]error{
 		CheckName("name", s.Name),
@@ -45,7 +46,8 @@ func (s *Step) ValidateImport() error {
 	})
 }
 
-// reported is the output as the code reported it: what ChildOutput has added counts against no limit of a payload.
+// reported returns the output as the code reported it, without what ChildOutput added: that does
+// not count against the limits of a payload.
 func (s *Step) reported() Payload {
 	if s.Kind == StepChild {
 		return ChildOutput(s.Output, s.ChildRunID, s.ChildRunID)
@@ -53,7 +55,8 @@ func (s *Step) reported() Payload {
 	return s.Output
 }
 
-// ValidateImport refuses a signal of a capsule that no run of Kagzi's could have had, naming the field.
+// ValidateImport returns an error that names the field if a signal of a capsule could not have been
+// received by Kagzi.
 func (s *Signal) ValidateImport() error {
 	if s.ReceivedAt.IsZero() {
 		return Invalid("received_at", "must be set")
@@ -62,7 +65,8 @@ func (s *Signal) ValidateImport() error {
 	return firstError([]error{p.Validate(), CheckOptionalName("step_name", s.StepName)})
 }
 
-// Validate refuses a run that is more than Kagzi keeps of one, and sets its counts: Steps and Bytes.
+// Validate returns an error if a run with its steps and signals exceeds the limits of one run. It
+// sets Run.Steps and Run.Bytes.
 func (r *ImportedRun) Validate() error {
 	names := map[string]bool{}
 	bytes := r.Run.Input.Size() + r.Run.Output.Size() + sizeOf(r.Run.Error)
@@ -77,16 +81,16 @@ func (r *ImportedRun) Validate() error {
 			return Invalid("signal_id", "names two signals of one run")
 		}
 		ids[s.SignalID] = true
-		if s.StepName == "" { // what a step has consumed counts as its output
+		if s.StepName == "" { // a consumed signal counts as its step's output
 			waiting++
 			bytes += s.Payload.Size()
 		}
 	}
 	switch {
 	case len(names) > MaxSteps:
-		return TooLarge("steps", "are %d, at most %d are allowed", len(names), MaxSteps)
+		return TooLarge("steps", "has %d, at most %d are allowed", len(names), MaxSteps)
 	case waiting > MaxSignals:
-		return TooLarge("signals", "are %d that nothing has consumed, at most %d are allowed", waiting, MaxSignals)
+		return TooLarge("signals", "has %d that no step has consumed, at most %d are allowed", waiting, MaxSignals)
 	case bytes > MaxRunBytes:
 		return TooLarge("run", "has %d bytes, at most %d are allowed", bytes, MaxRunBytes)
 	}

@@ -4,12 +4,12 @@ import (
 	"time"
 )
 
-// WorkerStatus says what a worker may do. The numbers are those of the wire, and are what is stored.
+// WorkerStatus says what a worker may do. The numbers are those of the wire, and are stored.
 type WorkerStatus uint8
 
 const (
 	WorkerOnline   WorkerStatus = 1
-	WorkerDraining WorkerStatus = 2 // finishes what it holds, gets nothing new
+	WorkerDraining WorkerStatus = 2 // finishes the runs it holds, gets no new ones
 	WorkerOffline  WorkerStatus = 3
 )
 
@@ -27,12 +27,12 @@ func (s WorkerStatus) String() string {
 type OfflineReason uint8
 
 const (
-	OfflineDeregistered OfflineReason = 1 // it said goodbye
-	OfflineLost         OfflineReason = 2 // it was not heard from, twice
-	OfflineForced       OfflineReason = 3 // a person took it off
+	OfflineDeregistered OfflineReason = 1 // it deregistered
+	OfflineLost         OfflineReason = 2 // it became a suspect and was still not heard from
+	OfflineForced       OfflineReason = 3 // a person forced it offline
 )
 
-// Worker is a process that runs workflow code. Its Queues are in its order of preference.
+// Worker is a process that runs workflow code.
 type Worker struct {
 	ID         string
 	Namespace  string
@@ -40,7 +40,7 @@ type Worker struct {
 	Status     WorkerStatus
 	Reason     OfflineReason // while OFFLINE
 
-	Queues       []string
+	Queues       []string // in order of preference
 	Types        []string
 	Labels       map[string]string
 	Capabilities map[string]string
@@ -50,11 +50,11 @@ type Worker struct {
 	Version  string
 	Platform string
 
-	MaxConcurrent int            // of this worker
-	QueueLimit    int            // runs at a time in each of its queues, across all workers; 0: none
+	MaxConcurrent int            // runs at a time on this worker
+	QueueLimit    int            // runs at a time in each of its queues, across all workers; 0: no limit
 	TypeLimits    map[string]int // runs at a time of a type in a queue, across all workers
 
-	Active    int // runs that it holds, as it says itself
+	Active    int // runs that it holds, as reported in its heartbeat
 	Completed int64
 	Failed    int64
 	Stats     WorkerStats
@@ -64,7 +64,7 @@ type Worker struct {
 	DeregisteredAt  time.Time
 }
 
-// Offers is what requirements are matched against: labels and capabilities alike.
+// Offers returns the labels and capabilities, against which requirements are matched.
 func (w *Worker) Offers() []Offer {
 	offers := make([]Offer, 0, len(w.Labels)+len(w.Capabilities))
 	for k, v := range w.Labels {
@@ -76,7 +76,7 @@ func (w *Worker) Offers() []Offer {
 	return offers
 }
 
-// WorkerStats is what a worker measures about itself.
+// WorkerStats holds what a worker measures about itself.
 type WorkerStats struct {
 	CPUPercent         float64 `json:"cpu_percent,omitempty"`
 	MemoryBytes        int64   `json:"memory_bytes,omitempty"`
@@ -85,21 +85,22 @@ type WorkerStats struct {
 	AverageRunMS       float64 `json:"average_run_ms,omitempty"`
 }
 
-// WorkerFilter selects workers, every field that is set must hold.
+// WorkerFilter selects workers. Every field that is set must match.
 type WorkerFilter struct {
 	Namespace string // empty: all
 	Queue     string
 	Status    WorkerStatus
 }
 
-// Lease is the right to write about a run. The current token wins: a write with another one changes nothing.
+// Lease is the right to write about a run. A write with a token that is not the current one changes
+// nothing.
 type Lease struct {
-	Namespace string // empty where the caller has it from a worker, who is bound to one
+	Namespace string // empty if it came from a worker, which belongs to one namespace
 	RunID     ID
 	Token     Token
 }
 
-// ClaimSlot offers one free slot of a worker to a claim, with the token that the lease shall have.
+// ClaimSlot offers one free slot of a worker to a claim, with the token for the new lease.
 type ClaimSlot struct {
 	WorkerID string
 	Token    Token
@@ -108,8 +109,8 @@ type ClaimSlot struct {
 // Offer is one capability or label of a worker.
 type Offer struct{ Key, Value string }
 
-// Meets says that a worker with these offers fulfils the requirements: each key is offered with that value; a
-// requirement without a value is met by any.
+// Meets says whether a worker with these offers meets the requirements: each key is offered with
+// that value. A requirement without a value is met by any.
 func Meets(offers []Offer, requirements map[string]string) bool {
 	for key, value := range requirements {
 		met := false
@@ -126,12 +127,13 @@ func Meets(offers []Offer, requirements map[string]string) bool {
 	return true
 }
 
-// Task is a claimed run with all that a worker needs to go on with it.
+// Task is a claimed run with all that a worker needs to continue it.
 type Task struct {
 	Run     Run // with its input
 	Lease   Lease
 	History []Step // the latest attempt of each step, in sequence order
-	// NextSequence is where the rest of the history begins (HistoryParams.From); 0 when History is whole.
+	// NextSequence is where the rest of the history begins (HistoryParams.From); 0: History is
+	// complete.
 	NextSequence int64
 	ClaimedAt    time.Time
 }

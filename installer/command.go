@@ -12,12 +12,13 @@ func newInstall(here hostFunc) *cobra.Command {
 	var o settings
 	cmd := &cobra.Command{
 		Use:   "install [-- SERVER-FLAGS]",
-		Short: "Install and start the service; once more with the same flags changes nothing",
-		Long: `Install the server as a service, and start it. What was done is taken back when a part of it fails. With the same flags
-once more it changes nothing, but for --copy-binary, which upgrades the program and restarts the service. What follows -- is
-handed to the server.
+		Short: "Install and start the service; repeating it with the same flags changes nothing",
+		Long: `Install the server as a service and start it. If a step fails, the steps before it are undone.
+Repeating the command with the same flags changes nothing, except that --copy-binary upgrades the
+program and restarts the service. Arguments after -- are passed to the server.
 
-Exit code: 0 done or nothing to do, 6 installed with other settings, 7 no service manager here, 8 only an administrator may.`,
+Exit code: 0 done or nothing to do, 6 installed with other settings, 7 no service manager here,
+8 needs an administrator.`,
 		Args: onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h := here(cmd)
@@ -37,7 +38,7 @@ func newReconfigure(here hostFunc) *cobra.Command {
 	var o settings
 	cmd := &cobra.Command{
 		Use:   "reconfigure [-- SERVER-FLAGS]",
-		Short: "Change what the service was installed with; what is not named stays",
+		Short: "Change the settings of the service; flags that are not given keep their values",
 		Args:  onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h := here(cmd)
@@ -52,10 +53,10 @@ func newReconfigure(here hostFunc) *cobra.Command {
 	return cmd
 }
 
-// onlyAfterDash refuses arguments that are not meant for the server.
+// onlyAfterDash rejects arguments before the --.
 func onlyAfterDash(cmd *cobra.Command, args []string) error {
 	if n := cmd.ArgsLenAtDash(); n > 0 || n < 0 && len(args) > 0 {
-		return fmt.Errorf("%q is no flag; the server's flags follow --", args[0])
+		return fmt.Errorf("unexpected argument %q; put the server's flags after --", args[0])
 	}
 	return nil
 }
@@ -68,13 +69,13 @@ func (o *which) installedAs(ctx context.Context, h *host) (Spec, error) {
 	}
 	s, err := o.recorded(at.definition)
 	if err != nil {
-		return s, fmt.Errorf("%s cannot be changed: %h; uninstall it, its data stay, and install it anew",
+		return s, fmt.Errorf("%s cannot be changed: %h; uninstall it (its data are kept) and install it again",
 			at.manager.place(), err)
 	}
 	return s, nil
 }
 
-// apply installs or changes a service to what a Spec says.
+// apply installs a service, or changes it to match a Spec.
 func (o *settings) apply(ctx context.Context, h *host, s Spec, replace bool) error {
 	s, copyFrom, err := o.complete(h, s)
 	if err != nil {
@@ -106,7 +107,8 @@ func (o *settings) apply(ctx context.Context, h *host, s Spec, replace bool) err
 	return err
 }
 
-// registration is a service that a command names: its default Spec, and what is registered under its name.
+// registration is a service named by a command: its default Spec, and what is registered under its
+// name.
 type registration struct {
 	spec       Spec
 	manager    manager
@@ -124,7 +126,7 @@ func (o *which) managed(h *host) (Spec, manager, error) {
 	return s, m, err
 }
 
-// find looks for the service, which need not be there.
+// find looks up the service, which may not exist.
 func (o *which) find(ctx context.Context, h *host) (at registration, err error) {
 	if at.spec, at.manager, err = o.managed(h); err != nil {
 		return at, err
@@ -133,17 +135,17 @@ func (o *which) find(ctx context.Context, h *host) (at registration, err error) 
 	return at, err
 }
 
-// mustFind is find for a service that has to be there.
+// mustFind is find for a service that must exist.
 func (o *which) mustFind(ctx context.Context, h *host) (registration, error) {
 	at, err := o.find(ctx, h)
 	if err == nil && !at.found {
-		err = refuse(exitNotFound, "%s is not installed; say: kagzi service install%s", o.name, o.flags())
+		err = refuse(exitNotFound, "%s is not installed; run: kagzi service install%s", o.name, o.flags())
 	}
 	return at, err
 }
 
-// recorded returns the Spec in a definition. It must be the Spec of the service that is named: a definition
-// that was copied for another service still names the data of the first.
+// recorded returns the Spec in a definition. It must be for the same service: a definition copied
+// for another service still names the data of the first.
 func (o *which) recorded(definition string) (Spec, error) {
 	s, err := specOf(definition)
 	if err == nil && (s.Name != o.name || s.User != o.user) {

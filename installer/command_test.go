@@ -254,7 +254,7 @@ func TestPurgeKeepsSettingsAmongThoseOfOthers(t *testing.T) {
 		{"uninstall --name second --purge --dry-run", "would keep"}, {"uninstall --name second --purge", "kept"}} {
 		out, err := b.kagzi(t, strings.Fields(try.args)...)
 		for _, path := range []string{"/etc/kagzi/second.toml", "/etc/kagzi/kagzi.env"} {
-			if err != nil || !strings.Contains(out, try.does+" "+path+", which was chosen by hand") {
+			if err != nil || !strings.Contains(out, try.does+" "+path+", which was set by hand") {
 				t.Errorf("%s = %q, %v, want to be told that %s is kept", try.args, out, err, path)
 			}
 		}
@@ -278,7 +278,7 @@ func TestPurgeKeepsTheProfilesOfAUsersClients(t *testing.T) {
 		for _, try := range []struct{ args, does string }{
 			{"uninstall --user --purge --dry-run", "would keep"}, {"uninstall --user --purge", "kept"}} {
 			out, err := b.kagzi(t, strings.Fields(try.args)...)
-			if err != nil || !strings.Contains(out, try.does+" "+path+", which tells clients too") {
+			if err != nil || !strings.Contains(out, try.does+" "+path+", which also has settings of clients") {
 				t.Errorf("%s with %q in it = %q, %v, want to be told that it is kept", try.args, told, out, err)
 			}
 			b.holds(t, files)
@@ -372,14 +372,14 @@ func TestADryRunSaysWhatTheCommandWouldDo(t *testing.T) {
 		says []string
 		not  string
 	}{
-		{"install --copy-binary", 0, []string{"installed already",
-			"would restart kagzi, if it runs and its program was not the same",
+		{"install --copy-binary", 0, []string{"already installed",
+			"would restart kagzi, if it runs and its program differs",
 			"would start kagzi, if it does not run"}, "would register"},
 		{"install --copy-binary --listen 127.0.0.1:7000", exitConflict, []string{"+ ExecStart"}, "would"},
 		{"reconfigure --listen 127.0.0.1:7000", 0,
 			[]string{"would change fake", "+ ExecStart", "would restart kagzi, if it runs\n"}, "would start"},
-		{"reconfigure", 0, []string{"would stay as it is"}, "restart"},
-		{"uninstall", 0, []string{"would keep /usr/local/bin/kagzi\n", "mine.conf, which was made by hand"},
+		{"reconfigure", 0, []string{"would not change"}, "restart"},
+		{"uninstall", 0, []string{"would keep /usr/local/bin/kagzi\n", "mine.conf, which was created by hand"},
 			"would remove"},
 		{"uninstall --purge", 0, []string{"would remove /usr/local/bin/kagzi\n"}, "would keep /usr"},
 	} {
@@ -534,7 +534,7 @@ func TestWhatWouldNotWorkIsRefusedWithWhatToDo(t *testing.T) {
 }
 
 func TestAnArgumentOutsideOfTheServersFlagsIsRefused(t *testing.T) {
-	if _, err := newBox(t).kagzi(t, "install", "now"); err == nil || !strings.Contains(err.Error(), "follow --") {
+	if _, err := newBox(t).kagzi(t, "install", "now"); err == nil || !strings.Contains(err.Error(), "after --") {
 		t.Errorf("error %v, want where the server's flags go", err)
 	}
 }

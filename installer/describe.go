@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// describe prints what run would do, and refuses what run would refuse, as far as can be known without
-// being an administrator.
+// describe prints what run would do, and rejects what run would reject, as far as a
+// non-administrator can know.
 func (i *installation) describe(ctx context.Context) error {
 	old, found, same, err := i.look(ctx)
 	if err != nil {
@@ -22,7 +22,7 @@ func (i *installation) describe(ctx context.Context) error {
 		return i.plan.describe(i.out, i.manager.place(), i.copyFrom, i.startNow)
 	case same:
 		i.plan.describePlaces(i.out, i.copyFrom)
-		i.say("%s is installed already, and %s would stay as it is", name, place)
+		i.say("%s is already installed, and %s would not change", name, place)
 	default:
 		i.plan.describePlaces(i.out, i.copyFrom)
 		i.say("would change %s:\n%s", place, strings.TrimRight(difference(old, i.plan.definition), "\n"))
@@ -31,7 +31,7 @@ func (i *installation) describe(ctx context.Context) error {
 	case !same:
 		i.say("would restart %s, if it runs", name)
 	case i.copyFrom != "":
-		i.say("would restart %s, if it runs and its program was not the same", name)
+		i.say("would restart %s, if it runs and its program differs", name)
 	}
 	if i.startNow {
 		i.say("would start %s, if it does not run", name)
@@ -39,7 +39,7 @@ func (i *installation) describe(ctx context.Context) error {
 	return nil
 }
 
-// describe prints what an installation would do where nothing is registered yet.
+// describe prints what a first installation would do.
 func (p *plan) describe(w io.Writer, place, copyFrom string, now bool) error {
 	p.describePlaces(w, copyFrom)
 	fmt.Fprintf(w, "would register %s:\n", plain(place))
@@ -54,18 +54,18 @@ func (p *plan) describe(w io.Writer, place, copyFrom string, now bool) error {
 
 func (p *plan) describePlaces(w io.Writer, copyFrom string) {
 	if copyFrom != "" {
-		fmt.Fprintf(w, "would copy %s to %s, if it is not the same\n", plain(copyFrom), plain(p.spec.Binary))
+		fmt.Fprintf(w, "would copy %s to %s, if they differ\n", plain(copyFrom), plain(p.spec.Binary))
 	}
 	for _, d := range p.directories {
-		fmt.Fprintf(w, "would make %s%s, if it is missing\n", plain(d.path), p.access(d))
+		fmt.Fprintf(w, "would create %s%s, if it is missing\n", plain(d.path), p.access(d))
 	}
 	for _, f := range p.files {
 		fmt.Fprintf(w, "would write %s%s, if it is missing\n", plain(f.path), p.access(directory{mode: f.mode}))
 	}
 }
 
-// access returns who may use what is made. Windows has no modes: what has no access list of its own
-// inherits that of its directory.
+// access describes the permissions of a created path. Windows has no modes: a path without an
+// access list inherits that of its directory.
 func (p *plan) access(d directory) string {
 	switch {
 	case d.sddl != "":
@@ -88,7 +88,7 @@ func describeUninstall(w io.Writer, m manager, s Spec, d *disk, found, purge boo
 		fmt.Fprintf(w, "%s is not installed\n", s.Name)
 	}
 	for _, path := range m.additions() {
-		fmt.Fprintf(w, "would keep %s, which was made by hand\n", plain(path))
+		fmt.Fprintf(w, "would keep %s, which was created by hand\n", plain(path))
 	}
 	if !found && !s.remains(d) {
 		return nil
@@ -128,7 +128,7 @@ func newPrint(here hostFunc) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "print [-- SERVER-FLAGS]",
-		Short: "Print the definition that install would register: a unit, a property list or a service as JSON",
+		Short: "Print the definition that install would register: a systemd unit, a property list or JSON",
 		Args:  onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h := here(cmd)
@@ -151,7 +151,7 @@ func newPrint(here hostFunc) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&system, "os", "", "linux, darwin or windows (default this one)")
-	cmd.Flags().StringVar(&binary, "binary", "", "the program (default this one, or the usual place on another system)")
+	cmd.Flags().StringVar(&system, "os", "", "operating system: linux, darwin or windows (default: this one)")
+	cmd.Flags().StringVar(&binary, "binary", "", "path of the program (default: this one, or the usual path on another system)")
 	return cmd
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// disk writes directories, files and the binary. It records how to undo each change, for rollback.
+// disk writes directories, files and the binary, and records how to undo each change.
 type disk struct {
 	root    string // prefix of every path; empty for the real disk
 	places  places
@@ -21,7 +21,7 @@ type disk struct {
 
 func (d *disk) at(path string) string { return filepath.Join(d.root, path) }
 
-// rollback undoes what was done since the disk was made, in reverse order.
+// rollback undoes the changes in reverse order.
 func (d *disk) rollback() error {
 	var failures []error
 	for _, undo := range slices.Backward(d.undo) {
@@ -33,17 +33,17 @@ func (d *disk) rollback() error {
 
 func (d *disk) onRollback(undo func() error) { d.undo = append(d.undo, undo) }
 
-// makeDirectory makes a directory and its missing parents. Everybody can read the parents.
+// makeDirectory creates a directory and its missing parents. Everyone can read the parents.
 func (d *disk) makeDirectory(want directory) error {
 	path := d.at(want.path)
 	if info, err := os.Stat(path); err == nil {
 		if !info.IsDir() {
-			return fmt.Errorf("%s is no directory", want.path)
+			return fmt.Errorf("%s is not a directory", want.path)
 		}
 		if want.sddl == "" || !want.own {
 			return nil
 		}
-		return d.protect(path, want.sddl) // where everybody may make a directory, somebody else may have made this one
+		return d.protect(path, want.sddl) // in a directory that everyone can write to, someone else may have created it
 	}
 	var missing []string
 	for above := filepath.Dir(path); ; above = filepath.Dir(above) {
@@ -75,19 +75,19 @@ func (d *disk) mkdir(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil {
 		return err
 	}
-	d.onRollback(func() error { return os.RemoveAll(path) }) // with what a service that failed has left in it
-	return os.Chmod(path, mode)                              // whatever the umask made of it
+	d.onRollback(func() error { return os.RemoveAll(path) }) // including what a failed service left in it
+	return os.Chmod(path, mode)                              // regardless of the umask
 }
 
-// expect records a directory that the service manager will make: rollback removes it when it was not
-// there before.
+// expect records a directory that the service manager will create: rollback removes it if it did
+// not exist.
 func (d *disk) expect(path string) {
 	if _, err := os.Lstat(d.at(path)); errors.Is(err, fs.ErrNotExist) {
 		d.onRollback(func() error { return os.RemoveAll(d.at(path)) })
 	}
 }
 
-// writeFile writes a file that is missing, and says whether it did.
+// writeFile writes a file if it is missing, and reports whether it did.
 func (d *disk) writeFile(want file) (written bool, err error) {
 	path := d.at(want.path)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, want.mode)
@@ -106,8 +106,8 @@ func (d *disk) writeFile(want file) (written bool, err error) {
 	return true, err
 }
 
-// copyBinary replaces a program, which may be running, and returns whether the two differed. The old
-// program is kept beside the new one until finish.
+// copyBinary replaces a program, which may be running, and reports whether the two differed. The
+// old program is kept next to the new one until finish.
 func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 	next, err := os.ReadFile(from)
 	if err != nil {
@@ -138,12 +138,12 @@ func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 	return true, os.Rename(path+".new", path)
 }
 
-// setAside keeps a program under the name .old. It links it there, so that one rename replaces the
-// program: after a crash in between the machine still has one. Windows cannot replace a program that
-// runs, and some file systems have no links; there the program is moved away first.
+// setAside keeps a program under the name .old. It uses a hard link, so that one rename replaces
+// the program and a crash in between leaves a program in place. Windows cannot replace a running
+// program and some file systems have no links; there it moves the program away first.
 func (d *disk) setAside(path string) error {
 	if err := ignoreMissing(os.Remove(path + ".old")); err != nil {
-		return fmt.Errorf("a program before the last still runs: %w", err)
+		return fmt.Errorf("an older version of the program is still running: %w", err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && d.places.system != "windows" &&
 		os.Link(path, path+".old") == nil {
@@ -152,7 +152,8 @@ func (d *disk) setAside(path string) error {
 	return os.Rename(path, path+".old")
 }
 
-// restoreBinary puts the old program back. Windows cannot remove a program that runs, but can rename it.
+// restoreBinary puts the old program back. Windows cannot remove a running program, but can rename
+// it.
 func restoreBinary(path string, existed bool) error {
 	if !existed {
 		return errors.Join(ignoreMissing(os.Remove(path)), ignoreMissing(os.Remove(path+".new")))
@@ -163,7 +164,7 @@ func restoreBinary(path string, existed bool) error {
 	return errors.Join(os.Rename(path+".old", path), ignoreMissing(os.Remove(path+".new")))
 }
 
-// finish removes the program that was replaced. On Windows one that still runs is left until the next upgrade.
+// finish removes the replaced program. On Windows a running one stays until the next upgrade.
 func finish(path string) { _ = os.Remove(path + ".old") }
 
 func writeSynced(path string, content []byte, mode fs.FileMode) error {

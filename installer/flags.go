@@ -17,21 +17,22 @@ type which struct {
 }
 
 func (o *which) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.user, "user", false, "a service of yours, not of the machine")
-	cmd.Flags().StringVar(&o.name, "name", defaultName, "name of the service, when there are several")
+	cmd.Flags().BoolVar(&o.user, "user", false, "a user service instead of a system service")
+	cmd.Flags().StringVar(&o.name, "name", defaultName, "name of the service, if there are several")
 }
 
 // flags returns the flags that name the service, for hints.
 func (o *which) flags() string { return Spec{User: o.user, Name: o.name}.flags() }
 
-// spec returns the service with its default places, for commands that read the rest from its definition.
+// spec returns the service with its default paths, for commands that read the rest from its
+// definition.
 func (o *which) spec(h *host) (Spec, error) {
 	s := h.places.layout(Spec{System: h.system, User: o.user, Name: o.name})
 	if !serviceName.MatchString(o.name) {
-		return s, refuse(exitUsage, "--name %q: want a letter, then at most 47 letters, digits, - and _", o.name)
+		return s, refuse(exitUsage, "--name %q: must be a letter, then at most 47 letters, digits, - and _", o.name)
 	}
 	if o.user && h.system != "windows" && h.places.home == "" {
-		return s, refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
+		return s, refuse(exitUsage, "HOME is not set, so a user service cannot be installed")
 	}
 	return s, nil
 }
@@ -47,25 +48,25 @@ type settings struct {
 func (o *settings) register(cmd *cobra.Command) {
 	o.which.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&o.config, "config", "", "configuration file; one with nothing in it is written when it is missing")
+	fs.StringVar(&o.config, "config", "", "configuration file; an empty one is created if missing")
 	fs.StringVar(&o.dataDir, "data-dir", "", "directory of the embedded database")
-	fs.StringVar(&o.listen, "listen", "", "where to serve gRPC, host:port; left out the configuration file says it")
+	fs.StringVar(&o.listen, "listen", "", "gRPC address, host:port (default: as in the configuration file)")
 	fs.StringVar(&o.urlFile, "database-url-file", "",
-		"file that holds the database's URL, which never stands on a command line")
+		"file with the database URL, which keeps it off the command line")
 	fs.StringVar(&o.tlsCert, "tls-cert", "",
-		"the server's certificate; under systemd only root needs to be able to read it, as the next two")
-	fs.StringVar(&o.tlsKey, "tls-key", "", "its private key, which others may not read")
-	fs.StringVar(&o.clientCA, "client-ca", "", "certificate of who signs those of clients")
-	fs.StringVar(&o.account, "run-as", "", "account that runs the service (default one that the system makes up)")
+		"server certificate; under systemd it may be readable by root only, like --tls-key and --client-ca")
+	fs.StringVar(&o.tlsKey, "tls-key", "", "private key of the certificate, not readable by others")
+	fs.StringVar(&o.clientCA, "client-ca", "", "CA of client certificates")
+	fs.StringVar(&o.account, "run-as", "", "account that runs the service (default: a dynamic or virtual account)")
 	fs.BoolVar(&o.copyBinary, "copy-binary", false,
-		"put this program into the system's place for programs first, or upgrade the one there")
+		"copy this program to the system's directory for programs first, or upgrade the one there")
 }
 
 // registerDoing adds the flags of commands that change something; now is the default of --now.
 func (o *settings) registerDoing(cmd *cobra.Command, now bool) {
 	o.register(cmd)
-	cmd.Flags().BoolVar(&o.now, "now", now, "start the service too, when it does not run")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(&o.now, "now", now, "also start the service if it is not running")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be done, without changes")
 }
 
 // over writes the flags that were given into a Spec.
@@ -91,7 +92,7 @@ func (o *settings) over(s Spec, cmd *cobra.Command, args []string) Spec {
 // complete fills in what depends on the host: the binary, and the group of the account.
 func (o *settings) complete(h *host, s Spec) (complete Spec, copyFrom string, err error) {
 	if h.places.home == "" && o.user && h.system != "windows" {
-		return s, "", refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
+		return s, "", refuse(exitUsage, "HOME is not set, so a user service cannot be installed")
 	}
 	s = h.places.layout(s)
 	this, err := h.executable()
@@ -110,7 +111,7 @@ func (o *settings) complete(h *host, s Spec) (complete Spec, copyFrom string, er
 	}
 	if copyFrom == "" && strings.Contains(s.Binary, "/go-build") {
 		return s, "",
-			refuse(exitUsage, "%q was made by go run and is gone soon; build kagzi first, or add --copy-binary",
+			refuse(exitUsage, "%q was built by go run and is temporary; build kagzi first, or add --copy-binary",
 				s.Binary)
 	}
 	s.Group = ""
@@ -126,23 +127,23 @@ func (o *settings) complete(h *host, s Spec) (complete Spec, copyFrom string, er
 func (o *which) allowed(h *host) error {
 	switch {
 	case o.user && h.system != "windows" && h.mayInstall && h.env("SUDO_USER") != "":
-		return refuse(exitUsage, "with sudo, --user would make a service of root's; leave sudo out")
+		return refuse(exitUsage, "with sudo, --user would install a service for root; omit sudo")
 	case !o.user && !h.mayInstall:
-		return refuse(exitPermission, "only an administrator may change services of the machine; %s", howToBeRoot)
+		return refuse(exitPermission, "only an administrator may change system services; %s", howToBeRoot)
 	}
 	return nil
 }
 
-// checkFiles refuses files that are missing, and secrets that others can read.
+// checkFiles rejects missing files, and secrets that others can read.
 func checkFiles(s Spec, d *disk, copyFrom string) error {
 	if copyFrom == "" {
 		if info, err := os.Stat(d.at(s.Binary)); err != nil || info.IsDir() {
-			return refuse(exitUsage, "there is no program %q any more; add --copy-binary", s.Binary)
+			return refuse(exitUsage, "the program %q no longer exists; add --copy-binary", s.Binary)
 		}
 	}
 	for _, f := range []struct {
 		flag, path string
-		not        fs.FileMode // bits that its mode may not have; groups may often read a key
+		not        fs.FileMode // mode bits it must not have; groups may often read a key
 	}{
 		{"--database-url-file", s.DatabaseURLFile, 0o044}, {"--tls-key", s.TLSKey, 0o004}, {"--tls-cert", s.TLSCert, 0},
 		{"--client-ca", s.ClientCA, 0},
@@ -155,16 +156,16 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 			return refuse(exitUsage, "%s: %w", f.flag, err)
 		}
 		if s.System != "windows" && info.Mode().Perm()&f.not != 0 {
-			return refuse(exitUsage, "%s %q: others may read it (mode %04o); say chmod 600", f.flag, f.path,
+			return refuse(exitUsage, "%s %q: others may read it (mode %04o); run chmod 600", f.flag, f.path,
 				info.Mode().Perm())
 		}
 	}
 	return nil
 }
 
-// onlyRootReads reports whether a dynamic user could not read a file, because of its mode or of that of a
-// directory above it: a directory of settings that kagzi tls init made is root's alone. What is missing
-// will be made so that everybody can read it.
+// onlyRootReads reports whether a dynamic user could not read a file, because of its mode or of a
+// directory above it: kagzi tls init creates a directory for root only. A missing path will be
+// created readable by everyone.
 func onlyRootReads(d *disk, name string) bool {
 	lacks := func(name string, bit fs.FileMode) bool {
 		info, err := os.Stat(d.at(name))

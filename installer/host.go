@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// host is what the commands need from the machine. Tests pass one of their own.
+// host is what the commands need from the machine. Tests use their own.
 type host struct {
 	system     string
 	places     places
@@ -28,7 +28,7 @@ type host struct {
 type hostFunc func(*cobra.Command) *host
 
 func newHost(cmd *cobra.Command) *host {
-	home, _ := os.UserHomeDir() // missed only by services of users, whose check says so
+	home, _ := os.UserHomeDir() // needed only by user services, whose check reports it
 	h := &host{
 		system: runtime.GOOS, env: os.Getenv, mayInstall: mayInstall(), executable: executable, groupOf: groupOf,
 		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
@@ -44,8 +44,8 @@ func newHost(cmd *cobra.Command) *host {
 	return h
 }
 
-// absoluteOnly returns the directory in an environment variable, or nothing when it is relative: the XDG
-// specification says to ignore those.
+// absoluteOnly returns the directory in an environment variable, or "" if it is relative, as the
+// XDG specification requires.
 func absoluteOnly(name string) string {
 	if dir := os.Getenv(name); filepath.IsAbs(dir) {
 		return dir
@@ -53,7 +53,7 @@ func absoluteOnly(name string) string {
 	return ""
 }
 
-// executable returns the path of this program. It keeps a link of Homebrew, because its target changes
+// executable returns the path of this program. It keeps a Homebrew link, because its target changes
 // with each upgrade.
 func executable() (string, error) {
 	path, err := os.Executable()
@@ -70,7 +70,7 @@ func executable() (string, error) {
 	return real, nil
 }
 
-// stableLink returns Homebrew's link to a program in its cellar, or nothing when there is none:
+// stableLink returns Homebrew's link to a program in its cellar, or "" if there is none:
 // /opt/homebrew/bin/kagzi for /opt/homebrew/Cellar/kagzi/1.2/bin/kagzi.
 func stableLink(real string) string {
 	prefix, rest, found := strings.Cut(real, "/Cellar/")
@@ -96,7 +96,7 @@ func groupOf(account string) (string, error) {
 	return g.Name, nil
 }
 
-// foreign returns the usual places of a system that this program does not run on.
+// foreign returns the usual places of another operating system.
 func foreign(system string) places {
 	p := places{system: system, programData: `C:\ProgramData`, programs: `C:\Program Files`, home: "/home/you"}
 	if system == "darwin" {

@@ -18,10 +18,10 @@ import (
 	"github.com/kardianos/service"
 )
 
-// mayInstall says whether this process may change services of the machine.
+// mayInstall reports whether this process may change system services.
 func mayInstall() bool { return os.Geteuid() == 0 }
 
-const howToBeRoot = "say it with sudo, or install a service of your own with --user"
+const howToBeRoot = "use sudo, or install a user service with --user"
 
 // chown gives a path to an account, a group or both, by name.
 func chown(path, account, group string) error {
@@ -47,7 +47,7 @@ func chown(path, account, group string) error {
 	return os.Lchown(path, uid, gid)
 }
 
-// protect is for Windows alone.
+// protect is for Windows only.
 func protect(path, _ string) error { return fmt.Errorf("%s: no access lists here", path) }
 
 func (h *host) managerOf(s Spec) (manager, error) {
@@ -72,12 +72,12 @@ func (h *host) managerOf(s Spec) (manager, error) {
 		}
 		return m, nil
 	}
-	return nil, refuse(exitUnavailable, "there is no service for %s; run kagzi server under the supervisor that it has",
+	return nil, refuse(exitUnavailable, "services are not supported on %s; run kagzi server under its supervisor",
 		runtime.GOOS)
 }
 
-// underManager runs serve until it or ctx ends. systemd and launchd need nothing but a process that
-// ends on SIGTERM, which ends ctx.
+// underManager runs serve until it or ctx ends. systemd and launchd only need a process that ends
+// on SIGTERM, which cancels ctx.
 func underManager(ctx context.Context, name string, serve func(context.Context) error) error {
 	p := newProgram(ctx, serve)
 	s, err := service.ChosenSystem().New(p, &service.Config{Name: name, Option: service.KeyValue{"RunWait": p.wait}})
@@ -87,7 +87,7 @@ func underManager(ctx context.Context, name string, serve func(context.Context) 
 	return s.Run()
 }
 
-// wait returns when there is nothing left to wait for but Stop: the server has ended, or is to.
+// wait returns when the server has ended or should end; then only Stop remains.
 func (p *program) wait() {
 	select {
 	case <-p.ended:
@@ -111,7 +111,7 @@ func runCommand(ctx context.Context, name string, args ...string) (string, error
 	return stdout.String(), nil
 }
 
-// stream runs a command whose output goes to w, until it or ctx ends; the latter is no error.
+// stream runs a command and copies its output to w until it or ctx ends; the latter is no error.
 func stream(ctx context.Context, w io.Writer, name string, args ...string) error {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -130,15 +130,15 @@ func oneLine(said string) string {
 	return ": " + strings.ReplaceAll(said, "\n", "; ")
 }
 
-// library is the part of github.com/kardianos/service that registers a service: it writes a definition
-// and enables it, or removes it. It does not start or stop services here, because it drops what
-// systemctl says about a failure, uses old commands of launchctl, and waits on Windows forever.
+// library is the part of github.com/kardianos/service that registers a service: it writes and
+// enables a definition, or removes it. It is not used to start or stop services, because it drops
+// the errors of systemctl, uses old launchctl commands, and waits forever on Windows.
 type library interface {
 	Install() error
 	Uninstall() error
 }
 
-// systemOf returns a service manager of the library by its name. The one that the library detects can
+// systemOf returns a service manager of the library by name. The one that the library detects can
 // be wrong in containers.
 func systemOf(name string) (service.System, error) {
 	for _, s := range service.AvailableSystems() {
@@ -146,10 +146,10 @@ func systemOf(name string) (service.System, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("this build knows no service manager %s", name)
+	return nil, fmt.Errorf("this build does not support the service manager %s", name)
 }
 
-// definer returns a function that makes a library which writes a definition unchanged.
+// definer returns a function that creates a library which writes a definition unchanged.
 func definer(system, name string, user bool, option string) func(definition string) (library, error) {
 	return func(definition string) (library, error) {
 		s, err := systemOf(system)

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/windows/svc/eventlog"
 )
 
-// mayInstall says whether this process may change services of the machine.
+// mayInstall reports whether this process may change system services.
 func mayInstall() bool { return windows.GetCurrentProcessToken().IsElevated() }
 
 const howToBeRoot = "run it in a terminal that was opened with \"Run as administrator\""
 
-// chown has nothing to do: access lists are inherited.
+// chown does nothing: access lists are inherited.
 func chown(string, string, string) error { return nil }
 
-// protect sets owner and access list of a directory; what is in it inherits.
+// protect sets owner and access list of a directory; its contents inherit them.
 func protect(path, sddl string) error {
 	d, err := windows.SecurityDescriptorFromString(sddl)
 	if err != nil {
@@ -39,24 +39,25 @@ func protect(path, sddl string) error {
 
 func (h *host) managerOf(s Spec) (manager, error) {
 	if s.System != "windows" {
-		return nil, errors.New("another system's services are not managed from Windows")
+		return nil, errors.New("services of another system cannot be managed from Windows")
 	}
 	return &winManager{name: s.Name, logFile: joinOn(s.System, s.LogDir, logName), scm: systemSCM{}}, nil
 }
 
-// Event ids are from 1 to 1000, as the standard message file has them.
+// Event ids range from 1 to 1000, as in the standard message file.
 const eventFailed = 3
 
-// underManager runs serve until it or ctx ends, or the service manager says stop. The library tells
-// the manager that the service runs as soon as serve has begun, because a long migration would be
-// taken for a failed start.
+// underManager runs serve until it or ctx ends, or the service manager sends stop. The library
+// reports the service as running as soon as serve has started, because a long migration would look
+// like a failed start.
 func underManager(ctx context.Context, name string, serve func(context.Context) error) error {
 	managed, err := svc.IsWindowsService()
 	if err != nil || !managed {
-		return errors.Join(err, serve(ctx)) // called by hand, to see what it says
+		return errors.Join(err, serve(ctx)) // started by hand, to see its output
 	}
 	p := newProgram(ctx, serve)
-	// The manager starts again what ends without saying so, and the library would wait for the manager to say stop.
+	// The manager restarts a process that ends without a report, and the library would wait for
+	// stop.
 	p.failed = func(err error) {
 		report(name, err)
 		os.Exit(codeOf(err))
@@ -68,7 +69,7 @@ func underManager(ctx context.Context, name string, serve func(context.Context) 
 	return s.Run()
 }
 
-// report writes an error to the event log, where administrators look first.
+// report writes an error to the event log.
 func report(name string, err error) {
 	log, opening := eventlog.Open(name)
 	if opening != nil {
@@ -78,8 +79,8 @@ func report(name string, err error) {
 	_ = log.Error(eventFailed, plain(err.Error()))
 }
 
-// openFollowed opens a log so that its writer can still rotate it: a file that os.Open has open cannot
-// be renamed on Windows, and a log that is followed for days would grow past its size.
+// openFollowed opens a log so that its writer can still rotate it: Windows cannot rename a file
+// opened with os.Open, so a log followed for days would exceed its size.
 func openFollowed(path string) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

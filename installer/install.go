@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// installation carries out a plan. When a step fails, it undoes the steps before.
+// installation carries out a plan. If a step fails, it undoes the earlier steps.
 type installation struct {
 	plan    plan
 	manager manager
 	disk    *disk
 	out     io.Writer // what was done, for people
-	details io.Writer // what goes with an error and does not fit into its line
+	details io.Writer // details of an error that do not fit on its line
 
-	copyFrom string // the binary to copy to the path in the plan; empty when it is there already
-	replace  bool   // an installed service with another definition is changed, not refused
+	copyFrom string // the binary to copy to the plan's path; empty if it is already there
+	replace  bool   // change an installed service with another definition instead of refusing
 	startNow bool
 
-	upgraded bool // set by carryOut: the program was put in its place, of another or of none
+	upgraded bool // set by carryOut: the program was copied or replaced
 }
 
 func (i *installation) say(format string, args ...any) { fmt.Fprintf(i.out, format+"\n", args...) }
 
-// failureLogLines is how many lines of the log are printed of a service that does not start.
+// failureLogLines is how many log lines are printed for a service that fails to start.
 const failureLogLines = 15
 
-// run installs the service, changes it, or leaves it as it is.
+// run installs, changes or keeps the service.
 func (i *installation) run(ctx context.Context) error {
 	if err := i.manager.available(ctx); err != nil {
 		return err
@@ -46,9 +46,9 @@ func (i *installation) run(ctx context.Context) error {
 	}
 	if err := i.carryOut(ctx, old, found, same, was.Phase == running || was.Phase == starting); err != nil {
 		if back := i.disk.rollback(); back != nil {
-			return fmt.Errorf("%w; and not everything could be taken back: %w", err, back)
+			return fmt.Errorf("%w; not every change could be undone: %w", err, back)
 		}
-		return fmt.Errorf("%w; everything was taken back", err)
+		return fmt.Errorf("%w; all changes were undone", err)
 	}
 	if i.copyFrom != "" {
 		finish(i.disk.at(i.plan.spec.Binary))
@@ -57,14 +57,14 @@ func (i *installation) run(ctx context.Context) error {
 		return nil
 	}
 	others, err := i.plan.spec.runners(i.manager.place())
-	for _, other := range others { // for which the same upgrade finds nothing left to do
-		i.say("%s runs this program too, and goes on with the one before until: kagzi service restart%s", other.Name,
+	for _, other := range others { // the same upgrade finds nothing left to do for them
+		i.say("%s uses this program too; it runs the old version until: kagzi service restart%s", other.Name,
 			other.flags())
 	}
 	return err
 }
 
-// look reads what is registered, and returns an error when it may not be changed.
+// look reads the registered definition, and returns an error if it may not be changed.
 func (i *installation) look(ctx context.Context) (old string, found, same bool, err error) {
 	if old, found, err = i.manager.definition(ctx); err != nil {
 		return old, found, false, err
@@ -74,20 +74,20 @@ func (i *installation) look(ctx context.Context) (old string, found, same bool, 
 		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
 		if place, inEffect := i.manager.packaged(); inEffect {
 			return old, found, same, refuse(exitConflict,
-				"a package has installed %[1]s with other settings (%[2]s); start that one with: kagzi service start%[3]s, "+
-					"or have it run with yours: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place),
+				"a package has installed %[1]s with other settings (%[2]s); start it with: kagzi service start%[3]s, "+
+					"or use your settings: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place),
 				i.plan.spec.flags())
 		}
 		return old, found, same, refuse(exitConflict,
-			"%s is installed with other settings; to change it, say the same with: kagzi service reconfigure%s",
+			"%s is installed with other settings; to change them, use the same flags with: kagzi service reconfigure%s",
 			i.plan.spec.Name, i.plan.spec.flags())
 	}
 	return old, found, same, nil
 }
 
-// carryOut does what the plan says, and records how to undo it.
+// carryOut carries out the plan, and records how to undo it.
 func (i *installation) carryOut(ctx context.Context, old string, found, same, wasRunning bool) error {
-	// Rollback runs in reverse order: recorded first, this restarts the old service after all else is undone.
+	// Rollback runs in reverse order: as the first recorded, this restarts the old service last.
 	restarted := false
 	i.disk.onRollback(func() error {
 		if !restarted || !wasRunning {
@@ -108,7 +108,7 @@ func (i *installation) carryOut(ctx context.Context, old string, found, same, wa
 	name := i.plan.spec.Name
 	switch {
 	case same && !upgraded:
-		i.say("%s is installed already, unchanged", name)
+		i.say("%s is already installed, unchanged", name)
 	case !found:
 		i.say("installed %s: %s", name, plain(i.manager.place()))
 	case !same:
@@ -124,14 +124,14 @@ func (i *installation) carryOut(ctx context.Context, old string, found, same, wa
 	return nil
 }
 
-// prepare puts the binary, the directories and the files in their places.
+// prepare writes the binary, the directories and the files.
 func (i *installation) prepare() (upgraded bool, err error) {
 	if i.copyFrom != "" {
 		if upgraded, err = i.disk.copyBinary(i.copyFrom, i.plan.spec.Binary); err != nil {
 			return false, fmt.Errorf("copy the binary: %w", err)
 		}
 		if upgraded {
-			i.say("put the binary into %s", plain(i.plan.spec.Binary))
+			i.say("copied the binary to %s", plain(i.plan.spec.Binary))
 		}
 	}
 	if s := i.plan.spec; s.dynamic() {
@@ -140,7 +140,7 @@ func (i *installation) prepare() (upgraded bool, err error) {
 	}
 	for _, d := range i.plan.directories {
 		if err := i.disk.makeDirectory(d); err != nil {
-			return false, fmt.Errorf("make %s: %w", plain(d.path), err)
+			return false, fmt.Errorf("create %s: %w", plain(d.path), err)
 		}
 	}
 	for _, f := range i.plan.files {
@@ -155,7 +155,7 @@ func (i *installation) prepare() (upgraded bool, err error) {
 	return upgraded, nil
 }
 
-// register hands the definition to the service manager.
+// register registers the definition with the service manager.
 func (i *installation) register(ctx context.Context, old string, found bool) error {
 	i.disk.onRollback(func() error {
 		ctx := context.WithoutCancel(ctx)
@@ -170,8 +170,8 @@ func (i *installation) register(ctx context.Context, old string, found bool) err
 	return i.manager.register(ctx, i.plan.definition)
 }
 
-// begin starts or restarts the service. When that fails it prints the end of the service's log, because
-// rollback may remove it.
+// begin starts or restarts the service. If that fails it prints the end of the service's log,
+// because rollback may remove it.
 func (i *installation) begin(ctx context.Context, what string, do func(context.Context) error) error {
 	err := do(ctx)
 	if err == nil {
@@ -181,10 +181,10 @@ func (i *installation) begin(ctx context.Context, what string, do func(context.C
 	var said bytes.Buffer
 	if logs := i.manager.logs(context.WithoutCancel(ctx), &said, failureLogLines, false); logs == nil &&
 		said.Len() > 0 {
-		fmt.Fprintf(i.details, "the last words of %s:\n%s\n", i.plan.spec.Name,
+		fmt.Fprintf(i.details, "last log lines of %s:\n%s\n", i.plan.spec.Name,
 			strings.TrimRight(plainLines(said.String()), "\n"))
 	}
-	return fmt.Errorf("the service did not come up: %w", err)
+	return fmt.Errorf("the service did not start: %w", err)
 }
 
 // difference returns the lines that only one of two definitions has.

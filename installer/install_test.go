@@ -115,7 +115,7 @@ func TestAFailedInstallationLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := b.files(t)
-			wantCode(t, b.run(t.Context()), 1, "it broke", "everything was taken back")
+			wantCode(t, b.run(t.Context()), 1, "it broke", "all changes were undone")
 			if left := b.files(t); !slices.Equal(left, before) {
 				t.Errorf("%s failed: left %q, want %q", call, left, before)
 			}
@@ -154,7 +154,7 @@ func TestAFailedChangeBringsTheOldServiceBack(t *testing.T) {
 		}
 		b.copyFrom, b.replace = next, true
 		b.manager.failAt = map[string]error{"restart": errTest}
-		wantCode(t, b.run(t.Context()), 1, "it broke", "everything was taken back")
+		wantCode(t, b.run(t.Context()), 1, "it broke", "all changes were undone")
 		if changed {
 			b.wantCalls(t, "register", "restart", "register", "restart")
 		} else {
@@ -324,7 +324,7 @@ func TestAnUpgradeNamesTheOtherServicesOfTheProgram(t *testing.T) {
 		out, err := b.kagzi(t, "install", "--copy-binary")
 		if err != nil ||
 			strings.Contains(out,
-				"second runs this program too, and goes on with the one before until: kagzi service restart --name second\n") != want {
+				"second uses this program too; it runs the old version until: kagzi service restart --name second\n") != want {
 			t.Errorf("install = %q, %v, want to be told what else is to be restarted: %v", out, err, want)
 		}
 	}
@@ -347,7 +347,7 @@ func TestAProgramThatAnotherServiceRunsIsShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if why, err := s.sharedBinary(place); err != nil || why != "which second runs" {
+	if why, err := s.sharedBinary(place); err != nil || why != "which second uses" {
 		t.Errorf("the program is shared: %q, %v, want to be told by whom", why, err)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// launchdLimit is for a stop. The property list gives the server 60 s before it is killed.
+// launchdLimit limits a stop. The property list gives the server 60 s before it is killed.
 const launchdLimit = 70 * time.Second
 
 // launchd is the service manager of macOS.
 type launchd struct {
 	name    string
 	domain  string // system, or gui/UID
-	file    string // of the property list, where the library writes it
+	file    string // path of the property list, as written by the library
 	logFile string
 	run     runner
 	library func(definition string) (library, error)
@@ -36,7 +36,7 @@ func (m *launchd) additions() []string                     { return nil }
 func (m *launchd) available(ctx context.Context) error {
 	if _, err := m.run(ctx, "launchctl", "print", m.domain); err != nil {
 		return refuse(exitUnavailable,
-			"launchd has no domain %s for you: %w; log in at the screen, or install for the machine: "+
+			"launchd has no domain %s for you: %w; log in at the screen, or install a system service: "+
 				"sudo kagzi service install%s", m.domain, err, Spec{Name: m.name}.flags())
 	}
 	return nil
@@ -61,14 +61,14 @@ func (m *launchd) register(ctx context.Context, definition string) error {
 	if err := lib.Install(); err != nil {
 		return fmt.Errorf("register %s: %w", label(m.name), errors.Join(err, m.removeFile()))
 	}
-	if err := os.Chmod(m.file, 0o644); err != nil { // launchd takes none that others may write to
+	if err := os.Chmod(m.file, 0o644); err != nil { // launchd refuses files that others can write to
 		return err
 	}
 	_, err = m.run(ctx, "launchctl", "enable", m.target())
 	return err
 }
 
-// removeFile leaves a service that runs alone.
+// removeFile does not touch a running service.
 func (m *launchd) removeFile() error {
 	if err := os.Remove(m.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -110,8 +110,9 @@ func (m *launchd) load(ctx context.Context) error {
 	return nil
 }
 
-// stop waits until the service is unloaded. bootout returns while the server is still shutting down, or
-// fails with "Operation now in progress"; until it has ended it cannot be started again.
+// stop waits until the service is unloaded. bootout returns while the server is still shutting
+// down, or fails with "Operation now in progress"; the service cannot be started again before it
+// has ended.
 func (m *launchd) stop(ctx context.Context) error {
 	if !m.loaded(ctx) {
 		return ctx.Err()
@@ -128,7 +129,7 @@ func (m *launchd) stop(ctx context.Context) error {
 	})
 }
 
-// restart loads the property list again, which kickstart would not.
+// restart reloads the property list, which kickstart would not do.
 func (m *launchd) restart(ctx context.Context) error {
 	if err := m.stop(ctx); err != nil {
 		return err
@@ -144,12 +145,13 @@ func (m *launchd) state(ctx context.Context) (State, error) {
 	return launchdState(text), nil
 }
 
-// launchdState reads what launchctl print says of the service itself, which stands one tab in.
+// launchdState parses the output of launchctl print. Properties of the service itself are indented
+// by one tab.
 func launchdState(text string) State {
 	s := State{Phase: stopped, Restarts: -1}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "\t\t") {
-			continue // of something within it
+			continue // a nested property
 		}
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
 		switch key {

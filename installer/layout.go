@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// places are the directories of a system that the layout of a service is built from.
+// places are the system's directories from which the paths of a service are built.
 type places struct {
 	system      string // linux, darwin or windows
-	home        string // of the user; empty for a service of the machine
-	configHome  string // $XDG_CONFIG_HOME, empty when it is not set
-	dataHome    string // $XDG_DATA_HOME, likewise
+	home        string // of the user; empty for a system service
+	configHome  string // $XDG_CONFIG_HOME, empty if not set
+	dataHome    string // $XDG_DATA_HOME, empty if not set
 	programData string // %ProgramData%
 	programs    string // %ProgramFiles%
 }
 
-// join joins a path as its system does, whatever system this program runs on.
+// join joins a path by the rules of its system, which may not be this one.
 func (p places) join(parts ...string) string { return joinOn(p.system, parts...) }
 
 func joinOn(system string, parts ...string) string {
@@ -25,10 +25,10 @@ func joinOn(system string, parts ...string) string {
 	return path.Join(parts...)
 }
 
-// capital returns a name with an upper-case first letter, for systems that name directories so.
+// capital returns a name with an upper-case first letter, as some systems name directories.
 func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
-// layout fills in what a Spec leaves open: the default directories and account of its system.
+// layout fills in the default directories and account of a Spec.
 func (p places) layout(s Spec) Spec {
 	config, data, logs := p.directories(s.Name, s.User)
 	if s.Config == "" {
@@ -41,12 +41,12 @@ func (p places) layout(s Spec) Spec {
 		s.LogDir = logs
 	}
 	if p.system == "darwin" && !s.User && s.Account == "" {
-		s.Account = "daemon" // macOS has no dynamic accounts, and root can do too much
+		s.Account = "daemon" // macOS has no dynamic accounts, and root has too many rights
 	}
 	return s
 }
 
-// directories returns the default directories; logs is empty where the system keeps the log.
+// directories returns the default directories; logs is empty if the system keeps the log.
 func (p places) directories(name string, user bool) (config, data, logs string) {
 	switch {
 	case p.system == "windows":
@@ -83,7 +83,7 @@ func (p places) binary(user bool) string {
 	return "/usr/local/bin/kagzi"
 }
 
-// dir is the directory that a path of the system is in.
+// dir returns the directory of a path by the rules of a system.
 func dir(system, name string) string {
 	if system == "windows" {
 		if i := strings.LastIndexAny(name, `\/`); i > 0 {
@@ -94,7 +94,7 @@ func dir(system, name string) string {
 	return path.Dir(name)
 }
 
-// within says whether a path is a directory or in it.
+// within reports whether a path is directory or inside it.
 func within(system, directory, name string) bool {
 	separator := "/"
 	if system == "windows" {

@@ -15,21 +15,21 @@ const (
 	startLogName = "kagzi.start.log" // output from before the log is open
 	crashLogName = "kagzi.crash.log" // output of the runtime after a panic
 	logSize      = 10 << 20          // bytes of one file
-	logsKept     = 5                 // older ones: kagzi.log.1 is the youngest
+	logsKept     = 5                 // older files; kagzi.log.1 is the newest of them
 )
 
 // logFile is a rotated log of limited size. It is safe for concurrent use.
 type logFile struct {
 	path string
-	size int64 // of one file, in bytes
+	size int64 // limit of one file, in bytes
 
 	mu      sync.Mutex
 	file    *os.File
-	written int64 // into this file
-	limit   int64 // of this file, at which the next begins
+	written int64 // bytes in this file
+	limit   int64 // size at which the next file begins
 }
 
-// openLog opens the log in a directory, which must exist, and sends crashes of this process there too.
+// openLog opens the log in an existing directory, and sends crashes of this process there too.
 func openLog(dir string) (*logFile, error) {
 	l := &logFile{path: filepath.Join(dir, logName), size: logSize}
 	if err := l.open(); err != nil {
@@ -37,7 +37,7 @@ func openLog(dir string) (*logFile, error) {
 	}
 	crash, err := os.OpenFile(filepath.Join(dir, crashLogName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err == nil {
-		err = errors.Join(debug.SetCrashOutput(crash, debug.CrashOptions{}), crash.Close()) // which duplicates it
+		err = errors.Join(debug.SetCrashOutput(crash, debug.CrashOptions{}), crash.Close()) // SetCrashOutput duplicates the file
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log of crashes: %w", err), l.Close())
@@ -58,8 +58,8 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write rotates the log before a write that would make the file too large. When it cannot, for example on
-// Windows while another program has the file open, it goes on with the same file.
+// Write rotates the log before a write that would exceed the limit. If it cannot rotate, for
+// example on Windows while another program has the file open, it continues with the same file.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 // rotate renames each file to the next number and drops the oldest.
 func (l *logFile) rotate() error {
 	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
-		// closed when it could not be opened the last time
+		// closed, because it could not be opened last time
 		return err
 	}
 	moved := true
@@ -92,7 +92,7 @@ func (l *logFile) rotate() error {
 	return nil
 }
 
-// numbered returns the path of the i-th file; number 0 is the one that is written.
+// numbered returns the path of the i-th file; 0 is the one being written.
 func (l *logFile) numbered(i int) string {
 	if i == 0 {
 		return l.path

@@ -8,43 +8,42 @@ import (
 	"time"
 )
 
-// manager is a service manager, for one service. A definition is a text: a unit, a property list,
-// or a service as JSON. Calls are made one after another.
+// manager is a service manager, for one service. A definition is text: a unit, a property list, or
+// a service as JSON. Calls are made one after another.
 type manager interface {
-	// available is nil when the manager can be used here, else it says why not and what to do.
+	// available returns nil if the manager can be used here, else an error with what to do.
 	available(ctx context.Context) error
-	// place says where a definition that is registered is kept.
+	// place returns where a registered definition is stored.
 	place() string
-	// packaged says where a package of the system keeps a definition of its own, empty when there
-	// is none, and whether it is the one in effect, because none is registered. The package's is
-	// never written to.
+	// packaged returns where a system package keeps its own definition, or "", and whether it is in
+	// effect because no other is registered. The package's definition is never written.
 	packaged() (place string, inEffect bool)
-	// additions are files made by hand that change the definition; they outlive it.
+	// additions are files created by hand that change the definition; they are kept on uninstall.
 	additions() []string
-	// definition is the one in effect; found is false when there is none.
+	// definition returns the one in effect; found is false if there is none.
 	definition(ctx context.Context) (text string, found bool, err error)
-	// register puts a definition in the place of whatever is there, so that the service starts with
-	// the machine, or with the user's session. A service that runs goes on as it was until it is
-	// restarted.
+	// register registers a definition, replacing any other, so that the service starts at boot or
+	// with the user's session. A running service keeps running unchanged until restarted.
 	register(ctx context.Context, definition string) error
-	// unregister takes what was registered away, whatever is left of it. The service must be stopped.
+	// unregister removes the registration, even a partial one. The service must be stopped.
 	unregister(ctx context.Context) error
-	// start, stop and restart return once it is done; to start what runs and to stop what does not is nothing.
+	// start, stop and restart return when done. Starting a running service or stopping a stopped
+	// one does nothing.
 	start(ctx context.Context) error
 	stop(ctx context.Context) error
 	restart(ctx context.Context) error
-	// state is what the manager knows of the registered service.
+	// state returns what the manager knows about the registered service.
 	state(ctx context.Context) (State, error)
-	// logs writes the last lines, and with follow those to come until ctx ends.
+	// logs writes the last lines, and with follow new lines until ctx ends.
 	logs(ctx context.Context, w io.Writer, lines int, follow bool) error
 }
 
-// State is what a service manager knows of a service.
+// State is what a service manager knows about a service.
 type State struct {
 	Phase    string // running, starting, stopping, stopped or failed
 	PID      int    // 0: none
-	Restarts int    // by the manager, after failures; -1 where it does not count
-	LastExit string // how the last process ended, in the manager's words; empty: not known
+	Restarts int    // by the manager, after failures; -1 if it does not count them
+	LastExit string // how the last process ended, in the manager's words; empty if unknown
 }
 
 // Phases of a service.
@@ -56,7 +55,7 @@ const (
 	failed   = "failed"
 )
 
-// awaitInterval is the pause between checks of what a service manager does asynchronously.
+// awaitInterval is the time between checks of asynchronous changes.
 const awaitInterval = 250 * time.Millisecond
 
 var errTooLong = errors.New("not done")

@@ -8,18 +8,19 @@ import (
 	"unicode"
 )
 
-// Exit codes of `kagzi service`, beside 0 and 1. Those of status are what service managers' own commands use.
+// Exit codes of `kagzi service`, in addition to 0 and 1. Those of status match the service
+// managers' own commands.
 const (
 	exitStopped      = 3 // status: installed and not running
 	exitNotInstalled = 4 // status
 	exitNotFound     = 5 // other commands, when the service is not installed
 	exitConflict     = 6 // installed, with other settings
-	exitUnavailable  = 7 // no service manager that would do
+	exitUnavailable  = 7 // no usable service manager
 	exitPermission   = 8
 	exitUsage        = 64
 )
 
-// exitError ends the process with a code of its own.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	err  error
@@ -35,7 +36,7 @@ func refuse(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
-// codeOf returns the exit code that an error asks for, 1 when it asks for none.
+// codeOf returns an error's exit code, or 1.
 func codeOf(err error) int {
 	if coded, ok := errors.AsType[interface {
 		error
@@ -46,7 +47,7 @@ func codeOf(err error) int {
 	return 1
 }
 
-// plain escapes what is not printable, so that the text fits on one line of a terminal.
+// plain escapes non-printable characters, so that text fits on one line of a terminal.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -59,7 +60,7 @@ func plain(text string) string {
 	return b.String()
 }
 
-// plainLines applies plain to each line of a text and keeps tabs.
+// plainLines applies plain to each line of text and keeps tabs.
 func plainLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -133,7 +133,7 @@ func TestUninstallNamesWhatSystemctlEditLeft(t *testing.T) {
 	}
 	b.manager.added = []string{file}
 	if out, err := b.kagzi(t, "uninstall", "--purge"); err != nil ||
-		!strings.Contains(out, `over\x1bride.conf, which was made by hand`) {
+		!strings.Contains(out, `over\x1bride.conf, which was created by hand`) {
 		t.Errorf("uninstall = %q, %v, want it to name the file", out, err)
 	}
 }

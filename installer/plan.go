@@ -16,16 +16,16 @@ type plan struct {
 	next        []string // what to do afterwards, one command or hint each
 }
 
-// directory is made when it is missing, with its parents.
+// directory is created if missing, with its parents.
 type directory struct {
 	path           string
 	mode           fs.FileMode
-	account, group string // empty for the account that installs
+	account, group string // empty for the installing account
 	sddl           string // on Windows, instead of mode and account
-	own            bool   // only this service uses it: sddl is set even when it exists already
+	own            bool   // used by this service only: sddl is set even if it exists
 }
 
-// file is written when it is missing. Its content belongs to the user afterwards.
+// file is written if missing. From then on it belongs to the user.
 type file struct {
 	path    string
 	mode    fs.FileMode
@@ -60,7 +60,7 @@ func (p *plan) windows() (err error) {
 	for _, d := range winServiceOf(p.spec).Directories {
 		p.directories = append(p.directories, directory{path: d.Path, mode: 0o700, sddl: d.SDDL, own: d.Own})
 	}
-	for _, d := range []string{p.spec.DataDir, p.spec.LogDir} { // what is in them inherits
+	for _, d := range []string{p.spec.DataDir, p.spec.LogDir} { // their contents inherit
 		if !slices.ContainsFunc(p.directories, func(had directory) bool { return had.path == d }) {
 			p.directories = append(p.directories, directory{path: d, mode: 0o700})
 		}
@@ -77,11 +77,11 @@ func (p *plan) unix() {
 	switch {
 	case s.User:
 		config.mode, configMode = 0o700, 0o600
-	case s.dynamic(): // its user is not known before it runs, so everybody reads the settings; secrets have kagzi.env
+	case s.dynamic(): // its user is unknown before it runs, so everyone can read the settings; secrets go to kagzi.env
 		config.mode, configMode = 0o755, 0o644
 	}
 	p.directories = append(p.directories, config)
-	if !s.dynamic() { // for which systemd makes it
+	if !s.dynamic() { // else systemd creates it
 		p.directories = append(p.directories, directory{
 			path: s.DataDir, mode: 0o700, account: s.Account, group: s.Group})
 	}
@@ -97,19 +97,19 @@ func (p *plan) unix() {
 
 func environmentFile(s Spec) string { return joinOn(s.System, dir(s.System, s.Config), "kagzi.env") }
 
-// configText returns the configuration file of a new service, in which nothing is set.
+// configText returns the configuration file of a new service, without any settings.
 func configText(s Spec) string {
-	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure" +
+	secrets := "Put a database URL with a password into a file: kagzi service reconfigure" +
 		s.flags() + " --database-url-file FILE."
 	if s.System == "linux" && !s.User {
-		secrets = "Secrets belong into " + plain(environmentFile(s)) +
-			", which only root can read, or into a file of their own:\n" +
+		secrets = "Put secrets into " + plain(environmentFile(s)) +
+			", which only root can read, or into a file:\n" +
 			"# kagzi service reconfigure" + s.flags() + " --database-url-file FILE."
 	}
 	return fmt.Sprintf(
 		`# Settings of the Kagzi service %[1]s. Each is a flag of "kagzi server", see: kagzi server --help
-# They hold after: kagzi service restart%[2]s
-# The data directory is not one of them: kagzi service reconfigure%[2]s --data-dir DIR.
+# Changes take effect after: kagzi service restart%[2]s
+# The data directory cannot be set here: kagzi service reconfigure%[2]s --data-dir DIR.
 # %[3]s
 
 [server]
@@ -119,26 +119,26 @@ func configText(s Spec) string {
 `, s.Name, s.flags(), secrets)
 }
 
-// environmentText returns the environment file of a new service, in which nothing is set.
+// environmentText returns the environment file of a new service, without any variables.
 func environmentText(s Spec) string {
 	return `# Environment of the Kagzi service, read by systemd; only root can read this file.
-# It holds after: kagzi service restart` + s.flags() + `
+# Changes take effect after: kagzi service restart` + s.flags() + `
 
 # KAGZI_DB=postgres://kagzi:password@localhost/kagzi
 `
 }
 
-// nextOf returns the hints that are printed after an installation.
+// nextOf returns the hints printed after an installation.
 func nextOf(s Spec) []string {
 	next := []string{"kagzi service status" + s.flags(), "kagzi service logs" + s.flags()}
 	if s.User && s.System == "linux" {
-		next = append(next, "loginctl enable-linger   # so that it runs while you are not logged in")
+		next = append(next, "loginctl enable-linger   # to keep it running while you are logged out")
 	}
 	return append(next, "kagzi tui"+clientFlags(s))
 }
 
-// clientFlags returns the flags that a client on this machine needs when the service does not listen on
-// the default address.
+// clientFlags returns the flags that a local client needs if the service does not listen on the
+// default address.
 func clientFlags(s Spec) string {
 	text := ""
 	if host, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" {
@@ -153,7 +153,7 @@ func clientFlags(s Spec) string {
 	return text
 }
 
-// PackagedFile is a file that a package installs besides the program.
+// PackagedFile is a file that a package installs in addition to the program.
 type PackagedFile struct {
 	Path     string // absolute
 	Mode     fs.FileMode
@@ -161,8 +161,8 @@ type PackagedFile struct {
 	Settings bool // the user may change it, and an upgrade keeps it
 }
 
-// PackagedFiles returns the unit and the settings of a Linux package whose program is at binary. They are
-// what `kagzi service install` would write, so that it accepts the package's service as its own.
+// PackagedFiles returns the unit and the settings of a Linux package whose program is at binary.
+// They equal what `kagzi service install` would write, so that it accepts the package's service.
 func PackagedFiles(binary string) ([]PackagedFile, error) {
 	s := places{system: "linux"}.layout(Spec{System: "linux", Name: defaultName, Binary: binary})
 	if err := s.check(); err != nil {

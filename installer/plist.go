@@ -39,11 +39,11 @@ func plist(s Spec) (string, error) {
 	return b.String(), nil
 }
 
-// plistValue escapes a text for an element. {{ would begin a template action of the library that writes
-// the file.
+// plistValue escapes text for an element. "{{" would start a template action of the library that
+// writes the file.
 func plistValue(text string) string {
 	var b strings.Builder
-	if err := xml.EscapeText(&b, []byte(text)); err != nil { // of a strings.Builder: never
+	if err := xml.EscapeText(&b, []byte(text)); err != nil { // a strings.Builder never fails
 		panic(err)
 	}
 	return strings.ReplaceAll(b.String(), "{{", "{&#123;")

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runOptions are those of the command that service managers call.
+// runOptions are the options of the command that service managers run.
 type runOptions struct {
 	name       string
 	logDir     string
@@ -26,7 +26,7 @@ func newRun(o Options) *cobra.Command {
 	var r runOptions
 	cmd := &cobra.Command{
 		Use:    "run -- SERVER-FLAGS",
-		Short:  "Run the server as a service manager wants it; not to be called by hand",
+		Short:  "Run the server for a service manager; not for use by hand",
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd.Context(), args, o, os.Getenv, os.Setenv)
@@ -34,9 +34,9 @@ func newRun(o Options) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&r.name, "name", defaultName, "name of the service")
-	fs.StringVar(&r.logDir, "log-dir", "", "directory of the log, which is kept in files of a limited size")
-	fs.StringVar(&r.urlFile, "database-url-file", "", "file that holds the database's URL")
-	fs.StringVar(&r.credential, "database-url-credential", "", "credential of systemd that holds the database's URL")
+	fs.StringVar(&r.logDir, "log-dir", "", "directory of the log files, which are rotated")
+	fs.StringVar(&r.urlFile, "database-url-file", "", "file with the database URL")
+	fs.StringVar(&r.credential, "database-url-credential", "", "systemd credential with the database URL")
 	return cmd
 }
 
@@ -57,21 +57,22 @@ func (r runOptions) run(ctx context.Context, args []string, o Options, getenv fu
 		if err == nil {
 			err = o.Run(ctx, args)
 		}
-		if err != nil && r.logDir != "" { // people look into the log for why a service does not run
+		if err != nil && r.logDir != "" { // people look into the log when a service does not run
 			fmt.Fprintln(os.Stderr, "error:", plain(err.Error()))
 		}
-		end() // here: on Windows the process exits as soon as a failure is reported
+		end() // here, because on Windows the process exits as soon as a failure is reported
 		return err
 	})
 }
 
-// databaseURL passes the URL to the server in the environment, which only the process and root can read.
+// databaseURL passes the URL to the server in the environment, which only the process and root can
+// read.
 func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, string) error) error {
 	file := r.urlFile
 	if r.credential != "" {
 		base := getenv("CREDENTIALS_DIRECTORY")
 		if base == "" {
-			return refuse(exitUsage, "--database-url-credential %q: systemd has given no credentials to this process",
+			return refuse(exitUsage, "--database-url-credential %q: systemd passed no credentials to this process",
 				r.credential)
 		}
 		file = filepath.Join(base, r.credential)
@@ -81,17 +82,17 @@ func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, 
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read the database's URL: %w", err)
+		return fmt.Errorf("read the database URL: %w", err)
 	}
 	url := strings.TrimSpace(string(text))
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
-		return refuse(exitUsage, "%q: want one line with the database's URL", file)
+		return refuse(exitUsage, "%q: must be one line with the database URL", file)
 	}
 	return setenv("KAGZI_DB", url)
 }
 
-// redirect sends the output to log files, for service managers that keep no log. The first call of end
-// writes what is left.
+// redirect sends the output to log files, for service managers that keep no log. The first call of
+// end writes what is left.
 func (r runOptions) redirect() (end func(), err error) {
 	if r.logDir == "" {
 		return func() {}, nil
@@ -116,8 +117,8 @@ func (r runOptions) redirect() (end func(), err error) {
 	}), nil
 }
 
-// drain keeps reading when the log cannot be written, for example on a full disk: otherwise the server
-// would block on its output.
+// drain keeps reading when the log cannot be written, for example on a full disk, because otherwise
+// the server would block on its output.
 func drain(log io.Writer, r io.Reader) {
 	text := make([]byte, 32<<10)
 	for {
@@ -129,12 +130,12 @@ func drain(log io.Writer, r io.Reader) {
 	}
 }
 
-// program is a server as github.com/kardianos/service runs it.
+// program is a server as run by github.com/kardianos/service.
 type program struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	serve  func(context.Context) error
-	failed func(error)   // called when serve ends with an error without having been stopped; may be nil
+	failed func(error)   // called if serve fails without having been stopped; may be nil
 	ended  chan struct{} // closed when serve has ended
 	err    error         // of serve; set before ended is closed
 }
@@ -160,7 +161,7 @@ func (p *program) Start(service.Service) error {
 	return nil
 }
 
-// Stop ends the server and returns its error, with which the process ends.
+// Stop ends the server and returns its error, which sets the exit code.
 func (p *program) Stop(service.Service) error {
 	p.cancel()
 	<-p.ended

@@ -125,7 +125,7 @@ func TestAMissingURLOfTheDatabaseIsInTheLog(t *testing.T) {
 		}}, os.Getenv, nil)
 	wantCode(t, err, 1, missing)
 	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil ||
-		!strings.HasPrefix(string(text), "error: read the database's URL: open "+missing) {
+		!strings.HasPrefix(string(text), "error: read the database URL: open "+missing) {
 		t.Errorf("log = %q, %v, want why the service does not run", text, err)
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// scm is the Windows service manager as it is used here.
+// scm is the part of the Windows service manager used here.
 type scm interface {
-	// Definition is what was registered last; found is false when there is no such service.
+	// Definition returns what was registered last; found is false if there is no such service.
 	Definition(name string) (text string, found bool, err error)
 	Create(s winService) error
-	// Configure makes an existing service what s says, and keeps the definition with it.
+	// Configure changes an existing service to s, and stores the definition with it.
 	Configure(s winService, definition string) error
-	// Delete marks a service for deletion, which happens when the last one that looks at it has gone.
+	// Delete marks a service for deletion, which happens once no program has it open.
 	Delete(name string) error
 	Start(name string) error
-	Stop(name string) error // asks it to
+	Stop(name string) error // requests a stop
 	Query(name string) (State, error)
 }
 
-const scmLimit = 60 * time.Second // for a stop, and for a deletion to be real
+const scmLimit = 60 * time.Second // for a stop, and for a deletion to complete
 
 // winManager is the service manager of Windows.
 type winManager struct {
@@ -74,7 +74,7 @@ func (m *winManager) unregister(ctx context.Context) error {
 	})
 	if errors.Is(err, errTooLong) {
 		return fmt.Errorf(
-			"the service is deleted once nobody looks at it: close the Services window and Task Manager (%w)", err)
+			"the service is deleted once no program has it open: close the Services window and Task Manager (%w)", err)
 	}
 	return err
 }

@@ -15,7 +15,8 @@ import (
 // systemSCM is the service manager of this machine.
 type systemSCM struct{}
 
-// definitionValue is where the definition is kept: below the service's own key, so that it goes when the service goes.
+// definitionValue stores the definition below the service's own key, so that it is deleted with the
+// service.
 const (
 	servicesKey     = `SYSTEM\CurrentControlSet\Services\`
 	parametersKey   = `\Parameters`
@@ -24,7 +25,7 @@ const (
 
 var errNotInstalled = errors.New("not installed")
 
-// with calls use with an open service, with the rights that access names.
+// with calls use with an open service, with the rights in access.
 func with(name string, access uint32, use func(*mgr.Service) error) error {
 	m, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
 	if err != nil {
@@ -56,7 +57,7 @@ func (systemSCM) Definition(name string) (string, bool, error) {
 	}
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name+parametersKey, registry.QUERY_VALUE)
 	if errors.Is(err, registry.ErrNotExist) {
-		return "", true, nil // a service of this name that somebody else made
+		return "", true, nil // a service of this name created by something else
 	}
 	if err != nil {
 		return "", true, err
@@ -69,7 +70,7 @@ func (systemSCM) Definition(name string) (string, bool, error) {
 	return text, true, err
 }
 
-// Create makes the service and its source of events.
+// Create creates the service and its event source.
 func (systemSCM) Create(w winService) error {
 	s, err := service.New(nil, &service.Config{
 		Name: w.Name, DisplayName: w.DisplayName, Description: w.Description, UserName: w.Account,
@@ -82,7 +83,7 @@ func (systemSCM) Create(w winService) error {
 }
 
 func (systemSCM) Configure(w winService, definition string) error {
-	// to start again after failures
+	// the rights needed to restart after failures
 	const all = windows.SERVICE_CHANGE_CONFIG | windows.SERVICE_QUERY_CONFIG | windows.SERVICE_START
 	err := with(w.Name, all, func(s *mgr.Service) error {
 		c, err := s.Config()
@@ -115,7 +116,7 @@ func (systemSCM) Configure(w winService, definition string) error {
 	return errors.Join(k.SetStringValue(definitionValue, definition), k.Close())
 }
 
-// Delete takes the source of events away too.
+// Delete also removes the event source.
 func (systemSCM) Delete(name string) error {
 	s, err := service.New(nil, &service.Config{Name: name})
 	if err != nil {
@@ -158,7 +159,7 @@ func (systemSCM) Query(name string) (State, error) {
 	return state, err
 }
 
-// exitOf is how a service ended. A code of its own comes with ERROR_SERVICE_SPECIFIC_ERROR.
+// exitOf returns how a service ended. A custom exit code comes with ERROR_SERVICE_SPECIFIC_ERROR.
 func exitOf(q svc.Status) (exit, phase string) {
 	switch {
 	case q.Win32ExitCode == uint32(windows.ERROR_SERVICE_NEVER_STARTED):

@@ -7,33 +7,32 @@ import (
 	"strings"
 )
 
-// Spec is everything that a service's definition is rendered from. The definition carries it, so
-// that `reconfigure` knows what was asked for before.
+// Spec is everything that a service's definition is rendered from. The definition contains it, so
+// that `reconfigure` knows the previous settings.
 type Spec struct {
 	System string `json:"system"`           // linux, darwin or windows
-	User   bool   `json:"user,omitempty"`   // a service of the user, not of the machine
-	Name   string `json:"name"`             // of the service, and of its directories
+	User   bool   `json:"user,omitempty"`   // a user service
+	Name   string `json:"name"`             // name of the service and its directories
 	Binary string `json:"binary"`           // absolute
-	Copied bool   `json:"copied,omitempty"` // the binary was put there by the installation
+	Copied bool   `json:"copied,omitempty"` // the installation copied the binary there
 
 	Config  string `json:"config"`            // the server's configuration file, absolute
-	Private bool   `json:"private,omitempty"` // the service cannot read that file itself, so systemd hands it over
+	Private bool   `json:"private,omitempty"` // the service cannot read that file itself, so systemd passes it
 	DataDir string `json:"data_dir"`          // absolute
-	LogDir  string `json:"log_dir,omitempty"` // absolute; empty where the system keeps the log
+	LogDir  string `json:"log_dir,omitempty"` // absolute; empty if the system keeps the log
 
-	// host:port; empty leaves it to the configuration file
+	// host:port; empty: as in the configuration file
 	Listen          string `json:"listen,omitempty"`
-	DatabaseURLFile string `json:"database_url_file,omitempty"` // holds the URL, which may hold a password
-	// the server's certificate, its key, and who signs those of clients;
+	DatabaseURLFile string `json:"database_url_file,omitempty"` // contains the URL, which may have a password
+	// absolute paths: server certificate, its key, and the CA of client certificates
 	TLSCert  string   `json:"tls_cert,omitempty"`
-	TLSKey   string   `json:"tls_key,omitempty"` // absolute
+	TLSKey   string   `json:"tls_key,omitempty"`
 	ClientCA string   `json:"client_ca,omitempty"`
 	Args     []string `json:"args,omitempty"` // further arguments of the server
 
-	// Account runs the service; empty means one that the system makes up: a dynamic user, or on
-	// Windows a virtual account.
+	// Account runs the service; empty: a dynamic user of systemd, or a virtual account on Windows.
 	Account string `json:"account,omitempty"`
-	Group   string `json:"group,omitempty"` // that of the account
+	Group   string `json:"group,omitempty"` // group of the account
 }
 
 // arguments returns the command line of the binary.
@@ -79,22 +78,22 @@ func (s Spec) flags() string {
 	return text
 }
 
-// sandboxed reports whether the service has a system unit, in which it cannot read root's files itself.
+// sandboxed reports whether the service has a system unit, in which it cannot read root's files.
 func (s Spec) sandboxed() bool { return s.System == "linux" && !s.User }
 
-// Names of credentials, beside those of certificates, which are the server's flags.
+// Names of credentials, in addition to those of certificates, which are the server's flags.
 const (
 	databaseURL = "database-url"
 	configFile  = "config"
 )
 
-// handedOver begins a value of the server's settings that names a credential in place of a file.
+// handedOver is the prefix of a setting that names a credential instead of a file.
 const handedOver = "credential:"
 
-// credential is a file that systemd reads for the service each time it starts.
+// credential is a file that systemd reads for the service at each start.
 type credential struct{ name, path string }
 
-// certificates returns the TLS files that were asked for, by the server's flags.
+// certificates returns the TLS files, by the server's flags.
 func (s Spec) certificates() []credential {
 	return slices.DeleteFunc([]credential{{"tls-cert", s.TLSCert}, {"tls-key", s.TLSKey}, {"client-ca", s.ClientCA}},
 		func(c credential) bool { return c.path == "" })

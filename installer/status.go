@@ -8,25 +8,25 @@ import (
 	"text/tabwriter"
 )
 
-// Status is what `kagzi service status` says. As JSON it is a stable contract.
+// Status is the output of `kagzi service status`. Its JSON is a stable contract.
 type Status struct {
 	Name       string `json:"name"`
 	Installed  bool   `json:"installed"`
 	State      string `json:"state"` // running, starting, stopping, stopped, failed or not installed
 	PID        int    `json:"pid,omitempty"`
-	Restarts   *int   `json:"restarts,omitempty"` // after failures; left out where the system does not count
+	Restarts   *int   `json:"restarts,omitempty"` // after failures; omitted if the system does not count them
 	LastExit   string `json:"last_exit,omitempty"`
-	Health     string `json:"health,omitempty"` // "serving", or why not; left out when nobody was asked
-	Definition string `json:"definition"`       // where it is kept
-	// the definition is what this version of kagzi writes for the same settings
+	Health     string `json:"health,omitempty"` // "serving", or why not; omitted if not checked
+	Definition string `json:"definition"`       // where it is stored
+	// whether this version of kagzi would write the same definition for these settings
 	Current bool   `json:"current"`
 	Binary  string `json:"binary,omitempty"`
 	Config  string `json:"config,omitempty"`
 	DataDir string `json:"data_dir,omitempty"`
-	LogDir  string `json:"log_dir,omitempty"` // left out where the system keeps the log
+	LogDir  string `json:"log_dir,omitempty"` // omitted if the system keeps the log
 }
 
-// statusOf asks the service manager and, when Options.Health is set, the server itself.
+// statusOf asks the service manager and, if Options.Health is set, the server itself.
 func statusOf(ctx context.Context, name string, m manager, o Options) (Status, error) {
 	s := Status{Name: name, State: "not installed", Definition: m.place()}
 	definition, found, err := m.definition(ctx)
@@ -64,13 +64,13 @@ func statusOf(ctx context.Context, name string, m manager, o Options) (Status, e
 	return s, nil
 }
 
-// exit returns the error that gives the process the exit code of a status.
+// exit returns an error with the exit code of a status.
 func (s Status) exit(flags string) error {
 	switch {
 	case !s.Installed:
-		return refuse(exitNotInstalled, "%s is not installed; say: kagzi service install%s", s.Name, flags)
+		return refuse(exitNotInstalled, "%s is not installed; run: kagzi service install%s", s.Name, flags)
 	case s.State == stopped || s.State == failed || s.State == stopping:
-		return refuse(exitStopped, "%s is %s; say: kagzi service start%s, or see: kagzi service logs%s", s.Name,
+		return refuse(exitStopped, "%s is %s; run: kagzi service start%s, or see: kagzi service logs%s", s.Name,
 			s.State, flags, flags)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (s Status) table(w io.Writer, flags string) error {
 	row("health", s.Health)
 	row("definition", s.Definition)
 	if s.Installed && !s.Current {
-		row("", "it was changed by hand or by another version; kagzi service reconfigure"+flags+" writes it anew")
+		row("", "it was changed by hand or by another version; kagzi service reconfigure"+flags+" rewrites it")
 	}
 	row("binary", s.Binary)
 	row("config", s.Config)

@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// systemd is the service manager of Linux, the machine's or the user's.
+// systemd is the service manager of Linux: the system's or the user's.
 type systemd struct {
 	name    string
 	user    bool
-	file    string   // of the unit, where the library writes it
-	vendors []string // where a package puts the unit; a unit in file overrides it
+	file    string   // path of the unit, as written by the library
+	vendors []string // where a package puts the unit; file overrides it
 	env     func(string) string
 	run     runner
 	library func(definition string) (library, error)
 }
 
-// leastSystemd is the first version of systemd that gives dynamic users a StateDirectory.
+// leastSystemd is the first version that supports StateDirectory for dynamic users.
 const leastSystemd = 235
 
 func (m *systemd) unit() string  { return m.name + ".service" }
@@ -40,9 +40,9 @@ func (m *systemd) packaged() (place string, inEffect bool) {
 	return "", false
 }
 
-// additions returns the drop-ins that systemctl edit makes.
+// additions returns the drop-ins created by systemctl edit.
 func (m *systemd) additions() []string {
-	found, _ := filepath.Glob(m.file + ".d/*.conf") // fails only for a pattern that is none
+	found, _ := filepath.Glob(m.file + ".d/*.conf") // fails only for an invalid pattern
 	return found
 }
 
@@ -51,7 +51,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// systemctl runs a verb for the machine or for the user.
+// systemctl runs a verb for the system or the user.
 func (m *systemd) systemctl(ctx context.Context, verb string, args ...string) (string, error) {
 	words := []string{verb}
 	if m.user {
@@ -63,18 +63,18 @@ func (m *systemd) systemctl(ctx context.Context, verb string, args ...string) (s
 func (m *systemd) available(ctx context.Context) error {
 	if m.user && m.env("XDG_RUNTIME_DIR") == "" {
 		return refuse(exitUnavailable,
-			"there is no systemd of yours in this session (XDG_RUNTIME_DIR is not set), as after su and sudo; "+
-				"log in as the user, or say: machinectl shell USER@")
+			"this session has no user systemd (XDG_RUNTIME_DIR is not set), as after su and sudo; "+
+				"log in as the user, or run: machinectl shell USER@")
 	}
 	version, err := m.systemctl(ctx, "show", "--property=Version", "--value")
 	if err != nil {
 		return refuse(exitUnavailable, "systemd does not answer, so it cannot run a service here: %w; "+
-			"run the server by hand with kagzi server, or under the supervisor that this machine has", err)
+			"run the server by hand with kagzi server, or under this machine's supervisor", err)
 	}
 	rest := strings.TrimLeftFunc(version, func(r rune) bool { return r >= '0' && r <= '9' })
 	if n, err := strconv.Atoi(version[:len(version)-len(rest)]); err == nil && n < leastSystemd {
 		return refuse(exitUnavailable,
-			"systemd %d is too old: the unit needs %d; run kagzi server under a unit of your own", n, leastSystemd)
+			"systemd %d is too old: the unit needs %d; run kagzi server with your own unit", n, leastSystemd)
 	}
 	return nil
 }
@@ -103,17 +103,17 @@ func (m *systemd) register(ctx context.Context, definition string) error {
 	}
 	loaded, err := m.systemctl(ctx, "show", "--property=LoadState", "--value", m.unit())
 	if err == nil && strings.TrimSpace(loaded) != "loaded" {
-		err = fmt.Errorf("systemd does not take %s: it calls it %s", m.file, strings.TrimSpace(loaded))
+		err = fmt.Errorf("systemd does not accept %s: it reports %s", m.file, strings.TrimSpace(loaded))
 	}
 	return err
 }
 
-// write writes a unit to the directory for local units and enables it. When a package's unit is the same,
-// it enables that one.
+// write writes a unit to the directory for local units and enables it. If a package's unit is
+// identical, it enables that one.
 func (m *systemd) write(ctx context.Context, definition string) error {
 	if text, found, err := m.definition(ctx); err != nil {
 		return err
-	} else if found && text == definition { // the package's, as nothing else is there
+	} else if found && text == definition { // the package's unit, because there is no other
 		return m.enable(ctx)
 	}
 	lib, err := m.library(definition)
@@ -123,7 +123,7 @@ func (m *systemd) write(ctx context.Context, definition string) error {
 	if err := lib.Install(); err != nil {
 		return err
 	}
-	return os.Chmod(m.file, 0o644) // whatever the umask made of it
+	return os.Chmod(m.file, 0o644) // regardless of the umask
 }
 
 func (m *systemd) enable(ctx context.Context) error {
@@ -131,7 +131,7 @@ func (m *systemd) enable(ctx context.Context) error {
 	return err
 }
 
-// unregister goes on where the library stops: it also removes a unit that cannot be disabled.
+// unregister continues where the library stops: it also removes a unit that cannot be disabled.
 func (m *systemd) unregister(ctx context.Context) error {
 	if !exists(m.file) {
 		return nil
@@ -152,15 +152,14 @@ func (m *systemd) unregister(ctx context.Context) error {
 	return nil
 }
 
-// start also enables a package's unit, as register does for other units: a service that was started here
-// starts with the machine.
+// start also enables a package's unit, as register does for other units, so that it starts at boot.
 func (m *systemd) start(ctx context.Context) error {
 	if _, inEffect := m.packaged(); inEffect {
 		if err := m.enable(ctx); err != nil {
 			return err
 		}
 	}
-	// else failed starts from before count; its own error does not matter
+	// failed starts from before would count towards the limit; errors of this do not matter
 	_, _ = m.systemctl(ctx, "reset-failed", m.unit())
 	_, err := m.systemctl(ctx, "start", m.unit())
 	return err
@@ -168,12 +167,13 @@ func (m *systemd) start(ctx context.Context) error {
 
 func (m *systemd) stop(ctx context.Context) error {
 	if _, err := m.systemctl(ctx, "stop", m.unit()); err != nil {
-		// systemd fails to stop a unit that it cannot load because of an error in it, though it does not run.
+		// systemd fails to stop a unit that it cannot load because of an error in it, although it
+		// does not run.
 		if s, unknown := m.state(ctx); unknown != nil || s.Phase != stopped && s.Phase != failed {
 			return err
 		}
 	}
-	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // fails when it had not failed
+	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // fails if it had not failed
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (m *systemd) state(ctx context.Context) (State, error) {
 	return systemdState(text), nil
 }
 
-// systemdState reads what systemctl show prints.
+// systemdState parses the output of systemctl show.
 func systemdState(text string) State {
 	v := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// tailInterval is how often a log file is checked for more lines: no call waits for that on all systems.
+// tailInterval is how often a log file is checked for new lines; not all systems can notify.
 const tailInterval = 500 * time.Millisecond
 
-// tail writes the last lines of a log. With follow it writes new lines too, across rotations, until ctx ends.
+// tail writes the last lines of a log. With follow it also writes new lines, across rotations,
+// until ctx ends.
 func tail(ctx context.Context, w io.Writer, path string, lines int, follow bool) error {
 	f, err := openFollowed(path)
 	if errors.Is(err, fs.ErrNotExist) && !follow {
-		return nil // nothing was said yet
+		return nil // no output yet
 	}
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func tail(ctx context.Context, w io.Writer, path string, lines int, follow bool)
 type tailer struct {
 	path string
 	file *os.File
-	part []byte // of a line that is not complete yet
+	part []byte // an incomplete line
 	w    io.Writer
 }
 
@@ -87,7 +88,7 @@ func (t *tailer) more() error {
 	if mine, err := t.file.Stat(); err != nil || os.SameFile(mine, now) {
 		return err
 	}
-	if err := t.drain(); err != nil { // what came before it was renamed
+	if err := t.drain(); err != nil { // written before it was renamed
 		return err
 	}
 	next, err := openFollowed(t.path)

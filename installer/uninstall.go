@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// uninstall stops a service and removes its definition. With purge it removes settings, data and logs
-// too; else it prints where they are.
+// uninstall stops a service and removes its definition. With purge it also removes settings, data
+// and logs; otherwise it prints where they are.
 func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out io.Writer) error {
 	if err := m.available(ctx); err != nil {
 		return err
@@ -34,7 +34,7 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 		fmt.Fprintf(out, "%s is not installed\n", s.Name)
 	}
 	for _, path := range m.additions() {
-		fmt.Fprintf(out, "kept %s, which was made by hand and holds for the next %s too; remove it by hand\n",
+		fmt.Fprintf(out, "kept %s, which was created by hand and also applies to the next %s; remove it by hand\n",
 			plain(path), s.Name)
 	}
 	if packaged, _ := m.packaged(); packaged != "" {
@@ -42,7 +42,7 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 			plain(packaged), s.flags())
 	}
 	if purge && !found && !s.remains(d) {
-		return nil // the places of that name belong to something else
+		return nil // the paths of that name belong to something else
 	}
 	if purge {
 		return errors.Join(s.purge(d, out), s.purgeBinary(d, m.place(), out))
@@ -59,19 +59,19 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 	return nil
 }
 
-// removable refuses a service that a package installed, and data that the package's service uses.
+// removable rejects a service installed by a package, and data used by the package's service.
 func removable(m manager, name string, purge bool) error {
 	packaged, inEffect := m.packaged()
 	if inEffect || packaged != "" && purge {
 		return refuse(exitConflict,
-			"the service %s and its data belong to the package that has put %s there; remove the package "+
-				"with apt, dnf or what the system has", name, plain(packaged))
+			"the service %s and its data belong to the package that installed %s; remove the package "+
+				"with apt, dnf or your package manager", name, plain(packaged))
 	}
 	return nil
 }
 
-// ours reports whether this program made a definition whose record is lost or is another service's: its
-// command line is one that no other program has.
+// ours reports whether this program wrote a definition whose record is lost or is for another
+// service, by its command line, which no other program has.
 func ours(definition, name string) bool {
 	if _, err := specOf(definition); err == nil {
 		return true
@@ -79,8 +79,8 @@ func ours(definition, name string) bool {
 	return strings.Contains(definition, " service run --name "+name) || strings.Contains(definition, label(name))
 }
 
-// remains reports whether an uninstalled service has left its settings or its database, which show that
-// the places of its name are its own.
+// remains reports whether an uninstalled service has left its settings or its database, which shows
+// that the paths of its name are its own.
 func (s Spec) remains(d *disk) bool {
 	for _, path := range []string{s.Config, joinOn(s.System, s.DataDir, "kagzi.db")} {
 		if _, err := os.Lstat(d.at(path)); !errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +126,7 @@ func (s Spec) purge(d *disk, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "removed %s\n", plain(path))
 	}
-	// The directories around them go when nothing else is in them.
+	// remove the directories around them if empty
 	for _, path := range []string{dir(s.System, s.Config), dir(s.System, s.DataDir)} {
 		if filepath.Base(path) == s.Name || filepath.Base(path) == capital(s.Name) {
 			_ = os.Remove(d.at(path))
@@ -135,9 +135,9 @@ func (s Spec) purge(d *disk, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// shared returns why others may use something that a service leaves; it is empty when only the service
-// does. A place that the user chose may hold anything, for example the environment files of several
-// services. The settings of a user's service may hold the profiles and keys of the user's clients.
+// shared returns why something that a service leaves may be used by others, or "". A path chosen by
+// the user may contain anything, for example the environment files of several services. The
+// settings of a user service may contain the profiles and keys of the user's clients.
 func (s Spec) shared(d *disk, path string) (why string) {
 	config, data, logs := d.places.directories(s.Name, s.User)
 	chosen := false
@@ -150,24 +150,24 @@ func (s Spec) shared(d *disk, path string) (why string) {
 		chosen = dir(s.System, path) != config
 	}
 	if chosen {
-		return "which was chosen by hand; remove it by hand too"
+		return "which was set by hand; remove it by hand"
 	}
 	if text, err := os.ReadFile(d.at(path)); err == nil && path == s.Config && clientTable.Match(text) {
-		return "which tells clients too where their servers are; remove it by hand if you mean it"
+		return "which also has settings of clients; remove it by hand if you no longer need it"
 	}
 	return ""
 }
 
-// clientTable matches the start of a table for clients in a file of settings, in every form of TOML.
+// clientTable matches the start of a client table in a settings file, in every form of TOML.
 var clientTable = regexp.MustCompile(`(?m)^[ \t]*\[?[ \t]*["']?(client|profile)["']?[ \t]*[].=]`)
 
-// copied reports whether there is a program that the installation copied.
+// copied reports whether a program copied by the installation exists.
 func (s Spec) copied(d *disk) bool {
 	_, err := os.Lstat(d.at(s.Binary))
 	return err == nil && s.Copied
 }
 
-// purgeBinary removes a program that the installation copied, unless another service runs it.
+// purgeBinary removes the copied program, unless another service uses it.
 func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
 	if !s.copied(d) {
 		return nil
@@ -187,21 +187,21 @@ func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
 	return nil
 }
 
-// sharedBinary returns why the program must stay; it is empty when only this service uses it. place is
-// that of the service's own definition.
+// sharedBinary returns why the program must stay, or "" if only this service uses it. place is
+// where the service's own definition is.
 func (s Spec) sharedBinary(place string) (why string, err error) {
-	if s.System == "windows" { // which removes no program that may be this very one
-		return "which Windows does not remove while it runs; remove it by hand", nil
+	if s.System == "windows" { // it cannot remove a program that may be this running one
+		return "which Windows cannot remove while it runs; remove it by hand", nil
 	}
 	others, err := s.runners(place)
 	if len(others) > 0 {
-		why = "which " + others[0].Name + " runs"
+		why = "which " + others[0].Name + " uses"
 	}
 	return why, err
 }
 
-// runners returns the other services that run the same program and have their definitions in the same
-// directory as place. On Windows, where there is no such directory, it returns none.
+// runners returns the other services that run the same program and have their definitions in the
+// same directory as place. On Windows there is no such directory and it returns none.
 func (s Spec) runners(place string) (others []Spec, err error) {
 	if s.System == "windows" {
 		return nil, nil
@@ -213,7 +213,7 @@ func (s Spec) runners(place string) (others []Spec, err error) {
 	for _, file := range definitions {
 		definition, err := os.ReadFile(file)
 		if err != nil || file == place {
-			continue // of a unit that is none of ours, or of this one
+			continue // a unit that is not ours, or this one
 		}
 		if other, err := specOf(string(definition)); err == nil && other.Binary == s.Binary {
 			others = append(others, other)

@@ -18,7 +18,7 @@ func unit(s Spec) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	command := []string{unitWord(s.Binary)} // in which no variable is looked for
+	command := []string{unitWord(s.Binary)} // systemd expands no variables in it
 	for _, arg := range s.arguments() {
 		command = append(command, unitArgument(arg))
 	}
@@ -39,7 +39,7 @@ func unit(s Spec) (string, error) {
 	}
 	if s.User {
 		view["Edited"] = " --user " + s.Name
-		view["WorkingDirectory"] = "-" + unitLine(s.DataDir) // which the first start makes
+		view["WorkingDirectory"] = "-" + unitLine(s.DataDir) // created by the first start
 	}
 	var credentials []string
 	for _, c := range s.credentials() {
@@ -53,7 +53,7 @@ func unit(s Spec) (string, error) {
 	return b.String(), nil
 }
 
-// instance returns the name of a service for people, when there are several on one machine.
+// instance returns the name of a service for display, if it is not the default.
 func instance(name string) string {
 	if name == defaultName {
 		return ""
@@ -61,17 +61,17 @@ func instance(name string) string {
 	return " (" + name + ")"
 }
 
-// unitLine escapes a text as the whole value of a setting, where % begins a specifier. Spec.check refuses
-// what cannot be written this way.
+// unitLine escapes text as the whole value of a setting, where % starts a specifier. Spec.check
+// rejects what cannot be written this way.
 func unitLine(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
-// unitGlob escapes a path where systemd takes a pattern.
+// unitGlob escapes a path where systemd expects a pattern.
 func unitGlob(path string) string {
 	return strings.NewReplacer("%", "%%", `\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
-// unitWord quotes a text as one word of a setting that takes several. {{ would begin a template action of
-// the library that writes the unit.
+// unitWord quotes text as one word of a setting that takes several. "{{" would start a template
+// action of the library that writes the unit.
 func unitWord(text string) string {
 	if text != "" && strings.Trim(text, wordLetters) == "" {
 		return text
@@ -81,5 +81,5 @@ func unitWord(text string) string {
 
 const wordLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@+"
 
-// unitArgument quotes an argument of a command line, in which $ begins a variable.
+// unitArgument quotes an argument of a command line, in which $ starts a variable.
 func unitArgument(arg string) string { return unitWord(strings.ReplaceAll(arg, "$", "$$")) }

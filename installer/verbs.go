@@ -37,13 +37,13 @@ func newVerb(here hostFunc, name, short string, do func(manager, context.Context
 	return cmd
 }
 
-// installed returns the manager of a service that must be there.
+// installed returns the manager of a service that must exist.
 func (o *which) installed(ctx context.Context, h *host) (manager, error) {
 	at, err := o.mustFind(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	if recorded, err := o.recorded(at.definition); err == nil { // which may keep its log elsewhere
+	if recorded, err := o.recorded(at.definition); err == nil { // its log may be elsewhere
 		return h.manager(recorded)
 	}
 	return at.manager, nil
@@ -56,20 +56,20 @@ func newUninstall(here hostFunc) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Stop and remove the service; its data stay, unless --purge is said",
+		Short: "Stop and remove the service; its data are kept without --purge",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.uninstall(cmd.Context(), here(cmd), purge, dryRun)
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().BoolVar(&purge, "purge", false, "remove settings, logs and DATA too")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(&purge, "purge", false, "also remove settings, logs and DATA")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be done, without changes")
 	return cmd
 }
 
-// uninstall removes the service as it was installed or, when its record cannot be read, by its default
-// places.
+// uninstall removes the service as it was installed or, if its record cannot be read, at its
+// default paths.
 func (o *which) uninstall(ctx context.Context, h *host, purge, dryRun bool) error {
 	at, err := o.find(ctx, h)
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *which) uninstall(ctx context.Context, h *host, purge, dryRun bool) erro
 	}
 	if at.found && lost != nil && !ours(at.definition, s.Name) {
 		return refuse(exitConflict,
-			"%s is no service of Kagzi's: %s was not written by kagzi service install; remove it by hand if you mean it",
+			"%s is not a Kagzi service: %s was not written by kagzi service install; remove it by hand",
 			s.Name, plain(m.place()))
 	}
 	if dryRun {
@@ -104,9 +104,10 @@ func newStatus(here hostFunc, options Options) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the service is installed and runs",
-		Long:  "Say whether the service is installed and runs.\n\nExit code: 0 it runs or is starting, 3 it does not, 4 it is not installed.",
-		Args:  cobra.NoArgs,
+		Short: "Show whether the service is installed and running",
+		Long: "Show whether the service is installed and running.\n\n" +
+			"Exit code: 0 running or starting, 3 not running, 4 not installed.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h := here(cmd)
 			_, m, err := o.managed(h)
@@ -129,7 +130,7 @@ func newStatus(here hostFunc, options Options) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON document")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
 
@@ -145,7 +146,7 @@ func newLogs(here hostFunc) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lines < 0 {
-				return refuse(exitUsage, "--lines %d: want 0 or more", lines)
+				return refuse(exitUsage, "--lines %d: must be 0 or more", lines)
 			}
 			h := here(cmd)
 			m, err := o.installed(cmd.Context(), h)
@@ -156,7 +157,7 @@ func newLogs(here hostFunc) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().IntVar(&lines, "lines", 100, "how many of the last lines")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with the lines to come")
+	cmd.Flags().IntVar(&lines, "lines", 100, "number of last lines to show")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep showing new lines")
 	return cmd
 }

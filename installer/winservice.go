@@ -10,28 +10,29 @@ import (
 	"unicode/utf16"
 )
 
-// winService is a service as it is registered with the Windows service manager. Its JSON is the definition.
+// winService is a service as registered with the Windows service manager. Its JSON is the
+// definition.
 type winService struct {
 	Name        string   `json:"name"`
 	DisplayName string   `json:"display_name"`
 	Description string   `json:"description"`
 	Binary      string   `json:"binary"`
 	Arguments   []string `json:"arguments"`
-	CommandLine string   `json:"command_line"` // both, as the registry holds them
+	CommandLine string   `json:"command_line"` // both, as in the registry
 	Account     string   `json:"account"`
 	StartType   string   `json:"start_type"`
-	SIDType     string   `json:"sid_type"` // so that the directories can be the service's own
+	SIDType     string   `json:"sid_type"` // so that the directories can belong to the service
 
 	Recovery            []winRecovery `json:"recovery"`
 	RecoveryResetSecs   uint32        `json:"recovery_reset_secs"`
-	RecoverFromBadExits bool          `json:"recover_from_bad_exits"` // and not from crashes alone
+	RecoverFromBadExits bool          `json:"recover_from_bad_exits"` // not only from crashes
 
 	Directories []winDirectory `json:"directories"`
 	Spec        Spec           `json:"spec"`
 }
 
-// winRecovery is one recovery action. Windows takes the n-th action after the n-th failure, and the last
-// action after all later failures.
+// winRecovery is one recovery action. Windows uses the n-th action after the n-th failure, and the
+// last action after all later failures.
 type winRecovery struct {
 	Action  string `json:"action"`
 	DelayMS uint32 `json:"delay_ms"`
@@ -40,7 +41,7 @@ type winRecovery struct {
 type winDirectory struct {
 	Path string `json:"path"`
 	SDDL string `json:"sddl"` // its owner and access list
-	Own  bool   `json:"own"`  // named after the service; others, when they are there, are left as they are
+	Own  bool   `json:"own"`  // named after the service; others that exist are not changed
 }
 
 // winServiceOf returns the service of a Spec.
@@ -75,14 +76,14 @@ func winDefinition(s Spec) (string, error) {
 	return b.String(), nil
 }
 
-// winSDDL returns the owner and the access list of a service's directories: full access for the
-// administrators, the system and the service, and nothing inherited from above.
+// winSDDL returns the owner and access list of a service's directories: full access for
+// administrators, the system and the service, and nothing inherited.
 func winSDDL(name string) string {
 	return fmt.Sprintf("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;%s)", serviceSID(name))
 }
 
-// serviceSID returns the security identifier that Windows derives from a service's name: S-1-5-80 and
-// the SHA-1 of the name in upper case and UTF-16, as five numbers.
+// serviceSID returns the security identifier that Windows derives from a service's name: S-1-5-80
+// and the SHA-1 of the name in upper case and UTF-16, as five numbers.
 func serviceSID(name string) string {
 	var upper []byte
 	for _, unit := range utf16.Encode([]rune(strings.ToUpper(name))) {
@@ -96,7 +97,7 @@ func serviceSID(name string) string {
 	return sid
 }
 
-// winCommandLine joins words so that CommandLineToArgv takes them apart again.
+// winCommandLine joins words so that CommandLineToArgv splits them again.
 func winCommandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -105,7 +106,7 @@ func winCommandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// winWord quotes a word where needed. Backslashes count only before a quote.
+// winWord quotes a word if needed. Backslashes count only before a quote.
 func winWord(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\"") {
 		return word
@@ -118,7 +119,7 @@ func winWord(word string) string {
 		case '\\':
 			slashes++
 		case '"':
-			b.WriteString(strings.Repeat(`\`, slashes+1)) // those before it a second time, and one for itself
+			b.WriteString(strings.Repeat(`\`, slashes+1)) // those before it doubled, and one for itself
 			slashes = 0
 		default:
 			slashes = 0

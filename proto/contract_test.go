@@ -13,11 +13,12 @@ import (
 	_ "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// contractFile is all that clients and servers of versions that have landed count on, a line each.
+// contractFile lists, a line each, everything that clients and servers of released versions rely
+// on.
 const contractFile = "testdata/contract.txt"
 
-// contract is every call, field and value of the wire, in order. A line says all that both sides
-// must agree on; the names of fields are part of it, because JSON has them.
+// contract returns every call, field and value of the wire, sorted. Field names are part of it,
+// because JSON uses them.
 func contract() (lines []string) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("kagzi.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -89,9 +90,9 @@ func values(e protoreflect.EnumDescriptor) (lines []string) {
 	return lines
 }
 
-// UPDATE=1 go test ./proto adds what is new. What is there already stays: a client of any version that has landed can
-// speak to today's server, and today's client to such a server.
-func TestTheContractThatHasLandedStillHolds(t *testing.T) {
+// UPDATE=1 go test ./proto adds new lines. Existing lines must stay: a client of any version must
+// be able to talk to today's server, and today's client to a server of any version.
+func TestTheContractIsBackwardCompatible(t *testing.T) {
 	landed, err := os.ReadFile(contractFile)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package proto holds the wire contract: kagzi/v1/*.proto and, beside them, the Go code made from them.
+// Package proto holds the wire contract: kagzi/v1/*.proto and the Go code generated from them.
 //
-// The fields that stand there are fixed for good. New ones take numbers from 100 up; nothing is
-// renumbered or dropped. names.go lists the calls whose operation has another name in the engine.
+// Existing fields never change. New fields are numbered from 100; no field is renumbered or
+// removed. names.go lists the calls whose operation has another name in the engine.
 package proto
 
 //go:generate go run ./gen

@@ -2,14 +2,13 @@ package proto
 
 import "strings"
 
-// One operation has one name: an RPC, its handler, the method of engine.Store, the SQL file and the
-// contract test share it. The wire is inherited and frozen, and says Workflow and WorkflowSchedule
-// where the engine says Run and Schedule: StoreMethod turns one into the other. The two tables hold
-// every RPC whose name differs in another way. A test of engine/lab/e2e fails when one is missing,
-// wrong, or not needed any more.
+// An operation has one name: its RPC, handler, method of engine.Store, SQL file and contract test
+// share it. The wire is frozen and says Workflow and WorkflowSchedule where the engine says Run and
+// Schedule; EngineName translates. The tables below hold the RPCs whose names differ in another
+// way. A test in engine/lab/e2e fails when an entry is missing, wrong or no longer needed.
 
-// StoreMethod returns the method of engine.Store that carries out an RPC; for those of OwnNames
-// there is none of that name.
+// StoreMethod returns the method of engine.Store that implements an RPC. RPCs in OwnNames have none
+// of the returned name.
 func StoreMethod(rpc string) string {
 	if method, renamed := StoreMethods[rpc]; renamed {
 		return method
@@ -17,19 +16,20 @@ func StoreMethod(rpc string) string {
 	return EngineName(rpc)
 }
 
-// EngineName is the name of an RPC in the engine's words.
+// EngineName returns an RPC's name in the terms of the engine.
 func EngineName(rpc string) string {
 	return strings.NewReplacer("WorkflowSchedule", "Schedule", "Workflow", "Run", "ExternalId",
 		"ExternalID").Replace(rpc)
 }
 
-// StoreMethods gives RPCs the method of engine.Store that carries them out, where its name is another.
+// StoreMethods maps RPCs to the method of engine.Store that implements them, where the name
+// differs.
 var StoreMethods = map[string]string{
 	// WorkflowService
 	"StartWorkflow":   "StartRuns",
 	"WaitWorkflow":    "GetRun",
 	"AwaitWorkflows":  "GetRuns",
-	"ExplainWorkflow": "ExplainInputs", // engine.Explain makes the sentence of them
+	"ExplainWorkflow": "ExplainInputs", // engine.Explain builds the text from them
 	"ImportWorkflow":  "ImportRuns",
 
 	// WorkflowScheduleService
@@ -43,7 +43,7 @@ var StoreMethods = map[string]string{
 
 	// WorkerService
 	"Register":    "RegisterWorker",
-	"PollTask":    "Claim", // by way of engine/matching
+	"PollTask":    "Claim", // through engine/matching
 	"ReleaseTask": "Release",
 
 	// AdminService
@@ -53,7 +53,7 @@ var StoreMethods = map[string]string{
 	"ListWorkflowTypes": "ListTypes",
 }
 
-// OwnNames gives the reason for RPCs that no single method of engine.Store carries out.
+// OwnNames gives the reason for RPCs that no single method of engine.Store implements.
 var OwnNames = map[string]string{
 	"WatchWorkflow":   "several: GetRun, ListSteps and HeldBy, again after each change",
 	"ExportWorkflow":  "several: GetRun, ListRuns, ListSteps, ListSignals and ListAuditEvents",

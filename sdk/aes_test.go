@@ -41,7 +41,7 @@ func sealed(t *testing.T, c Codec, text string, info PayloadInfo) Payload {
 func TestAESCodec(t *testing.T) {
 	step := PayloadInfo{Kind: PayloadStep, Start: "s1", Step: "charge"}
 
-	t.Run("gives back what it was given, and shows only which key it used", func(t *testing.T) {
+	t.Run("decrypts what it encrypted and shows only the key id", func(t *testing.T) {
 		c := testAES(t, AESOptions{})
 		p := sealed(t, c, `"secret"`, step)
 		if bytes.Contains(p.Data, []byte("secret")) {
@@ -132,7 +132,7 @@ func TestAESCodec(t *testing.T) {
 		}
 	})
 
-	t.Run("a key that has been replaced still opens what it locked, and is missed when it is gone", func(t *testing.T) {
+	t.Run("an old key still decrypts; a missing one is an error", func(t *testing.T) {
 		old := testAES(t, AESOptions{})
 		rotated := testAES(t, AESOptions{Keys: map[string][]byte{"k1": key(1), "k2": key(2)}, Current: "k2"})
 		without := testAES(t, AESOptions{Keys: map[string][]byte{"k2": key(2)}, Current: "k2"})
@@ -223,7 +223,7 @@ func exchange(t *testing.T, f *fake, tamper func(r, other *fakeRun)) *fakeRun {
 	r, other := f.runs[runs[0].ID()], f.runs[runs[1].ID()]
 	tamper(r, other)
 	f.mu.Unlock()
-	for _, run := range []*Run{runs[0], c.Run(runs[1].ID())} { // one that is known, and one that has to be asked for
+	for _, run := range []*Run{runs[0], c.Run(runs[1].ID())} { // known, and to be read first
 		if err := Signal(t.Context(), run, "go", "go of "+run.ID(), SignalOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func exchange(t *testing.T, f *fake, tamper func(r, other *fakeRun)) *fakeRun {
 }
 
 func TestEncryptedRuns(t *testing.T) {
-	t.Run("come to their end, and the server sees nothing but ciphertext", func(t *testing.T) {
+	t.Run("complete, and the server sees only ciphertext", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			r := exchange(t, f, func(*fakeRun, *fakeRun) {})
 			equal(t, r.Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
@@ -289,7 +289,7 @@ func TestEncryptedRuns(t *testing.T) {
 	}
 
 	t.Run(
-		"take signals that are bound to the first of the runs that they go on for, and those that are bound to themselves", func(t *testing.T) {
+		"receive signals bound to their first run or to themselves", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.options.Codec = testAES(t, AESOptions{})
@@ -319,7 +319,7 @@ func TestEncryptedRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// as a client has it that knows nothing of it
+				// a handle of a client that knows nothing of the run before
 				plain := &Run{c: c, id: started.GetRunId(), start: startDigest("w", "x", input.GetData())}
 				for word, run := range map[string]*Run{"go": plain, "gone": c.Run(started.GetRunId())} {
 					if err := Signal(t.Context(), run, "go", word, SignalOptions{}); err != nil {

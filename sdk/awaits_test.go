@@ -25,7 +25,7 @@ func goodRun(id string) *kagziv1.Workflow {
 		Output: &kagziv1.Payload{Data: []byte(`"out of ` + id + `"`)}}
 }
 
-// results waits for the results of runs, and returns what came of each.
+// results waits for runs and returns each outcome.
 func results(ctx context.Context, c *Client, ids ...string) (all func() []string) {
 	var group sync.WaitGroup
 	got := make([]string, len(ids))
@@ -41,7 +41,7 @@ func results(ctx context.Context, c *Client, ids ...string) (all func() []string
 	return func() []string { group.Wait(); return got }
 }
 
-// ends has runs end.
+// ends makes runs end.
 func (d *desk) ends(runs ...*kagziv1.Workflow) {
 	d.mu.Lock()
 	before := d.ended
@@ -129,7 +129,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, remains(), []string{"out of b"})
 		})
 	})
-	t.Run("a stream that breaks is opened again, with the waits that are open", func(t *testing.T) {
+	t.Run("a broken stream is reopened with its open waits", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			brief, giveUp := context.WithCancel(t.Context())
 			all, gone := results(t.Context(), c, "a", "b"), results(brief, c, "c")
@@ -140,14 +140,14 @@ func TestAwaits(t *testing.T) {
 			gone()
 			time.Sleep(10 * time.Second)
 			equal(t, d.took(), []string{"stream", "waits 2 forget 0"})
-			d.end(io.EOF) // the server closes it, as if there were no waits
+			d.end(io.EOF) // the server closes it as idle
 			time.Sleep(10 * time.Second)
 			equal(t, d.took(), []string{"closed", "stream", "waits 2 forget 0"})
 			d.ends(goodRun("a"), goodRun("b"))
 			equal(t, all(), []string{"out of a", "out of b"})
 		})
 	})
-	t.Run("it is open again soon after the server is back, however often it went away", func(t *testing.T) {
+	t.Run("reopens soon after every return of the server", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a")
 			d.took()
@@ -164,7 +164,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, all(), []string{"out of a"})
 		})
 	})
-	t.Run("it is closed when there has been no wait for a while, and opened for the next", func(t *testing.T) {
+	t.Run("an idle stream is closed, and opened for the next wait", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.ends(goodRun("a"))
 			results(t.Context(), c, "a")()
@@ -198,7 +198,7 @@ func TestAwaits(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a", "b")
 			d.took()
-			d.ends() // WaitWorkflow knows neither
+			d.ends() // WaitWorkflow does not know the two runs
 			d.end(status.Error(codes.Unauthenticated, "revoked"))
 			equal(t, all(), []string{"kagzi: NOT_FOUND: no such run", "kagzi: NOT_FOUND: no such run"})
 			asked := d.took()
@@ -209,7 +209,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
 		})
 	})
-	t.Run("it is told soon after a server is well again that has refused it for long", func(t *testing.T) {
+	t.Run("asks a server that recovered soon after long refusals", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.mu.Lock()
 			d.noBatch, d.ill = true, status.Error(codes.Unavailable, "the database does not answer")
@@ -245,7 +245,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, len(d.took()), 0)
 		})
 	})
-	t.Run("a stream without a wait that breaks is not opened again, and nobody is told", func(t *testing.T) {
+	t.Run("a broken stream without waits is not reopened or logged", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			var log bytes.Buffer
 			c.awaits.Log = slog.New(slog.NewTextHandler(&log, nil))

@@ -12,28 +12,28 @@ import (
 // branch is one line of execution of a run: the workflow function, or a function given to Go. All
 // fields but the first three are guarded by e.mu.
 //
-// A branch is busy as long as it can go on by itself. It is not when every call of it that is under way
-// waits for another branch or for a time to come. When no branch is busy the run is parked.
+// A branch is busy while it can continue by itself. It is not when all of its calls wait for
+// another branch or for a time. When no branch is busy the run is parked.
 type branch struct {
 	e         *execution
 	parent    *branch
 	ended     chan struct{}
 	ordinal   int // among the branches of its parent, from 1
-	startedAt int // the parent's clock then
+	startedAt int // the parent's clock at the start
 	clock     int // counts the named calls, forks and joins
 	forks     int
 
-	joinedBy *branch         // the parent, once it has waited for this one
-	joinedAt int             // the parent's clock then
-	joins    map[*branch]int // the clocks of the others that have
+	joinedBy *branch         // the parent, once it has waited for this branch
+	joinedAt int             // the parent's clock at that time
+	joins    map[*branch]int // other branches that have waited, with their clocks
 
-	calls   int      // under way
-	blocked int      // of these, how many cannot go on by themselves
-	last    string   // its latest call that has a name
-	behind  *branch  // the branch that it has waited for since, if any
-	told    bool     // by a call, or by a branch that it has waited for, that the run is being cancelled
-	untold  bool     // it has ended after its Context had, and no call had told it of that
-	ends    []string // the latest calls of such branches that it has waited for
+	calls   int      // calls in progress
+	blocked int      // those of them that cannot continue by themselves
+	last    string   // its latest named call
+	behind  *branch  // the branch that it has waited for since that call, if any
+	told    bool     // a call, or a branch that it waited for, reported the cancellation
+	untold  bool     // it ended after its Context did, without a call that reported the cancellation
+	ends    []string // the latest calls of the untold branches that it waited for
 	loose   bool
 	busy    bool
 	done    bool
@@ -42,37 +42,37 @@ type branch struct {
 	uuids   *rand.ChaCha8
 }
 
-// Future is the result to come of a function that Go has started.
+// Future is the pending result of a function started by Go.
 type Future[T any] struct {
 	b     *branch
 	value T
 	err   error
 }
 
-// Go runs fn beside the calling code, as a branch of the run with a Context of its own, for
-// cleaning up if ctx is one of Cleanup. Branches are how a run does several things at once: the SDK
-// knows of them, and parks the run exactly when none can go on.
+// Go runs fn concurrently as a branch of the run, with its own Context. If ctx comes from Cleanup,
+// so does the branch's. The SDK knows all branches, so it parks the run exactly when none can
+// continue.
 //
-// Names of steps are unique over all branches that could run at the same time, so name a branch's steps after
-// what it works on. What is still under way when the workflow function returns is dropped. A panic in fn fails the run.
+// Step names must be unique among branches that can run at the same time: include in the name what
+// the branch works on. Branches that are still running when the workflow function returns are
+// dropped. A panic in fn fails the run.
 func Go[T any](ctx Context, fn func(ctx Context) (T, error)) *Future[T] {
 	f := &Future[T]{b: ctx.workflow().fork()}
 	f.b.start(ctx.scope(), func(ctx Context) { f.value, f.err = fn(ctx) })
 	return f
 }
 
-// Wait returns what the function returned, waiting for it as long as it takes; branches that all
-// wait for one another fail the run. It may be called more than once. ctx is that of the caller.
-// The cancellation of the run does not cut it short, for the function is told of it itself and may
-// have something to clean up: its calls return ErrCancelled, and so does Wait if the function
-// returns what they do.
+// Wait waits for the function and returns its result. ctx is the caller's. Wait may be called more
+// than once; branches that all wait for each other fail the run. A cancellation of the run does not
+// interrupt Wait, because the function may have to clean up: its own calls return ErrCancelled.
 func (f *Future[T]) Wait(ctx Context) (T, error) {
 	f.b.join(ctx.workflow())
 	return f.value, f.err
 }
 
-// Map calls fn for all items at once, each in a branch of its own, and waits for all of them. The results stand in the
-// order of the items, with a zero value for one that failed; the error joins all errors, in that order.
+// Map calls fn for all items at once, each in its own branch, and waits for all of them. Results
+// are in the order of the items, with the zero value for an item that failed. The error joins the
+// errors of all failed items, in the same order.
 func Map[In, Out any](ctx Context, items []In, fn func(ctx Context, item In) (Out, error)) ([]Out, error) {
 	futures := make([]*Future[Out], len(items))
 	for i, item := range items {
@@ -94,13 +94,13 @@ func Map[In, Out any](ctx Context, items []In, fn func(ctx Context, item In) (Ou
 	return outs, errors.Join(errs...)
 }
 
-// enter is the first thing that each call of the SDK does: it ends the goroutine if the code has to end.
+// enter begins each call of the SDK: it ends the goroutine if the code has to end.
 func (b *branch) enter() {
 	b.e.lock()
 	b.e.mu.Unlock()
 }
 
-// enterOutsideSteps is enter for a call that has no name, and that the code of a step must not make.
+// enterOutsideSteps is enter for calls without a name that are not allowed inside steps.
 func (b *branch) enterOutsideSteps(what string) {
 	b.e.lock()
 	err := b.outsideSteps(what)
@@ -157,7 +157,8 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 	})
 }
 
-// finish wakes those who wait before it counts as done, so that the run never looks idle in between.
+// finish wakes the waiting branches before this one counts as done, so that the run never looks
+// idle in between.
 func (b *branch) finish() {
 	b.e.mu.Lock()
 	defer b.e.mu.Unlock()
@@ -178,7 +179,7 @@ func (b *branch) join(by *branch) {
 	e.lock()
 	by.clock++
 	if !b.done {
-		own := onBranchGoroutine() // only of who has to wait: in a run of many branches that is one call of a hundred
+		own := onBranchGoroutine() // checked only when it has to wait: the check is costly
 		if !own {
 			e.outsiders++
 		}
@@ -202,8 +203,8 @@ func (b *branch) join(by *branch) {
 	e.mu.Unlock()
 }
 
-// joined notes that another branch has waited for this one, which is over from then on for that
-// one. The first time counts, and is true. Needs e.mu.
+// joined records that another branch has waited for this one: what this one did comes before what
+// that one does now. It returns true the first time. Needs e.mu.
 func (b *branch) joined(by *branch) bool {
 	switch _, again := b.joins[by]; {
 	case by == b.parent && b.joinedBy == nil:
@@ -218,10 +219,10 @@ func (b *branch) joined(by *branch) bool {
 	return true
 }
 
-// begin and end frame a call that may block.
+// begin and end enclose a call that may block.
 func (b *branch) begin() {
 	if b.e.replay != nil {
-		b.halt() // what the call is about to ask of the server is not recorded
+		b.halt() // the answer to this call is not recorded
 	}
 	b.e.lock()
 	defer b.e.mu.Unlock()
@@ -239,7 +240,7 @@ func (b *branch) end() {
 	b.settle()
 }
 
-// settle counts the branch as busy or not. Needs e.mu.
+// settle updates whether the branch counts as busy. Needs e.mu.
 func (b *branch) settle() {
 	busy := !b.done && (b.calls == 0 || b.blocked < b.calls)
 	if busy == b.busy {
@@ -257,9 +258,10 @@ func (b *branch) settle() {
 	}
 }
 
-// alone reports whether nothing else of the run is at work or holds a timer, so that a call of this branch
-// may park the run in one message. own says that the call comes from the branch's own goroutine; one from elsewhere
-// marks the branch as loose: other goroutines of the author may be about to call as well. Needs e.mu.
+// alone reports whether nothing else of the run is active or holds a timer, so that a call of this
+// branch may park the run in one message. own means that the call comes from the branch's own
+// goroutine. A call from another goroutine marks the branch as loose: more such goroutines of the
+// user may be about to call. Needs e.mu.
 func (b *branch) alone(own bool) bool {
 	if !own {
 		b.loose = true
@@ -267,8 +269,8 @@ func (b *branch) alone(own bool) bool {
 	return b.e.busy == 1 && b.calls == 1 && !b.loose && len(b.e.parked) == 0
 }
 
-// path names the branch by the ordinals of its ancestors and itself: "" for the workflow function, "2.1" for
-// the first branch of its second branch. It is the same in every replay.
+// path returns the ordinals of the branch's ancestors and itself: "" for the workflow function,
+// "2.1" for the first branch of its second branch. It is the same in every replay.
 func (b *branch) path() string {
 	if b.parent == nil {
 		return ""
@@ -280,18 +282,18 @@ func (b *branch) path() string {
 	return own
 }
 
-// branchGoroutine is at the root of every goroutine that the SDK starts for workflow code.
+// branchGoroutine is the first function of every goroutine that the SDK starts for workflow code.
 //
 //go:noinline
 func branchGoroutine(f func()) { f() }
 
 var branchEntry = reflect.ValueOf(branchGoroutine).Pointer()
 
-// onBranchGoroutine reports whether the caller runs on a goroutine that the SDK started for workflow code,
-// and not on one that the author's code started. Only calls that may park the run pay for it.
+// onBranchGoroutine reports whether the SDK, not the user's code, started the calling goroutine.
+// Only calls that may park the run pay for it.
 func onBranchGoroutine() bool { return onGoroutine(branchEntry) }
 
-// onGoroutine reports whether the caller's goroutine has a function at its root.
+// onGoroutine reports whether a function is at the root of the calling goroutine.
 func onGoroutine(entry uintptr) bool {
 	var pcs [64]uintptr
 	for skip := 0; ; skip += len(pcs) - 8 {

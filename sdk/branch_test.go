@@ -56,7 +56,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("beside work that keeps the run, SleepUntil ends at its time even if the server was long in taking it",
+	t.Run("SleepUntil ends in time even if the server was slow",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -112,7 +112,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("a branch may use the names of those that it, or one that it has waited for, has waited for",
+	t.Run("a branch may reuse names of branches that were waited for",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -128,7 +128,7 @@ func TestBranches(t *testing.T) {
 									return 0, err
 								}
 							}
-							return f.Wait(ctx) // once more, which changes nothing
+							return f.Wait(ctx) // a second Wait, which changes nothing
 						})
 					}
 					b := behind(a, "a", "b")
@@ -154,7 +154,7 @@ func TestBranches(t *testing.T) {
 			})
 		})
 
-	t.Run("branches of branches retry, sleep and draw numbers each for itself, and names are free again after them",
+	t.Run("nested branches retry, sleep and draw numbers on their own",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -199,7 +199,7 @@ func TestBranches(t *testing.T) {
 			})
 		})
 
-	t.Run("a name that its parent has used since it began is not a branch's to use: another time it may come first",
+	t.Run("a name used by the parent after the start is a clash",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -221,7 +221,7 @@ func TestBranches(t *testing.T) {
 			})
 		})
 
-	t.Run("a run that is woken for one branch makes the retry of another no sooner", func(t *testing.T) {
+	t.Run("waking one branch does not hasten a retry of another", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var tried []time.Time
@@ -247,7 +247,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("a retry beside a sibling at work keeps the lease, and goes on when it is due", func(t *testing.T) {
+	t.Run("a retry beside a busy branch keeps the lease", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -279,7 +279,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("the run is parked when the last branch at work waits too, until the earliest timer", func(t *testing.T) {
+	t.Run("parks until the earliest timer once all branches wait", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -343,7 +343,7 @@ func TestBranches(t *testing.T) {
 			})
 	}
 
-	t.Run("a run that is handed out with nothing due is not handed back at once", func(t *testing.T) {
+	t.Run("a run claimed with nothing due is not released at once", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 0, nil })
@@ -361,7 +361,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("goroutines of the author's own may call Step beside a sleeping one", func(t *testing.T) {
+	t.Run("plain goroutines may call Step beside a sleeping one", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -378,7 +378,7 @@ func TestBranches(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			f.await(t, "r")
-			// all five were done before the run was parked
+			// all five happened before the run was parked
 			ops := f.operations()
 			if i := slices.Index(ops, "release park=true"); i < slices.Index(ops, "complete s4") {
 				t.Fatalf("parked too early: %q", ops)
@@ -387,7 +387,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("a sleep beside a goroutine that is between two of its steps does not park at once", func(t *testing.T) {
+	t.Run("a sleep beside a plain goroutine does not park at once", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -442,7 +442,7 @@ func TestBranches(t *testing.T) {
 		for _, deadlock := range []func(ctx Context) (int, error){
 			func(ctx Context) (int, error) {
 				var itself *Future[int]
-				made := make(chan struct{}) // a branch may come further than who has just begun it
+				made := make(chan struct{}) // a branch may get further than the one that started it
 				itself = Go(ctx, func(ctx Context) (int, error) {
 					Sleep(ctx, "s", time.Hour)
 					<-made
@@ -474,7 +474,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run(
-		"branches that an author's goroutine waits for, beside a branch's own that is at work, do not wait for one another", func(t *testing.T) {
+		"a busy branch beside waiting plain goroutines: no deadlock", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -482,7 +482,7 @@ func TestBranches(t *testing.T) {
 					inner := make(chan *Future[int], 1)
 					outer := Go(ctx, func(ctx Context) (int, error) {
 						go func() { _, _ = (<-inner).Wait(ctx) }()
-						<-open // in plain code, while its other goroutine waits for the branch that waits for it
+						<-open // plain code; its other goroutine waits for the branch that waits for it
 						return 7, nil
 					})
 					inner <- Go(ctx, func(ctx Context) (int, error) { return outer.Wait(ctx) })
@@ -495,7 +495,7 @@ func TestBranches(t *testing.T) {
 			})
 		})
 
-	t.Run("a future gives its result to everybody who waits, as often as asked", func(t *testing.T) {
+	t.Run("a future returns its result to every Wait", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

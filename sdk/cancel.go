@@ -11,34 +11,34 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// cancellation is what an execution knows about the graceful cancellation of its run. It takes
-// effect where the code is past all that is recorded: a run that is woken for it first comes back
-// to where it was. But for the contexts, guarded by e.mu.
+// cancellation is the state of a graceful cancellation. It takes effect when the code is past all
+// recorded calls: a parked run that is woken for it is first replayed to where it was. All fields
+// but the contexts are guarded by e.mu.
 type cancellation struct {
 	ctx      context.Context // what workflow code sees: ends with life, and when the cancellation takes effect
 	cancel   context.CancelCauseFunc
-	grace    *graceContext // for cleaning up: ends with life, and when the grace is over
+	grace    *graceContext // for Cleanup: ends with life and with the grace period
 	endGrace context.CancelCauseFunc
 
 	cancelAsked bool
-	graceUntil  time.Time // end of the grace, by the server's clock; zero for none that is known
-	graceCounts bool      // the grace is measured from here on
+	graceUntil  time.Time // end of the grace period by the server's clock; zero if unknown
+	graceCounts bool      // the end of the grace period is enforced
 	graceTimer  *time.Timer
 	arriving    []arrival
-	// it takes effect when the code, which had come to the end of one branch's record, is past all that is recorded
+	// waits to take effect: one branch is past its record, others may not be
 	settling bool
 }
 
-// arrival is a branch that is past what is recorded of it, while others may not be.
+// arrival is a branch that is past its recorded calls while others may not be.
 type arrival struct {
 	b    *branch
-	live chan struct{} // closed when the code is past all that is recorded
+	live chan struct{} // closed when the code is past all recorded calls
 }
 
-// arriveSettle is how long a branch whose author has it wait or compute, instead of coming further, keeps the others.
+// arriveSettle is how long other branches wait for one that computes or waits outside the SDK.
 const arriveSettle = 50 * time.Millisecond
 
-// graceContext has the end of the grace as its deadline, from when it is known.
+// graceContext has the end of the grace period as its deadline, once it is known.
 type graceContext struct {
 	context.Context
 	e *execution
@@ -50,10 +50,10 @@ func (g *graceContext) Deadline() (time.Time, bool) {
 	return g.e.graceUntil.Add(-g.e.ahead), !g.e.graceUntil.IsZero()
 }
 
-// Cleanup returns a Context for undoing what a cancelled run has done: it does not end with the
-// cancellation but with the grace that Run.CancelGracefully gave, which is its Deadline, and with
-// the lease. Under it steps, sleeps, waits and branches do as always, so that a step may be
-// retried. Without a cancellation it is like ctx.
+// Cleanup returns a Context for undoing the effects of a cancelled run. It does not end with the
+// cancellation but with the grace period given to Run.CancelGracefully, which is its Deadline, and
+// with the lease. Steps, retries, sleeps, waits and branches work normally under it. Without a
+// cancellation it behaves like ctx.
 //
 //	if errors.Is(err, kagzi.ErrCancelled) {
 //		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
@@ -71,7 +71,8 @@ func (e *execution) prepareCancellation() {
 	e.grace, e.endGrace = &graceContext{grace, e}, end
 }
 
-// askCancel takes note that the run is being cancelled, and until when its code may clean up; true for the first time.
+// askCancel records that the run is being cancelled and when its grace period ends. It returns true
+// the first time.
 func (e *execution) askCancel(until time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,7 +82,7 @@ func (e *execution) askCancel(until time.Time) bool {
 	case !e.live:
 	case e.unread == 0 || e.busy == 0:
 		e.cancel(ErrCancelled)
-	case first: // branches that are not past their record may be coming back
+	case first: // branches before the end of their records may still be replaying
 		e.settling = true
 		go e.settleLive()
 	}
@@ -91,7 +92,7 @@ func (e *execution) askCancel(until time.Time) bool {
 	return first
 }
 
-// goLive takes note that the code has come to the end of what is recorded. Needs e.mu.
+// goLive records that the code is past all recorded calls. Needs e.mu.
 func (e *execution) goLive() {
 	e.live, e.settling = true, false
 	if e.cancelAsked {
@@ -107,11 +108,11 @@ func (e *execution) goLive() {
 	}
 }
 
-// comeLive is goLive for a branch that is past what is recorded of it. Where the run is being
-// cancelled that waits until the others are as well, or can go no further without it: else their
-// Contexts would end before calls that have returned, and code that looks at its own would not come
-// back to where it was. Needs e.mu, which it gives up meanwhile; if the code has to end, it ends
-// the goroutine without it.
+// comeLive is goLive for one branch that is past its recorded calls. During a cancellation it first
+// waits until the other branches are, too, or cannot continue. Otherwise their Contexts would end
+// before calls that have already returned, and code that checks its Context would not replay to
+// where it was. Needs e.mu and releases it while waiting; if the code has to end, it ends the
+// goroutine.
 func (b *branch) comeLive() {
 	e := b.e
 	if e.live && !e.settling || !e.cancelAsked {
@@ -122,7 +123,7 @@ func (b *branch) comeLive() {
 	e.arriving = append(e.arriving, arrival{b, live})
 	b.calls++
 	b.blocked++
-	b.settle() // the last of them has all go on
+	b.settle() // the last branch to arrive releases all
 	for further := true; further; {
 		had := e.comeSoFar()
 		e.mu.Unlock()
@@ -133,7 +134,7 @@ func (b *branch) comeLive() {
 	e.goLive()
 }
 
-// settleLive is comeLive for an execution of which perhaps no branch comes past what is recorded of it.
+// settleLive is comeLive for an execution in which perhaps no branch gets past its recorded calls.
 func (e *execution) settleLive() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,7 +151,7 @@ func (e *execution) settleLive() {
 	e.goLive()
 }
 
-// settled waits for arriveSettle; true when the code is past all that is recorded before.
+// settled waits for arriveSettle. It returns true if the code got past all recorded calls before.
 func (e *execution) settled(live <-chan struct{}) bool {
 	timer := time.NewTimer(arriveSettle)
 	defer timer.Stop()
@@ -163,9 +164,9 @@ func (e *execution) settled(live <-chan struct{}) bool {
 	return false
 }
 
-// comeSoFar is another number when branches have come further, and comesFurther says that they
-// have, or that one is about to: a call that returns by its record may take long to decode it, and
-// has come further when it is done, before the code's next call. Both need e.mu.
+// comeSoFar changes whenever a branch makes progress. comesFurther reports progress since an
+// earlier value, or that some is imminent: a recorded call may take long to decode its result. Both
+// need e.mu.
 func (e *execution) comeSoFar() int { return e.generation + e.recalls - e.unread }
 
 func (e *execution) comesFurther(since int) bool { return e.comeSoFar() != since || e.recalling > 0 }
@@ -177,7 +178,7 @@ func (b *branch) arrive() {
 	b.e.mu.Unlock()
 }
 
-// armGrace sets the grace's end, which in a replay never comes: there it is in the past. Needs e.mu.
+// armGrace starts the timer of the grace period. In a replay the period never ends. Needs e.mu.
 func (e *execution) armGrace() {
 	e.graceCounts = true
 	if e.graceUntil.IsZero() || e.replay != nil || e.ended {
@@ -191,8 +192,8 @@ func (e *execution) armGrace() {
 	e.graceTimer = time.AfterFunc(left, func() { e.endGrace(ErrCancelled) })
 }
 
-// graceIsOver says that the run has been cancelled for good, which may be heard from the server
-// before the timer here has fired.
+// graceIsOver reports whether the run has been cancelled for good. The server may report that
+// before the local timer fires.
 func (e *execution) graceIsOver() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -205,12 +206,13 @@ func (e *execution) stopGrace() {
 	}
 }
 
-// cancelled reports whether a call with this scope has to end because the run is being cancelled.
+// cancelled reports whether a call in this scope has to end because the run is being cancelled.
 func (e *execution) cancelled(scope context.Context) bool {
 	return scope.Err() != nil && e.life.Err() == nil
 }
 
-// cancelled is that of a call of the branch, whose code is told so by it.
+// cancelled is execution.cancelled for a call of the branch; if true, the call reports the
+// cancellation to the code.
 func (b *branch) cancelled(scope context.Context) bool {
 	if !b.e.cancelled(scope) {
 		return false
@@ -221,7 +223,8 @@ func (b *branch) cancelled(scope context.Context) bool {
 	return true
 }
 
-// toldOfCancellation takes note that the code is told by the record of a call that the cancellation has taken effect.
+// toldOfCancellation notes that the record of a call reports to the code that the cancellation took
+// effect.
 func (b *branch) toldOfCancellation(call string) {
 	b.e.lock()
 	b.e.recalled(call)
@@ -230,13 +233,12 @@ func (b *branch) toldOfCancellation(call string) {
 	b.e.mu.Unlock()
 }
 
-// noteCancellation takes note of a call. The first one that cleans up without a call having told of
-// the cancellation comes from code that looked at its Context. In a replay that has to have ended
-// there as well, although what is recorded goes on: it does so behind the call before, which is
-// recorded for that, or behind the wait for a branch. Branches that had ended by then because they
-// looked have to end there again: it took effect behind the last call of each. seen says that the
-// Context had ended when the call was made. It reports whether the cancellation took effect behind
-// this call. Needs e.mu.
+// noteCancellation notes a call. The first cleanup call that no other call's ErrCancelled preceded
+// comes from code that checked its Context. In a replay that Context must end at the same place,
+// although more is recorded: after the call before (recorded for this purpose), or after the wait
+// for a branch. Branches that ended because they checked must end there again: the cancellation
+// took effect after the last call of each. seen means that the Context had ended when the call was
+// made. It reports whether the cancellation took effect after this call. Needs e.mu.
 func (b *branch) noteCancellation(scope context.Context, call string, recorded *kagziv1.Step, seen bool) (ended bool) {
 	e := b.e
 	if scope == context.Context(e.grace) && recorded == nil && seen && !b.told && e.replay == nil {
@@ -258,7 +260,7 @@ func (b *branch) noteCancellation(scope context.Context, call string, recorded *
 	return ended
 }
 
-// place names what the branch did last: the call, or the wait for a branch. Needs e.mu.
+// place names the last thing that the branch did: a call, or the wait for a branch. Needs e.mu.
 func (b *branch) place() string {
 	for b.last == "" && b.behind == nil && b.parent != nil {
 		b = b.parent
@@ -269,13 +271,13 @@ func (b *branch) place() string {
 	return b.last
 }
 
-// placeBehind names the wait for another branch. No call has such a name.
+// placeBehind names the wait for another branch. No call can have that name.
 func (b *branch) placeBehind(other *branch) string {
 	return verdictName + ":" + b.path() + "/" + other.path()
 }
 
-// noteJoin takes note that the branch has waited for another, for the first time. If the
-// cancellation took effect behind that, it does so now. Needs e.mu, which it may give up meanwhile.
+// noteJoin notes the branch's first wait for another. If the cancellation took effect after that
+// wait, it does so now. Needs e.mu and may release it meanwhile.
 func (b *branch) noteJoin(other *branch) {
 	e := b.e
 	switch {
@@ -292,8 +294,8 @@ func (b *branch) noteJoin(other *branch) {
 	}
 }
 
-// cancelledError is what a call returns that the cancellation has ended. last is the failure of its
-// last attempt, if any.
+// cancelledError returns the error of a call that the cancellation ended. last is the failure of
+// its last attempt, if any.
 func cancelledError(step string, last *kagziv1.ErrorDetail, attempts int) *StepError {
 	text := "the run is being cancelled"
 	if m := last.GetMessage(); m != "" {
@@ -303,40 +305,40 @@ func cancelledError(step string, last *kagziv1.ErrorDetail, attempts int) *StepE
 		NonRetryable: true}
 }
 
-// asCancelled makes the failure of a step whose context the cancellation has ended final. One that
-// is final by itself stays as it is.
+// asCancelled makes a failure final that follows a cancelled context. A failure that is final
+// already stays as it is.
 func asCancelled(d *kagziv1.ErrorDetail) {
 	if !d.GetNonRetryable() {
 		d.Code, d.NonRetryable, d.RetryAfterMs = kagziv1.ErrorCode_ERROR_CODE_CANCELLED, true, 0
 	}
 }
 
-// verdicts are the ends of calls that have no record of their own for it: that a sleep or a wait
-// was ended by the cancellation, although its time or its signal may come later, and that the
-// server refused to start a child. Each is recorded as a failed step of the SDK's own, so that
-// every replay agrees. A run that is tried again has none of them.
+// verdicts are outcomes of calls that the calls' own records do not show: a sleep or wait that the
+// cancellation ended, although its time or signal may come later, and a child that the server
+// refused to start. Each is recorded as a failed step of the SDK itself, so that every replay
+// agrees. A retry of the run starts without them.
 type verdicts struct {
 	calls map[string]*kagziv1.ErrorDetail // by the name of the call
-	// the calls and waits behind which the cancellation took effect; "": at the beginning
+	// calls and waits after which the cancellation took effect; "" means at the beginning
 	after map[string]bool
 	count int
-	early int64 // the sequence of the verdict that it did so at the beginning; 0: there is none
+	early int64 // sequence of the verdict that it took effect at the beginning; 0 if there is none
 }
 
 const (
 	verdictName = "kagzi:ended" // kagzi:ended:2, ..
-	verdictStep = "step"        // the key of the call's name in the metadata of the error
+	verdictStep = "step"        // metadata key of the error: name of the call
 
-	verdictAfter = "after" // in its place: of the call, or wait for a branch, behind which the cancellation took effect
+	verdictAfter = "after" // instead of verdictStep: the call or wait after which the cancellation took effect
 )
 
-// isVerdict reports the name of a step that is a verdict on another call. The code's own calls cannot have it.
+// isVerdict reports whether a step's name is that of a verdict. Calls of the code cannot have it.
 func isVerdict(name string) bool {
 	number, ok := strings.CutPrefix(name, verdictName)
 	return ok && (number == "" || number[0] == ':')
 }
 
-// read takes a verdict from the history; false when the step is none.
+// read takes a verdict from the history. It returns false for any other step.
 func (v *verdicts) read(s *kagziv1.Step) bool {
 	if !isVerdict(s.GetName()) {
 		return false
@@ -365,13 +367,13 @@ func (v *verdicts) add(call string, d *kagziv1.ErrorDetail) {
 	v.calls[call] = d
 }
 
-// judge records how a call ended. Needs e.mu.
+// judge records the outcome of a call. Needs e.mu.
 func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *session.Operation {
 	e.verdicts.add(call, d)
 	return e.sendVerdict(d)
 }
 
-// sendVerdict records one under the next name. Needs e.mu.
+// sendVerdict records a verdict under the next name. Needs e.mu.
 func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *session.Operation {
 	e.verdicts.count++
 	name := verdictName
@@ -385,7 +387,7 @@ func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *session.Operation {
 		}}}, nil)
 }
 
-// endedByCancellation reports whether the record says so of a call, which is where the cancellation took effect.
+// endedByCancellation reports whether a call's record says that the cancellation ended it.
 func (b *branch) endedByCancellation(call string) bool {
 	e := b.e
 	e.lock()
@@ -399,8 +401,8 @@ func (b *branch) endedByCancellation(call string) bool {
 	return ended
 }
 
-// endByCancellation records that the cancellation ends a call that the server has a record of, and
-// which it may still settle. Should it refuse, only a replay could see a difference.
+// endByCancellation records that the cancellation ended a call that the server knows and may still
+// complete. If the server refuses, only a replay could tell the difference.
 func (e *execution) endByCancellation(call string) {
 	if e.replay != nil {
 		return
@@ -410,7 +412,8 @@ func (e *execution) endByCancellation(call string) {
 	if e.verdicts.calls[call] != nil {
 		return
 	}
-	e.judge(call, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
+	e.judge(call, &kagziv1.ErrorDetail{
+		Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
 		Message: call + " was ended by the cancellation of the run", Metadata: map[string]string{verdictStep: call}},
 	).Refused = func(d *kagziv1.ErrorDetail) {
 		e.w.log.Debug("end by cancellation not recorded", "run", e.info.RunID, "step", call, "error", d.GetMessage())

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// awaitSteps waits until a run has so many steps.
+// awaitSteps waits until a run has n steps.
 func (f *fake) awaitSteps(t *testing.T, runID string, n int) {
 	t.Helper()
 	f.until(t, func() bool { return len(f.runs[runID].steps) == n })
@@ -31,7 +31,7 @@ func isCancelled(t *testing.T, what string, err error) {
 }
 
 func TestGracefulCancel(t *testing.T) {
-	t.Run("the step is told, fails for good, and only what cleans up goes on", func(t *testing.T) {
+	t.Run("a running step is told and fails; only cleanup continues", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
@@ -96,7 +96,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a parked run that is woken for it first comes back to where it was", func(t *testing.T) {
+	t.Run("a parked run is first replayed to where it was", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
@@ -126,7 +126,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	// The sleep, the signal and the child are over by the time of the second pass; it has to do what the first one did.
+	// Sleep, signal and child are over by the second activation, which must behave like the first.
 	refused := func(ctx Context) { _, _ = StartChild[int](ctx, "refused", "child", 1, ChildOptions{Delay: -1}) }
 	for what, code := range map[string]func(ctx Context, look func()){
 		"a sleep that never parked": func(ctx Context, look func()) {
@@ -141,7 +141,7 @@ func TestGracefulCancel(t *testing.T) {
 			_, _ = Step(ctx, "b", constant(1))
 			Sleep(ctx, "s", time.Hour)
 		},
-		"a refused start that is all there is between the start of a child and the wait for it": func(ctx Context,
+		"a refused start between a child's start and its wait": func(ctx Context,
 			look func()) {
 			child, _ := StartChild[int](ctx, "child", "child", 1, ChildOptions{})
 			look()
@@ -233,7 +233,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	}
 
-	t.Run("what it has ended stays ended in every replay: a sleep beside a sibling at work", func(t *testing.T) {
+	t.Run("a cancelled sleep beside a busy branch stays cancelled", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var causes []error
@@ -267,7 +267,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that waits for the results before it does not begin any more", func(t *testing.T) {
+	t.Run("a step waiting for earlier results does not start", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var refused, told bool
@@ -299,7 +299,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that waits for its retry gives up, and says why it failed", func(t *testing.T) {
+	t.Run("a step waiting for its retry ends with its last failure", func(t *testing.T) {
 		for _, held := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -355,7 +355,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("at the end of the grace the clean-up ends too, and had it as its deadline", func(t *testing.T) {
+	t.Run("cleanup ends with the grace period, its deadline", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			left, cause := make(chan time.Duration, 1), make(chan error, 1)
@@ -381,7 +381,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("the grace is measured here too, should the server be late, and a shorter one counts", func(t *testing.T) {
+	t.Run("the worker ends the grace period, and accepts a shorter one", func(t *testing.T) {
 		for _, graces := range [][]time.Duration{{time.Minute}, {time.Hour, time.Minute}} {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -454,7 +454,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a server that does not take note of what was ended changes nothing", func(t *testing.T) {
+	t.Run("nothing changes if the server ignores what was cancelled", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetFailStep() != nil {
@@ -539,7 +539,7 @@ func TestGracefulCancel(t *testing.T) {
 					running(t, w)
 					f.start("r", "w", "")
 					<-began
-					f.awaitSteps(t, "r", 1) // its announcement would be answered with the run's end
+					f.awaitSteps(t, "r", 1) // its announcement would get the end of the run as its answer
 					f.mu.Lock()
 					f.end(f.runs["r"], end, nil)
 					f.mu.Unlock()
@@ -551,8 +551,8 @@ func TestGracefulCancel(t *testing.T) {
 	}
 }
 
-// With many contexts to end, the last of them ends long after the first.
-func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
+// With many contexts to end, the last one ends long after the first.
+func TestContextsEndInTimeWithTheCauseOfTheRun(t *testing.T) {
 	for range 20 {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
@@ -565,7 +565,7 @@ func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
 						defer cancel()
 					}
 				}
-				defer func() { deferred <- ctx.Err(); deferred <- clean.Err() }() // before all those
+				defer func() { deferred <- ctx.Err(); deferred <- clean.Err() }() // ended before the others
 				return Step(ctx, "long", func(ctx context.Context) (int, error) {
 					close(began)
 					<-ctx.Done()

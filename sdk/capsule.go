@@ -15,14 +15,14 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// Capsule is a run that was exported, with its children, open for reading. Nothing of it is written
-// to disk, and what it holds is bounded: 1 GiB unpacked, 10,001 runs.
+// Capsule is an exported run with its children, open for reading. It is unpacked in memory: at most
+// 1 GiB and 10,001 runs.
 type Capsule struct {
-	file    *os.File // nil when the capsule was not opened by its name
+	file    *os.File // nil if the capsule was not opened from a file
 	content *capsule.Content
 }
 
-// OpenCapsule opens a file that Run.Export, or "kagzi workflow export", has written. Close it after use.
+// OpenCapsule opens a file written by Run.Export or `kagzi workflow export`. Close it after use.
 func OpenCapsule(file string) (*Capsule, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -55,15 +55,15 @@ func (c *Capsule) Close() error {
 	return c.file.Close()
 }
 
-// CapsuleRun is one of the runs of a capsule.
+// CapsuleRun is one run in a capsule.
 type CapsuleRun struct {
 	RunID        string
 	WorkflowType string
-	Status       Status // as it stood at the export
+	Status       Status // at the time of the export
 	ParentRunID  string
 }
 
-// Runs are the capsule's runs: first the one that was exported, and each child after its parent.
+// Runs returns the exported run first, then its descendants, each after its parent.
 func (c *Capsule) Runs() []CapsuleRun {
 	runs := make([]CapsuleRun, len(c.content.Manifest.Runs))
 	for i, r := range c.content.Manifest.Runs {
@@ -81,27 +81,26 @@ func (c *Capsule) load(runID string) (*runRecord, error) {
 	return newRecord(run, steps), nil
 }
 
-// Redacted reports a capsule of whose payloads only the sizes and hashes are there.
+// Redacted reports whether the capsule was exported without payloads, only their sizes and hashes.
 func (c *Capsule) Redacted() bool { return c.content.Manifest.Redacted }
 
-// ReplayOptions say what is replayed. Every zero field means the default in brackets.
+// ReplayOptions configures a replay. A field that is zero has the default in brackets.
 type ReplayOptions struct {
-	RunID  string       // of a run of the capsule (the one that was exported)
-	Codec  Codec        // the workers' codec (none)
+	RunID  string       // the run to replay (the exported run)
+	Codec  Codec        // the same as the workers' (none)
 	Logger *slog.Logger // (slog.Default())
 }
 
-// Replay runs a workflow function against the recorded results of a run, without a server, and
-// without running the code of any step. Where a result is not recorded, the code is suspended as in
-// production. It returns nil when code and record agree, and a *Divergence for the first place
-// where they part: the code does not come to a step that is recorded, or comes to another kind of
-// step in its place; a recorded value cannot be read; the run ended otherwise than the code does.
-// As in production, steps are known by their names: the order in which the code comes to recorded
-// ones does not matter.
+// Replay runs a workflow function against the recorded results of a run, without a server. It runs
+// no step code. At a call without a recorded result, the code is suspended as in production.
 //
-// There is no limit of time, so the code can be stepped through in a debugger. Use Go and Map
-// rather than goroutines of your own there: of those it cannot be told whether they are about to
-// call, and they are given up after a quarter of a second.
+// Replay returns nil if code and record agree, and a *Divergence for the first difference: a
+// recorded step that the code does not reach, a recorded step of another kind, a recorded value
+// that cannot be decoded, or an end that differs from the run's. Steps are matched by name, so
+// their order does not matter.
+//
+// There is no time limit, so the code can be stepped through in a debugger. Use Go and Map rather
+// than plain goroutines: Replay gives up on a plain goroutine that makes no call for 250 ms.
 func Replay[In, Out any](c *Capsule, fn func(ctx Context, in In) (Out, error), opts ReplayOptions) error {
 	if fn == nil {
 		return errors.New("kagzi: Replay: no function")
@@ -120,15 +119,16 @@ func Replay[In, Out any](c *Capsule, fn func(ctx Context, in In) (Out, error), o
 	return replayRecord(context.Background(), w, typed(w, r.run.GetWorkflowType(), fn), r)
 }
 
-// TestingT is the part of *testing.T that ReplayCapsule uses.
+// TestingT is the part of *testing.T that ReplayCapsule needs.
 type TestingT interface {
 	Helper()
 	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// ReplayCapsule is Replay as a test, for a capsule in a file: it fails at the first divergence,
-// with the step, what was expected there and what the code did. Of several options the last holds.
+// ReplayCapsule opens a capsule file, calls Replay, and fails the test at the first divergence: it
+// names the step, what is recorded and what the code did. If several opts are given, the last
+// applies.
 //
 //	func TestOrder4711(t *testing.T) { kagzi.ReplayCapsule(t, "testdata/order-4711.kagzi", Order) }
 func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in In) (Out, error),
@@ -151,7 +151,7 @@ func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in
 	switch {
 	case errors.As(err, &d):
 		if d.Stack != "" {
-			t.Logf("panic of the code:\n%s", d.Stack)
+			t.Logf("stack of the panic:\n%s", d.Stack)
 		}
 		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s",
 			convert.Printable(d.RunID), convert.Printable(d.WorkflowType),
@@ -162,16 +162,16 @@ func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in
 	}
 }
 
-// capsuleChunk is how many bytes of a capsule travel in one message.
+// capsuleChunk is the number of bytes of a capsule in one message.
 const capsuleChunk = 1 << 20
 
-// ExportOptions say what a capsule holds.
+// ExportOptions configures an export.
 type ExportOptions struct {
-	RedactPayloads bool // only their sizes and hashes; such a capsule can be read, but neither imported nor replayed
+	RedactPayloads bool // export only sizes and hashes; the capsule cannot be imported or replayed
 }
 
-// Export writes the run with its children, steps, payloads and signals to w as one zip file, a
-// capsule, for ReplayCapsule and Import. What is written before an error is no whole file.
+// Export writes the run with its children, steps, payloads and signals to w as one zip file, called
+// a capsule, for ReplayCapsule and Import. After an error the file is incomplete.
 func (r *Run) Export(ctx context.Context, w io.Writer, opts ExportOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when w fails
@@ -195,16 +195,16 @@ func (r *Run) Export(ctx context.Context, w io.Writer, opts ExportOptions) error
 	}
 }
 
-// ImportOptions say how a capsule is imported. Every zero field means the default in brackets.
+// ImportOptions configures an import. A field that is zero has the default in brackets.
 type ImportOptions struct {
-	// RequestID names this one import: repeated with the same id, Import returns the same run (a fresh UUIDv7).
+	// RequestID identifies the import: repeating it returns the same run (a new UUIDv7).
 	RequestID string
 }
 
-// Import reads a capsule and puts its runs, under new ids, into the client's namespace. It returns
-// the run that was exported; AlreadyExisted tells that the RequestID had been answered before.
-// Nothing or all of it is imported. Runs that are open come in paused: Run.Resume lets each go on.
-// They keep their external ids, and do not hold them: a start with one of these does not find them.
+// Import adds the runs of a capsule to the client's namespace, under new ids, and returns the
+// exported run. All runs are imported or none. AlreadyExisted reports that this RequestID was
+// imported before. Open runs are imported paused; Run.Resume continues them. Imported runs show
+// their external ids but do not reserve them: Start does not find them.
 func (c *Client) Import(ctx context.Context, capsule io.Reader, opts ImportOptions) (*Run, error) {
 	id, err := requestID(opts.RequestID)
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *Client) Import(ctx context.Context, capsule io.Reader, opts ImportOptio
 		}
 		part.Data = buffer[:n]
 		if stream.Send(part) != nil {
-			break // CloseAndRecv tells why
+			break // CloseAndRecv returns the reason
 		}
 		part = new(kagziv1.Capsule)
 	}

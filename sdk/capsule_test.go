@@ -20,7 +20,7 @@ import (
 
 const childRun = "0199a000-0000-7000-8000-000000000002"
 
-// entry is one entry of a capsule that a test writes by hand.
+// entry is an entry of a handwritten capsule.
 type entry struct{ name, text string }
 
 func zipped(t *testing.T, entries ...entry) []byte {
@@ -42,7 +42,7 @@ func zipped(t *testing.T, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-// manifestOf is the manifest of an export of these records, the root first.
+// manifestOf returns the manifest of an export of records, the root first.
 func manifestOf(records ...*runRecord) capsule.Manifest {
 	m := capsule.Manifest{Format: capsule.Format, Version: 1, KagziVersion: "1.0.0", Namespace: "default",
 		RootRunID: records[0].run.GetRunId()}
@@ -54,7 +54,7 @@ func manifestOf(records ...*runRecord) capsule.Manifest {
 	return m
 }
 
-// capsuleOf is an export as the server writes it.
+// capsuleOf returns an export in the server's form.
 func capsuleOf(t *testing.T, change func(m *capsule.Manifest), records ...*runRecord) []entry {
 	t.Helper()
 	m := manifestOf(records...)
@@ -102,7 +102,7 @@ func TestCapsule(t *testing.T) {
 	parent := func() *runRecord { return recorded(completed, "1", done("a", "2")).with("3") }
 	parcel := func() *runRecord { return child(recorded(sleeping, `"x"`, done("pack", `"y"`), sleepingIn("s"))) }
 
-	t.Run("lists its runs, and gives each with the latest attempts of its steps", func(t *testing.T) {
+	t.Run("lists its runs with the latest attempts of their steps", func(t *testing.T) {
 		p := parent()
 		first := broken("a", "busy", 0)
 		first.Sequence, first.RunId, first.AttemptNumber = 1, recordedRun, 1
@@ -145,7 +145,7 @@ func TestCapsule(t *testing.T) {
 		}
 	})
 
-	t.Run("of several attempts the one that is marked counts, else the last", func(t *testing.T) {
+	t.Run("the marked attempt of a step counts, else the last", func(t *testing.T) {
 		attempt := func(n int32, latest bool) *kagziv1.Step {
 			return &kagziv1.Step{Name: "a", AttemptNumber: n, IsLatest: latest}
 		}
@@ -193,10 +193,10 @@ func TestCapsule(t *testing.T) {
 		{"a run twice", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1] = m.Runs[0] }, parent(), parcel())
 		},
-			"run " + recordedRun + " is there twice"},
+			"run " + recordedRun + " is listed twice"},
 		{"a child before its parent", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1].ParentRunID = childRun }, parent(), parcel())
-		}, "run " + childRun + ` stands before its parent "` + childRun + `"`},
+		}, "run " + childRun + ` is listed before its parent "` + childRun + `"`},
 		{"an id that is a path", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.RootRunID, m.Runs[0].RunID = "../x", "../x" }, parent())
 		}, `run 0 has the id "../x", want a UUID`},
@@ -231,12 +231,12 @@ func TestCapsule(t *testing.T) {
 			e := capsuleOf(t, nil, parent())
 			e[2].text = `{}`
 			return e
-		}, "runs/" + recordedRun + "/steps.json is no JSON array"},
+		}, "runs/" + recordedRun + "/steps.json is not a JSON array"},
 		{"steps that break off", func() []entry {
 			e := capsuleOf(t, nil, parent())
 			e[2].text = `[{"name":"a"}`
 			return e
-		}, "runs/" + recordedRun + "/steps.json breaks off"},
+		}, "runs/" + recordedRun + "/steps.json is truncated"},
 	} {
 		t.Run("is refused with "+bad.name, func(t *testing.T) {
 			data := zipped(t, bad.entries()...)

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	checkArgument = "-kagzi-check" // of the worker's program
-	checkVariable = "KAGZI_CHECK"  // "1" means the same
-	checkLimit    = time.Minute    // for the code of one run
-	checkLooks    = 5              // at a run that moves while it is read
-	checkPage     = 200            // runs; their steps come in pages of their own
+	checkArgument = "-kagzi-check" // argument of the worker's program
+	checkVariable = "KAGZI_CHECK"  // "1" has the same effect as the argument
+	checkLimit    = time.Minute    // for one run
+	checkLooks    = 5              // reads of a run that changes while it is read
+	checkPage     = 200            // runs; each run's steps have their own pages
 )
 
-// CheckError is what Run returns when it was asked for a check and found runs that this build would not go on with.
+// CheckError is the error of Run when a check found runs that this build could not continue.
 type CheckError struct {
-	Checked  int // open runs
-	Diverged int // of these, runs whose record is not what the code does
-	Stuck    int // of these, runs whose code came to no end within a minute
+	Checked  int // number of open runs
+	Diverged int // those whose record does not match the code
+	Stuck    int // those whose code did not finish within a minute
 }
 
 func (e *CheckError) Error() string {
@@ -39,9 +39,8 @@ func (e *CheckError) Error() string {
 	return text
 }
 
-// init takes the argument of a check away before main sees it, since a main that parses flags would
-// refuse one that it does not know. The variable stands for it from then on, also in a program that
-// this one starts with the rest of its arguments.
+// init removes the argument of a check before main parses flags, and sets the variable instead. A
+// program that this one starts with the remaining arguments then checks as well.
 func init() {
 	rest, asked := withoutCheck(os.Args)
 	if !asked {
@@ -49,11 +48,11 @@ func init() {
 	}
 	os.Args = rest
 	if err := os.Setenv(checkVariable, "1"); err != nil {
-		panic(err) // rather than work in earnest
+		panic(err) // never run work that was meant to be a check
 	}
 }
 
-// withoutCheck is the arguments without the one that asks for a check, and whether it was there.
+// withoutCheck returns the arguments without the check argument, and whether it was there.
 func withoutCheck(arguments []string) (rest []string, asked bool) {
 	if len(arguments) < 2 || !slices.Contains(arguments[1:], checkArgument) {
 		return arguments, false
@@ -62,9 +61,8 @@ func withoutCheck(arguments []string) (rest []string, asked bool) {
 	return append(arguments[:1:1], others...), true
 }
 
-// check replays the open runs of the worker's types in its queues, and writes one line for each
-// that diverges, and a summary. Nothing is registered, no code of a step is run, and nothing
-// changes on the server.
+// check replays the open runs of the worker's types and queues. It prints a line for each that
+// diverges, and a summary. It registers nothing, runs no step and changes nothing on the server.
 func (w *Worker) check(ctx context.Context, out io.Writer) error {
 	conn, err := transport.Dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
 	if err != nil {
@@ -103,10 +101,9 @@ func (w *Worker) check(ctx context.Context, out io.Writer) error {
 	return c.conclude()
 }
 
-// namespaceThere is an error where the server says that there is no such namespace: a misspelt one
-// has no open runs either, and that is no verdict. Who may not ask, or asks a server that does not
-// know the question, gets none. The one that nobody has to name is there with its first run, and a
-// check before that is in order.
+// namespaceThere returns an error if the namespace does not exist: a misspelt name has no open runs
+// either, and would pass. Without permission to ask, or with a server that does not know the call,
+// the namespace counts as there. So does "default", which exists from its first run on.
 func (c *checker) namespaceThere(ctx context.Context) error {
 	name := c.w.options.Namespace
 	if name == "default" {
@@ -117,7 +114,8 @@ func (c *checker) namespaceThere(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
+		"kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run "+
+			"there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
 }
 
 // checker is one check.
@@ -130,8 +128,8 @@ type checker struct {
 	result     CheckError
 }
 
-// run checks one run. Its pages are not read at one moment, so a verdict against it holds only when
-// a second look finds it at the same place.
+// run checks one run. Its pages are not one snapshot, so a divergence counts only if a second read
+// shows the run unchanged.
 func (c *checker) run(ctx context.Context, runID string) error {
 	var verdict error
 	for last, look := (*runRecord)(nil), 0; look < checkLooks; look++ {
@@ -140,7 +138,7 @@ func (c *checker) run(ctx context.Context, runID string) error {
 			return err
 		}
 		if r == nil {
-			return nil // ended meanwhile
+			return nil // it has ended
 		}
 		if last != nil && last.same(r) {
 			break
@@ -171,7 +169,7 @@ func (c *checker) replay(ctx context.Context, r *runRecord) error {
 	return replayRecord(ctx, NewWorker(c.w.options), c.w.handlers[r.run.GetWorkflowType()], r)
 }
 
-// read returns the record of a run, nil when it is not open any more.
+// read returns the record of a run, nil if the run is not open any more.
 func (c *checker) read(ctx context.Context, runID string) (*runRecord, error) {
 	namespace := c.w.options.Namespace
 	got, err := c.workflows.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: namespace, RunId: runID})
@@ -202,7 +200,7 @@ func (c *checker) read(ctx context.Context, runID string) (*runRecord, error) {
 	return newRecord(got.GetWorkflow(), steps), nil
 }
 
-// gone reports a run that has been deleted, or a namespace that is not there.
+// gone reports that a run was deleted or a namespace does not exist.
 func gone(err error) bool { return err != nil && status.Code(err) == codes.NotFound }
 
 func (c *checker) conclude() error {

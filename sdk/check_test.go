@@ -17,11 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// open makes the fake server hold runs that are not at their end.
+// open makes the fake server hold open runs.
 func (d *fakeServer) open(records ...*runRecord) {
 	d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
 		resp := &kagziv1.ListWorkflowsResponse{Page: &kagziv1.PageInfo{}}
-		i := len(m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken()) // one run to a page
+		i := len(m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken()) // one run per page
 		if i < len(records) {
 			w := proto.Clone(records[i].run).(*kagziv1.Workflow)
 			w.Input = nil
@@ -46,7 +46,7 @@ func (d *fakeServer) open(records ...*runRecord) {
 	d.answers["ListSteps"] = func(m proto.Message) (proto.Message, error) {
 		steps := find(m.(*kagziv1.ListStepsRequest).GetRunId()).steps
 		resp := &kagziv1.ListStepsResponse{Page: &kagziv1.PageInfo{}}
-		i := len(m.(*kagziv1.ListStepsRequest).GetPage().GetPageToken()) // one step to a page
+		i := len(m.(*kagziv1.ListStepsRequest).GetPage().GetPageToken()) // one step per page
 		if i < len(steps) {
 			resp.Steps = steps[i : i+1]
 		}
@@ -120,7 +120,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, e.Error(), "kagzi: check: 3 of 5 open runs diverge")
 	})
 
-	t.Run("asks for the open runs of its types in its queues only, and registers nothing", func(t *testing.T) {
+	t.Run("asks only for open runs of its types and queues", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.open()
 		w := d.worker()
@@ -164,7 +164,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, len(d.asked), 1)
 	})
 
-	t.Run("one that may not ask for the namespace is checked all the same", func(t *testing.T) {
+	t.Run("a missing permission for the namespace does not matter", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.open()
 		d.answers["GetNamespace"] = func(proto.Message) (proto.Message, error) {
@@ -183,7 +183,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		d.open(r)
 		whole := d.answers["ListSteps"]
 		d.answers["ListSteps"] = func(m proto.Message) (proto.Message, error) {
-			if n := len(d.asked); n < 4 { // the first step was not there yet, the last one is: no such moment was
+			if n := len(d.asked); n < 4 { // the first step is missing, the last one is there: no snapshot
 				if n == 3 {
 					return &kagziv1.ListStepsResponse{Steps: r.steps[2:]}, nil
 				}
@@ -198,7 +198,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, d.asks("GetWorkflow"), 2)
 	})
 
-	t.Run("a verdict needs two looks at the same place, and no more than five", func(t *testing.T) {
+	t.Run("a divergence needs two equal reads, five at most", func(t *testing.T) {
 		d := newFakeServer(t)
 		r := recorded(pending, "1", done("x", "2"))
 		d.open(r)
@@ -209,7 +209,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 		equal(t, d.asks("GetWorkflow"), 2)
 		d.answers["GetWorkflow"] = func(proto.Message) (proto.Message, error) {
-			r.steps[0].AttemptNumber++ // moves for ever
+			r.steps[0].AttemptNumber++ // changes for ever
 			return &kagziv1.GetWorkflowResponse{Workflow: r.run}, nil
 		}
 		if _, err := checked(t, d, w); err == nil {
@@ -264,7 +264,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 	})
 
-	t.Run("code that comes to no end is reported and does not stop the check", func(t *testing.T) {
+	t.Run("code that does not finish is reported and skipped", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newFakeServer(t)
 			d.open(called(recorded(pending, "1"), "r1", "stuck"), called(recorded(pending, "1"), "r2", "order"))
@@ -303,7 +303,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 	})
 
-	t.Run("is asked for by exactly one argument, which main does not see", func(t *testing.T) {
+	t.Run("one exact argument asks for it, and main does not see it", func(t *testing.T) {
 		for _, c := range []struct {
 			arguments, rest []string
 			asked           bool
@@ -336,7 +336,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 }
 
-func TestWhatAWorkerRecordsReplays(t *testing.T) {
+func TestRecordsOfAWorkerReplay(t *testing.T) {
 	code := func(name string) func(Context, []int) (int, error) {
 		return func(ctx Context, in []int) (int, error) {
 			began := Now(ctx)
@@ -382,7 +382,7 @@ func TestWhatAWorkerRecordsReplays(t *testing.T) {
 			if found, should := errors.As(err, &d), len(steps) > 4; found != should {
 				t.Fatalf("after %d steps: changed code: %v", len(steps), err)
 			}
-			<-time.After(10 * time.Minute) // of the bubble
+			<-time.After(10 * time.Minute) // of bubble time
 			synctest.Wait()
 		}
 		if places < 20 {

@@ -11,46 +11,47 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ParentClosePolicy says what becomes of a child that is still open when its parent has ended.
+// ParentClosePolicy selects what happens to an open child when its parent ends.
 type ParentClosePolicy int
 
-// The policies for children of a parent that has ended. One that continues as new has not ended:
-// its children that would end with it are those of the run that goes on.
+// Policies for the children of a parent that ends. Continuing as new is not an end: the children
+// then belong to the run that the parent continues as.
 const (
-	ParentCloseAbandon   ParentClosePolicy = iota // it goes on
-	ParentCloseCancel                             // it is CANCELLED
-	ParentCloseTerminate                          // it is TERMINATED
+	ParentCloseAbandon   ParentClosePolicy = iota // the child continues
+	ParentCloseCancel                             // the child becomes CANCELLED
+	ParentCloseTerminate                          // the child becomes TERMINATED
 )
 
-// ChildOptions say how a child run is to be run. Every zero field means the default in brackets.
+// ChildOptions configures a child run. A field that is zero has the default in brackets.
 type ChildOptions struct {
 	ParentClose ParentClosePolicy // (ParentCloseAbandon)
-	ExternalID  string            // the application's own id; an open run that has it makes the start fail (none)
+	ExternalID  string            // if an open run has the same id, the start fails with CONFLICT (none)
 	Queue       string            // (the parent's)
 	Version     string            // as in StartOptions (none)
 
 	Retry            *Retry        // as in StartOptions
-	StepTimeout      time.Duration // of one attempt of one step (600 s)
-	HeartbeatTimeout time.Duration // lease without contact, longer than the server's (the server's)
-	ExecutionTimeout time.Duration // of the whole child, from StartAt on (none)
-	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
+	StepTimeout      time.Duration // of one attempt of a step (600 s)
+	HeartbeatTimeout time.Duration // lease between heartbeats, if longer than the server's (the server's)
+	ExecutionTimeout time.Duration // of the whole child, from StartAt (none)
+	Deadline         time.Time     // the earlier of this and ExecutionTimeout applies (none)
 
-	StartAt  time.Time     // not before (now)
-	Delay    time.Duration // in place of StartAt: so long from when the server takes the start
-	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
+	StartAt  time.Time     // earliest start (now)
+	Delay    time.Duration // start delay by the server's clock, instead of StartAt (none)
+	Priority int           // -100 to 100, higher first within a queue; runs that are due for a minute come first (0)
 
 	Tags           map[string]string // searchable (none)
 	Requirements   map[string]string // as in StartOptions (none)
-	ConcurrencyKey string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
-	// (1 when there is a key); where runs name other limits for one key, each goes by its own
+	ConcurrencyKey string            // at most ConcurrencyLimit runs of this type and key are RUNNING (none)
+	// ConcurrencyLimit is the limit for ConcurrencyKey (1). If runs of one key have different
+	// limits, each run applies its own.
 	ConcurrencyLimit int
 
-	OnFailure      string // workflow type that is started when the child fails or times out (none)
+	OnFailure      string // workflow type started when the child fails or times out (none)
 	OnFailureQueue string // (the child's own queue)
 }
 
 func (p ParentClosePolicy) wire() kagziv1.ParentClosePolicy {
-	if p < ParentCloseAbandon { // not 0, which would be the default: the server refuses what it does not know
+	if p < ParentCloseAbandon { // 0 would be the default; the server rejects unknown values
 		return kagziv1.ParentClosePolicy(p)
 	}
 	return kagziv1.ParentClosePolicy(p + 1)
@@ -68,29 +69,29 @@ func (o ChildOptions) start(parentQueue string) StartOptions {
 	}
 }
 
-// Child is a run that another has started and can wait for.
+// Child is a child run that its parent can wait for.
 type Child[Out any] struct{ c *startedChild }
 
-// RunID is the child's run id.
+// RunID returns the child's run id.
 func (c *Child[Out]) RunID() string { return c.c.runID }
 
-// startedChild is a Child with its type taken off.
+// startedChild is a Child without its type parameter.
 type startedChild struct {
 	name  string
 	runID string
-	known time.Time     // when it was still running, by our clock
-	step  *kagziv1.Step // how it ended, nil before: guarded by the execution's mutex
+	known time.Time     // local time when it was last known to run
+	step  *kagziv1.Step // its step with the outcome, nil before; guarded by the execution's mutex
 }
 
-// StartChild starts a run of a workflow type as a child of this one, and returns when that is on
-// the server's disk. The name is that of a step, under the same rules; in a replay it stands for
-// the same child. Out is the type of the child's result:
+// StartChild starts a run of a workflow type as a child of this run. It returns when the start is
+// on the server's disk. The name follows the rules of step names, and a replay returns the same
+// child. Out is the type of the child's result:
 //
 //	parcel, err := kagzi.StartChild[Parcel](ctx, "ship", "shipping", order, kagzi.ChildOptions{})
 //
-// A start that the server refuses is a *StepError with the server's code, such as CONFLICT when an
-// open run has the external id, and is refused again in every replay. When the run is being
-// cancelled errors.Is(err, ErrCancelled) holds.
+// If the server refuses the start, the error is a *StepError with the server's code, such as
+// CONFLICT when an open run has the external id; every replay returns the same error. During a
+// cancellation, errors.Is(err, ErrCancelled) is true.
 func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts ChildOptions) (*Child[Out], error) {
 	b := ctx.workflow()
 	c, err := b.startChild(ctx.scope(), name, opts.ParentClose, func() (*kagziv1.StartWorkflowRequest, error) {
@@ -113,19 +114,19 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 	return &Child[Out]{c}, nil
 }
 
-// Wait returns the child's result, waiting for it as long as it takes; meanwhile the run is parked.
-// A child that ended without a result is a *RunError with the child's run id and status; one that
-// continued as new gives the result of its last run. When this run is being cancelled
-// errors.Is(err, ErrCancelled) holds. It may be called more than once.
+// Wait parks the run until the child has ended and returns its result. A child that ended without a
+// result is a *RunError with its run id and status. A child that continued as new has the result of
+// its last run. During a cancellation of this run, errors.Is(err, ErrCancelled) is true. Wait may
+// be called more than once.
 //
-// To wait for many children use WaitAll, which wakes the run once. Beside a sibling that is at work
-// the end of a child is noticed within 10 s.
+// Use WaitAll to wait for many children: it wakes the run only once. While another branch is
+// active, the end of a child is noticed within 10 s.
 func (c *Child[Out]) Wait(ctx Context) (Out, error) {
 	outs, err := WaitAll(ctx, c)
 	return outs[0], err
 }
 
-// RunChild is StartChild and Wait.
+// RunChild calls StartChild and then Wait.
 func RunChild[Out, In any](ctx Context, name, workflowType string, in In, opts ChildOptions) (Out, error) {
 	c, err := StartChild[Out](ctx, name, workflowType, in, opts)
 	if err != nil {
@@ -135,10 +136,10 @@ func RunChild[Out, In any](ctx Context, name, workflowType string, in In, opts C
 	return c.Wait(ctx)
 }
 
-// WaitAll waits until all children have ended; the run is parked until the last one has. The
-// results stand in the order of the children, with a zero value for one that failed; the error
-// joins all errors, in that order, as in Map. When the run is being cancelled there are no results,
-// and errors.Is(err, ErrCancelled) holds.
+// WaitAll parks the run until all children have ended. Results are in the order of the children,
+// with the zero value for a child that failed. The error joins the errors of all failed children,
+// in the same order. During a cancellation of this run it returns no results, and errors.Is(err,
+// ErrCancelled) is true.
 func WaitAll[Out any](ctx Context, children ...*Child[Out]) ([]Out, error) {
 	b := ctx.workflow()
 	outs, all := make([]Out, len(children)), make([]*startedChild, len(children))
@@ -178,13 +179,11 @@ func childResult[Out any](e *execution, c *startedChild) (*Out, error) {
 	return out, nil
 }
 
-// metaChildRunID is where the server says of which run the output, or the failure, of a child's
-// step is: of a child that has continued as new the step has the first run's id, and the result is
-// the last one's.
+// metaChildRunID names the run that a child's output or failure comes from. After a child continued
+// as new, its step has the id of the first run but the result of the last one.
 const metaChildRunID = "child_run_id"
 
-// output is the payload that the child's run has returned, as that returned it, and whose it is:
-// the codec has bound the one to the other.
+// output returns the payload that the child's run returned, and the run that the codec bound it to.
 func (c *startedChild) output() (*kagziv1.Payload, PayloadInfo) {
 	p := c.step.GetOutput()
 	info := PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(
@@ -197,7 +196,7 @@ func (c *startedChild) output() (*kagziv1.Payload, PayloadInfo) {
 	return p, info
 }
 
-// childError is how a child ended without a result, as the step that started it has it.
+// childError returns how a child ended without a result, according to the step that started it.
 func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 	return &RunError{
 		RunID:  cmp.Or(d.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID),
@@ -238,7 +237,7 @@ func (b *branch) startChild(scope context.Context, name string, policy ParentClo
 	return c, nil
 }
 
-// newChild is a child as the step that started it stands.
+// newChild makes a child from its step.
 func newChild(s *kagziv1.Step, name string, now time.Time) *startedChild {
 	c := &startedChild{name: name, runID: s.GetChildRunId(), known: now}
 	switch s.GetStatus() {
@@ -248,8 +247,8 @@ func newChild(s *kagziv1.Step, name string, now time.Time) *startedChild {
 	return c
 }
 
-// refuseChild records that a child is not started, and returns the error that the code gets for it,
-// now and in every replay.
+// refuseChild records that the server refused to start a child, and returns the error for the code,
+// which every replay repeats.
 func (e *execution) refuseChild(name string, d *kagziv1.ErrorDetail) *StepError {
 	d = &kagziv1.ErrorDetail{Code: d.GetCode(), Type: d.GetType(), Message: d.GetMessage(), NonRetryable: true,
 		Metadata: map[string]string{verdictStep: name}}
@@ -299,7 +298,8 @@ func (b *branch) awaitAll(scope context.Context, children []*startedChild) error
 	}
 }
 
-// awaitOpen waits for children that run, and returns when it knows more of them; false when the run is being cancelled.
+// awaitOpen waits until at least one of the open children has ended. It returns false when the run
+// is being cancelled.
 func (b *branch) awaitOpen(scope context.Context, open []*startedChild) bool {
 	e := b.e
 	b.arrive()
@@ -331,8 +331,8 @@ func (e *execution) openChildren(children []*startedChild) []*startedChild {
 	return open
 }
 
-// childrenEnded takes the steps of children that have ended; false when there are none. What is
-// known of a child stays, for branches that were told of it read it without e.mu. Needs e.mu.
+// childrenEnded stores the steps of children that have ended; false if there are none. A stored
+// step is never replaced, because branches read it without e.mu. Needs e.mu.
 func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) bool {
 	byName := make(map[string]*kagziv1.Step, len(steps))
 	for _, s := range steps {

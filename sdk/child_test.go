@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// square handles "square", which takes its time.
+// square handles "square", which takes a while.
 func square(w *Worker) {
 	Handle(w, "square", func(ctx Context, n int) (int, error) {
 		Sleep(ctx, "think", time.Duration(n)*time.Hour)
@@ -23,7 +23,7 @@ func square(w *Worker) {
 }
 
 func TestChildren(t *testing.T) {
-	t.Run("a child's result is its parent's, which holds no slot while it waits", func(t *testing.T) {
+	t.Run("a child's result reaches its parent, which holds no slot", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 1
@@ -44,7 +44,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("how a child ended without a result is told, the same in every replay", func(t *testing.T) {
+	t.Run("a failed child has the same error in every replay", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
@@ -74,7 +74,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("a child whose options say nothing sensible is not started, in no replay", func(t *testing.T) {
+	t.Run("a child with invalid options is never started", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var errs []string
@@ -93,7 +93,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("a child whose type or policy cannot be sent is not started, and takes no other run's session along",
+	t.Run("an unsendable child affects no other run of the session",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -115,7 +115,7 @@ func TestChildren(t *testing.T) {
 			})
 		})
 
-	t.Run("a policy for the parent's end that there is not reaches the server as it is, which refuses it",
+	t.Run("an unknown ParentClosePolicy is left to the server",
 		func(t *testing.T) {
 			equal(t, []kagziv1.ParentClosePolicy{ParentClosePolicy(-1).wire(), ParentCloseAbandon.wire(),
 				ParentCloseTerminate.wire()},
@@ -123,7 +123,7 @@ func TestChildren(t *testing.T) {
 					kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE})
 		})
 
-	t.Run("a cancelled child does not look like the cancellation of its parent", func(t *testing.T) {
+	t.Run("a cancelled child is not the parent's cancellation", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
@@ -145,7 +145,7 @@ func TestChildren(t *testing.T) {
 
 	t.Run("WaitAll is one question for all, joins the errors, and wakes the run once", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
-			f.pageSize = 3 // histories and answers come in parts
+			f.pageSize = 3 // histories and answers come in pages
 			w := testWorker(f)
 			square(w)
 			var outs []int
@@ -195,7 +195,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("children in branches are waited for together when the run is parked", func(t *testing.T) {
+	t.Run("a parked run waits for children of branches together", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
@@ -213,7 +213,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("beside a sibling at work the end of a child is noticed within 10 s", func(t *testing.T) {
+	t.Run("a child's end is noticed within 10 s beside a busy branch", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
@@ -239,7 +239,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("branches that ask after one child at once are all told, each as soon as it is (for the race detector)",
+	t.Run("branches that wait for one child all get its end",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -267,7 +267,7 @@ func TestChildren(t *testing.T) {
 			})
 		})
 
-	t.Run("a start that is refused is an error of the code's, recorded for every replay", func(t *testing.T) {
+	t.Run("a refused start is an error, recorded for every replay", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
@@ -275,7 +275,7 @@ func TestChildren(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := RunChild[int](ctx, "child", "square", 3, ChildOptions{ExternalID: "taken"})
 				errs = append(errs, err)
-				Sleep(ctx, "s", 40*time.Hour) // the id is free by then
+				Sleep(ctx, "s", 40*time.Hour) // the id is free again
 				return Step(ctx, "on", constant(1))
 			})
 			running(t, w)
@@ -326,7 +326,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("a child that continues as new gives the result of its last run", func(t *testing.T) {
+	t.Run("a child that continues as new returns its last result", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "count", func(ctx Context, n int) (string, error) {
@@ -346,7 +346,7 @@ func TestChildren(t *testing.T) {
 	})
 }
 
-// A parent of a thousand children is handed out twice: to start them, and when the last has ended.
+// A parent of a thousand children is activated twice: to start them, and when the last has ended.
 func TestAThousandChildrenAreWaitedForAtOnce(t *testing.T) {
 	const n = 1000
 	withFake(t, func(t *testing.T, f *fake) {

@@ -18,28 +18,27 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// ClientOptions says which server a client talks to. Every zero field means the default in
-// brackets, where the profile is one of kagzi.toml: see package profile for the file, and for the
-// environment variables of all that a profile holds.
+// ClientOptions configures a client. A field that is zero has the default in brackets. "Profile"
+// means the selected profile of kagzi.toml; package profile describes that file and the environment
+// variables.
 type ClientOptions struct {
-	Profile   string       // (KAGZI_PROFILE, else the one that the file names); NoProfile for none
-	Address   string       // host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
+	Profile   string       // name of the profile (KAGZI_PROFILE, else the file's default); NoProfile for none
+	Address   string       // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
 	Namespace string       // (KAGZI_NAMESPACE, else the profile's, else "default")
 	Logger    *slog.Logger // (slog.Default())
-	Codec     Codec        // the workers' codec (none)
-	// TracerProvider gets a span for each call that starts runs, whose trace their workers continue
-	// (otel.GetTracerProvider(), which records nothing until it is configured; the caller's trace
-	// is continued in any case).
+	Codec     Codec        // the same as the workers' (none)
+	// TracerProvider records a span for each call that starts runs; the spans of their workers
+	// continue its trace. The trace of the caller's ctx is continued even when nothing is recorded
+	// (otel.GetTracerProvider(), which records nothing until it is configured).
 	TracerProvider trace.TracerProvider
-	// APIKey is what the server knows the caller by (KAGZI_API_KEY or the file of
-	// KAGZI_API_KEY_FILE, else the profile's, else none). It is not sent to another machine in the
-	// clear: that is an error.
+	// APIKey authenticates the caller (KAGZI_API_KEY, the file of KAGZI_API_KEY_FILE, else the
+	// profile's, else none). With a key, connecting to another machine without TLS is an error.
 	APIKey      string
 	TLS         *tls.Config       // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
-	DialOptions []grpc.DialOption // added to the SDK's own, and stronger where both set the same (none)
+	DialOptions []grpc.DialOption // added to the SDK's own; they take precedence (none)
 }
 
-// Client starts runs, looks at them and steers them. It may be used from many goroutines.
+// Client starts, reads and controls runs and schedules. It is safe for concurrent use.
 type Client struct {
 	options   ClientOptions
 	log       *slog.Logger
@@ -49,11 +48,11 @@ type Client struct {
 	starts    *mux.Starts
 	awaits    *mux.Awaits
 	tracer    trace.Tracer
-	await     func(ctx context.Context, runID string) // that a test waits with; nil otherwise
+	await     func(ctx context.Context, runID string) // how a test waits for a run's end; nil outside tests
 }
 
-// NewClient makes a client. It does not wait for the server: the first call connects. Its errors
-// are about the options, the environment and the profile.
+// NewClient makes a client. It does not wait for the server; the first call connects. Errors are
+// about the options, the environment or the profile.
 func NewClient(options ClientOptions) (*Client, error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
@@ -77,36 +76,37 @@ func NewClient(options ClientOptions) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection; calls under way fail.
+// Close closes the connection. Calls in flight fail.
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	c.awaits.Close()
 	return err
 }
 
-// Conn is the client's connection, for calls of the API that the SDK has no function for.
+// Conn returns the client's gRPC connection, for API calls that the SDK does not wrap.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
-// Run is a handle on one run. Making one asks nothing of the server.
+// Run is a handle to one run. Making a handle does not call the server.
 type Run struct {
 	c      *Client
 	id     string
 	exists bool
-	// PayloadInfo.Start, where it is known: of a run that was started by this client, and takes the signals of no other
+	// PayloadInfo.Start if known: the run was started by this client and receives no signals of
+	// another run
 	start string
 }
 
-// Run returns a handle on a run by its id.
+// Run returns a handle to the run with an id.
 func (c *Client) Run(runID string) *Run { return &Run{c: c, id: runID} }
 
-// ID is the run's id, a UUIDv7.
+// ID returns the run's id, a UUIDv7.
 func (r *Run) ID() string { return r.id }
 
-// AlreadyExisted reports that the Start which returned the handle found a run with the same
-// external id and started none.
+// AlreadyExisted reports whether the call that returned the handle found an existing run instead of
+// making one: Start by its external id, Retry an active retry, Import by its RequestID.
 func (r *Run) AlreadyExisted() bool { return r.exists }
 
-// payloadInfo is what the client's codec is told of a result of a step, or of a signal.
+// payloadInfo returns what the codec is told about a step result or a signal.
 func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (PayloadInfo, error) {
 	info := PayloadInfo{Kind: kind, Start: r.start, Step: step}
 	if r.c.options.Codec == nil || r.start != "" {
@@ -119,7 +119,7 @@ func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (P
 	info.Start = startDigest(d.WorkflowType, d.ExternalID, d.input.GetData())
 	if start := startOfSignals(info.Start, d.input); kind == PayloadSignal && start != info.Start {
 		if _, err := unpack(r.c.options.Codec, d.input, inputInfo(d.WorkflowType, d.ExternalID)); err != nil {
-			// its metadata may be forged
+			// the metadata may be forged
 			return info, fmt.Errorf("kagzi: input of run %s, which says what its signals are bound to: %w", r.id, err)
 		}
 		info.Start = start
@@ -127,8 +127,10 @@ func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (P
 	return info, nil
 }
 
-// Cancel makes the run CANCELLED at once: the context of its running step ends, and nothing its worker still writes
-// counts. It is no error to cancel a cancelled run again; one that has ended otherwise is PRECONDITION_FAILED.
+// Cancel makes the run CANCELLED at once, without letting it clean up (see CancelGracefully). The
+// context of its running step ends, and later writes of its worker are rejected. Cancelling a
+// cancelled run again is no error; for a run that ended in another way, the error is
+// PRECONDITION_FAILED.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
@@ -136,7 +138,7 @@ func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Terminate makes the run TERMINATED at once, whatever its worker does.
+// Terminate makes the run TERMINATED at once, without letting it clean up.
 func (r *Run) Terminate(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
@@ -144,20 +146,20 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Describe returns the run as it stands: one that continued as new is COMPLETED, with ContinuedAsRunID.
+// Describe returns the current state of the run. A run that continued as new is COMPLETED and has
+// ContinuedAsRunID set.
 func (r *Run) Describe(ctx context.Context) (*RunDetails, error) { return r.c.Get(ctx, r.id) }
 
-// waitSlice is how long one call of WaitWorkflow asks the server to wait.
+// waitSlice limits how long one WaitWorkflow call waits on the server.
 const waitSlice = 50 * time.Second
 
-// waitTries is after how many refusals in a row the pause before the next call does not grow any
-// more: whoever waits is to hear of the end soon after an outage, however long that was.
+// waitTries stops the growth of the delay between calls after this many failures in a row, so that
+// the end of a run is noticed soon after a long outage.
 const waitTries = 4
 
-// Wait blocks until the run has ended, however, and returns it as it stands then. It lasts until
-// ctx ends, over restarts of the server and cuts of the network; the run need not be known to have
-// begun. Where a run continued as new, it goes on with the next, so that what it returns may have
-// another RunID.
+// Wait blocks until the run has ended, in whatever status, and returns it. It returns early only
+// when ctx ends: it survives server restarts and network failures. If the run continued as new,
+// Wait follows it, so the result may have another RunID.
 func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
 	_, ended, err := r.end(ctx, true)
 	if err != nil {
@@ -166,8 +168,8 @@ func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
 	return newRunDetails(r.c, ended.GetWorkflow()), nil
 }
 
-// end waits until the run, and all that it continues as, has ended, and returns the last of them.
-// With whole, ended has all of it.
+// end waits until the run and its continuations have ended and returns the last of them. With
+// whole, ended carries all of its fields.
 func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.AwaitWorkflowsResponse_Ended, err error) {
 	for failures := 0; ; {
 		ended, err := r.ending(ctx, whole)
@@ -187,7 +189,7 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 		}
 		failures++
 		delay := transport.Backoff(min(failures, waitTries))
-		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)),
+		r.c.log.Warn("cannot wait for a run; retrying", "run", r.id, "error", statusError(status.Convert(err)),
 			"attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
 		if !transport.Sleep(ctx, delay) {
@@ -196,8 +198,8 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 	}
 }
 
-// ending waits for the run's end together with the client's other waits, or by a call of its own
-// where that cannot be. Nil: it has not ended yet.
+// ending waits for the run's end over the client's shared stream, or with a call of its own if
+// there is none. It returns nil when the run has not ended yet.
 func (r *Run) ending(ctx context.Context, whole bool) (*kagziv1.AwaitWorkflowsResponse_Ended, error) {
 	if r.c.await != nil {
 		r.c.await(ctx, r.id)
@@ -216,7 +218,7 @@ func (r *Run) ending(ctx context.Context, whole bool) (*kagziv1.AwaitWorkflowsRe
 	return endedOf(resp.GetWorkflow()), nil
 }
 
-// endedOf is an ended run as the answer to a wait.
+// endedOf converts an ended run to the answer of a wait.
 func endedOf(w *kagziv1.Workflow) *kagziv1.AwaitWorkflowsResponse_Ended {
 	return &kagziv1.AwaitWorkflowsResponse_Ended{
 		Status: w.GetStatus(), Output: w.GetOutput(), Error: w.GetError(), ContinuedAsRunId: w.GetContinuedAsRunId(),
@@ -232,8 +234,8 @@ func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
 	})
 }
 
-// Result waits for the run's end like Run.Wait, over all the runs that it continues as, and returns
-// the output of the last. A run that ended without one is a *RunError.
+// Result waits for the run to end, as Run.Wait does, and returns its output. It returns a *RunError
+// when the run ended without one.
 func Result[Out any](ctx context.Context, run *Run) (Out, error) {
 	var zero Out
 	last, ended, err := run.end(ctx, false)
@@ -246,6 +248,6 @@ func Result[Out any](ctx context.Context, run *Run) (Out, error) {
 	return readOutput[Out](run.c.options.Codec, ended.GetOutput(), last.id)
 }
 
-// NoProfile in place of a profile's name leaves the environment and kagzi.toml unread: what the
-// options leave open is the default, as for a test that has a server of its own.
+// NoProfile as a profile's name ignores the environment and kagzi.toml: options that are not set
+// have their built-in defaults. Tests with their own server use it.
 const NoProfile = profile.Off

@@ -54,7 +54,7 @@ func TestClient(t *testing.T) {
 		})
 	})
 
-	t.Run("a run that failed is a RunError with its status, type and message", func(t *testing.T) {
+	t.Run("a failed run is a RunError with status, type and message", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, WithType(errors.New("no"), "refused") })
@@ -69,7 +69,7 @@ func TestClient(t *testing.T) {
 		})
 	})
 
-	t.Run("waiting survives a server that is away, and ends with the context", func(t *testing.T) {
+	t.Run("Wait survives an absent server and ends with its context", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			c := testClient(t, f)
 			run, err := Start(t.Context(), c, "nobody", struct{}{}, StartOptions{})
@@ -95,7 +95,7 @@ func TestClient(t *testing.T) {
 		})
 	})
 
-	t.Run("options that say nothing sensible are named, and nothing is started", func(t *testing.T) {
+	t.Run("invalid options are named, and nothing is started", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			c := testClient(t, f)
 			for want, o := range map[string]StartOptions{
@@ -127,7 +127,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run(
-		"every option of a list of runs reaches the server, which is asked page by page, and a run is found by its external id", func(t *testing.T) {
+		"List sends every option and reads page by page", func(t *testing.T) {
 			d := newFakeServer(t)
 			d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
 				if m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken() == "" {
@@ -168,7 +168,7 @@ func TestClient(t *testing.T) {
 			d.wants(t, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: "shop", ExternalId: "order-17"})
 		})
 
-	t.Run("a number that does not fit is not taken for another, nor a duration for the default", func(t *testing.T) {
+	t.Run("numbers and durations that do not fit are not altered", func(t *testing.T) {
 		for _, o := range []StartOptions{
 			{Priority: 1 << 32}, {Priority: -1 << 32}, {ConcurrencyLimit: 1<<32 + 1}, {StepTimeout: -1},
 		} {
@@ -214,7 +214,7 @@ func TestClient(t *testing.T) {
 			ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5, Tags: options.Tags,
 			Requirements:   options.Requirements,
 			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "mourn", OnFailureQueue: "fq"}
-		options.RequestID = "" // what makes the start of a child safe to repeat is its step
+		options.RequestID = "" // the start of a child is repeated safely by its step
 		equal(t, child.start("parent's"), options)
 		later := ChildOptions{Delay: time.Hour}
 		equal(t, later.start("parent's"), StartOptions{
@@ -246,7 +246,7 @@ func TestClient(t *testing.T) {
 		})
 	})
 
-	t.Run("a codec sees every payload on its way out and back, with what it is", func(t *testing.T) {
+	t.Run("a codec sees every payload with its PayloadInfo", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			codec := &base64Codec{seen: map[PayloadInfo]int{}}
 			w := testWorker(f)

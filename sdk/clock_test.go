@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
+func TestStartTimesOfStepsUseTheServersClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(fmt.Sprintf("which is off by %v", skew), func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -50,14 +50,14 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 	}
 }
 
-func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
+func TestAHeldRetryIgnoresChangesOfTheServersClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(fmt.Sprintf("by %v", by), func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				var failed, again time.Time
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					slow := Go(ctx, func(ctx Context) (int, error) { // keeps the run here
+					slow := Go(ctx, func(ctx Context) (int, error) { // keeps the run on the worker
 						return Step(ctx, "slow", func(ctx context.Context) (int, error) {
 							return 1, wait(ctx, 3*time.Hour)
 						}, Timeout(10*time.Hour))
@@ -85,18 +85,18 @@ func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfARunGoesOnAsItDidWhenTheClockIsSet(t *testing.T) {
+func TestTheTimeOfARunIgnoresChangesOfTheClock(t *testing.T) {
 	e, _ := boxed()
 	claimed := e.now()
-	setBack(&e.since, time.Hour) // the clock has been put an hour forward since
+	setBack(&e.since, time.Hour) // the clock was set an hour forward meanwhile
 	e.ahead = time.Hour
 	if passed := e.now().Sub(claimed); passed > time.Minute {
 		t.Errorf("%v have passed since the claim, want none of the hour by which the clock was set", passed)
 	}
 }
 
-// Times that it takes for the server's would be off by the difference of the leases else.
-func TestTheServersClockIsToldByTheLeaseOfTheRun(t *testing.T) {
+// Otherwise times compared with the server's would be off by the difference of the leases.
+func TestTheServersClockIsDerivedFromTheLease(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	w.lease.Start(30*time.Second, w.expired)
 	defer w.lease.Stop()
@@ -111,9 +111,9 @@ func TestTheServersClockIsToldByTheLeaseOfTheRun(t *testing.T) {
 	}
 }
 
-// setBack makes a reading of the clocks one with another wall clock.
+// setBack changes the wall clock of a time, not its monotonic clock.
 func setBack(t *time.Time, by time.Duration) {
-	wall := (*uint64)(unsafe.Pointer(t)) // its seconds stand above 30 bits of nanoseconds
+	wall := (*uint64)(unsafe.Pointer(t)) // seconds are above 30 bits of nanoseconds
 	before := t.Round(0)
 	*wall -= uint64(by/time.Second) << 30
 	if before.Sub(t.Round(0)) != by {
@@ -121,7 +121,7 @@ func setBack(t *time.Time, by time.Duration) {
 	}
 }
 
-func TestAGraceEndsByTheServersClockAndIsToldByOurs(t *testing.T) {
+func TestAGracePeriodUsesTheServersClockAndItsDeadlineOurs(t *testing.T) {
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
 		bubble(func(t *testing.T) {
 			w := NewWorker(WorkerOptions{})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slowCodec is one that asks a service for a key.
+// slowCodec is a codec that asks a service for a key.
 type slowCodec time.Duration
 
 func (slowCodec) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
@@ -19,8 +19,9 @@ func (c slowCodec) Decode(p Payload, _ PayloadInfo) (Payload, error) {
 	return p, nil
 }
 
-// A Context of a branch does not end before what is recorded of that branch, however long its results take to decode.
-func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
+// A branch's Context does not end before its recorded calls have returned, however long decoding
+// takes.
+func TestACancelledBranchReplaysInFullWithASlowCodec(t *testing.T) {
 	const rooms = 10
 	for name, whileComingBack := range map[string]bool{
 		"woken for the cancellation": false, "cancelled while it comes back for a timer": true} {
@@ -73,8 +74,9 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 	}
 }
 
-// That a branch is waited for last does not make its last call the one behind which the cancellation took effect.
-func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLast(t *testing.T) {
+// The branch waited for last is not necessarily the one whose last call the cancellation came
+// after.
+func TestABranchThatEndedBeforeTheCancellationReplaysTheSameWhenWaitedForLast(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		var undone []string
@@ -118,8 +120,8 @@ func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLa
 	})
 }
 
-// Between two calls a branch has neither a call under way nor come to the next one.
-func TestABranchHasComeFurtherWhenACallHasReturnedByItsRecord(t *testing.T) {
+// Between two calls, a branch has no call in progress and has not reached the next one.
+func TestARecordedCallThatReturnsIsProgressOfItsBranch(t *testing.T) {
 	e := &execution{unread: 1, recalling: 1, names: map[string]*nameUse{"a": {recalls: true}}}
 	had := e.comeSoFar()
 	e.recalled("a")

@@ -21,17 +21,17 @@ const (
 	helloTimeout     = 15 * time.Second
 	defaultHeartbeat = 10 * time.Second
 	defaultLease     = 30 * time.Second
-	drainingTries    = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
-	returnTries      = 3 // and once a server is back that could not be reached
-	unreadTries      = 3 // and before a run goes back whose history cannot be read
+	drainingTries    = 2 // cap for the backoff while draining: results must be reported within DrainTimeout
+	returnTries      = 3 // backoff step used once an unreachable server is back
+	unreadTries      = 3 // attempts to read a run's history before the run is released
 )
 
-// fatalError is a refusal that repeating cannot change.
+// fatalError is a refusal that a retry cannot change.
 type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }
 
-// refused is why the server does not take the worker.
+// refused is the error of Run when the server refuses the worker.
 type refused struct {
 	advice string
 	err    error
@@ -42,13 +42,13 @@ func (e *refused) Error() string {
 }
 func (e *refused) Unwrap() error { return e.err }
 
-// serve keeps a session open until ctx ends, or until the server refuses the worker. When the
-// worker begins to drain it tries at once, and often from then on: what it holds and cannot report
-// has to be done again by another.
+// serve keeps a session open until ctx ends or the server refuses the worker. From the start of a
+// drain it reconnects at once and often: results that are not reported must be computed again
+// elsewhere.
 func (w *Worker) serve(ctx context.Context) error {
 	defer w.lease.Stop()
 	for failures, refusals := 0, 0; ; {
-		// in a row; a refusal is a failure that was a server's, be it that it did not answer
+		// both count in a row; refusals counts the failures of a server that was reached
 		reached, registered, err := w.oneSession(ctx)
 		if ctx.Err() != nil || w.isParting() {
 			return nil
@@ -66,7 +66,8 @@ func (w *Worker) serve(ctx context.Context) error {
 		failures++
 		leaving, steps := w.leaving, failures
 		if reached {
-			// That it was away before does not make a server ill that has no time for all of its workers yet.
+			// The time before, when it was unreachable, says nothing about a server that is merely
+			// busy with many workers that reconnect.
 			refusals++
 			steps = refusals
 		}
@@ -74,8 +75,8 @@ func (w *Worker) serve(ctx context.Context) error {
 			leaving, steps = nil, min(steps, drainingTries)
 		}
 		delay := transport.Backoff(steps)
-		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
-			"next_attempt_in", delay.Round(time.Millisecond))
+		w.log.Warn("no session with the server; reconnecting", "address", w.options.Address, "error", err,
+			"attempt", failures, "retry_within", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
 		back, stopLooking := w.lookOut(ctx, steps, reached)
 		select {
@@ -94,12 +95,10 @@ func (w *Worker) serve(ctx context.Context) error {
 	}
 }
 
-// lookOut looks out for a server that could not be reached in several attempts: the connection,
-// which gRPC tries every few seconds by itself, tells of its return long before a delay of up to a
-// minute is over. back is closed then, after a delay as that of an early attempt, so that all the
-// workers of a server do not come at once. A server that answers, and refuses, is given the whole
-// delay: one that the attempt has reached, for a connection that stands by now may be none that
-// stood then. stop ends the looking out.
+// lookOut closes back soon after an unreachable server is reachable again, well before a delay of
+// up to a minute is over: gRPC itself tries to connect every few seconds. The pause after that
+// spreads the workers of a server. A server that was reached and refused gets the whole delay. stop
+// ends the goroutine.
 func (w *Worker) lookOut(ctx context.Context, failures int, reached bool) (back <-chan struct{}, stop func()) {
 	if failures <= returnTries || reached && w.conn.GetState() == connectivity.Ready {
 		return nil, func() {}
@@ -120,19 +119,20 @@ func (w *Worker) isDraining() bool {
 	return w.draining
 }
 
-// advice says what to do about a refusal that is about the worker's key, or its id.
+// advice returns what to do about a refusal because of the worker's key or id.
 func (w *Worker) advice(refusal error) string {
 	var e *Error
 	if id := w.options.WorkerID; id != "" && errors.As(refusal, &e) && e.Code == CodeConflict {
-		return ", whose id another has: one that was killed has it until it counts as lost, or until `kagzi worker offline " + id + "`"
+		return " (another worker has its id; the id of a killed worker is free once it counts as lost, or after " +
+			"`kagzi worker offline " + id + "`)"
 	}
 	switch code := status.Code(refusal); {
 	case code == codes.Unauthenticated && w.options.APIKey == "":
-		return ", which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, api-key-file in the profile)"
+		return " (it has no API key: set WorkerOptions.APIKey, KAGZI_API_KEY_FILE, or api-key-file in the profile)"
 	case code == codes.Unauthenticated:
-		return ", whose API key is not valid, or not any more"
+		return " (its API key is unknown, expired or revoked)"
 	case code == codes.PermissionDenied:
-		return ", whose API key does not allow what it wants to do"
+		return " (its API key lacks the permission)"
 	}
 	return ""
 }
@@ -143,7 +143,8 @@ func (w *Worker) isParting() bool {
 	return w.parting
 }
 
-// forgetID gives up an id that the server chose and no longer grants, so that the next hello gets another.
+// forgetID drops an id that the server chose and no longer accepts, so that the next hello gets a
+// new one. It returns false for other refusals.
 func (w *Worker) forgetID(refusal fatalError) bool {
 	var e *Error
 	if !errors.As(refusal.error, &e) || e.Code != CodeNotFound && e.Code != CodeConflict {
@@ -154,13 +155,14 @@ func (w *Worker) forgetID(refusal fatalError) bool {
 	if w.id == "" || w.id == w.options.WorkerID {
 		return false
 	}
-	w.log.Info("worker id no longer granted", "worker", w.id, "reason", e.Message)
+	w.log.Info("the server no longer accepts the worker id; registering for a new one", "worker", w.id,
+		"reason", e.Message)
 	w.id = ""
 	return true
 }
 
-// oneSession is one stream, from hello to its end. reached says whether there was a connection for
-// it, registered whether it came to a welcome.
+// oneSession runs one stream from hello to its end. reached reports whether it got a connection,
+// registered whether the server accepted the worker.
 func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -191,7 +193,7 @@ func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err 
 	interval := w.welcomed(welcome, helloAt)
 
 	w.session.Open()
-	// not before: who ends a worker that is ready has it say goodbye on this stream
+	// only now: a worker that is ready may be stopped, and says goodbye on this stream
 	w.readyOnce.Do(func() { close(w.ready) })
 	var parts sync.WaitGroup
 	parts.Go(func() { w.session.Write(ctx, stream); cancel() })
@@ -204,7 +206,7 @@ func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err 
 	return true, true, err
 }
 
-// welcomed adopts what the server decided, and returns the heartbeat interval.
+// welcomed applies the server's settings and returns the heartbeat interval.
 func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.Duration {
 	interval, lease := time.Duration(r.GetHeartbeatIntervalMs())*time.Millisecond,
 		time.Duration(r.GetLeaseMs())*time.Millisecond
@@ -223,18 +225,22 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 	w.id = r.GetWorkerId()
 	w.mu.Unlock()
 	if holds {
-		// others may have what is held: the first heartbeat of this stream names it, and is told so
+		// others may have claimed these runs; the answer to the first heartbeat says so
 		w.lease.Heard(helloAt)
 	} else {
 		w.lease.Confirm(helloAt)
 	}
-	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue",
-		w.options.Queue,
-		"address", w.options.Address, "again", !first)
+	message := "worker registered"
+	if !first {
+		message = "worker registered again on a new session"
+	}
+	w.log.Info(message, "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
+		"address", w.options.Address)
 	return interval
 }
 
-// resume puts a new stream where the last one broke: what is held, what is unanswered, what is free.
+// resume continues on a new stream: it reports held runs, resends unanswered operations and grants
+// credit for free slots.
 func (w *Worker) resume() {
 	w.beat()
 	w.mu.Lock()
@@ -254,7 +260,7 @@ func (w *Worker) resume() {
 	w.session.AddCredit(w.options.MaxConcurrent - len(held))
 }
 
-// read handles what the server says until the stream ends.
+// read handles the server's messages until the stream ends.
 func (w *Worker) read(stream session.Stream) error {
 	for {
 		r, err := stream.Recv()
@@ -276,12 +282,12 @@ func (w *Worker) read(stream session.Stream) error {
 		if op := w.session.Answered(r); op != nil {
 			op.Deliver(r)
 		} else {
-			w.log.Debug("answer to nothing", "seq", r.GetSeq())
+			w.log.Debug("answer to an unknown operation", "seq", r.GetSeq())
 		}
 	}
 }
 
-// sessionError tells refusals from breaks.
+// sessionError makes final refusals a fatalError; other errors mean that the stream broke.
 func sessionError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the server closed the session")
@@ -302,7 +308,7 @@ func fatalStatus(err error) bool {
 	return false
 }
 
-// refusal is the error of a hello that was answered with one.
+// refusal returns the error of a rejected hello.
 func refusal(d *kagziv1.ErrorDetail) error {
 	e := detailError(d)
 	if session.Repeatable(d) || d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED {

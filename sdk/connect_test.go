@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
+func TestWorkersReconnectSoonAfterALongOutage(t *testing.T) {
 	t.Run("of a server that takes them", func(t *testing.T) {
 		backAfterAnOutage(t, 12*time.Second, func(*kagziv1.RegisterRequest) error { return nil })
 	})
@@ -35,11 +35,10 @@ func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
 	})
 }
 
-// backAfterAnOutage has gRPC look for the server every 5 s, half as much more or less, and the
-// workers spread over the 4 s of a third attempt. Each refusal then costs what it would without an
-// outage before it.
+// backAfterAnOutage lets gRPC look for the server about every 5 s, and spreads the workers over the
+// 4 s of a third attempt. Refusals then have the same delays as without an outage before.
 func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.RegisterRequest) error) {
-	const workers = 20 // of which one would draw a long delay, almost certainly
+	const workers = 20 // one of them would almost certainly draw a long delay
 	withFake(t, func(t *testing.T, f *fake) {
 		f.away, f.onHello = true, onHello
 		ctx, stop := context.WithCancel(t.Context())
@@ -75,8 +74,8 @@ func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.R
 	})
 }
 
-// An attempt may fail just before the connection stands again.
-func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
+// An attempt may fail just before the connection is up again.
+func TestAConnectionReadyAfterAFailedAttemptIsNoRefusal(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		left := 20
 		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", Logger: slog.New(slog.DiscardHandler),
@@ -99,7 +98,7 @@ func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
 	})
 }
 
-func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
+func TestARefusingServerIsAskedLessAndLess(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		var asked atomic.Int64
 		f.onHello = func(*kagziv1.RegisterRequest) error {
@@ -114,14 +113,14 @@ func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
 		if err := w.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Delays of up to a minute are of half a minute on average.
+		// Delays of up to a minute take half a minute on average.
 		if got := asked.Load(); got < hours*100 || got > hours*140 {
 			t.Errorf("it was asked %d times in %d hours, want about %d", got, hours, hours*120)
 		}
 	})
 }
 
-func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) {
+func TestTheWelcomeSetsHeartbeatIntervalAndLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		welcome         *kagziv1.RegisterResponse
 		interval, lease time.Duration
@@ -148,7 +147,7 @@ func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) 
 	}
 }
 
-func TestAWorkerWhoseSessionsBreakOftenIsBackSoonEachTime(t *testing.T) {
+func TestAWorkerReconnectsSoonAfterEachBrokenSession(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
@@ -166,11 +165,11 @@ func TestAWorkerWhoseSessionsBreakOftenIsBackSoonEachTime(t *testing.T) {
 	})
 }
 
-func TestWhichRefusalsOfAHelloEndTheWorker(t *testing.T) {
+func TestFinalRefusalsOfAHelloEndTheWorker(t *testing.T) {
 	for code, ends := range map[kagziv1.ErrorCode]bool{
 		kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:         false,
 		kagziv1.ErrorCode_ERROR_CODE_INTERNAL:            false,
-		kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED: false, // such as of a namespace that is disabled for now
+		kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED: false, // such as a disabled namespace
 		kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT:    true,
 		kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:        true,
 		kagziv1.ErrorCode_ERROR_CODE_CONFLICT:            true,

@@ -12,16 +12,16 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Context is what a workflow function and its branches get. It is a context.Context whose end means
-// that the run is being cancelled (context.Cause is ErrCancelled) or is no longer held by this
-// worker; only the SDK makes one.
+// Context is the context of a workflow function or of one of its branches. It ends when the run is
+// being cancelled (context.Cause is ErrCancelled) and when this worker no longer holds the run.
+// Only the SDK makes one.
 //
-// Every function of this package that takes a Context may end the calling goroutine: see "Suspension"
-// in the package documentation.
+// Every function of this package that takes a Context may end the calling goroutine: see
+// "Suspension" in the package documentation.
 type Context interface {
 	context.Context
 	workflow() *branch
-	scope() context.Context // what ends the calls that are made with it
+	scope() context.Context // ends calls that are made with this Context
 }
 
 type workflowContext struct {
@@ -32,8 +32,8 @@ type workflowContext struct {
 func (c *workflowContext) workflow() *branch      { return c.b }
 func (c *workflowContext) scope() context.Context { return c.Context }
 
-// RunInfo describes the run that a workflow function works for. It is the same over all replays, but
-// for Attempt and WorkerID, and for ParentRunID once the parent of a child that is to end with it has continued as new.
+// RunInfo describes the run of a workflow function. It is the same in every replay, except Attempt,
+// WorkerID and, when the parent of this run continues as new, ParentRunID.
 type RunInfo struct {
 	RunID        string
 	WorkflowType string
@@ -41,17 +41,17 @@ type RunInfo struct {
 	Queue        string
 	Version      string
 	ExternalID   string            // "" when the run was started without one
-	Attempt      int               // 1 plus the failures that were retried; sleeps and lost workers count nothing
-	Tags         map[string]string // not to be changed
+	Attempt      int               // 1 plus retried failures of the run; sleeps and lost workers do not count
+	Tags         map[string]string // read-only
 	Deadline     time.Time         // zero when the run has none
-	ParentRunID  string            // "" when the run is no child; not for names of steps
-	ScheduleID   string            // "" when no schedule fired the run
-	ScheduledAt  time.Time         // the tick that fired the run; zero without a schedule
-	FailedRunID  string            // of a failure handler: the run whose failure it handles
-	WorkerID     string            // where the code runs now
+	ParentRunID  string            // "" without a parent; may change, so do not use it in step names
+	ScheduleID   string            // "" unless a schedule started the run
+	ScheduledAt  time.Time         // the tick of the schedule that started the run; else zero
+	FailedRunID  string            // in a failure handler: the run that failed
+	WorkerID     string            // the worker that runs the code now
 }
 
-// Info returns what is known about the run.
+// Info returns what the run was started with, and which worker runs it.
 func Info(ctx Context) RunInfo { return ctx.workflow().e.info }
 
 func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
@@ -78,15 +78,15 @@ func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
 	return info
 }
 
-// Now returns the time by the server's clock, in UTC. It is recorded, so replays see the same; each
-// call is one durable write.
+// Now returns the current time of the server's clock, in UTC. The time is recorded, so replays
+// return the same; each call is one durable write.
 func Now(ctx Context) time.Time {
 	b := ctx.workflow()
 	return record(b, "kagzi:now", func() time.Time { return b.e.now().UTC() })
 }
 
-// Random returns the branch's source of random numbers. Its seed is recorded at the first use, so replays draw the
-// same numbers. It must not be shared between goroutines.
+// Random returns the branch's random number generator. Its seed is recorded at the first call, so
+// replays draw the same numbers. Do not share it between goroutines.
 func Random(ctx Context) *rand.Rand {
 	b := ctx.workflow()
 	b.seed("Random")
@@ -104,8 +104,8 @@ func NewUUID(ctx Context) uuid.UUID {
 	return id
 }
 
-// seed is recorded and not derived from the run's id: a run that is retried under a new id keeps the results of its
-// steps, and has to keep what its code drew beside them.
+// The seed is recorded rather than derived from the run's id: a retry has another id but keeps step
+// results, and with them needs the same random numbers.
 func (b *branch) seed(what string) {
 	b.enterOutsideSteps(what)
 	if b.random != nil {
@@ -122,9 +122,9 @@ func (b *branch) seed(what string) {
 	b.random, b.uuids = rand.New(rand.NewChaCha8(seeds[0])), rand.NewChaCha8(seeds[1])
 }
 
-// record is a step whose value the SDK makes itself, on the spot. A cancellation does not end it,
-// so that it is recorded like what cleans up, whatever its Context: code that has looked at that,
-// and begins with the time, has to find it ended in every replay too.
+// record is a step whose value the SDK computes in place. It runs even during a cancellation,
+// whatever its Context: code that checked its Context and then calls Now must see the same in every
+// replay.
 func record[T any](b *branch, name string, value func() T) T {
 	if path := b.path(); path != "" {
 		name += "/" + path
@@ -153,19 +153,19 @@ func record[T any](b *branch, name string, value func() T) T {
 }
 
 // ContinueAsNew ends the run and starts the next one, of the same type and with in as its input, in
-// one commit: a loop without end whose history does not grow without end. Its error is to be
-// returned by the workflow function; that is what makes it count:
+// one commit. An endless loop uses it to keep its history short. The workflow function must return
+// its error; without that it has no effect:
 //
 //	return kagzi.ContinueAsNew[Out](ctx, next)
 //
-// The next run begins with an empty history. It takes over the external id, the queue, the
-// policies, the tags, the parent, which gets the last run's result, the children that are to end
-// with it, and the signals that this run has not taken, in their order. This run ends COMPLETED,
-// with no output.
+// The next run begins with an empty history. It inherits the external id, the queue, the policies,
+// the tags, the parent (which gets the last run's result), the children with ParentCloseCancel or
+// ParentCloseTerminate, and the signals that this run has not received, in order. This run ends
+// COMPLETED without an output.
 //
-// The error counts also when it is wrapped, or comes out of a branch. In a step it fails the step
-// for good, as a step cannot end its run. Of a function that returns something else although it
-// called ContinueAsNew, that counts, with a warning in the log. When the run is being cancelled the
+// The error also works when it is wrapped or returned by a branch. Returned by a step, it fails the
+// step for good, because a step cannot end its run. If the function returns something else after
+// calling ContinueAsNew, that result counts and the log has a warning. During a cancellation the
 // error is ErrCancelled.
 func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	var none Out
@@ -190,7 +190,7 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	return none, &continuation{e: e, input: input}
 }
 
-// continuation is the error by which a workflow function continues as new.
+// continuation is the error that a workflow function returns to continue as new.
 type continuation struct {
 	e     *execution
 	input *kagziv1.Payload
@@ -202,14 +202,14 @@ func (*continuation) Error() string {
 
 func (*continuation) ErrorType() string { return "continue_as_new" }
 
-// continuation is the run that is to go on for this one, if that is what the code's error says.
+// continuation returns the next run if err asks for one, else nil.
 func (e *execution) continuation(err error) *kagziv1.StartWorkflowRequest {
 	var c *continuation
 	if !errors.As(err, &c) || c.e != e {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.continued && !e.quitted {
-			e.w.log.Warn("ContinueAsNew was called, but its error not returned: the run just ends", "run", e.info.RunID,
+			e.w.log.Warn("ContinueAsNew ignored: the workflow function did not return its error", "run", e.info.RunID,
 				"type", e.info.WorkflowType)
 		}
 		return nil

@@ -16,7 +16,7 @@ import (
 )
 
 func TestContinueAsNew(t *testing.T) {
-	t.Run("the next run goes on under the same external id, and the result is the last run's", func(t *testing.T) {
+	t.Run("the next run keeps the external id and has the result", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "count", func(ctx Context, n int) (string, error) {
@@ -91,7 +91,7 @@ func TestContinueAsNew(t *testing.T) {
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "1")
 			equal(t, len(f.order), 1)
-			equal(t, strings.Count(log.String(), "ContinueAsNew was called"), 1)
+			equal(t, strings.Count(log.String(), "ContinueAsNew ignored"), 1)
 		})
 	})
 
@@ -102,7 +102,7 @@ func TestContinueAsNew(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	t.Run("of many in a row the last counts, at most four a second, and the run's last is kept", func(t *testing.T) {
+	t.Run("the last of many notes counts, at most four a second", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -127,7 +127,7 @@ func TestNotes(t *testing.T) {
 		})
 	})
 
-	t.Run("a note is sent before a sleep, and again if the stream broke under it", func(t *testing.T) {
+	t.Run("a note is sent before a sleep, and again on a new stream", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			broken := false
 			f.mute = func(r *kagziv1.SessionRequest) bool {
@@ -154,7 +154,7 @@ func TestNotes(t *testing.T) {
 }
 
 func TestFailureHandlers(t *testing.T) {
-	t.Run("get the event, the failed run's id and its input, through a codec that the server does not know",
+	t.Run("get the event and the input, through a codec",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				codec := &base64Codec{seen: map[PayloadInfo]int{}}

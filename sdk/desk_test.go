@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// desk is a server that starts runs and answers waits as its test says, and writes down the calls that come.
+// desk is a server that starts runs and answers waits as its test says, and records the calls.
 type desk struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	listener *bufconn.Listener
@@ -34,17 +34,17 @@ type desk struct {
 	traces map[string]string
 	sent   map[string]*kagziv1.StartWorkflowRequest // the latest, by input
 	conns  []net.Conn
-	away   bool // nobody can connect
+	away   bool // connections fail
 
-	held    chan struct{}                        // each call of a start takes one; nil: none has to
-	inCall  func(ctx context.Context, runs int)  // is told of each call of starts
-	answer  func(call int) error                 // of a call of starts that was carried out
-	ended   func(runID string) *kagziv1.Workflow // nil: it has not ended
-	changed chan struct{}                        // closed when that may have changed
-	noBatch bool                                 // the server is of before StartWorkflows and AwaitWorkflows
-	refuse  func() error                         // of streams
-	ill     error                                // of single waits
-	open    map[*deskStream]map[uint64]*deskWait // streams
+	held    chan struct{}                        // each start call takes a value first; nil means no wait
+	inCall  func(ctx context.Context, runs int)  // called for each call that starts runs
+	answer  func(call int) error                 // called after such a call was carried out
+	ended   func(runID string) *kagziv1.Workflow // returns the ended run; nil if it is open
+	changed chan struct{}                        // closed when ended may return another value
+	noBatch bool                                 // an older server, without StartWorkflows and AwaitWorkflows
+	refuse  func() error                         // error of streams
+	ill     error                                // error of single waits
+	open    map[*deskStream]map[uint64]*deskWait // open streams
 }
 
 type deskStream struct{ end context.CancelCauseFunc }
@@ -89,7 +89,7 @@ func withDesk(t *testing.T, test func(t *testing.T, d *desk, c *Client)) {
 	})
 }
 
-// took is the calls since it was asked last.
+// took returns the calls since it was last called.
 func (d *desk) took() []string {
 	synctest.Wait()
 	d.mu.Lock()
@@ -114,7 +114,7 @@ func (d *desk) cut() {
 	}
 }
 
-// leave has nobody connect, or lets them.
+// leave makes connections fail, or work again.
 func (d *desk) leave(away bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func (d *desk) startOne(r *kagziv1.StartWorkflowRequest, trace string) (*kagziv1
 	return &kagziv1.StartWorkflowResponse{RunId: "run-" + string(r.GetInput().GetData())}, nil
 }
 
-// carried is the end of a call of starts.
+// carried ends a start call.
 func (d *desk) carried(ctx context.Context, call string, runs int) error {
 	d.note("%s", call)
 	if d.inCall != nil {
@@ -290,7 +290,7 @@ func (d *desk) endOf(seq uint64, w *deskWait) *kagziv1.AwaitWorkflowsResponse_En
 		Seq: seq, Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAsRunId: run.GetContinuedAsRunId()}
 }
 
-// tell has all streams look again.
+// tell makes all streams look again.
 func (d *desk) tell() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

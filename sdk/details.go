@@ -11,14 +11,14 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// Status is where a run stands.
+// Status is the state of a run.
 type Status string
 
 // The statuses of runs. The last five are final.
 const (
-	StatusPending    Status = "PENDING"  // waits for a worker, or for its retry or start time
+	StatusPending    Status = "PENDING"  // waits for a worker, a retry or its start time
 	StatusRunning    Status = "RUNNING"  // a worker holds its lease
-	StatusSleeping   Status = "SLEEPING" // parked
+	StatusSleeping   Status = "SLEEPING" // parked: waits for a timer, a signal or a child
 	StatusCompleted  Status = "COMPLETED"
 	StatusFailed     Status = "FAILED"
 	StatusCancelled  Status = "CANCELLED"
@@ -51,7 +51,7 @@ func statusFrom(s kagziv1.WorkflowStatus) Status {
 	return Status(strings.TrimPrefix(s.String(), statusPrefix))
 }
 
-// RunDetails is a run as it stood when the server was asked. Zero times mean that it has not come to that.
+// RunDetails is a snapshot of a run. A time is zero if the event has not happened.
 type RunDetails struct {
 	RunID        string
 	ExternalID   string
@@ -61,27 +61,27 @@ type RunDetails struct {
 	Version      string
 	Status       Status
 	Error        *RunError // set when the run ended without a result, or failed and will be retried
-	Attempts     int       // 1 plus the failures that were retried; sleeps and lost workers count nothing
+	Attempts     int       // 1 plus retried failures; sleeps and lost workers do not count
 	Priority     int
 	Steps        int64
 	Tags         map[string]string
 	Requirements map[string]string
-	Note         string // the line about its progress that its code has set
+	Note         string // progress text set by Note
 	WaitingFor   string // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
 	WorkerID     string
-	LeaseLosses  int  // how often in a row a worker was lost while it held the run
+	LeaseLosses  int  // workers lost in a row while they held the run
 	Paused       bool // by Run.Pause
 	Pinned       bool // by Run.Pin
 
 	ParentRunID        string
-	ParentStep         string // the parent's step that started it, by its id
+	ParentStep         string // id of the parent's step that started it
 	ScheduleID         string
-	FailedRunID        string // of a failure handler's run: the run that it handles
+	FailedRunID        string // of a failure handler: the run that failed
 	RetriedFromRunID   string // of a retry: the run that it retries
-	ContinuedAsRunID   string // of a run that continued as new: the run that it continued as
-	ContinuedFromRunID string // and back
+	ContinuedAsRunID   string // of a run that continued as new: its next run
+	ContinuedFromRunID string // of a next run: the run before it
 	ConcurrencyKey     string
-	ConcurrencyLimit   int // of the key
+	ConcurrencyLimit   int // for ConcurrencyKey
 	OnFailure          string
 	OnFailureQueue     string
 
@@ -90,9 +90,9 @@ type RunDetails struct {
 	FinishedAt        time.Time
 	WakeUpAt          time.Time
 	Deadline          time.Time
-	ScheduledAt       time.Time // the schedule's tick that fired it
-	CancelRequestedAt time.Time // when its code was told to stop
-	CancelGraceUntil  time.Time // when it ends in any case then
+	ScheduledAt       time.Time // the tick of the schedule that started it
+	CancelRequestedAt time.Time // when its code was asked to stop
+	CancelGraceUntil  time.Time // end of the grace period
 
 	input, output *kagziv1.Payload
 	codec         Codec
@@ -131,12 +131,13 @@ func newRunError(runID string, s Status, e *kagziv1.ErrorDetail) *RunError {
 		Stack: e.GetStack()}
 }
 
-// Input reads the input of a run. Details from a list have none, which reads as a zero In.
+// Input decodes the input of a run. Details from List carry no input and give the zero In.
 func Input[In any](d *RunDetails) (In, error) {
 	return readPayload[In](d.codec, d.input, inputInfo(d.WorkflowType, d.ExternalID), "input of run "+d.RunID)
 }
 
-// Output reads the output of a COMPLETED run. Details from a list have none, which reads as a zero Out.
+// Output decodes the output of a COMPLETED run. Details from List carry no output and give the zero
+// Out.
 func Output[Out any](d *RunDetails) (Out, error) {
 	return readOutput[Out](d.codec, d.output, d.RunID)
 }
@@ -157,7 +158,7 @@ func readPayload[T any](c Codec, p *kagziv1.Payload, info PayloadInfo, what stri
 	return *v, nil
 }
 
-// Get returns a run by its id; *Error with NOT_FOUND when there is none.
+// Get returns a run by its id. The error is an *Error with NOT_FOUND if there is none.
 func (c *Client) Get(ctx context.Context, runID string) (*RunDetails, error) {
 	resp, err := c.workflows.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: c.options.Namespace, RunId: runID})
 	if err != nil {
@@ -166,7 +167,8 @@ func (c *Client) Get(ctx context.Context, runID string) (*RunDetails, error) {
 	return newRunDetails(c, resp.GetWorkflow()), nil
 }
 
-// GetByExternalID returns the newest run with an external id; *Error with NOT_FOUND when there is none.
+// GetByExternalID returns the newest run with an external id. The error is an *Error with NOT_FOUND
+// if there is none.
 func (c *Client) GetByExternalID(ctx context.Context, externalID string) (*RunDetails, error) {
 	resp, err := c.workflows.GetWorkflowByExternalId(ctx,
 		&kagziv1.GetWorkflowByExternalIdRequest{Namespace: c.options.Namespace, ExternalId: externalID})
@@ -176,22 +178,23 @@ func (c *Client) GetByExternalID(ctx context.Context, externalID string) (*RunDe
 	return newRunDetails(c, resp.GetWorkflow()), nil
 }
 
-// ListOptions select runs: all that is set must hold.
+// ListOptions filters runs. Fields are combined with AND; a zero field does not filter.
 type ListOptions struct {
-	Statuses      []Status          // any of these
-	WorkflowTypes []string          // any of these
-	Queues        []string          // any of these
-	Tags          map[string]string // all of these
-	CreatedAfter  time.Time         // not at this time itself
-	CreatedBefore time.Time         // likewise
+	Statuses      []Status          // any of them
+	WorkflowTypes []string          // any of them
+	Queues        []string          // any of them
+	Tags          map[string]string // all of them
+	CreatedAfter  time.Time         // exclusive
+	CreatedBefore time.Time         // exclusive
 	ParentRunID   string
-	ScheduleID    string // or its name
+	ScheduleID    string // id or name
 	WorkerID      string
-	Search        string // prefix of the run id or of the external id
-	PageSize      int    // how many the server is asked for at a time, at most 1000 (50)
+	Search        string // prefix of the run id or the external id
+	PageSize      int    // runs per request, at most 1000 (50)
 }
 
-// List goes over the runs that the options select, newest first, fetching them page by page. An error ends it.
+// List iterates over the matching runs, newest first, and fetches them page by page. An error ends
+// the iteration.
 func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetails, error] {
 	return func(yield func(*RunDetails, error) bool) {
 		req := &kagziv1.ListWorkflowsRequest{
@@ -227,7 +230,7 @@ func yieldRun(yield func(*RunDetails, error) bool, c *Client, w *kagziv1.Workflo
 	return yield(newRunDetails(c, w), nil)
 }
 
-// pages goes over a list of the server's page by page. An error ends it.
+// pages iterates over a list of the server page by page. An error ends it.
 func pages[M any](ctx context.Context, size int,
 	fetch func(*kagziv1.PageRequest) ([]M, *kagziv1.PageInfo, error)) iter.Seq2[M, error] {
 	return func(yield func(M, error) bool) {
@@ -251,7 +254,7 @@ func pages[M any](ctx context.Context, size int,
 	}
 }
 
-// named is a filter's value, nil for none.
+// named returns a filter's value, nil if it is empty.
 func named(s string) *string {
 	if s == "" {
 		return nil

@@ -12,16 +12,16 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// Divergence is the first place at which a run's code and its record part. The texts may hold what
-// users wrote; Error escapes them.
+// Divergence is the first difference between a run's code and its record. Its texts may contain
+// user data; Error escapes them.
 type Divergence struct {
 	RunID        string
 	WorkflowType string
-	// name of the recorded step, or of the one that the code came to beyond the record; "" at the run's input and end
+	// Step is the recorded step, or the code's extra step; "" at the run's input and end.
 	Step     string
-	Expected string // what is recorded there
+	Expected string // what is recorded
 	Got      string // what the code did
-	Stack    string // of a panic of the code, else ""
+	Stack    string // of a panic, else ""
 }
 
 func (d *Divergence) Error() string {
@@ -34,10 +34,10 @@ func (d *Divergence) Error() string {
 		convert.Printable(d.Got))
 }
 
-// kindNondeterministic is the error type of a run whose code is not the code that began it.
+// kindNondeterministic is the error type of a run that other code started.
 const kindNondeterministic = "nondeterministic"
 
-// mismatch is a record of another kind than the code has at its place.
+// mismatch is a recorded step whose kind differs from the code's call.
 type mismatch struct {
 	step           string
 	recorded, code kagziv1.StepKind
@@ -45,13 +45,13 @@ type mismatch struct {
 
 func (m *mismatch) Error() string {
 	return fmt.Sprintf(
-		"step %s is recorded as %s, and the code now has a %s there: it is not the code that began this run",
+		"step %s is recorded as %s, but the code now makes a %s: this is not the code that the run started with",
 		m.step, kindName(m.recorded), kindName(m.code))
 }
 
 func (m *mismatch) ErrorType() string { return kindNondeterministic }
 
-// unreadable is a recorded payload that the code cannot read.
+// unreadable is a recorded payload that the code cannot decode.
 type unreadable struct {
 	what string // "recorded result of step NAME", "input of workflow type NAME"
 	step string // "" for the input
@@ -67,7 +67,7 @@ func unreadableResult(step string, err error) error {
 
 const maxPreview = 200 // bytes of a payload or an error in a report
 
-// compareEnds compares how the code and the run have ended, if the run was ended by its code.
+// compareEnds compares how the code and the run ended, if code ended the run.
 func (r *replay) compareEnds() *Divergence {
 	w := r.record.run
 	completed, next := w.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, w.ContinuedAsRunId != nil
@@ -97,7 +97,7 @@ func (r *replay) compareEnds() *Divergence {
 	return r.diverged("", expected, r.end())
 }
 
-// firstOpen is the first call for which there is no result.
+// firstOpen returns the first call that has no result.
 func (r *replay) firstOpen() string {
 	for _, c := range r.calls {
 		if !hasResult(r.e.history[c.name]) {
@@ -127,8 +127,8 @@ func (r *replay) sameOutput(recorded *kagziv1.Payload) bool {
 	return json.Unmarshal(a, &av) == nil && json.Unmarshal(b, &bv) == nil && reflect.DeepEqual(av, bv)
 }
 
-// plain is a payload's JSON, without its codec. A panic of that would leave the execution locked,
-// and its code waiting for ever.
+// plain returns a payload's JSON, decoded by the codec. A panic of the codec is caught, because it
+// would leave the execution locked.
 func (r *replay) plain(p *kagziv1.Payload) (data []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -160,7 +160,8 @@ func preview(data []byte) string {
 	return string(data)
 }
 
-// sameFailure compares what the code decides about a failure. The text of a panic may hold addresses.
+// sameFailure compares errors by type and message; of panics, whose text may contain addresses,
+// only the type.
 func sameFailure(got, recorded *kagziv1.ErrorDetail) bool {
 	return got.GetType() == recorded.GetType() &&
 		(got.GetType() == "panic" || got.GetMessage() == recorded.GetMessage())

@@ -1,11 +1,5 @@
-// Package kagzi lets an application write durable workflows as ordinary typed Go, and run them on a Kagzi server.
-//
-// A workflow is a function of a Context and an input. What it does to the world it does in steps,
-// each of which runs once and has its result recorded. When a worker dies, is restarted or gives a
-// run back, another one runs the function again from the beginning; the steps that are recorded
-// return their results without running, and the function goes on where it was. From when a worker
-// is given a run until it holds it no more is one stay of the run there; a run that has slept twice
-// has had three stays at least.
+// Package kagzi is the Go SDK of Kagzi. Applications use it to write durable workflows as ordinary
+// typed Go functions, to run them in workers, and to start and control runs.
 //
 //	func Order(ctx kagzi.Context, in OrderInput) (Receipt, error) {
 //		charge, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (Charge, error) {
@@ -14,58 +8,83 @@
 //		if err != nil {
 //			return Receipt{}, err
 //		}
-//		kagzi.Sleep(ctx, "cool-off", 24*time.Hour)
+//		kagzi.Sleep(ctx, "cool-off", 24*time.Hour) // holds no worker
 //		return Receipt{Charge: charge.ID}, nil
 //	}
 //
+//	// In the worker:
 //	w := kagzi.NewWorker(kagzi.WorkerOptions{Queue: "orders"})
 //	kagzi.Handle(w, "order", Order)
-//	err := w.Run(ctx)
+//	err := w.Run(ctx) // until SIGTERM
 //
-// # What holds
+//	// In the client:
+//	c, err := kagzi.NewClient(kagzi.ClientOptions{})
+//	run, err := kagzi.Start(ctx, c, "order", in, kagzi.StartOptions{Queue: "orders"})
+//	receipt, err := kagzi.Result[Receipt](ctx, run)
 //
-// A recorded result never changes. No step's code begins before the results of all earlier steps of
-// its run are on the server's disk. Only the worker that holds a run's lease can record anything
-// for it. The code of a step is run at least once: again when it failed and its policy grants an
-// attempt, and again when its worker was lost before the result was recorded. Give IdempotencyKey
-// to systems that can recognise a repetition.
+// A run is one execution of a workflow function for one input. Everything that the function does to
+// other systems happens in steps. The result of each step is recorded on the server. A run that
+// waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
+// calls the function from the beginning. Recorded steps return their results without running again,
+// so the function continues where it was. Each such period on a worker is one activation of the
+// run.
 //
-// # Deterministic code
+// # Guarantees
 //
-// Between its steps a workflow function must do the same in every replay: no clock, no luck, no
-// world outside. Use Now, Random, NewUUID, and steps. Loops, branches, goroutines and errors are
-// ordinary Go. State that outlives the function must not be touched by it: a new stay of a run may
-// begin, also on the same worker, while the code of the last one is still ending.
+//   - A recorded result never changes.
+//   - A step starts only after the results of all earlier steps of its run are on the server's
+//     disk.
+//   - Only the worker that holds the lease of a run can record results for it.
+//   - The code of a step runs at least once. It runs again when it fails and its Retry allows
+//     another attempt, and when its worker is lost before the result is recorded. Pass
+//     IdempotencyKey to systems that can detect repeated requests.
+//
+// # Rules for workflow code
+//
+// A workflow function must be deterministic: with the same input and the same step results it must
+// make the same calls. Loops, conditions, error handling and function calls are ordinary Go.
+//
+//   - Call other systems only inside steps.
+//   - Use Now instead of time.Now, and Random and NewUUID instead of math/rand and uuid.New.
+//   - Wait with Sleep, WaitSignal or Child.Wait. A run may be parked while it waits, so time.Sleep,
+//     time.After and channels filled from outside the run do not work.
+//   - Do not let the order of a map's entries decide the order of calls: sort the keys first.
+//   - Derive step names from the input, never from the clock or a random number. A step whose name
+//     changes is a new step and runs again.
+//   - Run branches with Go or Map, and give their steps different names.
+//   - Do not call functions that take a Context inside a step: that fails the run.
+//   - Keep state in local variables. A new activation can begin, even on the same worker, while
+//     code of the previous one is still ending.
 //
 // # Failures
 //
-// A step that fails is run again by its Retry; meanwhile the run is parked. When it has failed for
-// good, Step returns a *StepError, which the code may handle, for instance by compensating, or
-// return. A run fails when its function returns an error or panics; it is run again only if it was
-// started with a Retry of its own. Panics are in the worker's log, too. NonRetryable, RetryAfter
-// and WithType say more about an error. StartOptions.OnFailure names a workflow that handles the
-// failure of a run, with a WorkflowFailedEvent as its input; GlobalFailureHandler is the type of
-// the one that handles all.
+// A failed step is retried as its Retry says; the run is parked between attempts. When no attempt
+// is left, Step returns a *StepError, which the function can handle or return. A run fails when its
+// function returns an error or panics. It is retried as a whole only if it was started with a Retry
+// of its own. NonRetryable, RetryAfter and WithType control how an error is retried and matched.
+// StartOptions.OnFailure names a workflow type that is started when the run fails or times out,
+// with a WorkflowFailedEvent as its input. GlobalFailureHandler is the type that handles failures
+// of all runs.
 //
-// # Several things at once
+// # Concurrency
 //
-// Go and Map run functions as branches of a run. The author's own goroutines may call Step, too,
-// but the SDK cannot see whether one of them is about to call again. Where some of them wait for a
-// time, it parks the run once none has called for 20 ms; the others go on only when the run is
-// woken. Branches have no such gap.
+// Go and Map run functions as branches of a run. The SDK parks a run exactly when all of its
+// branches wait. Plain goroutines may call Step, too, but the SDK cannot see whether they are about
+// to call it again. When such a goroutine sleeps or waits and none makes a call for 20 ms, the run
+// is parked; goroutines that were busy with something else then continue only when it wakes up.
+// Branches do not have this gap.
 //
-// # Waiting for others
+// # Signals and child runs
 //
-// WaitSignal waits for a signal, which Signal delivers from outside. StartChild and RunChild start
-// other runs, with results and errors of their own; WaitAll waits for many of them. A run that
-// waits is parked for as long as it takes: it holds no worker, and restarts do not matter.
+// WaitSignal waits for a signal that Signal sends. StartChild and RunChild start other runs, whose
+// results and errors come back typed; WaitAll waits for many children.
 //
 // # Cancellation
 //
-// Run.Cancel ends a run at once. Run.CancelGracefully tells its code first: the Context and that of
-// the running step end with ErrCancelled, which every call then returns that would do something
-// new, while Sleep just returns. The code undoes what it has to under Cleanup, and returns; the run
-// is CANCELLED then, whatever it returns, or when the grace is over.
+// Run.Cancel ends a run at once. Run.CancelGracefully asks its code to stop: its Context, and the
+// context of the running step, end with the cause ErrCancelled. Calls that would start something
+// new return ErrCancelled; Sleep just returns. Compensate under Cleanup, then return. The run
+// becomes CANCELLED when the function returns, whatever it returns, or when the grace period ends.
 //
 //	shipped, err := kagzi.Step(ctx, "ship", ship)
 //	if errors.Is(err, kagzi.ErrCancelled) {
@@ -73,62 +92,78 @@
 //		return Receipt{}, errors.Join(err, undoErr)
 //	}
 //
-// A run that is woken for its cancellation comes back to where it was first: what is recorded
-// returns as it is recorded, and the Context ends at the first call that is not; where there are
-// branches, when all have come so far, or come no further. What the cancellation has ended stays
-// ended in every replay, even a wait whose signal has come since. Code that cleans up because it
-// has looked at its Context, which no call had told it of, finds it ended in every replay behind
-// the call that was its last by then.
+// When a parked run is cancelled, its code is first replayed to where it was: recorded calls return
+// their results, and the Context ends at the first call without a record. In a run with branches,
+// it ends when every branch has come to such a call or cannot continue. A call that the
+// cancellation ended stays ended in every replay, even a wait whose signal has arrived since. Code
+// that cleans up because it checked ctx.Err takes the same path in every replay: the Context ends
+// right after the last call before the check.
 //
-// # Where the server is
+// # Connecting
 //
-// What the options of a worker or a client leave open comes from the environment (KAGZI_ADDRESS,
-// KAGZI_API_KEY_FILE, …), else from a profile of kagzi.toml, which the command line goes by as well
-// (package profile), else it is the default: a server on this machine, without TLS and key.
+// Options that are not set come from environment variables (KAGZI_ADDRESS, KAGZI_API_KEY_FILE, …),
+// then from a profile in kagzi.toml, which the command line reads as well (see package profile).
+// Without any of them a worker or client connects to a server on this machine, without TLS or key.
 //
-// A server that asks for keys stops a worker that has none that is valid: Run returns the refusal,
-// at first as well as when the key is revoked later. What it had in hand goes to another worker,
-// like the runs of one that was lost.
+// When a server requires API keys and refuses the worker's key, Run returns the refusal. This
+// happens at the start and when the key is revoked later. The runs of the worker then go to other
+// workers, as if it had been lost.
 //
 // # Encryption
 //
-// With a Codec the server stores what it cannot read: see NewAESCodec. All workers and clients of a
-// workflow type need the same one.
+// With a Codec, the server stores only what the codec returns: see NewAESCodec. All workers and
+// clients of a workflow type need the same codec.
 //
-// # Long lives
+// # Limits
 //
-// A run has at most 10,000 steps and records at most 64 MiB, its input included; past that it
-// fails. One that goes on for ever returns ContinueAsNew from time to time: the next run begins
-// with an empty history. Result and Run.Wait follow it.
+// A run can have 10,000 steps and can record 64 MiB, its input included; a run that exceeds a limit
+// fails. A run that never ends returns ContinueAsNew from time to time: the next run starts with an
+// empty history. Result and Run.Wait follow it. MaxPayload limits a single payload.
 //
 // # Changing code
 //
-// A run goes on with the code of whichever worker takes it up. What it has recorded is found by the
-// name of the call, not by its place. A new step runs also in a run that is past its place; one
-// that is gone is left out; one with a new name runs again. A run fails where a name now stands for
-// another kind of call (a step for a sleep), or where a recorded result does not fit its type; with
-// the code put right, Run.Retry goes on from what is recorded.
+// A run continues with the code of whichever worker claims it. Recorded results are found by name,
+// not by position:
 //
-// Where a run has to stay with what it began with, start it with a Version and branch on that of
-// Info, give the new code a workflow type of its own, or bind the run to workers by Requirements.
-// Worker.Run tells of a check of all open runs against a new build. It replays, and runs nothing,
-// so it counts a new step that stands before a recorded call as a divergence too.
+//   - A step that is added runs, even in a run that is already past its position.
+//   - A step that is removed is skipped.
+//   - A step that is renamed runs again.
+//   - A name that now belongs to another kind of call (a sleep instead of a step) fails the run,
+//     and so does a recorded result that does not fit its type. After the code is fixed, Run.Retry
+//     continues with the recorded results.
+//
+// To keep a run on the logic that it started with, start it with a Version and branch on
+// Info(ctx).Version, register the new code under another workflow type, or bind the run to workers
+// with Requirements. Worker.Run describes the check of all open runs against a new build. The check
+// replays without running anything, so it also reports a step that was added before a recorded one,
+// which a worker would just run.
 //
 // # Suspension
 //
-// A run that sleeps, waits for a retry, a signal or a child, or has lost its lease is suspended:
-// its code ends inside of the call that it makes, by runtime.Goexit, in every goroutine that calls
-// the SDK or was started by it. To the code it looks as if the call never returned, and in the next
-// stay it returns as if nothing had been. This cannot be prevented or swallowed:
+// A run that sleeps, waits for a retry, a signal or a child, or loses its lease is suspended: a
+// waiting call of the SDK does not return, but ends its goroutine with runtime.Goexit. Every other
+// goroutine of the run ends in the same way at its next call of the SDK. In the next activation the
+// call returns normally. Code cannot prevent this:
 //
-//   - Deferred functions run, in their order, with ctx.Err() set (context.Canceled). In them recover returns nil.
-//   - A call of the SDK in a deferred function ends that function there; the remaining deferred
-//     functions still run. So a deferred step that cleans up runs when the workflow really returns,
-//     and not when it is suspended.
-//   - What the function returns, also through named results, is dropped. So is what goroutines do
-//     that go on for a while: their next call of the SDK ends them.
-//   - The code of a step is not suspended. Its context ends when the lease is lost; what it returns then is dropped.
+//   - Deferred functions run as usual, with ctx.Err() set (context.Canceled). In them, recover
+//     returns nil.
+//   - A call of the SDK in a deferred function ends that function; the remaining deferred functions
+//     still run. A deferred step therefore runs when the workflow returns, not when it is
+//     suspended.
+//   - Return values are dropped, named results included.
+//   - The code of a step is not suspended. Its context ends when the lease is lost, and its result
+//     is then dropped.
 //
-// A deferred function should therefore only undo what the workflow function itself holds in memory.
-// A goroutine of the author's own that never calls the SDK should end with ctx.Done().
+// So a deferred function should only release what the function itself holds in memory. A plain
+// goroutine that never calls the SDK should stop when ctx.Done() is closed.
+//
+// # Testing
+//
+// Package kagzitest runs workflows against the real engine inside a test, with a clock that skips
+// waiting times. Replay and ReplayCapsule check code against an exported run.
+//
+// # Further reading
+//
+// The directory guide, beside this package, explains these topics one by one; the directory
+// examples has complete programs. Package profile describes kagzi.toml.
 package kagzi

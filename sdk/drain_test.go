@@ -17,8 +17,8 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run
-	// ended. then is what the run does behind the step; nil: it ends.
+	// drained stops a worker whose only run has a step of 20 s, and returns when and how Run ended.
+	// then is called after the step; nil ends the run.
 	drained := func(t *testing.T, f *fake, timeout time.Duration,
 		then func(Context) (int, error)) (time.Duration, error) {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 		return time.Since(stopped).Round(time.Second), err
 	}
 
-	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
+	t.Run("finishes its runs, sends heartbeats, says goodbye twice", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
@@ -59,7 +59,7 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
-	t.Run("a draining worker whose session broke says so again, and takes nothing new", func(t *testing.T) {
+	t.Run("a broken session is told of the drain again", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			time.AfterFunc(10*time.Second, func() { f.cut(); f.start("late", "w", "") })
 			_, err := drained(t, f, 300*time.Second, nil)
@@ -73,14 +73,14 @@ func TestDrain(t *testing.T) {
 	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 5*time.Second, nil)
-			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
+			equal(t, fmt.Sprint(err), "kagzi: drain timeout: released 1 unfinished runs")
 			equal(t, took, 5*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s",
 				"release park=false", "goodbye drain=false"})
 		})
 	})
 
-	t.Run("a run that waits for something is parked, and the worker does not wait for it", func(t *testing.T) {
+	t.Run("parks a waiting run instead of waiting for it", func(t *testing.T) {
 		for parked, waits := range map[string]func(ctx Context) (int, error){
 			"sleep nap hold=false": func(ctx Context) (int, error) { Sleep(ctx, "nap", time.Hour); return 1, nil },
 			"wait go hold=false":   func(ctx Context) (int, error) { return WaitSignal[int](ctx, "go", 0) },
@@ -114,7 +114,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 
-	t.Run("a worker that holds nothing ends in good order, also without time for it", func(t *testing.T) {
+	t.Run("without runs it ends cleanly, even with no timeout", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			for _, timeout := range []time.Duration{-1, 1} {
 				w := testWorker(f)
@@ -129,8 +129,8 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
-	t.Run("a worker says that it is deregistered only when the server says so", func(t *testing.T) {
-		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the goodbye"} {
+	t.Run("logs its deregistration only if the server confirms it", func(t *testing.T) {
+		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the deregistration"} {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					if bye := r.GetGoodbye(); refused && bye != nil && !bye.GetDrain() {
@@ -147,7 +147,7 @@ func TestDrain(t *testing.T) {
 				if err := w.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				for _, text := range []string{"worker deregistered", "did not confirm the goodbye"} {
+				for _, text := range []string{"worker deregistered", "did not confirm the deregistration"} {
 					if strings.Contains(log.String(), text) != (text == want) {
 						t.Errorf("refused %v: the log says\n%s\nwant of the two only %q", refused, &log, want)
 					}
@@ -156,10 +156,10 @@ func TestDrain(t *testing.T) {
 		}
 	})
 
-	t.Run("what has ended since the last heartbeat is reported before the goodbye", func(t *testing.T) {
+	t.Run("reports what ended since the last heartbeat", func(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
-				f.stalled = silent // which is no reason to stay
+				f.stalled = silent // no reason to wait
 				var completed, atGoodbye int32
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					completed += r.GetHeartbeat().GetCompletedDelta()
@@ -198,7 +198,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run(
-		"a worker that has been without its server for long reports what it holds as soon as it is to end, and tries often from then on", func(t *testing.T) {
+		"without a server it reconnects at once and often", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.lease = 24 * time.Hour
 				began, done := make(chan struct{}), make(chan error, 1)

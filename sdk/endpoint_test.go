@@ -34,7 +34,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// settings writes a kagzi.toml that the test's process reads, and nothing else.
+// settings writes the kagzi.toml that the test's process reads.
 func settings(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -57,7 +57,7 @@ func write(t *testing.T, path, text string) {
 func TestEndpoint(t *testing.T) {
 	const prod = "[client]\nprofile = \"prod\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\napi-key = \"kz_file\"\ntls = true\n"
 
-	t.Run("clients and workers go by the option, the environment, the profile and the default, in that order",
+	t.Run("precedence: options, environment, profile, defaults",
 		func(t *testing.T) {
 			settings(t, prod)
 			t.Setenv("KAGZI_NAMESPACE", "environment")
@@ -119,7 +119,7 @@ func TestEndpoint(t *testing.T) {
 		}
 	})
 
-	t.Run("a profile that is not there stops a client, and a worker's Run", func(t *testing.T) {
+	t.Run("a missing profile fails NewClient and Run", func(t *testing.T) {
 		settings(t, prod)
 		_, err := NewClient(ClientOptions{Profile: "test"})
 		w := NewWorker(WorkerOptions{Profile: "test"})
@@ -131,7 +131,7 @@ func TestEndpoint(t *testing.T) {
 		}
 	})
 
-	t.Run("a file with a key that everybody can read is warned of, without the key", func(t *testing.T) {
+	t.Run("a world-readable key file is warned of, without the key", func(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			t.Skip("Windows has no modes of files")
 		}
@@ -172,7 +172,7 @@ func TestEndpoint(t *testing.T) {
 		})
 	}
 
-	t.Run("a profile of files leads to a server with TLS, with the key and the client's certificate",
+	t.Run("a profile with files gives TLS, key and certificate",
 		func(t *testing.T) {
 			dir := settings(
 				t,
@@ -207,9 +207,9 @@ func TestEndpoint(t *testing.T) {
 			equal(t, <-seen, "Bearer kz_secret, certificate of me")
 		})
 
-	t.Run("a name that stands for several servers leads to another one when the first has gone", func(t *testing.T) {
+	t.Run("a name with several servers fails over to another", func(t *testing.T) {
 		settings(t, "")
-		name := manual.NewBuilderWithScheme("dns") // where gRPC looks a plain host:port up
+		name := manual.NewBuilderWithScheme("dns") // gRPC resolves a plain host:port with it
 		var servers []*grpc.Server
 		var addresses []resolver.Address
 		for _, said := range []string{"first", "second"} {
@@ -254,15 +254,15 @@ func TestRefusedKey(t *testing.T) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 			equal(t, fmt.Sprint(w.Run(t.Context())),
-				"kagzi: the server refused the worker, which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
-					"api-key-file in the profile): UNAUTHORIZED: a key is needed")
+				"kagzi: the server refused the worker (it has no API key: set WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
+					"or api-key-file in the profile): UNAUTHORIZED: a key is needed")
 		})
 	})
 
-	t.Run("a key that is revoked while the worker works ends Run, and the step in hand", func(t *testing.T) {
+	t.Run("a revoked key ends Run and the running step", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, hellos, ended := testWorker(f), 0, make(chan error, 1)
-			w.options.APIKey, w.options.Address = "kz_x", "127.0.0.1:1" // this machine's, as far as the key knows
+			w.options.APIKey, w.options.Address = "kz_x", "127.0.0.1:1" // a loopback address, where the key may be sent
 			f.onHello = func(*kagziv1.RegisterRequest) error { hellos++; return nil }
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				return Step(ctx, "s", func(ctx context.Context) (int, error) {
@@ -279,7 +279,7 @@ func TestRefusedKey(t *testing.T) {
 			var refusal *Error
 			if !errors.As(err, &refusal) || refusal.Code != CodeUnauthorized ||
 				!strings.Contains(err.Error(),
-					"whose API key is not valid, or not any more: UNAUTHORIZED: the key was revoked") {
+					"(its API key is unknown, expired or revoked): UNAUTHORIZED: the key was revoked") {
 				t.Errorf("Run = %v", err)
 			}
 			equal(t, errors.Is(<-ended, context.Canceled), true)
@@ -288,7 +288,7 @@ func TestRefusedKey(t *testing.T) {
 	})
 }
 
-// caller is how a call has shown who makes it.
+// caller returns how a call was authenticated.
 func caller(ctx context.Context) string {
 	md, _ := metadata.FromIncomingContext(ctx)
 	from, _ := peer.FromContext(ctx)
@@ -297,7 +297,7 @@ func caller(ctx context.Context) string {
 		shown[0].Subject.CommonName)
 }
 
-// authority is a private one, whose certificate is ca.pem in a directory.
+// authority is a private CA, whose certificate is ca.pem in a directory.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -314,7 +314,7 @@ func newAuthority(t *testing.T, dir string) *authority {
 	return a
 }
 
-// issue makes NAME.pem and NAME.key for both ends of a connection.
+// issue writes NAME.pem and NAME.key, valid for servers and clients.
 func (a *authority) issue(t *testing.T, dir, name string) tls.Certificate {
 	t.Helper()
 	a.sign(t, dir, name, &x509.Certificate{Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},

@@ -13,30 +13,30 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Typed is what an error of the application implements to have a type of its own, which retry policies
-// and readers can match: "card_declined".
+// Typed is implemented by application errors that have a type, such as "card_declined". Retry
+// policies and callers match errors by it. See WithType.
 type Typed interface {
 	error
 	ErrorType() string
 }
 
-// ErrCancelled is the cause (context.Cause) of a Context, and of a step's context, that ended
-// because the run is being cancelled. Calls that are cut short by it, or made after it, return an
-// error for which errors.Is(err, ErrCancelled) holds.
+// ErrCancelled is the cause (context.Cause) of a Context, or a step's context, that ended because
+// the run is being cancelled. Calls that the cancellation interrupts or prevents return an error
+// for which errors.Is(err, ErrCancelled) is true.
 var ErrCancelled = errors.New("kagzi: run cancelled")
 
-// ErrTimeout is what the error of a wait whose limit has passed, and of a step or a run that timed
-// out, is in the sense of errors.Is.
+// ErrTimeout matches, by errors.Is, the error of a wait whose limit has passed, and of a step or
+// run that timed out.
 var ErrTimeout = errors.New("kagzi: timed out")
 
-// StepError is what workflow code gets from a step that failed for good. It holds what is recorded, and
-// nothing else, so that the code sees the same in every replay: the error that the step's code returned is
-// not wrapped in it. Tell failures apart by Type.
+// StepError is the error of a step that failed for good. It contains only what is recorded, so that
+// every replay returns the same; it does not wrap the error of the step's code. Tell failures apart
+// by Type and Code.
 type StepError struct {
-	Step         string // name
-	Type         string // from WithType or Typed; "panic" for a panic; "" when the error has none
+	Step         string // name of the step
+	Type         string // from WithType or Typed; "panic" for a panic; "" if the error has no type
 	Message      string
-	Code         ErrorCode // TIMEOUT, CANCELLED, a server's refusal, or "" for the code's own errors
+	Code         ErrorCode // TIMEOUT, CANCELLED, the code of a server refusal, or "" for errors of the step's code
 	Attempts     int
 	NonRetryable bool
 }
@@ -48,10 +48,10 @@ func (e *StepError) Error() string {
 	return e.Message
 }
 
-// ErrorType makes the run fail with the step's error type when the code returns the error as it is.
+// ErrorType returns Type, so that a run whose code returns the error fails with the same type.
 func (e *StepError) ErrorType() string { return e.Type }
 
-// Is makes a step that timed out match ErrTimeout and context.DeadlineExceeded, and a cancelled one
+// Is makes a timeout match ErrTimeout and context.DeadlineExceeded, and a cancelled step match
 // ErrCancelled and context.Canceled.
 func (e *StepError) Is(target error) bool {
 	switch target {
@@ -70,13 +70,15 @@ func newStepError(step string, d *kagziv1.ErrorDetail, attempts int) *StepError 
 	}
 }
 
-// RunError is how a run ended that has no result: what Result returns for one, and Child.Wait for a child.
+// RunError describes a run that ended without a result. Result and Child.Wait return it;
+// RunDetails.Error has it.
 type RunError struct {
 	RunID   string
 	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
-	Type    string // as StepError.Type
+	Type    string // as in StepError
 	Message string
-	// of the step whose error the code returned, or of what else ended the run; "" for the code's own errors
+	// Code says what ended the run, such as TIMEOUT; if its function returned a *StepError, it is
+	// the code of that; "" for other errors.
 	Code  ErrorCode
 	Stack string // of a panic
 }
@@ -89,21 +91,22 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// ErrorType makes a run fail with its child's error type when the code returns the error as it is.
+// ErrorType returns Type, so that a parent whose code returns the error fails with the same type.
 func (e *RunError) ErrorType() string { return e.Type }
 
-// Is makes a run that timed out, or failed by a step that did, match ErrTimeout. One that was
-// cancelled does not match ErrCancelled, which speaks of the run whose code is running, nor does
-// one match the errors of package context, which speak of the caller's own: see Status.
+// Is makes a run that timed out, or failed because a step did, match ErrTimeout. A cancelled child
+// does not match ErrCancelled, which is about the calling run, nor context.Canceled, which is about
+// the caller's context: use Status.
 func (e *RunError) Is(target error) bool { return target == ErrTimeout && e.Code == CodeTimeout }
 
-// Error is a refusal by the server, or a failure to reach it.
+// Error is a refusal by the server, or a failure to reach it. Client calls return it.
 type Error struct {
 	Code      ErrorCode
 	Message   string
-	Subject   string // what it is about: "run", "worker", "namespace", ..
+	Subject   string // "run", "worker", "namespace", ...
 	SubjectID string
-	// "status": where the run stands, when that is why; "continued_as_run_id": the run that goes on for it
+	// Metadata has further facts, such as "status" (of the run, if that is the reason) and
+	// "continued_as_run_id" (the next run of one that continued as new).
 	Metadata map[string]string
 	status   *status.Status
 }
@@ -115,10 +118,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("kagzi: %s: %s", e.Code, e.Message)
 }
 
-// GRPCStatus lets status.Code and status.Convert see the gRPC status behind the error.
+// GRPCStatus returns the gRPC status, for status.Code and status.Convert.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
-// callError translates the error of a gRPC call. The end of the caller's context stays what it is.
+// callError converts the error of a gRPC call. If the caller's context ended, it returns its cause.
 func callError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -129,7 +132,7 @@ func callError(ctx context.Context, err error) error {
 	return statusError(status.Convert(err))
 }
 
-// statusError is a server's refusal.
+// statusError converts a gRPC status.
 func statusError(st *status.Status) *Error {
 	e := &Error{Code: codeOfStatus(st.Code()), Message: convert.PlainMessage(st), status: st}
 	for _, d := range st.Details() {
@@ -141,7 +144,7 @@ func statusError(st *status.Status) *Error {
 	return e
 }
 
-// detailError is the error of an answer that carries one in its body.
+// detailError converts an error that an answer carries in its body.
 func detailError(d *kagziv1.ErrorDetail) *Error {
 	return &Error{Code: errorCode(d.GetCode()), Message: d.GetMessage(), Subject: d.GetSubject(),
 		SubjectID: d.GetSubjectId(),
@@ -152,8 +155,8 @@ type nonRetryable struct{ error }
 
 func (e nonRetryable) Unwrap() error { return e.error }
 
-// NonRetryable marks an error as one that another attempt would only meet again: the step, or the run,
-// fails for good at once. NonRetryable(nil) is nil.
+// NonRetryable marks an error as final: the step, or the run, fails without another attempt.
+// NonRetryable(nil) is nil.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -168,8 +171,8 @@ type retryAfter struct {
 
 func (e retryAfter) Unwrap() error { return e.error }
 
-// RetryAfter asks for the next attempt after d, in whole milliseconds and in place of the policy's delay.
-// It grants no attempt that the policy does not. RetryAfter(nil, d) is nil.
+// RetryAfter sets the delay before the next attempt to d, in whole milliseconds, instead of the
+// policy's. It does not allow more attempts than the policy. RetryAfter(nil, d) is nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -185,7 +188,7 @@ type withType struct {
 func (e withType) Unwrap() error     { return e.error }
 func (e withType) ErrorType() string { return e.name }
 
-// WithType gives an error a type, which Retry.NonRetryable and StepError.Type know it by.
+// WithType gives an error a type, which Retry.NonRetryable matches and StepError.Type shows.
 // WithType(nil, name) is nil.
 func WithType(err error, name string) error {
 	if err == nil {
@@ -194,23 +197,23 @@ func WithType(err error, name string) error {
 	return withType{err, name}
 }
 
-// ErrorCode says what sort of failure an error is; "" is a failure of the application's own code.
+// ErrorCode classifies an error; "" is an error of the application's own code.
 type ErrorCode string
 
-// The codes that a server gives.
+// Codes of the server.
 const (
 	CodeNotFound           ErrorCode = "NOT_FOUND"
 	CodeInvalidArgument    ErrorCode = "INVALID_ARGUMENT"
-	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED"
-	CodeConflict           ErrorCode = "CONFLICT"
-	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"
-	CodeUnavailable        ErrorCode = "UNAVAILABLE"
+	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED" // the run or schedule is not in a state that allows the call
+	CodeConflict           ErrorCode = "CONFLICT"            // an id or name is taken, or a RequestID was used with other content
+	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"        // the API key is missing, invalid or lacks the permission
+	CodeUnavailable        ErrorCode = "UNAVAILABLE"         // the server cannot be reached or cannot serve the call now
 	CodeInternal           ErrorCode = "INTERNAL"
 	CodeTimeout            ErrorCode = "TIMEOUT"
 	CodeCancelled          ErrorCode = "CANCELLED"
-	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED"
-	CodeLeaseLost          ErrorCode = "LEASE_LOST"
-	CodeCrashed            ErrorCode = "CRASHED"
+	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED" // a limit is exceeded
+	CodeLeaseLost          ErrorCode = "LEASE_LOST"         // the worker no longer holds the run
+	CodeCrashed            ErrorCode = "CRASHED"            // the worker died or stopped answering while it held the run
 )
 
 func errorCode(c kagziv1.ErrorCode) ErrorCode {

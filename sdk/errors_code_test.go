@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestARunFailsWithTheCodeOfTheStepWhoseErrorItReturns(t *testing.T) {
+func TestARunFailsWithTheCodeOfTheReturnedStepError(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(error) error
 		want ErrorCode

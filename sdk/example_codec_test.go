@@ -9,8 +9,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// Workers and clients that have the same keys encrypt all payloads; the server never sees them. To
-// change keys, first give the new one to all of them, then make it the current one.
+// Workers and clients with the same keys encrypt all payloads; the server sees only ciphertext. To
+// rotate a key, first give the new one to all of them, then make it Current.
 func ExampleNewAESCodec() {
 	// head -c 32 /dev/urandom | base64
 	_ = os.Setenv("ORDERS_KEY_2026", "bm90IGEgc2VjcmV0OiB1c2Ugb25lIG9mIHlvdXIgb3c=")
@@ -33,9 +33,10 @@ func ExampleNewAESCodec() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	_ = worker // kagzi.Handle(worker, …) and worker.Run as ever
+	_ = worker // then kagzi.Handle(worker, …) and worker.Run as usual
 
-	// What the server is given for the result of a step, and what becomes of it in the place of another step's.
+	// What the server stores for the result of a step; it cannot be decrypted as that of another
+	// step.
 	charge := kagzi.PayloadInfo{Kind: kagzi.PayloadStep, Start: "the digest of a run's start", Step: "charge"}
 	stored, err := codec.Encode(kagzi.Payload{
 		Data: []byte(`{"card":"4242"}`), Metadata: map[string]string{"content-type": "application/json"}}, charge)
@@ -52,5 +53,5 @@ func ExampleNewAESCodec() {
 	// Output:
 	// 55 bytes, binary/encrypted by orders-2026
 	// {"card":"4242"} <nil>
-	// the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed
+	// the payload cannot be decrypted: it was encrypted for another run, step or Context, with a different key of this id, or was changed
 }

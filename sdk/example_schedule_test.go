@@ -8,8 +8,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// A report of each night, at half past two in Berlin, summer and winter; where one night's is still
-// at work the next one is left out.
+// A report every night at 02:30 in Berlin, in summer and winter. If the last report is still
+// running, the night is skipped.
 func ExampleCreateSchedule() {
 	ctx := context.Background()
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
@@ -23,7 +23,7 @@ func ExampleCreateSchedule() {
 		Queue:      "reports",
 		TimeZone:   "Europe/Berlin",
 		Overlap:    kagzi.OverlapSkip,
-		MaxCatchup: 1, // after downtime only the last night's
+		MaxCatchup: 1, // after downtime only the last missed night
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -32,9 +32,9 @@ func ExampleCreateSchedule() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("the first one begins at", details.NextFireAt)
+	fmt.Println("the first run starts at", details.NextFireAt)
 
-	if _, err := nightly.Trigger(ctx, kagzi.TriggerOptions{}); err != nil { // one now, beside the ticks
+	if _, err := nightly.Trigger(ctx, kagzi.TriggerOptions{}); err != nil { // one more now
 		log.Fatal(err)
 	}
 	if _, err := nightly.Update(ctx, kagzi.ScheduleUpdate{

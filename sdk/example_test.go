@@ -65,7 +65,7 @@ func ExampleStart() {
 	}
 }
 
-// Many runs in one commit, and a look at those that failed.
+// Many runs started in one commit, then a list of those that failed.
 func ExampleStartMany() {
 	ctx := context.Background()
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
@@ -78,7 +78,7 @@ func ExampleStartMany() {
 	runs, err := kagzi.StartMany(ctx, c, "greet", names, kagzi.StartOptions{Queue: "greetings"},
 		func(i int, o *kagzi.StartOptions) { o.ExternalID = "greet-" + names[i] })
 	if err != nil {
-		log.Print(err) // one bad start fails alone
+		log.Print(err) // a start that is refused fails alone
 	}
 	for _, run := range runs {
 		if run != nil {
@@ -95,8 +95,10 @@ func ExampleStartMany() {
 
 type Trip struct{ Flight, Hotel string }
 
-// A saga: when a step fails for good, what was done before is undone, last first. The compensations are steps, so they
-// are not forgotten when the worker dies among them.
+// A saga: when a step fails for good or the run is cancelled, what was done before is undone, last
+// first. The compensations are steps, so that none is forgotten when the worker dies among them, and
+// they run under Cleanup, so that a cancelled run undoes its work, too. Each is named before its step:
+// a step that was cut short may have had its effect.
 func ExampleStep_saga() {
 	book := func(ctx kagzi.Context, trip Trip) (err error) {
 		type undo struct {
@@ -105,10 +107,8 @@ func ExampleStep_saga() {
 		}
 		var undos []undo
 		do := func(name string, act, compensate func(context.Context) error) error {
+			undos = append(undos, undo{"undo-" + name, compensate})
 			_, err := kagzi.Step(ctx, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, act(ctx) })
-			if err == nil {
-				undos = append(undos, undo{"undo-" + name, compensate})
-			}
 			return err
 		}
 		err = do("flight", bookFlight(trip.Flight), cancelFlight(trip.Flight))
@@ -118,12 +118,12 @@ func ExampleStep_saga() {
 		if err == nil {
 			return nil
 		}
+		cleanup := kagzi.Cleanup(ctx)
 		for i := len(undos) - 1; i >= 0; i-- {
 			u := undos[i]
-			_, undoErr := kagzi.Step(ctx, u.name, func(ctx context.Context) (struct{}, error) {
+			_, undoErr := kagzi.Step(cleanup, u.name, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, u.run(ctx)
-			},
-				kagzi.Retry{Attempts: -1}) // until it works
+			}, kagzi.Retry{Attempts: -1}) // until it works, or the grace is over
 			err = errors.Join(err, undoErr)
 		}
 		return err
@@ -132,7 +132,7 @@ func ExampleStep_saga() {
 	kagzi.Handle(w, "trip", func(ctx kagzi.Context, in Trip) (struct{}, error) { return struct{}{}, book(ctx, in) })
 }
 
-// A fan-out: one branch for each picture, and all results in order.
+// A fan-out: one branch per picture; the results keep the order.
 func ExampleMap() {
 	thumbnails := func(ctx kagzi.Context, ids []string) ([]string, error) {
 		return kagzi.Map(ctx, ids, func(ctx kagzi.Context, id string) (string, error) {
@@ -143,7 +143,7 @@ func ExampleMap() {
 	kagzi.Handle(w, "thumbnails", thumbnails)
 }
 
-// Two things at once, each with steps and sleeps of its own.
+// Two branches at once, each with its own steps and sleeps.
 func ExampleGo() {
 	order := func(ctx kagzi.Context, id string) (string, error) {
 		receipt := kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) {
@@ -156,7 +156,8 @@ func ExampleGo() {
 	kagzi.Handle(w, "order", order)
 }
 
-// A step with a policy of its own: up to ten attempts within a minute each, but none after the card was declined.
+// A step with its own policy: up to ten attempts of at most a minute, but none after a declined
+// card.
 func ExampleRetry() {
 	charge := func(ctx kagzi.Context, card string) (string, error) {
 		id, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (string, error) {

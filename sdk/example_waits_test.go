@@ -12,14 +12,14 @@ import (
 
 type Approval struct{ By string }
 
-// A purchase waits for its approval, for two days at most and without a worker; the application
-// delivers it by the run's id.
+// A purchase waits up to two days for its approval and holds no worker meanwhile. The application
+// sends the approval with Signal.
 func ExampleWaitSignal() {
 	purchase := func(ctx kagzi.Context, item string) (string, error) {
 		approval, err := kagzi.WaitSignal[Approval](ctx, "approval", 48*time.Hour)
 		switch {
 		case errors.Is(err, kagzi.ErrTimeout):
-			return "nobody cared for " + item, nil
+			return "nobody approved " + item, nil
 		case err != nil:
 			return "", err
 		}
@@ -29,7 +29,8 @@ func ExampleWaitSignal() {
 	kagzi.Handle(w, "purchase", purchase)
 }
 
-// Children are runs of their own, perhaps on other workers. The parent is parked until the last of them has ended.
+// Children are separate runs, also on other workers. The parent is parked until the last one has
+// ended.
 func ExampleWaitAll() {
 	survey := func(ctx kagzi.Context, regions []string) (int, error) {
 		var children []*kagzi.Child[int]
@@ -53,7 +54,7 @@ func ExampleWaitAll() {
 	kagzi.Handle(w, "survey", survey)
 }
 
-// One child, and what may become of it.
+// A child with a time limit.
 func ExampleRunChild() {
 	order := func(ctx kagzi.Context, id string) (string, error) {
 		parcel, err := kagzi.RunChild[string](ctx, "ship", "shipping", id,
@@ -68,7 +69,7 @@ func ExampleRunChild() {
 	kagzi.Handle(w, "order", order)
 }
 
-// When the run is cancelled with a grace, the code gives the money back before it ends.
+// When the run is cancelled gracefully, the code refunds the money before it ends.
 func ExampleCleanup() {
 	order := func(ctx kagzi.Context, card string) (string, error) {
 		charge, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (string, error) {
@@ -93,10 +94,10 @@ func ExampleCleanup() {
 	kagzi.Handle(w, "order", order)
 }
 
-// A run for ever, in pieces of a week: each day is a step, and each week a new run with an empty history.
+// An endless workflow: a step a day, and every week a new run with an empty history.
 func ExampleContinueAsNew() {
 	type state struct{ Total int }
-	ledger := func(ctx kagzi.Context, s state) (state, error) {
+	collector := func(ctx kagzi.Context, s state) (state, error) {
 		for day := range 7 {
 			n, err := kagzi.Step(ctx, "collect", func(context.Context) (int, error) { return day, nil })
 			if err != nil {
@@ -109,10 +110,10 @@ func ExampleContinueAsNew() {
 		return kagzi.ContinueAsNew[state](ctx, s)
 	}
 	w := kagzi.NewWorker(kagzi.WorkerOptions{})
-	kagzi.Handle(w, "ledger", ledger)
+	kagzi.Handle(w, "collector", collector)
 }
 
-// One workflow handles every failure of the namespace, as soon as a worker serves its type.
+// One workflow handles all failures in the namespace, as soon as a worker serves its type.
 func ExampleOriginalInput() {
 	report := func(ctx kagzi.Context, event kagzi.WorkflowFailedEvent) (struct{}, error) {
 		trip, err := kagzi.OriginalInput[Trip](ctx, event)
@@ -129,7 +130,7 @@ func ExampleOriginalInput() {
 	kagzi.Handle(w, kagzi.GlobalFailureHandler, report)
 }
 
-// Stopping a run that may clean up for a minute, and waiting for its end.
+// Cancel a run, give it a minute to clean up, and wait for its end.
 func ExampleRun_CancelGracefully() {
 	ctx := context.Background()
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})

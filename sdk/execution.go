@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Why the code of an execution is made to end. They are causes of its contexts and never reach a user's error.
+// Why an execution's code has to end. They are causes of its contexts and never reach users'
+// errors.
 var (
 	errSuspended = errors.New("kagzi: run suspended")
 	errFinished  = errors.New("kagzi: run finished")
@@ -25,52 +26,52 @@ var (
 	errLeaseLost = errors.New("kagzi: lease lost")
 )
 
-// execution is one activation of a run on this worker: from the task that brought it to the end of that lease.
+// execution is one activation of a run on this worker, from its task to the end of the lease.
 //
-// Its code is alive until quit, whatever ended it; the lease is held until over. Between the two, the
-// operations that are still unanswered settle how the activation ends.
+// Its code lives until quit, and the lease is held until over. Between the two, the answers to the
+// remaining operations decide how the activation ends.
 type execution struct {
 	w           *Worker
 	task        *kagziv1.Task
 	info        RunInfo
 	since       time.Time
-	ahead       time.Duration // of the server's clock before ours
+	ahead       time.Duration // how far the server's clock is ahead of the local one
 	stepTimeout time.Duration
-	// heartbeatTimeout is for how long without contact the server lets this worker have the run, if
-	// that is longer than the worker's lease.
+	// heartbeatTimeout is how long the server keeps the run for this worker without contact, if
+	// longer than the worker's lease.
 	heartbeatTimeout time.Duration
 	start            func() string // PayloadInfo.Start
-	span             trace.Span    // of the activation
+	span             trace.Span    // span of the activation
 
-	life    context.Context // ends when the code has to: the parent of all others
+	life    context.Context // ends when the code has to; parent of all other contexts
 	endLife context.CancelCauseFunc
 	cancellation
 
-	mu         sync.Mutex
-	quitted    bool // the code has to end, whatever it still wants
-	endRefused bool // the run's failure was refused for what its error holds, and was sent once more
-
-	closing bool // the operation that gives the lease back, or ends the run, is on its way
-	ended   bool // the lease is over
+	mu      sync.Mutex
+	quitted bool // the code has to end
+	// endRefused says that the server refused the run's failure for its content; it was sent once more.
+	endRefused bool
+	closing    bool // the operation that releases the lease or ends the run is sent
+	ended      bool // the lease is over
 
 	outbox
 	history  map[string]*kagziv1.Step
-	unread   int  // calls with a record that the code has not come to yet
-	live     bool // the code has come to the end of what is recorded
+	unread   int  // recorded calls that the code has not reached yet
+	live     bool // the code is past all recorded calls
 	verdicts verdicts
 	names    map[string]*nameUse
 
-	recalling int     // calls under way that return by their record
-	recalls   int     // calls that have returned by it
-	replay    *replay // nil unless the code is only held against a record
+	recalling int     // calls in progress that return from the record
+	recalls   int     // calls that returned from it
+	replay    *replay // set while the code is only compared with a record
 	note      note
 
-	busy       int // branches that can go on by themselves
+	busy       int // branches that can continue by themselves
 	generation int // counts the changes of busy
 	parked     map[*parkedCall]struct{}
-	outsiders  int  // goroutines of the author's own that wait for a branch
-	parkings   int  // numbers the parked calls
-	questions  int  // that are to be answered before the run is parked
+	outsiders  int  // plain goroutines that wait for a branch
+	parkings   int  // counter that numbers the parked calls
+	questions  int  // questions that must be answered before the run is parked
 	continued  bool // ContinueAsNew was called
 }
 
@@ -97,7 +98,7 @@ func newExecution(w *Worker, task *kagziv1.Task) *execution {
 	return e
 }
 
-// run is the workflow function's goroutine.
+// run is the goroutine of the workflow function.
 func (e *execution) run(h handler) {
 	if !e.loadHistory() {
 		return
@@ -130,7 +131,7 @@ func (e *execution) run(h handler) {
 	returned = true
 }
 
-// payloadInfo is what a codec is told of a result of a step, or of a signal.
+// payloadInfo returns what a codec is told about a step result or a signal.
 func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
 	if e.w.options.Codec == nil {
 		return PayloadInfo{}
@@ -138,17 +139,18 @@ func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
 	return PayloadInfo{Kind: kind, Start: e.start(), Step: step}
 }
 
-// now is the time by the server's clock, as its claim of the run tells; the way that the task took makes it a
-// little late, and so never early. Times that the server has recorded are compared with it.
+// now returns the time by the server's clock, for comparison with recorded times. It is derived
+// from the time of the claim, so it lags by the delivery of the task and is never early.
 func (e *execution) now() time.Time { return e.at(time.Now()) }
 
-// at returns a moment of this activation by the server's clock. The time since the claim comes from
-// the monotonic clock, because the wall clock may be set meanwhile.
+// at converts a local time of this activation to the server's clock. The monotonic clock counts the
+// time since the claim, because the wall clock may be set meanwhile.
 func (e *execution) at(local time.Time) time.Time {
 	return e.since.Round(0).Add(e.ahead + local.Sub(e.since))
 }
 
-// finish sends the run's end right behind its last results. Of a code that was made to end, nothing counts.
+// finish sends the end of the run right after its last results. The result of code that was made to
+// end is dropped.
 func (e *execution) finish(output *kagziv1.Payload, err error) {
 	next := e.continuation(err)
 	if err != nil && next == nil {
@@ -172,7 +174,7 @@ func (e *execution) finish(output *kagziv1.Payload, err error) {
 	e.quit(errFinished)
 }
 
-// fail ends the run, or this attempt of it, as failed.
+// fail records that the run, or this attempt of it, failed.
 func (e *execution) fail(d *kagziv1.ErrorDetail) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -195,7 +197,7 @@ func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 	})
 }
 
-// failAndExit fails the run for good from within one of its calls, which does not return.
+// failAndExit fails the run for good from inside a call of its code, and does not return.
 func (e *execution) failAndExit(err error) {
 	if e.replay != nil {
 		e.replay.failed(err)
@@ -204,8 +206,8 @@ func (e *execution) failAndExit(err error) {
 	runtime.Goexit()
 }
 
-// giveBack hands the run back unfinished. Results on their way still count: the server takes a run's
-// operations in order.
+// giveBack releases the run unfinished. Results in flight still count, because the server applies a
+// run's operations in order.
 func (e *execution) giveBack() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -225,7 +227,8 @@ func (e *execution) sendRelease(park bool, cause error) {
 		}}}, func(*kagziv1.SessionResponse) { e.over(cause) })
 }
 
-// quit makes the code end: its contexts end, and each call of the SDK ends its goroutine. Needs e.mu.
+// quit makes the code end: its contexts end, and every call of the SDK ends its goroutine. Needs
+// e.mu.
 func (e *execution) quit(cause error) {
 	if !e.quitted {
 		e.quitted = true
@@ -235,7 +238,7 @@ func (e *execution) quit(cause error) {
 
 func (e *execution) dead() bool { return e.life.Err() != nil }
 
-// over ends the activation: the lease is no longer held. Repeating it changes nothing.
+// over ends the activation: the lease is no longer held. Further calls have no effect.
 func (e *execution) over(cause error) {
 	e.mu.Lock()
 	again := e.ended
@@ -251,8 +254,8 @@ func (e *execution) over(cause error) {
 	}
 }
 
-// lock takes e.mu for a call of the code. If the code has to end, it ends the calling goroutine instead; if
-// the lease is being given back, it waits for that first.
+// lock takes e.mu for a call of the code. If the code has to end, it ends the calling goroutine. If
+// the lease is being released, it first waits for that.
 func (e *execution) lock() {
 	e.mu.Lock()
 	if !e.quitted && !e.closing {
@@ -262,9 +265,8 @@ func (e *execution) lock() {
 	e.exit()
 }
 
-// exit ends the calling goroutine, as soon as the code has to end. Nobody's context may seem alive
-// by then, or end for want of whoever waited for its end instead of with the cause of that: quit
-// has ended all contexts before it gives up e.mu.
+// exit ends the calling goroutine once the code has to end. It waits for life first and takes e.mu:
+// by then quit has ended all contexts, so deferred functions see them ended, with the right cause.
 func (e *execution) exit() {
 	<-e.life.Done()
 	e.mu.Lock()
@@ -272,7 +274,7 @@ func (e *execution) exit() {
 	runtime.Goexit()
 }
 
-// await waits for an answer. If the code has to end, it ends the calling goroutine instead.
+// await waits for an answer. If the code has to end, it ends the calling goroutine.
 func await[T any](e *execution, answers <-chan T) T {
 	select {
 	case v := <-answers:
@@ -286,7 +288,7 @@ func await[T any](e *execution, answers <-chan T) T {
 	}
 }
 
-// loadHistory indexes the history, fetching the pages that did not come with the task.
+// loadHistory indexes the history and fetches the pages that did not come with the task.
 func (e *execution) loadHistory() bool {
 	e.names = make(map[string]*nameUse)
 	e.history = make(map[string]*kagziv1.Step, len(e.task.GetHistory()))
@@ -311,9 +313,9 @@ func (e *execution) loadHistory() bool {
 			return false
 		}
 		if fatalStatus(err) || n == 5 {
-			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error",
+			e.w.log.Error("cannot load the history of a run; releasing it", "run", e.info.RunID, "error",
 				statusError(status.Convert(err)))
-			if transport.Sleep(e.life, transport.Backoff(unreadTries)) { // it may be this worker that gets it next
+			if transport.Sleep(e.life, transport.Backoff(unreadTries)) { // this worker may claim it again
 				e.giveBack()
 			}
 			return false
@@ -328,7 +330,7 @@ func (e *execution) loadHistory() bool {
 	defer e.mu.Unlock()
 	e.unread = len(e.history)
 	for call := range e.verdicts.calls {
-		if e.history[call] == nil { // all that is recorded of it is that it ended: a child whose start was refused
+		if e.history[call] == nil { // recorded only by its outcome: a child whose start was refused
 			e.unread++
 		}
 	}
@@ -339,14 +341,14 @@ func (e *execution) loadHistory() bool {
 	switch {
 	case e.unread == 0, early && !e.recordedBefore(e.verdicts.early):
 		e.goLive()
-	case early: // that of a branch which had made no call, while others had
+	case early: // a branch that had made no call while others had
 		go e.settleLive()
 	}
 	e.armGrace()
 	return true
 }
 
-// recordedBefore reports whether a call was recorded before the sequence.
+// recordedBefore reports whether a call was recorded before a sequence number.
 func (e *execution) recordedBefore(sequence int64) bool {
 	for _, s := range e.history {
 		if s.GetSequence() < sequence {
@@ -356,7 +358,7 @@ func (e *execution) recordedBefore(sequence int64) bool {
 	return false
 }
 
-// Answered is called by the session with the server's answer to one of the run's operations.
+// Answered takes the server's answer to one of the run's operations. The session calls it.
 func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) {
 	detail := r.GetError()
 	e.mu.Lock()
@@ -366,8 +368,8 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 		return
 	}
 	if detail != nil && op.Ends(detail) {
-		// Until the code is made to end the operation stays among those that are not durable, so
-		// that nothing begins behind it.
+		// The operation stays among those that are not durable until the code is made to end, so
+		// that no step starts after it.
 		known := !op.Ending && slices.Contains(e.ops, op)
 		op.Ending = true
 		e.mu.Unlock()
@@ -393,26 +395,26 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 	case op.Refused != nil:
 		e.w.session.Settle(op)
 		op.Refused(detail)
-	default: // Only an announcement: what the step comes to is still recorded, or refused in its own right.
+	default: // only the announcement: the step's result is recorded or refused on its own
 		e.w.session.Settle(op)
-		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error",
+		e.w.log.Debug("start of a step not recorded", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error",
 			detail.GetMessage())
 	}
 }
 
-// leaving says that the operation which ends the lease is on its way. Its answer says how the lease
-// ended, and whether the run's end counted; that the lease is over may be heard sooner, from a
-// heartbeat that met its end.
+// leaving reports whether the operation that ends the lease is sent. Its answer tells how the lease
+// ended; a heartbeat may report the end of the lease earlier.
 func (e *execution) leaving() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.closing
 }
 
-// lose drops the run: another worker has it, or it has ended. Nothing that its code does counts any more.
+// lose drops a run that another worker has or that has ended. Whatever its code does no longer
+// counts.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	status := d.GetMetadata()["status"]
-	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(),
+	e.w.log.Info("lease lost; stopping the code of the run", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(),
 		"status", status)
 	cause := errLeaseLost
 	if Status(status) == StatusCancelled || e.graceIsOver() {
@@ -421,8 +423,8 @@ func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	e.over(cause)
 }
 
-// refailed sends the failure of a run once more, with the server's reason in place of an error that
-// it refused for what the error holds: otherwise the run would be handed out and fail again for ever.
+// refailed sends the run's failure once more, with the server's reason instead of an error that it
+// refused for its content. Otherwise the run would be claimed again and fail in the same way forever.
 func (e *execution) refailed(op *session.Operation, d *kagziv1.ErrorDetail) bool {
 	switch d.GetCode() {
 	case kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
@@ -444,8 +446,9 @@ func (e *execution) refailed(op *session.Operation, d *kagziv1.ErrorDetail) bool
 	return true
 }
 
-// refused handles an operation that the server will never take. A run that could not go on without it
-// fails, so that people see why; repeating it elsewhere would only meet the same refusal.
+// refused handles an operation that the server rejected for good. If the run cannot continue
+// without it, the run fails: that is visible to people, and another worker would get the same
+// refusal.
 func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 	_, fail := op.Msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.Msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
@@ -453,7 +456,7 @@ func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 		return
 	}
 	if fail || release {
-		e.w.log.Warn("run dropped: the server refused its end", "run", e.info.RunID, "error", d.GetMessage())
+		e.w.log.Warn("the server refused the end of a run; dropping it", "run", e.info.RunID, "error", d.GetMessage())
 		e.over(errLeaseLost)
 		return
 	}
@@ -466,7 +469,7 @@ func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 		return
 	}
 	e.remove(op)
-	e.dropAfter(op) // the server refuses them as well, for they build on this one
+	e.dropAfter(op) // the server refuses them too, as they depend on this one
 	e.closing = true
 	e.sendFailure(failure)
 	e.quit(errFinished)

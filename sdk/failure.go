@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// How an error, or a panic, becomes what is recorded.
+// This file converts errors and panics to what is recorded.
 
-// coded is an error of the SDK's own making.
+// coded is an error made by the SDK.
 type coded struct {
 	code  kagziv1.ErrorCode
 	kind  string
@@ -32,9 +32,8 @@ func panicError(value any) *coded {
 	return &coded{kind: "panic", text: panicText(value), stack: panicStack(string(debug.Stack()))}
 }
 
-// panicText prints what the code panicked with. Package fmt bears a method of it that panics, but
-// not one whose panic cannot be printed either: that one would end the whole process, and with it
-// every other run of the worker.
+// panicText formats the value of a panic. Package fmt survives a method that panics, but not one
+// whose panic value panics when printed: that would end the process and every run on it.
 func panicText(value any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -44,7 +43,7 @@ func panicText(value any) (text string) {
 	return fmt.Sprintf("panic: %v", value)
 }
 
-// panicStack begins a stack where the code panicked, without the frames of what recovered from it.
+// panicStack starts the stack at the code that panicked, without the frames that recovered.
 func panicStack(stack string) string {
 	title, frames, _ := strings.Cut(stack, "\n")
 	if _, panicking, found := strings.Cut(frames, "\npanic("); found {
@@ -55,16 +54,15 @@ func panicStack(stack string) string {
 	return stack
 }
 
-// panicked is the error of a step's or a workflow's code that panics, which the log tells of at
-// once: it is most likely a mistake in the code, and else only whoever looks at the run would see
-// it. The stack is recorded with the run.
+// panicked returns the error of a panic in a step or workflow, and logs it at once: it is most
+// likely a bug that nobody would see otherwise. The stack is recorded with the run.
 func (w *Worker) panicked(value any, where ...any) *coded {
 	err := panicError(value)
-	w.log.Error("panic of the code", append(where, "error", convert.CleanText(err.text, convert.MaxErrorText))...)
+	w.log.Error("panic in workflow or step code", append(where, "error", convert.CleanText(err.text, convert.MaxErrorText))...)
 	return err
 }
 
-// panicked is that of the run's workflow code. Replays report theirs themselves.
+// panicked is Worker.panicked for workflow code. Replays report panics themselves.
 func (e *execution) panicked(value any) *coded {
 	if e.replay != nil {
 		return panicError(value)
@@ -72,7 +70,7 @@ func (e *execution) panicked(value any) *coded {
 	return e.w.panicked(value, "run", e.info.RunID, "type", e.info.WorkflowType)
 }
 
-// errorDetail is the form in which an error is recorded.
+// errorDetail converts an error to the form in which it is recorded.
 func errorDetail(err error) *kagziv1.ErrorDetail {
 	d := &kagziv1.ErrorDetail{Message: convert.CleanText(err.Error(), convert.MaxErrorText)}
 	var (
@@ -98,7 +96,7 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	if errors.As(err, &step) {
 		d.NonRetryable = d.NonRetryable || step.NonRetryable
 		if d.Code == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED && step.Code != CodeCrashed {
-			// only the server says that a worker was lost
+			// only the server reports lost workers
 			d.Code = step.Code.wire()
 		}
 	}
@@ -108,8 +106,8 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	return d
 }
 
-// askError calls the methods of an error of the author's, whose panic is one of the code as long as
-// that is on the stack: those of a nil pointer in an error mostly do.
+// askError calls the methods of a user's error while its code is still on the stack, so that a
+// panic in them counts as a panic of that code. Methods on a nil pointer often panic.
 func askError(err error) {
 	if err != nil {
 		errorDetail(err)
@@ -117,34 +115,34 @@ func askError(err error) {
 }
 
 // GlobalFailureHandler is the workflow type that the server starts for every run of the namespace
-// that fails or times out, when a worker serves it or the namespace names a queue for it. Handlers
-// themselves have no handler.
+// that fails or times out, if a worker serves it or the namespace names a queue for it. Failures of
+// handlers start no handler.
 const GlobalFailureHandler = "__kagzi_failure_handler"
 
-// WorkflowFailedEvent is the input of a failure handler: of a workflow that StartOptions.OnFailure
-// names, and of GlobalFailureHandler. On the wire it is the JSON of the message of the same name.
+// WorkflowFailedEvent is the input of a failure handler: the workflow of StartOptions.OnFailure, or
+// of GlobalFailureHandler. Its JSON form is the protobuf message of the same name.
 type WorkflowFailedEvent struct {
 	FailedRunID  string
 	Namespace    string
 	WorkflowType string
 	Queue        string
-	ExternalID   string    // "" when the run was started without one
+	ExternalID   string    // "" if the run has none
 	Status       Status    // FAILED or TIMED_OUT
-	Error        *RunError // why
+	Error        *RunError // reason of the failure
 	Attempts     int
-	StartedAt    time.Time // zero when the run never started
+	StartedAt    time.Time // zero if the run never started
 	FailedAt     time.Time
-	// Input is the failed run's input as it was stored: see OriginalInput. InputOmitted says that
-	// it was too large for the event; Client.Get has it.
+	// Input is the stored input of the failed run; decode it with OriginalInput. InputOmitted means
+	// that it was too large for the event: Client.Get returns it.
 	Input        Payload
 	InputOmitted bool
 }
 
-// ErrInputOmitted is what OriginalInput returns when the event does not hold the failed run's input.
+// ErrInputOmitted is returned by OriginalInput when the event does not contain the input.
 var ErrInputOmitted = errors.New("kagzi: the failed run's input was too large for the event: read it from the run")
 
-// OriginalInput reads the input of the run that failed. It is ErrInputOmitted, in the sense of
-// errors.Is, when the event does not hold it.
+// OriginalInput decodes the input of the failed run. If the event does not contain it,
+// errors.Is(err, ErrInputOmitted) is true.
 func OriginalInput[In any](ctx Context, event WorkflowFailedEvent) (In, error) {
 	var none In
 	if event.InputOmitted {
@@ -160,8 +158,8 @@ func OriginalInput[In any](ctx Context, event WorkflowFailedEvent) (In, error) {
 
 const failedEventName = "kagzi/workflow.failed"
 
-// inputCodec is the codec of the run's input, nil where the server made it: the event that a
-// failure handler is started with.
+// inputCodec returns the codec of the run's input, nil for the input of a failure handler, which
+// the server makes.
 func (e *execution) inputCodec() Codec {
 	var made struct {
 		Event string `json:"event"`
@@ -173,7 +171,7 @@ func (e *execution) inputCodec() Codec {
 	return e.w.options.Codec
 }
 
-// MarshalJSON writes the event in the names of the wire.
+// MarshalJSON encodes the event with the field names of the wire.
 func (e WorkflowFailedEvent) MarshalJSON() ([]byte, error) {
 	m := &kagziv1.WorkflowFailedEvent{
 		Event: failedEventName, FailedRunId: e.FailedRunID, NamespaceId: e.Namespace, WorkflowType: e.WorkflowType,
@@ -188,7 +186,7 @@ func (e WorkflowFailedEvent) MarshalJSON() ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 }
 
-// UnmarshalJSON reads the event in the names of the wire. Fields of later versions are left out.
+// UnmarshalJSON decodes the event with the field names of the wire and ignores unknown fields.
 func (e *WorkflowFailedEvent) UnmarshalJSON(data []byte) error {
 	var m kagziv1.WorkflowFailedEvent
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, &m); err != nil {
@@ -209,20 +207,20 @@ func (e *WorkflowFailedEvent) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Retry says how often and when failed code runs again. As an option of a step it is the step's policy; in
-// StartOptions it is the policy of the run's steps and of the run itself. A zero field means the default
-// in brackets. Only failures of the code count: sleeps, drained and lost workers cost nothing.
+// Retry is a retry policy. As an option of Step it applies to that step. In StartOptions it applies
+// to the run itself and to steps without their own policy. A field that is zero has the default in
+// brackets. Only failures of the code count as attempts; sleeps, drains and lost workers do not.
 //
-// After the n-th failure the delay is Initial * Coefficient^(n-1), at most Max, plus a random part
-// of up to Jitter of it.
+// The delay after the n-th failure is min(Initial * Coefficient^(n-1), Max), plus a random part of
+// up to Jitter of it.
 type Retry struct {
-	Attempts    int           // the first one included; -1 without end, 1 no retry (3)
+	Attempts    int           // including the first; 1 means no retry, -1 no limit (3)
 	Initial     time.Duration // (1 s)
 	Max         time.Duration // (60 s)
 	Coefficient float64       // at least 1 (2)
-	Jitter      float64       // 0 to 1; negative means none (0.1)
-	// NonRetryable names errors that are final: those whose type equals an entry, or whose message
-	// starts with one. It has at most 64 entries of up to 255 bytes.
+	Jitter      float64       // 0 to 1; a negative value means none (0.1)
+	// NonRetryable lists errors that are final: an entry matches an error's type or the start of
+	// its message. At most 64 entries of up to 255 bytes.
 	NonRetryable []string
 }
 
@@ -239,7 +237,7 @@ const (
 	maxNonRetryable = 64
 )
 
-// check names what a server would refuse: of a step it would do so only once the step has failed.
+// check rejects values that the server would refuse, which it would do only after the step failed.
 func (r Retry) check() error {
 	switch {
 	case r.Attempts < -1 || r.Attempts > maxAttempts:

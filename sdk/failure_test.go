@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// failure runs a workflow that must fail and returns the error that it was recorded with.
+// failure runs a workflow that must fail and returns the recorded error.
 func failure(t *testing.T, fn func(ctx Context, in struct{}) (int, error)) (detail *kagziv1.ErrorDetail) {
 	t.Helper()
 	withFake(t, func(t *testing.T, f *fake) {
@@ -68,7 +68,7 @@ func TestFailures(t *testing.T) {
 		contains(t, frames[1], "sdk.explode(")
 		contains(t, frames[2], "_test.go:")
 	})
-	t.Run("a panic in a step fails the step with its stack, and is retried by policy", func(t *testing.T) {
+	t.Run("a panic fails the step with its stack and is retried", func(t *testing.T) {
 		tries := 0
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			return Step(ctx, "s", func(context.Context) (int, error) { tries++; return explode() })
@@ -94,9 +94,9 @@ func TestFailures(t *testing.T) {
 			f.start("q", "v", "")
 			f.await(t, "q")
 			for _, want := range []string{
-				`msg="panic of the code" step=r/s attempt=1 error="panic: boom"`,
-				`msg="panic of the code" run=r type=w error="panic: boom"`,
-				`msg="panic of the code" run=q type=v error="panic: ouch\x1b"`,
+				`msg="panic in workflow or step code" step=r/s attempt=1 error="panic: boom"`,
+				`msg="panic in workflow or step code" run=r type=w error="panic: boom"`,
+				`msg="panic in workflow or step code" run=q type=v error="panic: ouch\x1b"`,
 			} {
 				contains(t, log.String(), want)
 			}
@@ -109,7 +109,7 @@ func TestFailures(t *testing.T) {
 		equal(t, d.GetMessage(), "panic: boom")
 		contains(t, d.GetStack(), "explode")
 	})
-	t.Run("a panic that cannot be printed is a panic of the code like another", func(t *testing.T) {
+	t.Run("a panic that cannot be printed counts like any other", func(t *testing.T) {
 		const want = "panic: a kagzi.unprintable, whose methods panic"
 		equal(t, failure(t, func(Context, struct{}) (int, error) { return 0, unprintable{} }).GetMessage(), want)
 		equal(t, failure(t, func(ctx Context, _ struct{}) (int, error) {
@@ -119,7 +119,7 @@ func TestFailures(t *testing.T) {
 			return Step(ctx, "s", func(context.Context) (int, error) { return 0, unprintable{} }, once)
 		}).GetMessage(), "step s: "+want)
 	})
-	t.Run("an error whose methods panic is a panic of the code that returned it", func(t *testing.T) {
+	t.Run("an error whose methods panic is a panic of its code", func(t *testing.T) {
 		for method, bad := range map[string]error{
 			"Error": (*pointerError)(nil), "Unwrap": fmt.Errorf("%w", &wrapper{}), "ErrorType": typeless{}} {
 			for _, fn := range []func(ctx Context, _ struct{}) (int, error){
@@ -187,7 +187,7 @@ func TestFailures(t *testing.T) {
 		})
 		equal(t, d.GetMessage(), "step slow timed out after 2s")
 	})
-	t.Run("a result over 2 MiB fails its step at once and names the limit", func(t *testing.T) {
+	t.Run("a result over 2 MiB fails its step and names the limit", func(t *testing.T) {
 		room := MaxPayload - len(`""`) - len("content-type"+"application/json")
 		for n, want := range map[int]string{room: "fits",
 			room + 1: "step big: result: 2097153 bytes are more than the limit of 2097152 (2 MiB)"} {
@@ -223,7 +223,7 @@ func TestFailures(t *testing.T) {
 		contains(t, d.GetMessage(), "step name same is used by two goroutines or branches at once")
 		equal(t, d.GetNonRetryable(), true)
 	})
-	t.Run("a name used by two branches fails the run, even if they do not meet", func(t *testing.T) {
+	t.Run("a name used by two branches fails the run", func(t *testing.T) {
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
 			b := Go(ctx, func(ctx Context) (int, error) {
@@ -236,7 +236,7 @@ func TestFailures(t *testing.T) {
 		contains(t, d.GetMessage(), "step name same is used")
 	})
 	t.Run(
-		"a name used by a branch fails the run in one that waits for it only later, or for another that has waited for neither", func(t *testing.T) {
+		"a name used by a branch that was not waited for is a clash", func(t *testing.T) {
 			for _, first := range []bool{false, true} {
 				d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 					a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
@@ -257,7 +257,7 @@ func TestFailures(t *testing.T) {
 				contains(t, d.GetMessage(), "step name same is used")
 			}
 		})
-	t.Run("a number that one branch's name gets and another uses in full fails the run, whichever comes first",
+	t.Run("a numbered name that another branch uses is a clash",
 		func(t *testing.T) {
 			for _, later := range []string{"same", "same:2"} {
 				d := failure(t, func(ctx Context, _ struct{}) (int, error) {
@@ -295,7 +295,7 @@ func TestFailures(t *testing.T) {
 			equal(t, f.await(t, "r").Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
 		})
 	})
-	t.Run("a name that its number makes too long fails the run before the step", func(t *testing.T) {
+	t.Run("a numbered name that is too long fails the run", func(t *testing.T) {
 		ran := 0
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			for range 2 {
@@ -311,7 +311,7 @@ func TestFailures(t *testing.T) {
 		contains(t, d.GetMessage(), "is 257 bytes long, want 1 to 255")
 		equal(t, ran, 1)
 	})
-	t.Run("an error's text is cut to 16 KiB with a mark, and made storable", func(t *testing.T) {
+	t.Run("an error text is cut to 16 KiB with a mark", func(t *testing.T) {
 		d := failure(t, func(Context, struct{}) (int, error) {
 			return 0, errors.New("\x00\xff" + strings.Repeat("é", 10_000))
 		})
@@ -357,7 +357,7 @@ func TestFailures(t *testing.T) {
 			equal(t, string(f.await(t, "r").Output.GetData()), "1")
 		})
 	})
-	t.Run("a refusal by the server fails the run and says what was refused", func(t *testing.T) {
+	t.Run("a server refusal fails the run and says of what", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil {
@@ -394,7 +394,7 @@ func TestFailures(t *testing.T) {
 				"the run failed, and the server refused to record its error: its encoding is LATIN1")
 		})
 	})
-	t.Run("an input that does not fit fails the run and names the wanted type", func(t *testing.T) {
+	t.Run("a wrong input fails the run and names the wanted type", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, map[string]int) (int, error) { return 0, nil })
@@ -409,7 +409,7 @@ func TestFailures(t *testing.T) {
 
 func explode() (int, error) { panic("boom") }
 
-func TestADelayThatIsTooShortForTheWireIsNotThePolicys(t *testing.T) {
+func TestATooShortRetryDelayIsNotThePolicys(t *testing.T) {
 	for delay, want := range map[time.Duration]int64{
 		0: 0, time.Microsecond: 1, 1500 * time.Microsecond: 1, time.Second: 1000} {
 		if got := errorDetail(RetryAfter(errors.New("busy"), delay)).GetRetryAfterMs(); got != want {
@@ -418,7 +418,7 @@ func TestADelayThatIsTooShortForTheWireIsNotThePolicys(t *testing.T) {
 	}
 }
 
-func TestTextIsCutBetweenLetters(t *testing.T) {
+func TestTextIsCutBetweenRunes(t *testing.T) {
 	for limit := 50; limit < 54; limit++ {
 		cut := convert.CleanText(strings.Repeat("€", 100), limit)
 		if !utf8.ValidString(cut) || len(cut) > limit || !strings.HasSuffix(cut, convert.CutMark) {

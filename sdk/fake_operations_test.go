@@ -33,7 +33,7 @@ func (f *fake) step(r *fakeRun, name string, kind kagziv1.StepKind) *kagziv1.Ste
 	return st
 }
 
-// attempt begins the next attempt of a step, unless one is running.
+// attempt starts the next attempt of a step, unless one is running.
 func attempt(st *kagziv1.Step) {
 	if st.Status != kagziv1.StepStatus_STEP_STATUS_RUNNING {
 		st.AttemptNumber++
@@ -167,7 +167,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 	return resp
 }
 
-// interrupt marks the steps that were running as cut short.
+// interrupt marks running steps as interrupted.
 func (f *fake) interrupt(r *fakeRun) {
 	for _, st := range r.steps {
 		if st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && st.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION {

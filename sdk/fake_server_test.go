@@ -25,8 +25,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// fakeServer is a server that keeps what it was asked and answers as a test says, for calls that
-// the SDK only translates.
+// fakeServer records requests and answers them as the test says, for calls that the SDK only
+// translates.
 type fakeServer struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
@@ -37,10 +37,10 @@ type fakeServer struct {
 	mu       sync.Mutex
 	asked    []proto.Message
 	metadata []metadata.MD
-	answers  map[string]func(request proto.Message) (proto.Message, error) // by the method's name
-	// that ExportWorkflow sends and ImportWorkflow has got
+	answers  map[string]func(request proto.Message) (proto.Message, error) // by method name
+	// sent by ExportWorkflow, received by ImportWorkflow
 	capsule []byte
-	refuse  error // of streams
+	refuse  error // error of streams
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -89,12 +89,12 @@ func (d *fakeServer) answer(ctx context.Context, req any, info *grpc.UnaryServer
 	return answer(request)
 }
 
-// on makes the fake server answer a method, always in the same way.
+// on sets a fixed answer for a method.
 func (d *fakeServer) on(method string, answer proto.Message) {
 	d.answers[method] = func(proto.Message) (proto.Message, error) { return answer, nil }
 }
 
-// wants checks the last request, except for ids that the SDK has made: their fields are named.
+// wants checks the last request, except the named fields, which hold ids made by the SDK.
 func (d *fakeServer) wants(t *testing.T, want proto.Message, made ...protoreflect.Name) {
 	t.Helper()
 	d.mu.Lock()

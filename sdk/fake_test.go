@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// fake is a server in memory: runs with histories, leases and timers, behind the real wire. What it leaves out is
-// durability, several workers' fairness and the expiry of leases, which tests bring about by name.
+// fake is an in-memory server with runs, histories, leases and timers behind the real wire. It is
+// not durable and not fair, and leases expire only when a test says so.
 type fake struct {
 	kagziv1.UnimplementedWorkerServiceServer
 	kagziv1.UnimplementedWorkflowServiceServer
@@ -36,22 +36,22 @@ type fake struct {
 	order    []*fakeRun
 	sessions []*fakeSession
 	tokens   int
-	pageSize int // of histories; 0 puts all into the task
+	pageSize int // page size of histories; 0 puts all into the task
 	notify   chan struct{}
 
 	lease, heartbeat time.Duration
-	// by run: what its end is answered with, in the place of its status
+	// by run: status in the answer to its end, instead of the real one
 	verdicts map[string]kagziv1.WorkflowStatus
-	skew     time.Duration // of the server's clock before the worker's
-	// operations in the order of their application
+	skew     time.Duration // how far the server's clock is ahead of the worker's
+	// operations in the order applied
 	log   []string
 	fault func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail // refuses an operation before it is applied
-	// applies an operation and breaks the stream instead of answering
+	// applies an operation and then breaks the stream instead of answering
 	mute         func(r *kagziv1.SessionRequest) bool
 	onHello      func(r *kagziv1.RegisterRequest) error
-	onHistory    func() error      // before a page of one is given
+	onHistory    func() error      // called before a page of history is returned
 	stalled      bool              // heartbeats get no answer
-	away         bool              // no connection can be made
+	away         bool              // connections fail
 	traceparents map[string]string // by run id
 }
 
@@ -61,12 +61,12 @@ type fakeRun struct {
 	session   *fakeSession
 	steps     []*kagziv1.Step
 	available time.Time
-	timer     time.Time // for which moment one is set
+	timer     time.Time // time of the timer, if set
 	cancelAsk bool
-	untold    bool                 // that was asked for since its worker got it
+	untold    bool                 // requested since its worker got it
 	reason    *kagziv1.ErrorDetail // of the cancellation
 
-	awaited    map[string]int // by step: 1 alone, more: one of a group
+	awaited    map[string]int // by step: 1 for a single wait, more for one of a group
 	groups     int
 	signals    []*kagziv1.Signal
 	parent     *fakeRun
@@ -121,7 +121,7 @@ func (f *fake) dial() []grpc.DialOption {
 
 func (f *fake) now() time.Time { return time.Now().Add(f.skew) }
 
-// start puts a run there directly.
+// start adds a run directly.
 func (f *fake) start(runID, workflowType, input string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *fake) start(runID, workflowType, input string) {
 	f.pump()
 }
 
-// pump hands due runs to sessions with credit. Needs f.mu.
+// pump pushes due runs to sessions with credit. Needs f.mu.
 func (f *fake) pump() {
 	close(f.notify)
 	f.notify = make(chan struct{})
@@ -193,7 +193,7 @@ func (f *fake) page(r *fakeRun, from int) ([]*kagziv1.Step, string) {
 	return r.steps[from : from+f.pageSize], fmt.Sprint(from + f.pageSize)
 }
 
-// stall has heartbeats get no answer, or one again.
+// stall stops or resumes the answers to heartbeats.
 func (f *fake) stall(stalled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,7 +234,7 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[kagziv1.SessionRequest, k
 	if id == "" {
 		id = "worker-1"
 	}
-	f.mu.Lock() // before the welcome: a test whose worker is ready looks at its session
+	f.mu.Lock() // before the welcome: tests look at the session of a ready worker
 	f.sessions = append(f.sessions, s)
 	f.log = append(f.log, "hello "+hello.GetWorkerId())
 	f.mu.Unlock()
@@ -319,7 +319,8 @@ func (f *fake) handle(s *fakeSession, r *kagziv1.SessionRequest) {
 	f.mu.Unlock()
 }
 
-// take frees a run as if its worker had been lost, and lets another have it at once. tell pushes that to the worker.
+// take frees a run as if its worker were lost, and lets another worker claim it at once. tell
+// reports that to the old one.
 func (f *fake) take(runID string, tell bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -343,13 +344,13 @@ func (f *fake) await(t testing.TB, runID string) *fakeRun {
 	return f.runs[runID]
 }
 
-// until blocks until a condition on the fake's state holds, for two days of the bubble's time at most.
+// until blocks until a condition on the fake's state holds, for up to two days of bubble time.
 func (f *fake) until(t testing.TB, holds func() bool) {
 	t.Helper()
 	deadline := time.After(48 * time.Hour)
 	look := func() (bool, <-chan struct{}) {
 		f.mu.Lock()
-		defer f.mu.Unlock() // also of a condition that panics: the worker has to end before the test can say so
+		defer f.mu.Unlock() // even if the condition panics: the worker must end before the test can report it
 		return holds(), f.notify
 	}
 	for {
@@ -365,7 +366,7 @@ func (f *fake) until(t testing.TB, holds func() bool) {
 	}
 }
 
-// operations is the log without what time alone brings about.
+// operations returns the log without entries that time alone causes.
 func (f *fake) operations() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,7 +15,7 @@ func open(st *kagziv1.Step) bool {
 	return st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING || st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING
 }
 
-// lapse completes the sleeps and waits whose time has come.
+// lapse completes the sleeps and waits that are due.
 func (f *fake) lapse(r *fakeRun) {
 	for _, st := range r.steps {
 		if st.Status != kagziv1.StepStatus_STEP_STATUS_RUNNING || st.WakeUpAt == nil ||
@@ -43,11 +43,11 @@ func (f *fake) parkUnless(hold bool, r *fakeRun) {
 	}
 }
 
-// park frees a run until the earliest of its timers, or until what it awaits has happened.
+// park frees a run until its earliest timer, or until what it waits for has happened.
 func (f *fake) park(r *fakeRun) {
 	f.lapse(r)
 	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, time.Time{}
-	if r.untold { // its code waits without knowing that it is cancelled
+	if r.untold { // its code waits without knowing of the cancellation
 		r.Status, r.available = kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, f.now()
 		return
 	}
@@ -73,7 +73,7 @@ func (f *fake) park(r *fakeRun) {
 	}
 }
 
-// satisfied says that a step which the code awaits has ended, or all of a group.
+// satisfied reports whether an awaited step, or all of a group, has ended.
 func (r *fakeRun) satisfied() bool {
 	openGroups := map[int]bool{}
 	for _, st := range r.steps {
@@ -87,7 +87,7 @@ func (r *fakeRun) satisfied() bool {
 	})
 }
 
-// wake makes a parked run due when what it awaits has happened.
+// wake makes a parked run due if what it waits for has happened.
 func (f *fake) wake(r *fakeRun) {
 	if r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING && r.satisfied() {
 		r.available = f.now()
@@ -109,7 +109,7 @@ func (r *fakeRun) cancelTask() *kagziv1.CancelTask {
 	return &kagziv1.CancelTask{RunId: r.RunId, LeaseToken: r.token, Reason: r.reason, GraceUntil: r.CancelGraceUntil}
 }
 
-// askCancel begins a graceful cancellation.
+// askCancel starts a graceful cancellation.
 func (f *fake) askCancel(runID string, grace time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +133,7 @@ func (f *fake) askCancel(runID string, grace time.Duration) {
 	f.pump()
 }
 
-// cancel ends a run as CANCELLED and tells its worker that the lease is lost, and why.
+// cancel ends a run as CANCELLED and tells its worker why the lease is lost.
 func (f *fake) cancel(r *fakeRun, d *kagziv1.ErrorDetail) {
 	token := r.token
 	f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, d)
@@ -152,7 +152,7 @@ func ended(r *fakeRun) bool {
 		r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
 }
 
-// complete ends a run well, or as CANCELLED if that was asked for, and starts the one that it continues as.
+// complete ends a run as COMPLETED, or CANCELLED if requested, and starts its continuation.
 func (f *fake) complete(r *fakeRun, next *kagziv1.StartWorkflowRequest) {
 	if next == nil || r.cancelAsk {
 		f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, nil)
@@ -165,7 +165,7 @@ func (f *fake) complete(r *fakeRun, next *kagziv1.StartWorkflowRequest) {
 	f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, nil)
 }
 
-// add makes a run.
+// add creates a run.
 func (f *fake) add(id string, req *kagziv1.StartWorkflowRequest) *fakeRun {
 	r := &fakeRun{awaited: map[string]int{}, available: f.now()}
 	r.RunId, r.WorkflowType, r.Namespace, r.TaskQueue = id, req.GetWorkflowType(), "default",
@@ -180,7 +180,7 @@ func (f *fake) add(id string, req *kagziv1.StartWorkflowRequest) *fakeRun {
 	return r
 }
 
-// end ends a run, with all that its end concerns.
+// end ends a run and wakes or starts what depends on it.
 func (f *fake) end(r *fakeRun, status kagziv1.WorkflowStatus, d *kagziv1.ErrorDetail) {
 	if r.cancelAsk {
 		status, d = kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, r.reason
@@ -200,7 +200,7 @@ func (f *fake) end(r *fakeRun, status kagziv1.WorkflowStatus, d *kagziv1.ErrorDe
 	}
 }
 
-// tellParent settles the step that started a child.
+// tellParent completes the parent's step that started a child.
 func (f *fake) tellParent(r *fakeRun) {
 	if r.parent == nil {
 		return
@@ -220,7 +220,7 @@ func (f *fake) tellParent(r *fakeRun) {
 	f.wake(r.parent)
 }
 
-// applyWait applies the operations that wait for others.
+// applyWait applies the operations that wait.
 func (f *fake) applyWait(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 	switch op := req.Operation.(type) {
 	case *kagziv1.SessionRequest_AwaitSignal:
@@ -263,7 +263,7 @@ func (f *fake) awaitSignal(req *kagziv1.AwaitSignalRequest) *kagziv1.SessionResp
 		answer.Payload = st.Output
 	}
 	if !open(st) {
-		delete(r.awaited, st.Name) // told: no reason to come again
+		delete(r.awaited, st.Name) // reported: no reason to wake the run again
 	}
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_AwaitedSignal{AwaitedSignal: answer}}
 }
@@ -329,5 +329,5 @@ func (f *fake) awaitChildren(req *kagziv1.AwaitChildrenRequest) *kagziv1.Session
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_AwaitedChildren{AwaitedChildren: answer}}
 }
 
-// answerSize is how many steps of children fit into an answer.
+// answerSize returns how many steps of children fit into an answer.
 func (f *fake) answerSize() int { return cmp.Or(f.pageSize, 1<<20) }

@@ -26,18 +26,18 @@ func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconne
 	}
 }
 
-// untilBeat is how long a worker waits that has spoken just now: up to the last quarter of a second
-// of the clock within the interval. Those of thousands of idle workers then come together, as far
-// as their clocks agree, and wake the server a few times a second. With a short interval it is the
-// last fortieth.
+// untilBeat returns the time to the next heartbeat: the last quarter of a second of the clock
+// within the interval. Heartbeats of thousands of idle workers then coincide, if their clocks
+// agree, and wake the server only a few times a second. With short intervals it is the last
+// fortieth.
 func untilBeat(now time.Time, interval time.Duration) time.Duration {
 	return now.Add(interval).Truncate(min(250*time.Millisecond, interval/40)).Sub(now)
 }
 
-// beat sends one heartbeat, which names all that is held.
+// beat sends a heartbeat that names all held runs.
 func (w *Worker) beat() {
 	answered := make(chan struct{})
-	// before it is looked at what is held: what comes meanwhile is named although it is not counted
+	// counted before the runs are listed: a task that arrives in between is named but not counted
 	received := w.session.TasksReceived()
 	w.mu.Lock()
 	held := make([]*kagziv1.Lease, 0, len(w.executions))
@@ -67,7 +67,7 @@ func (w *Worker) beat() {
 	}
 }
 
-// awaitBeat waits until the last heartbeat is answered, or can no longer be.
+// awaitBeat waits until the last heartbeat is answered or its stream is gone.
 func (w *Worker) awaitBeat(ctx context.Context, served <-chan struct{}) {
 	w.mu.Lock()
 	answered := w.lastBeat
@@ -82,15 +82,15 @@ func (w *Worker) awaitBeat(ctx context.Context, served <-chan struct{}) {
 	}
 }
 
-// beaten handles the answer to a heartbeat; true when it was accepted.
+// beaten handles the answer to a heartbeat and reports whether it was accepted.
 func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	switch d := r.GetError(); {
 	case r == nil:
 		return false // the stream broke
 	case d != nil && session.Repeatable(d):
-		w.log.Warn("heartbeat not taken", "error", d.GetMessage())
+		w.log.Warn("heartbeat failed; trying again at the next interval", "error", d.GetMessage())
 		return false
-	case d != nil: // as a rule because the server does not know the worker any more
+	case d != nil: // usually because the server no longer knows the worker
 		w.log.Info("heartbeat refused; registering again", "worker", w.ID(), "error", d.GetMessage())
 		select {
 		case w.unknown <- struct{}{}:
@@ -107,7 +107,8 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	for _, c := range h.GetCancelling() {
 		w.cancelTask(c)
 	}
-	// not before: a step that waits for it begins at once, also that of a run which the answer calls lost
+	// last: a step that waits for this starts at once, even of a run that the answer reports as
+	// lost
 	w.lease.Confirm(sentAt)
 	if h.GetShouldDrain() {
 		w.askDrain()
@@ -115,8 +116,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	return true
 }
 
-// notRenewed is the reason for a lease that is over, as a refused write has it. Older servers do
-// not say what the run is.
+// notRenewed returns why a lease was not renewed. Older servers do not send the run's status.
 func notRenewed(l *kagziv1.Lease) *kagziv1.ErrorDetail {
 	d := &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Message: "not renewed by the server"}
 	if status := l.GetRunStatus(); status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
@@ -132,21 +132,21 @@ func (w *Worker) askDrain() {
 	}
 }
 
-// expired is called after twice the lease without contact, and from then on again: others have the
-// runs by now, but for those whose own heartbeat timeout is not over. The server keeps them for so
-// long since it heard this worker last, which was after that message was sent. It returns when the
-// next of them is to be given up. What is unanswered is still sent when the server is back; it
-// counts for the runs that nobody has taken.
+// expired is called after twice the lease without contact, and again later. It gives up the runs
+// that others have claimed by now. A run with a longer heartbeat timeout is kept until that has
+// passed; the server counts from when it received the last message, so this worker gives up first.
+// It returns when the next run is due. Unanswered operations are still sent when the server is
+// back; they count for runs that nobody has claimed.
 func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 	for _, e := range w.all() {
 		switch {
-		case e.dead(): // or given up already
+		case e.dead(): // given up already
 		case silent < e.heartbeatTimeout:
 			if next == 0 || e.heartbeatTimeout < next {
 				next = e.heartbeatTimeout
 			}
 		default:
-			w.log.Warn("no contact for longer than the lease holds; run given up", "run", e.info.RunID, "type",
+			w.log.Warn("no contact with the server for longer than the lease; giving up a run", "run", e.info.RunID, "type",
 				e.info.WorkflowType,
 				"silent", silent.Round(time.Millisecond))
 			e.giveBack()

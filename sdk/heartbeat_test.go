@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
-func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
+func TestAWorkerCountsRunsByTheirStatusFromTheServer(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		f.verdicts = map[string]kagziv1.WorkflowStatus{
 			"again":     kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
@@ -32,7 +32,7 @@ func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 			f.start(id, name, "")
 			f.await(t, id)
 		}
-		time.Sleep(time.Minute) // in virtual time: a few heartbeats
+		time.Sleep(time.Minute) // virtual time for a few heartbeats
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if completed != 1 || failed != 1 {
@@ -41,7 +41,7 @@ func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
+func TestHeartbeatsOfWorkersCoincide(t *testing.T) {
 	base := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	at := func(ms int) time.Time { return base.Add(time.Duration(ms) * time.Millisecond) }
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
+func TestAHeartbeatRenewsLeasesFromWhenItWasMade(t *testing.T) {
 	w, sent := NewWorker(WorkerOptions{}), time.Now().Add(-10*time.Second)
 	w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{
 		Heartbeat: &kagziv1.HeartbeatResponse{ShouldDrain: true}}}, sent)
@@ -77,7 +77,7 @@ func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
 	equal(t, len(w.drainReq), 1)
 }
 
-// taskStream is a stream on which one task comes.
+// taskStream is a stream with one task.
 type taskStream struct {
 	session.Stream
 	task *kagziv1.Task
@@ -92,11 +92,11 @@ func (s *taskStream) Recv() (*kagziv1.SessionResponse, error) {
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Task{Task: task}}, nil
 }
 
-// A heartbeat between the two would count a task that it does not name, and the server free its run.
+// A heartbeat in between would count a task without naming it, and the server would free its run.
 func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	looked := false
-	// of a run whose type it does not know it says so as soon as it holds it
+	// a run of an unknown type is logged as soon as it is held
 	w.log = slog.New(slog.NewTextHandler(writerFunc(func() {
 		looked = true
 		equal(t, fmt.Sprintln(len(w.all()), w.session.TasksReceived()), fmt.Sprintln(1, 0))
@@ -106,7 +106,7 @@ func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
 	equal(t, w.session.TasksReceived(), int64(1))
 }
 
-// writerFunc is called for what is written.
+// writerFunc is called with what is written.
 type writerFunc func()
 
 func (f writerFunc) Write(data []byte) (int, error) {

@@ -31,14 +31,15 @@ func oneLongStep(f *fake) (w *Worker, began, ended chan time.Time) {
 	return w, began, ended
 }
 
-// slowLog is written so slowly that whatever else can go on in the bubble has done so before a line is out.
+// slowLog writes so slowly that everything else in the bubble has happened before a line is
+// written.
 type slowLog struct{ slog.Handler }
 
 func (slowLog) Enabled(context.Context, slog.Level) bool  { return true }
 func (slowLog) Handle(context.Context, slog.Record) error { synctest.Wait(); return nil }
 
 func TestLease(t *testing.T) {
-	t.Run("a run whose lease the server says is lost is dropped within 500 ms", func(t *testing.T) {
+	t.Run("a run whose lease is lost is dropped within 500 ms", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
@@ -83,19 +84,19 @@ func TestLease(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			// the pass that was dropped came to the first step only
+			// the dropped activation only reached the first step
 			equal(t, string(f.await(t, "r").Output.GetData()), "21")
 		})
 	})
 
 	for what, c := range map[string]struct {
-		own  time.Duration // the run's heartbeat timeout
+		own  time.Duration // heartbeat timeout of the run
 		back time.Duration // when heartbeats are answered again
 		late time.Duration // how much later the next may come
 	}{
-		"no step begins past 80 % of the lease without a confirmed heartbeat": {
+		"no step starts past 80 % of an unconfirmed lease": {
 			0, 45 * time.Second, 6 * time.Second},
-		"no step of a run with a longer lease of its own begins past 80 % of the worker's either": {
+		"a longer lease of the run does not change the 80 %": {
 			10 * time.Minute, 3 * time.Minute, 11 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestLease(t *testing.T) {
 	}
 
 	t.Run(
-		"nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
+		"no step starts on a new session before its first heartbeat", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.log = slog.New(slowLog{slog.DiscardHandler})
@@ -152,7 +153,7 @@ func TestLease(t *testing.T) {
 			})
 		})
 
-	t.Run("after twice the lease without contact running steps are cancelled and the run is given back",
+	t.Run("after twice the lease, steps end and the run is released",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				at, ended := stalledStep(t, f, 0)
@@ -164,7 +165,7 @@ func TestLease(t *testing.T) {
 			})
 		})
 
-	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
+	t.Run("a new session is contact: runs continue", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 0)
 			time.AfterFunc(50*time.Second, f.cut)
@@ -184,7 +185,7 @@ func TestLease(t *testing.T) {
 					at, ended := stalledStep(t, f, c.own)
 					took := (<-ended).Sub(at)
 					if took < c.after-time.Second || took >
-						c.after { // the last contact was that in which the worker came
+						c.after { // the last contact was the registration
 						t.Fatalf("cancelled after %v, want %v from a moment before", took, c.after)
 					}
 					f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
@@ -194,7 +195,7 @@ func TestLease(t *testing.T) {
 			})
 	}
 
-	t.Run("a new session is contact for a run with a heartbeat timeout of its own as well", func(t *testing.T) {
+	t.Run("a new session is contact for longer leases as well", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 10*time.Minute)
 			time.AfterFunc(9*time.Minute, f.cut)
@@ -205,7 +206,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run(
-		"while the server is away each run is given up once, when its own lease is over, and one with a longer lease goes on", func(t *testing.T) {
+		"without a server each run is given up once, in its time", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				var away atomic.Bool
 				f.onHello = func(*kagziv1.RegisterRequest) error {
@@ -237,7 +238,7 @@ func TestLease(t *testing.T) {
 				_ = transport.Sleep(t.Context(), time.Second)
 				f.mu.Lock()
 				for _, r := range f.runs {
-					r.WorkflowType = "other" // so that nobody takes it again
+					r.WorkflowType = "other" // so that nobody claims it again
 				}
 				f.mu.Unlock()
 				away.Store(true)
@@ -247,13 +248,13 @@ func TestLease(t *testing.T) {
 				synctest.Wait()
 				equal(t, ends, []string{"0s after 1m0s: context canceled", "1m20s after 1m20s: context canceled",
 					"1m40s after 1m40s: context canceled", "10m0s after 9m0s: <nil>"})
-				equal(t, strings.Count(log.String(), "run given up"), 3)
+				equal(t, strings.Count(log.String(), "giving up a run"), 3)
 				equal(t, count(f.operations(), "claim 10m0s"), 1)
 				equal(t, count(f.operations(), "release park=false"), 3)
 			})
 		})
 
-	t.Run("cancellation at once ends the step's context, and nothing more is said of the run", func(t *testing.T) {
+	t.Run("Cancel ends the step's context; the worker sends no more", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
@@ -274,7 +275,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// startLeased puts a run there that has a heartbeat timeout of its own.
+// startLeased adds a run with its own heartbeat timeout.
 func (f *fake) startLeased(runID string, own time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,8 +284,8 @@ func (f *fake) startLeased(runID string, own time.Duration) {
 	f.pump()
 }
 
-// stalledStep runs a step that goes on for long, of a run with this heartbeat timeout, and has the
-// server answer no heartbeats from when it began.
+// stalledStep runs a long step of a run with a heartbeat timeout; from its start on the server
+// answers no heartbeats.
 func stalledStep(t *testing.T, f *fake, own time.Duration) (at time.Time, ended <-chan time.Time) {
 	w, began, ended := oneLongStep(f)
 	running(t, w)
@@ -292,7 +293,7 @@ func stalledStep(t *testing.T, f *fake, own time.Duration) (at time.Time, ended 
 	at = <-began
 	f.stall(true)
 	f.mu.Lock()
-	f.runs["r"].WorkflowType = "other" // so that nobody takes it again
+	f.runs["r"].WorkflowType = "other" // so that nobody claims it again
 	f.mu.Unlock()
 	return at, ended
 }

@@ -10,18 +10,17 @@ import (
 
 const maxName = 255
 
-// nameUse is the last use of a step's name within an execution.
+// nameUse is the last use of a step name within an execution.
 type nameUse struct {
 	by       *branch
 	at       int  // the branch's clock
-	inFlight bool // a call with this name is under way
-	recalls  bool // it returns by its record
-	count    int  // uses of the name as the code gives it
+	inFlight bool // a call with this name is in progress
+	recalls  bool // that call returns a recorded result
+	count    int  // uses of the name as written in the code
 }
 
-// claim gives a call its place in the history: the name under which it is recorded and what is
-// recorded there, nil for nothing. A name that a goroutine at the same time uses too, or a record
-// of another kind, fails the run.
+// claim returns the name under which a call is recorded, and its record, nil if there is none. A
+// name that another goroutine uses at the same time, or a record of another kind, fails the run.
 func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
 	e := b.e
 	e.lock()
@@ -47,7 +46,7 @@ func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind
 	return claimed, step
 }
 
-// claimLocked also says whether the branch is past what is recorded of it.
+// claimLocked also reports whether the branch is past its recorded calls.
 func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string, step *kagziv1.Step, arrived bool,
 	err error) {
 	e := b.e
@@ -61,7 +60,7 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 			return "", nil, false, err
 		}
 		if isVerdict(name) {
-			return "", nil, false, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records",
+			return "", nil, false, fmt.Errorf("step name %q: %s and names that begin with %s: are reserved for the SDK",
 				name, verdictName, verdictName)
 		}
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
@@ -82,8 +81,8 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 	if step != nil || ended {
 		e.unread--
 	}
-	// A sleep that does not park is never recorded, so that one without a record may well stand
-	// before what is: it tells by itself when it is new.
+	// A sleep that does not park is not recorded, so one without a record may come before recorded
+	// calls: sleep itself decides.
 	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && !e.replay.lapsed(step) &&
 		(step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
 	if step == nil {
@@ -95,19 +94,18 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 	return name, step, arrived, nil
 }
 
-// outsideSteps refuses a call from within the code of a step: its record would come and go with the
-// step's own, and it could not park the run. A branch that has no call under way makes none from
-// there. Needs e.mu.
+// outsideSteps rejects a call made inside step code: it could not park the run, and would be
+// recorded only sometimes. A branch without a call in progress cannot be inside a step. Needs e.mu.
 func (b *branch) outsideSteps(what string) error {
 	if b.calls == 0 || !onGoroutine(stepEntry) {
 		return nil
 	}
 	return &coded{kind: "within_step", text: fmt.Sprintf(
-		"%.300s is called within the code of a step; only workflow code may, so call it before or after the step, which has its own context.Context", what)}
+		"%.300s is called inside a step; call it from workflow code, before or after the step", what)}
 }
 
-// recordedAs reports whether a call of that kind returns by what is recorded. The start of a child
-// does so also while the child runs.
+// recordedAs reports whether a call of that kind returns from the record. The start of a child does
+// so even while the child runs.
 func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
@@ -120,9 +118,9 @@ func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
 	return false
 }
 
-// repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the
-// code has used in full. One that the code uses in full at the same time would be left out or not
-// by chance.
+// repeatedName returns the name for the next use of a name: name:2, name:3, skipping names that the
+// code itself uses. It fails if the code uses such a name at the same time, since the result would
+// depend on chance.
 func (b *branch) repeatedName(name string, use *nameUse) (string, error) {
 	for {
 		use.count++
@@ -151,7 +149,7 @@ func (b *branch) release(name string) {
 	b.e.mu.Unlock()
 }
 
-// recalled takes note that a call has returned by its record, or is about to wait. Needs e.mu.
+// recalled notes that a call has returned from the record or is about to wait. Needs e.mu.
 func (e *execution) recalled(name string) {
 	if use := e.names[name]; use != nil && use.recalls {
 		use.recalls = false
@@ -160,12 +158,12 @@ func (e *execution) recalled(name string) {
 	}
 }
 
-// before reports whether the use surely comes before what b does now, in every replay: it was made
-// by b itself, by an ancestor before it started b's line, or by a branch that has been waited for
-// since: by one of these, or by one that was itself waited for.
+// before reports whether the use precedes what b does now in every replay: b itself made it, or an
+// ancestor before it started b's line, or a branch that one of those (or a branch waited for by
+// them) has waited for.
 func (u *nameUse) before(b *branch) bool {
 	by, at := u.by, u.at
-	for by != b && by.joinedBy != nil && len(by.joins) == 0 { // as nearly always: by the parent alone
+	for by != b && by.joinedBy != nil && len(by.joins) == 0 { // the common case: only the parent waited
 		by, at = by.joinedBy, by.joinedAt
 	}
 	if len(by.joins) == 0 || by == b {
@@ -193,8 +191,8 @@ func (u *nameUse) before(b *branch) bool {
 	return false
 }
 
-// before reports whether what the branch did by its clock comes before what other does now, because
-// it is that branch or an ancestor of it.
+// before reports whether what the branch did at its clock precedes what other does now, because
+// other is the branch itself or a descendant.
 func (b *branch) before(at int, other *branch) bool {
 	if b == other {
 		return true
@@ -207,7 +205,7 @@ func (b *branch) before(at int, other *branch) bool {
 	return false
 }
 
-// checkName holds names of steps and types to 1 to 255 bytes of A-Z a-z 0-9 . _ : / -.
+// checkName requires names of steps and types to have 1 to 255 bytes of A-Z a-z 0-9 . _ : / -.
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("%s name %.40q is %d bytes long, want 1 to %d", what, name, len(name), maxName)

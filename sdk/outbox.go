@@ -10,15 +10,15 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
-// outbox holds the operations of a run that are not answered yet, in order. It is what a new stream
-// sends again, so a run's operations reach the server in their order over every break.
+// outbox holds the unanswered operations of a run in order. A new stream sends them again, so they
+// reach the server in order even when a stream breaks.
 type outbox struct {
 	ops     []*session.Operation
 	issued  int64 // index of the last operation
-	failed  int   // answers in a row that asked for a repetition
+	failed  int   // answers in a row that asked for a repeat
 	waiters []durableWaiter
 
-	repeating bool // a repetition is scheduled
+	repeating bool // a repeat is scheduled
 }
 
 type durableWaiter struct {
@@ -26,7 +26,8 @@ type durableWaiter struct {
 	done  chan struct{}
 }
 
-// send appends an operation and queues it, unless those before it have to be sent first. Needs e.mu.
+// send appends an operation. It queues it for sending unless earlier ones have to be sent first.
+// Needs e.mu.
 func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) *session.Operation {
 	if e.replay != nil {
 		e.replay.sent(msg)
@@ -41,7 +42,7 @@ func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.Sessi
 		op.Prev = e.ops[n-1]
 	}
 	if op.Prev != nil && (op.Prev.Later || !e.w.session.Current(op.Prev)) {
-		op.Later = op.Prev.Later // whoever sends that one sends this one behind it
+		op.Later = op.Prev.Later // it is sent together with that one
 	} else {
 		e.w.session.Enqueue(op)
 	}
@@ -49,7 +50,7 @@ func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.Sessi
 	return op
 }
 
-// post sends a write that the code does not wait for.
+// post sends a write whose answer the code does not wait for.
 func (e *execution) post(msg *kagziv1.SessionRequest) {
 	e.lock()
 	e.send(msg, nil)
@@ -67,8 +68,8 @@ func (e *execution) resend() {
 	}
 }
 
-// repeatLater schedules an operation that the server could not settle, together with those behind it
-// that meet the same fate. Needs e.mu.
+// repeatLater schedules the repeat of an operation that the server could not settle, and of those
+// after it that fail the same way. Needs e.mu.
 func (e *execution) repeatLater(op *session.Operation) {
 	if !slices.Contains(e.ops, op) {
 		return
@@ -96,7 +97,7 @@ func (e *execution) repeat() {
 	}
 }
 
-// remove takes an answered operation out and wakes those who waited for it. Needs e.mu.
+// remove takes out an answered operation and wakes those who wait for it. Needs e.mu.
 func (o *outbox) remove(op *session.Operation) bool {
 	i := slices.Index(o.ops, op)
 	if i < 0 {
@@ -116,18 +117,18 @@ func (o *outbox) remove(op *session.Operation) bool {
 	return true
 }
 
-// dropAfter forgets the operations behind one that was refused for good. Needs e.mu.
+// dropAfter removes the operations after one that was refused for good. Needs e.mu.
 func (o *outbox) dropAfter(op *session.Operation) {
 	o.ops = slices.DeleteFunc(o.ops, func(later *session.Operation) bool { return later.Index > op.Index })
 }
 
 func (o *outbox) clear() { o.ops, o.waiters = nil, nil }
 
-// durable reports whether the operations up to index are answered.
+// durable reports whether all operations up to index are answered.
 func (o *outbox) durable(index int64) bool { return len(o.ops) == 0 || o.ops[0].Index > index }
 
-// awaitDurable waits until code with consequences may begin: all results so far are durable, and the worker
-// can believe that it still holds its leases.
+// awaitDurable waits until code with side effects may start: all earlier results are durable, and
+// the worker can assume that it still holds its leases.
 func (e *execution) awaitDurable() {
 	e.lock()
 	var done chan struct{}
@@ -146,21 +147,21 @@ func (e *execution) awaitDurable() {
 
 const (
 	maxNote      = 255
-	noteInterval = 250 * time.Millisecond // between two notes of a run
+	noteInterval = 250 * time.Millisecond // minimum between two notes of a run
 )
 
-// note is the run's progress line on its way to the server. All fields are guarded by e.mu.
+// note is the run's latest progress text and its sending. All fields are guarded by e.mu.
 type note struct {
 	text    string
 	pending bool
-	next    time.Time // when the next may be sent
+	next    time.Time // earliest time of the next send
 	timer   *time.Timer
 	ended   bool
 }
 
-// Note sets the run's progress line, which people see in lists: at most 255 bytes, longer is cut.
-// It is a hint, and no part of the history: it does not wait, replays do not repeat it, and of many
-// in a row the last counts. The code of a step may call it too, with the workflow's Context.
+// Note sets the progress text of the run, which lists of runs show. It is cut to 255 bytes. A note
+// is not part of the history: Note does not wait, replays do not repeat it, and of several in quick
+// succession only the last is sent. Step code may call it, too, with the workflow's Context.
 func Note(ctx Context, text string) {
 	e := ctx.workflow().e
 	e.lock()
@@ -172,7 +173,7 @@ func Note(ctx Context, text string) {
 	e.sendNote()
 }
 
-// sendNote sends what is pending, or sees to it that it is sent when it may be. Needs e.mu.
+// sendNote sends a pending note, now or when noteInterval has passed. Needs e.mu.
 func (e *execution) sendNote() {
 	n := &e.note
 	if !n.pending || n.ended || n.timer != nil {
@@ -190,8 +191,8 @@ func (e *execution) sendNote() {
 	e.flushNote()
 }
 
-// flushNote sends what is pending at once: it is the last moment for it. Without a stream it goes
-// on pending. Needs e.mu.
+// flushNote sends a pending note at once, before an operation that may end the lease. Without a
+// stream the note stays pending. Needs e.mu.
 func (e *execution) flushNote() {
 	n := &e.note
 	if !n.pending || n.ended {
@@ -213,7 +214,7 @@ func (e *execution) flushNote() {
 	}
 }
 
-// noteLost takes back a note whose stream broke, unless there is a newer one.
+// noteLost makes a note pending again whose stream broke, unless there is a newer one.
 func (e *execution) noteLost(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
-// boxed makes an execution without a stream, and a look at what is queued to be sent.
+// boxed returns an execution without a stream, and a function that lists what is queued.
 func boxed() (e *execution, queued func() []string) {
 	w := NewWorker(WorkerOptions{})
 	e = newExecution(w, &kagziv1.Task{RunId: "r"})
@@ -23,7 +23,7 @@ func boxed() (e *execution, queued func() []string) {
 	}
 }
 
-// taken is what is to be sent next: heartbeats, and steps by their names.
+// taken lists what is sent next: heartbeats, and steps by their names.
 func taken(e *execution) (names []string) {
 	for _, op := range e.w.session.Take() {
 		names = append(names, cmp.Or(op.Msg.GetCompleteStep().GetStepId(), "beat"))
@@ -42,12 +42,12 @@ func refuse(e *execution, i int, code kagziv1.ErrorCode) {
 		Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
 }
 
-// bubble is a test that has a time of its own: on a slow machine what is to be repeated would go by itself.
+// bubble runs a test in virtual time: on a slow machine repeats would be sent too early.
 func bubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-// answer has the session hear that the operation, which was sent, is refused.
+// answer answers a sent operation with a refusal.
 func answer(e *execution, op *session.Operation, code kagziv1.ErrorCode) {
 	r := &kagziv1.SessionResponse{Seq: op.Msg.Seq, Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{
 		Code: code, NonRetryable: code == kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED,
@@ -57,19 +57,19 @@ func answer(e *execution, op *session.Operation, code kagziv1.ErrorCode) {
 
 func TestOutbox(t *testing.T) {
 	const open = kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE
-	t.Run("what was written without a stream is sent with the next, once", func(t *testing.T) {
+	t.Run("operations without a stream are sent once, on the next", func(t *testing.T) {
 		e, queued := boxed()
 		post(e, "a", "b")
 		e.w.session.Open()
 		post(e, "c")
-		equal(t, queued(), nil) // c has to wait for those before it
+		equal(t, queued(), nil) // c has to wait for the earlier ones
 		e.resend()
 		e.resend()
 		post(e, "d")
 		equal(t, queued(), []string{"a", "b", "c", "d"})
 	})
 
-	t.Run("what was sent and not answered is sent again on the next stream, in order", func(t *testing.T) {
+	t.Run("unanswered operations are sent again in order", func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a", "b")
@@ -81,7 +81,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b", "c"})
 	})
 
-	t.Run("an operation that is to be repeated keeps its place before later ones", bubble(func(t *testing.T) {
+	t.Run("a repeated operation keeps its place", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a", "b")
@@ -103,13 +103,13 @@ func TestOutbox(t *testing.T) {
 		e.w.session.Close()
 		e.w.session.Open()
 		e.resend()
-		time.Sleep(time.Minute) // in which the repetition is due
+		time.Sleep(time.Minute) // the repeat is due within it
 		synctest.Wait()
 		equal(t, queued(), []string{"a"})
 		equal(t, e.repeating, false)
 	}))
 
-	t.Run("one that is refused after the first was repeated is repeated too", bubble(func(t *testing.T) {
+	t.Run("an operation refused during a repeat is repeated", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a", "b")
@@ -122,7 +122,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b"})
 	}))
 
-	t.Run("an operation that waits to be sent while the one before it is refused does not count before it",
+	t.Run("a queued operation does not count before a refused one",
 		bubble(func(t *testing.T) {
 			for name, refusal := range map[string]kagziv1.ErrorCode{
 				"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
@@ -138,10 +138,10 @@ func TestOutbox(t *testing.T) {
 			}
 		}))
 
-	t.Run("operations that are answered are not kept by those that came behind them", func(t *testing.T) {
+	t.Run("answered operations are not kept by later ones", func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
-		for i := range 4 { // each is sent while the one before it is unanswered
+		for i := range 4 { // each is sent while the one before is unanswered
 			post(e, fmt.Sprint("s", i))
 			queued()
 			if i > 0 {
@@ -168,7 +168,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.w.session.Take()[0].Msg.After, 0)
 	})
 
-	t.Run("a heartbeat goes before results that wait, and what is too much for one look is taken with the next",
+	t.Run("heartbeats come first; a large queue is sent in parts",
 		func(t *testing.T) {
 			e, _ := boxed()
 			e.w.session.Open()
@@ -187,12 +187,12 @@ func TestOutbox(t *testing.T) {
 			}
 			equal(t, due(), true)
 			equal(t, taken(e), []string{"beat", "a"})
-			equal(t, due(), true) // or b would wait for whatever is said next
+			equal(t, due(), true) // or b would wait for the next message
 			equal(t, taken(e), []string{"b"})
 			equal(t, due(), false)
 		})
 
-	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did",
+	t.Run("a heartbeat ends with its stream; the next reports again",
 		func(t *testing.T) {
 			for name, broken := range map[string]func(e *execution){
 				"none":           func(e *execution) { e.w.beat() },
@@ -216,15 +216,15 @@ func TestOutbox(t *testing.T) {
 			}
 		})
 
-	t.Run("room that a stream was not told of is not told twice to the next", func(t *testing.T) {
+	t.Run("unsent credit is not granted twice on the next stream", func(t *testing.T) {
 		e, _ := boxed()
 		e.w.session.Open()
 		e.w.session.AddCredit(1)
 		e.w.session.Close()
-		e.w.session.AddCredit(1) // nobody to tell
+		e.w.session.AddCredit(1) // there is no stream
 		e.w.executions["r"] = e
 		e.w.session.Open()
-		e.w.resume() // counts all that is free
+		e.w.resume() // grants all free slots
 		ops := e.w.session.Take()
 		equal(t, ops[len(ops)-1].Msg.GetCredit().GetTasks(), 99)
 	})
@@ -241,7 +241,7 @@ func TestOutbox(t *testing.T) {
 	})
 }
 
-func TestWhatARefusalOfAnOperationMeans(t *testing.T) {
+func TestRefusalsOfOperations(t *testing.T) {
 	const again, gone, never = "it is sent again", "the run is dropped", "it is never taken"
 	for _, c := range []struct {
 		code  kagziv1.ErrorCode
@@ -251,7 +251,7 @@ func TestWhatARefusalOfAnOperationMeans(t *testing.T) {
 		{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, false, again},
 		{kagziv1.ErrorCode_ERROR_CODE_INTERNAL, false, again},
 		{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, false, again},
-		{kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, false, again}, // the disk is full
+		{kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, false, again}, // a full disk
 		{kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, true, never},  // a limit
 		{kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, false, gone},
 		{kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, false, gone},

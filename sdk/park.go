@@ -13,35 +13,36 @@ import (
 )
 
 const (
-	// parkSettle is how long a run whose author uses goroutines of his own has to be idle before it is parked: one
-	// that has just got a result may be about to begin its next step. A timer that is due within it is waited for.
+	// parkSettle is how long a run with plain goroutines must be idle before it is parked: a
+	// goroutine that just got a result may be about to start a step. A timer that is due within it
+	// is waited for.
 	parkSettle = 20 * time.Millisecond
-	// parkAfterNothing keeps a run that was handed out and did nothing from being handed out again at once:
-	// a timer that is due by the server's clock may not be so by ours.
+	// parkAfterNothing delays parking a run that did nothing since its claim, so that it is not
+	// claimed in a loop: a timer that is due by the server's clock may not be due by ours.
 	parkAfterNothing = time.Second
 )
 
-// parkedCall is a call that waits for what the server has recorded: a time to come, a signal, child runs.
+// parkedCall is a call that waits for a time, a signal or child runs.
 type parkedCall struct {
 	scope  context.Context
-	due    time.Time     // zero when no time ends it
-	loose  bool          // its branch's author uses goroutines of his own
-	number int           // in the order of their parking
-	wait   *serverWait   // nil of a call that waits for nothing but due
+	due    time.Time     // end of the wait; zero if no time ends it
+	loose  bool          // its branch uses plain goroutines
+	number int           // order of parking
+	wait   *serverWait   // nil if the call waits only for due
 	woken  chan struct{} // closed when the wait is over
-	going  bool          // it is
+	going  bool          // woken is closed
 }
 
-// Sleep parks the run for d, to the millisecond: no worker is held meanwhile, and restarts do not
-// matter. It is a step of its own, with a name under the same rules. A d of 0 or less does not
-// park, one of more than 10 years fails the run. When the run is being cancelled it returns at
-// once, and the next step returns ErrCancelled.
+// Sleep parks the run for d, in whole milliseconds. The run holds no worker meanwhile and survives
+// restarts. The name follows the rules of step names. A d of 0 or less does not park; more than 10
+// years fails the run. During a cancellation Sleep returns at once, and the next step returns
+// ErrCancelled.
 func Sleep(ctx Context, name string, d time.Duration) {
 	b := ctx.workflow()
 	b.sleep(ctx.scope(), name, d, &kagziv1.SleepRequest{Duration: durationpb.New(max(d, time.Millisecond))})
 }
 
-// SleepUntil is Sleep until a point of time; one that has passed does not park.
+// SleepUntil is Sleep until a time. A time in the past does not park the run.
 func SleepUntil(ctx Context, name string, t time.Time) {
 	b := ctx.workflow()
 	b.sleep(ctx.scope(), name, t.Sub(b.e.now()), &kagziv1.SleepRequest{Until: timestamppb.New(t)})
@@ -75,7 +76,8 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 	}
 }
 
-// setTimer has the server record a sleep, and returns when it is over. It does not return when the sleep parks the run.
+// setTimer lets the server record a sleep and returns its end. If that parks the run, it does not
+// return.
 func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRequest) time.Time {
 	e := b.e
 	own := onBranchGoroutine()
@@ -89,7 +91,7 @@ func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRe
 			if !hold {
 				e.over(errSuspended)
 			}
-			if request.Until != nil { // else it counts from when the server has it
+			if request.Until != nil { // else it counts from when the server received it
 				answers <- request.Until.AsTime()
 				return
 			}
@@ -99,15 +101,15 @@ func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRe
 	return await(e, answers)
 }
 
-// parkUntil waits for a time that the server has recorded. If everything else of the run waits as
-// well, the run is handed back and the call does not return; if a sibling is still at work then,
-// the branch just goes on. It returns false, early, when the run is being cancelled.
+// parkUntil waits for a recorded time. If every other branch of the run waits, too, the run is
+// released and the call does not return; else it just waits. It returns false, early, when the run
+// is being cancelled.
 func (b *branch) parkUntil(scope context.Context, due time.Time) bool {
 	left := due.Sub(b.e.now())
 	return left <= 0 || b.park(scope, &parkedCall{due: due}, left)
 }
 
-// park stands still for d, as a parked call; false when the run is being cancelled.
+// park waits for up to d as a parked call. It returns false when the run is being cancelled.
 func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) bool {
 	e := b.e
 	if b.cancelled(scope) {
@@ -132,10 +134,10 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 	case <-timer.C:
 		reached = true
 	case <-call.woken:
-	case <-scope.Done(): // cancelled, or the code has to end: then lock does not return
+	case <-scope.Done(): // cancelled, or the code has to end; then lock does not return
 	}
 	e.lock()
-	reached = reached || call.over() // what the server has told it will not tell again
+	reached = reached || call.over() // the server reports the end of the wait only once
 	b.told = b.told || !reached
 	delete(e.parked, call)
 	b.blocked--
@@ -144,7 +146,7 @@ func (b *branch) park(scope context.Context, call *parkedCall, d time.Duration) 
 	return reached
 }
 
-// idle hands the run back until its earliest timer, now that no branch can go on by itself. Needs e.mu.
+// idle releases the run until its earliest timer, because no branch can continue. Needs e.mu.
 func (e *execution) idle() {
 	switch {
 	case e.quitted || e.closing:
@@ -183,19 +185,20 @@ func (c *parkedCall) wakeIfOver() {
 	}
 }
 
-// goesOn says that a parked call is about to go on, and wakes those whose wait is over. Needs e.mu.
+// goesOn reports whether a parked call is about to continue, and wakes calls whose wait is over.
+// Needs e.mu.
 func (e *execution) goesOn() bool {
 	goes := false
 	for call := range e.parked {
 		call.wakeIfOver()
-		goes = goes || call.going || call.scope.Err() != nil // the latter is being cancelled
+		goes = goes || call.going || call.scope.Err() != nil // Err: it is being cancelled
 	}
 	return goes
 }
 
-// deadlocked fails a run whose branches all wait for one another: it would hold its worker's slot
-// for ever, and nobody would hear of it. With a goroutine of the author's own among those who wait,
-// a branch's own may be at work all the same. Needs e.mu.
+// deadlocked fails a run whose branches all wait for each other: it would occupy a slot for ever
+// without being noticed. If plain goroutines are among those that wait, other code may still be
+// active, so nothing happens. Needs e.mu.
 func (e *execution) deadlocked() {
 	if e.outsiders > 0 {
 		return
@@ -228,12 +231,12 @@ func (e *execution) parkDelay() time.Duration {
 	return 0
 }
 
-// park hands the run back until what it waits for comes about. What the server was not asked for
-// yet it is asked for first: what has come about meanwhile it tells once, in its answer, and does
-// not wake the run for. Needs e.mu.
+// park releases the run until one of its waits is over. Waits that the server was not asked about
+// are asked about first: what happened already is reported in the answer and does not wake the run.
+// Needs e.mu.
 func (e *execution) park() {
 	if e.questions > 0 {
-		return // the last answer comes back here
+		return // the last answer calls idle again
 	}
 	var waits []*parkedCall
 	for call := range e.parked {
@@ -249,8 +252,8 @@ func (e *execution) park() {
 	e.sendRelease(true, errSuspended)
 }
 
-// askParked asks the server for what parked calls wait for: in one question for all that wait for
-// one child each. Needs e.mu.
+// askParked asks the server about parked calls. All waits for a single child share one question.
+// Needs e.mu.
 func (e *execution) askParked(calls []*parkedCall) {
 	slices.SortFunc(calls, func(a, b *parkedCall) int { return cmp.Compare(a.number, b.number) })
 	var (
@@ -281,8 +284,8 @@ func (e *execution) askParked(calls []*parkedCall) {
 	}
 }
 
-// askFor sends one question. Where there is nothing to go on with yet, the server wakes the run for
-// it from then on. Needs e.mu.
+// askFor sends one question. If the answer is not available yet, the server wakes the run for it.
+// Needs e.mu.
 func (e *execution) askFor(question *kagziv1.SessionRequest, answered func(*kagziv1.SessionResponse) bool,
 	calls ...*parkedCall) {
 	e.questions++

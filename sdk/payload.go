@@ -20,49 +20,48 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/xaes"
 )
 
-// MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the
-// codec and with the metadata. Past 256 KiB of data the log has a warning.
+// MaxPayload limits the size of an input, an output or a step result to 2 MiB, including the
+// codec's overhead and metadata. Above 256 KiB of data the log has a warning.
 const MaxPayload = 2 << 20
 
-// largePayload is how many bytes of data are worth a warning.
+// largePayload is the size of data that is logged as a warning.
 const largePayload = 256 << 10
 
-// warnLarge tells of a payload that had better be kept elsewhere: it is stored, and sent to whoever
-// takes the run up, whole.
+// warnLarge logs a payload that is better stored elsewhere: each activation of the run transfers it
+// whole.
 func warnLarge(log *slog.Logger, what string, p *kagziv1.Payload, about ...any) {
 	if n := len(p.GetData()); n > largePayload {
 		log.Warn("large "+what, append(about, "bytes", n)...)
 	}
 }
 
-// Payload is encoded user data on its way to the server or back.
+// Payload is encoded user data.
 type Payload struct {
 	Data     []byte
-	Metadata map[string]string // "content-type", "encoding"; a codec adds its own
+	Metadata map[string]string // "content-type", "encoding"; a codec adds its own keys
 }
 
-// PayloadInfo says what a payload is, and whose: all that is known both where it is encoded and
-// wherever it may be decoded, so that a codec can bind the one to the other.
+// PayloadInfo describes a payload and its owner. It has the same values when the payload is encoded
+// and decoded, so a codec can bind a payload to them.
 type PayloadInfo struct {
 	Kind PayloadKind
-	// WorkflowType and ExternalID are the run's, for inputs: when an input is encoded its run has
-	// no id yet. The external id of a schedule's run is left out, for the input is the schedule's.
+	// WorkflowType and ExternalID are set for inputs: the run has no id yet when its input is
+	// encoded. The ExternalID of a schedule's run is "", since the input belongs to the schedule.
 	WorkflowType string
 	ExternalID   string
-	// RunID is of outputs.
+	// RunID is set for outputs.
 	RunID string
-	// Start is of results of steps and of signals: a digest of what the run was started with, which
-	// are its workflow type, its external id and its stored input. A retry of the run has another
-	// id, but keeps its start together with results and signals. A run that has continued as new,
-	// or was restarted with another input, takes the signals of the one before it: theirs have the
-	// start of the first.
+	// Start is set for step results and signals. It is a digest of the run's workflow type,
+	// external id and stored input. A retry has another run id but the same Start, as it keeps
+	// results and signals. A run that continued as new, or was restarted with another input,
+	// receives signals of the run before it: those have the Start of the first run.
 	Start string
-	Step  string // name, for results of steps; of a signal the signal's name
+	Step  string // name of the step or signal
 
-	signals string // for the input of a run that takes the signals of another: the start that they have
+	signals string // inputs of a run that receives another run's signals: their Start
 }
 
-// scheduled begins the external ids that a server makes for runs of a schedule.
+// scheduled is the prefix of external ids that the server makes for runs of schedules.
 const scheduled = "schedule:"
 
 func inputInfo(workflowType, externalID string) PayloadInfo {
@@ -72,7 +71,7 @@ func inputInfo(workflowType, externalID string) PayloadInfo {
 	return PayloadInfo{Kind: PayloadInput, WorkflowType: workflowType, ExternalID: externalID}
 }
 
-// startDigest is PayloadInfo.Start.
+// startDigest computes PayloadInfo.Start.
 func startDigest(workflowType, externalID string, input []byte) string {
 	h := sha256.New()
 	for _, part := range []string{workflowType, externalID} {
@@ -83,21 +82,21 @@ func startDigest(workflowType, externalID string, input []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// metaSignals is where the input of a run that takes the signals of another says what start they
-// have. A codec that binds the metadata to the payload, as that of NewAESCodec does, keeps anybody
-// from giving the run the signals of still others.
+// metaSignals is the metadata key, in the input of a run that receives another run's signals, for
+// their Start. A codec that authenticates metadata, as NewAESCodec's does, keeps others from
+// changing it.
 const metaSignals = "signals-start"
 
-// startOfSignals is PayloadInfo.Start of the signals that a run takes. Those that came from a
-// client which did not know of the runs before it have the run's own.
+// startOfSignals returns the PayloadInfo.Start of signals to a run. Signals from a client that did
+// not know the runs before it have the run's own.
 func startOfSignals(own string, input *kagziv1.Payload) string {
 	return cmp.Or(input.GetMetadata()[metaSignals], own)
 }
 
-// PayloadKind is one of "input", "output", "step" and "signal".
+// PayloadKind is the kind of a payload.
 type PayloadKind string
 
-// The kinds of payloads.
+// Kinds of payloads.
 const (
 	PayloadInput  PayloadKind = "input"
 	PayloadOutput PayloadKind = "output"
@@ -105,27 +104,30 @@ const (
 	PayloadSignal PayloadKind = "signal"
 )
 
-// Codec transforms every payload between its JSON and what the server stores: encryption,
-// compression. Decode gets what Encode returned and the same PayloadInfo, and also what others have
-// stored without a codec, with no data at all where there is none. Both are called from many
-// goroutines at once. An error of Decode that is NonRetryable blames the payload: of a signal that
-// is a *StepError for the code. Any other payload that cannot be decoded fails the run: for good if
-// the error is NonRetryable, and else like an error of its code, so that the run's own Retry
-// applies. Clients that have a codec read a run before they send it a signal or override its steps,
-// unless they have just started it; and what an earlier call with the same RequestID has made, to
-// compare the inputs. The metadata "child_run_id" is Kagzi's own in what a parent has of a child: a
-// codec never sees it there. "signals-start" is Kagzi's own, too, in inputs: a codec is to keep it.
+// Codec transforms payloads between their JSON and what the server stores, for encryption or
+// compression. NewAESCodec makes one that encrypts. Encode and Decode are called concurrently.
 //
-// NewAESCodec makes a codec that encrypts.
+// Decode gets what Encode returned, with the same PayloadInfo. It also gets payloads stored without
+// a codec, and empty data where there is no payload. If Decode fails, the run fails: for good if
+// the error is NonRetryable, else like an error of the workflow code, so that the run's own Retry
+// applies. One exception: a signal with a NonRetryable error is a *StepError for the code, because
+// the sender is at fault.
+//
+// With a codec, a client reads a run before it sends it a signal or overrides a step, unless it has
+// just started the run. It also reads what an earlier call with the same RequestID created, to
+// compare inputs.
+//
+// Two metadata keys belong to Kagzi: "signals-start" in inputs, which a codec must keep, and
+// "child_run_id" in results of children, which a codec never sees.
 type Codec interface {
 	Encode(p Payload, info PayloadInfo) (Payload, error)
 	Decode(p Payload, info PayloadInfo) (Payload, error)
 }
 
-// jsonMetadata is shared by all payloads and never written to.
+// jsonMetadata is shared by all payloads and must not be changed.
 var jsonMetadata = map[string]string{"content-type": "application/json"}
 
-// pack makes JSON into a payload of at most MaxPayload bytes.
+// pack makes a payload of at most MaxPayload bytes from JSON.
 func pack(c Codec, data []byte, info PayloadInfo) (*kagziv1.Payload, error) {
 	p := &kagziv1.Payload{Data: data, Metadata: jsonMetadata}
 	if c != nil {
@@ -172,8 +174,8 @@ func encode[T any](c Codec, v T, info PayloadInfo) (*kagziv1.Payload, error) {
 	return pack(c, data, info)
 }
 
-// decode reads a payload as a T. No data at all is the zero T. That the data does not fit is a
-// non-retryable error which names T; a codec's error may pass.
+// decode decodes a payload into a T; no data gives the zero T. If the JSON does not fit, the error
+// is not retryable and names T. A codec's error may be temporary.
 func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
 	data, err := unpack(c, p, info)
 	if err != nil {
@@ -187,12 +189,12 @@ func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
 	return v, err
 }
 
-// unchangedByJSON says that what is read back from the JSON of the value at p is that value, so
-// that it need not be read back. An interface is: JSON does not carry what stands in it.
+// unchangedByJSON reports that JSON returns the value at p unchanged, so that it need not be
+// decoded again. Interfaces are excluded: JSON does not carry their dynamic type.
 func unchangedByJSON(p any) bool {
 	switch p := p.(type) {
 	case *string:
-		return utf8.ValidString(*p) // of any other the JSON carries something else
+		return utf8.ValidString(*p) // JSON replaces invalid UTF-8
 	case *bool, *int, *int8, *int16, *int32, *int64, *uint, *uint8, *uint16, *uint32, *uint64, *float32, *float64:
 		return true
 	}
@@ -210,52 +212,55 @@ func decodeJSON[T any](data []byte) (*T, error) {
 	return v, nil
 }
 
-// What the metadata of an encrypted payload says, for people who look at a run without its keys.
+// Metadata of an encrypted payload, readable without its key.
 const (
 	metaEncoding = "encoding"
 	metaCipher   = "encryption"
-	metaKey      = "encryption-key"     // the id of the key
-	metaInner    = "encrypted-encoding" // the encoding of what is inside, where it has one
+	metaKey      = "encryption-key"     // id of the key
+	metaInner    = "encrypted-encoding" // "encoding" of the plaintext, if it has one
 
 	encrypted  = "binary/encrypted"
 	cipherName = "XAES-256-GCM"
 )
 
-// AESOptions say which keys an AES codec has.
+// AESOptions configures an AES codec.
 type AESOptions struct {
-	Keys    map[string][]byte // by their ids, which everybody sees; 32 random bytes each
-	Current string            // the id of the one that encrypts; all of them decrypt
-	// Context is bound to each payload too, as if it were part of the key: one for each environment
-	// or customer keeps their payloads apart under one key (none).
+	Keys    map[string][]byte // by key id, which is not secret; 32 random bytes each
+	Current string            // id of the key that encrypts; all keys decrypt
+	// Context is authenticated with each payload, as if it were part of the key. Use one for each
+	// environment or customer to keep their payloads apart under one key (none).
 	Context string
-	// AllowPlain lets Decode take payloads that are not encrypted: those of before there was a
-	// codec, and those of people who start runs and signal from the command line. Whoever can write
-	// to the database can then put in a payload of their own (false: such a payload is an error).
+	// AllowPlain accepts payloads that are not encrypted: those from before the codec was
+	// introduced, and inputs and signals sent from the command line. It lets everyone who can write
+	// to the database insert payloads (false: plain payloads are an error).
 	AllowPlain bool
 }
 
-// NewAESCodec is a Codec that encrypts payloads with AES-256-GCM, by a fresh key and nonce for each
-// (XAES-256-GCM), so that a key need not be changed because of how much it has encrypted. The
-// server, its database and its backups hold ciphertext alone.
+// NewAESCodec returns a Codec that encrypts payloads with XAES-256-GCM: AES-256-GCM with a new
+// derived key and nonce for each payload, so a key has no usage limit. The server, its database and
+// its backups see only ciphertext.
 //
-// A payload is bound to what PayloadInfo says of it. It cannot be read in the place of another: not
-// as the result of another step, nor in another run, nor as the input of another workflow type or
-// external id. Decode gives back what was encrypted there, or an error, which fails the run: for
-// good, unless the key is not there, for another worker may have it, and the run has a Retry. So
-// give a new key to every worker and client before any of them makes it the current one, and keep
-// an old one as long as there are runs that it has encrypted.
+// Each payload is bound to its PayloadInfo. It cannot be decrypted as the result of another step,
+// in another run, or as the input of another workflow type or external id. There, Decode returns an
+// error, which fails the run for good. If only the key is missing, the run's Retry applies, because
+// another worker may have it.
 //
-// What cannot be told apart: inputs of runs of one type without external ids, or of one type's
-// schedules; several signals of one name to a run; results that one step of a run had one after the
-// other. An older one of them can be given for a newer one.
+// To rotate a key, first give the new key to every worker and client, then make it Current. Keep
+// the old key as long as there are runs encrypted with it.
 //
-// Not encrypted are the names and ids of everything, tags, labels, notes, reasons, times, sizes,
-// and the texts, types and stacks of errors, which retry policies and people look at: do not put
-// secrets into an error. A failure handler's event holds the failed run's input as it was stored.
+// Payloads with equal PayloadInfo can be exchanged for each other, so an attacker with access to
+// the database can replace a payload with an older one of the same kind: inputs of runs of one type
+// without external ids, or of its schedules; signals of the same name to a run; successive results
+// of one step.
 //
-// The output of a run is bound to the run's id. A capsule is imported under new ids, so that
-// outputs that it holds, and results of children that had ended, cannot be read there. The type of
-// a schedule is to be changed by a client that has the codec.
+// Not encrypted are names and ids, tags, labels, notes, reasons, times and sizes, and the texts,
+// types and stacks of errors, which retry policies and operators need. Do not put secrets into
+// errors. The event of a failure handler contains the failed run's input as it was stored,
+// encrypted.
+//
+// Outputs are bound to the run's id, and a capsule is imported under new ids. So outputs in an
+// imported capsule, and results of children that had ended, cannot be decrypted. Change the
+// workflow type of a schedule only with a client that has the codec.
 func NewAESCodec(o AESOptions) (Codec, error) {
 	c := &aesCodec{current: o.Current, context: o.Context, allowPlain: o.AllowPlain,
 		keys: make(map[string]*xaes.Cipher, len(o.Keys))}
@@ -285,7 +290,7 @@ type aesCodec struct {
 	allowPlain bool
 }
 
-// Encode keeps the metadata readable, and binds it to the ciphertext.
+// Encode keeps the metadata readable and authenticates it.
 func (c *aesCodec) Encode(p Payload, info PayloadInfo) (Payload, error) {
 	metadata := maps.Clone(p.Metadata)
 	if metadata == nil {
@@ -301,12 +306,12 @@ func (c *aesCodec) Encode(p Payload, info PayloadInfo) (Payload, error) {
 
 var (
 	errPlain = errors.New(
-		"the payload is not encrypted: somebody without the codec has stored it (AESOptions.AllowPlain takes such ones)")
+		"the payload is not encrypted: it was stored without the codec (AESOptions.AllowPlain accepts such payloads)")
 	errAlien = errors.New(
-		"the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed")
+		"the payload cannot be decrypted: it was encrypted for another run, step or Context, with a different key of this id, or was changed")
 )
 
-// Decode never returns anything but what was encrypted under the same info.
+// Decode returns only what was encrypted under the same info.
 func (c *aesCodec) Decode(p Payload, info PayloadInfo) (Payload, error) {
 	if p.Metadata[metaEncoding] != encrypted {
 		if c.allowPlain {
@@ -333,8 +338,8 @@ func (c *aesCodec) Decode(p Payload, info PayloadInfo) (Payload, error) {
 	return Payload{Data: data, Metadata: metadata}, nil
 }
 
-// binding is what a ciphertext is authenticated together with. Each part stands behind its length,
-// so that no two sequences are the same.
+// binding returns the authenticated data of a ciphertext. Each part is preceded by its length, so
+// that different sequences never encode alike.
 func (c *aesCodec) binding(metadata map[string]string, info PayloadInfo) []byte {
 	parts := []string{"kagzi codec 1", c.context, string(info.Kind), info.WorkflowType, info.ExternalID, info.RunID,
 		info.Start, info.Step}

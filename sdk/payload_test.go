@@ -59,7 +59,7 @@ func asFloat(v any) float64 {
 	return f
 }
 
-func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
+func TestLargePayloadsAreLogged(t *testing.T) {
 	for _, size := range []int{largePayload, largePayload + 1} {
 		value := strings.Repeat("x", size-len(`""`))
 		var want []string
@@ -104,7 +104,7 @@ func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
 	}
 }
 
-// warnings is the level and message of each line of a log that is a warning.
+// warnings returns the level and message of each warning in a log.
 func warnings(log *bytes.Buffer) (list []string) {
 	for line := range strings.Lines(log.String()) {
 		if at := strings.Index(line, "level=WARN"); at >= 0 {
@@ -115,7 +115,7 @@ func warnings(log *bytes.Buffer) (list []string) {
 	return list
 }
 
-func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
+func TestAnEncodedPayloadWithoutACodecIsExplained(t *testing.T) {
 	p := &kagziv1.Payload{Data: []byte("\x01\x02"), Metadata: map[string]string{"encoding": "binary/encrypted"}}
 	_, err := decode[string](nil, p, PayloadInfo{})
 	if want := `cannot be read as string: it is encoded as "binary/encrypted", and no Codec is set here`; err == nil ||
@@ -128,13 +128,13 @@ func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
 	}
 }
 
-// deafCodec cannot decode anything.
+// deafCodec fails to decode anything.
 type deafCodec struct{ err error }
 
 func (deafCodec) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
 func (c deafCodec) Decode(Payload, PayloadInfo) (Payload, error)   { return Payload{}, c.err }
 
-func TestARunFailsForGoodOnlyByACodecThatSaysSo(t *testing.T) {
+func TestOnlyANonRetryableCodecErrorFailsARunForGood(t *testing.T) {
 	for _, final := range []bool{false, true} {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

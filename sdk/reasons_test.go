@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
+func TestMessagesOfGRPCAreExplained(t *testing.T) {
 	for _, c := range []struct {
 		code      codes.Code
 		raw, want string
@@ -55,7 +55,7 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
+func TestAnUnreachableServerIsExplained(t *testing.T) {
 	address := unheard(t)
 	var log bytes.Buffer
 	c, err := NewClient(ClientOptions{Profile: NoProfile, Address: address,
@@ -79,8 +79,8 @@ func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
 	}
 }
 
-// unheard is an address that refuses connections while the test runs: a connection has the port, so
-// that nobody can come to listen on it.
+// unheard returns an address that refuses connections during the test: a connection occupies its
+// port, so nobody can listen on it.
 func unheard(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +100,7 @@ func unheard(t *testing.T) string {
 	return address
 }
 
-// hearing is a handler that tells of its first record.
+// hearing is a handler that reports its first record.
 type hearing struct {
 	slog.Handler
 	heard chan struct{}
@@ -116,7 +116,7 @@ func (h *hearing) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// counted is a handler that tells of its n-th record.
+// counted is a handler that reports its n-th record.
 type counted struct {
 	slog.Handler
 	n       atomic.Int32
@@ -132,7 +132,7 @@ func (h *counted) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
+func TestSessionAttemptsAreLoggedWithTheirNumber(t *testing.T) {
 	address := unheard(t)
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -144,8 +144,8 @@ func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
 	if err := w.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was given up", err)
 	}
-	if text := log.String(); !strings.Contains(text, " attempt=1 next_attempt_in=") ||
-		!strings.Contains(text, " attempt=2 next_attempt_in=") {
+	if text := log.String(); !strings.Contains(text, " attempt=1 retry_within=") ||
+		!strings.Contains(text, " attempt=2 retry_within=") {
 		t.Errorf("log: %s", text)
 	}
 }

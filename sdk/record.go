@@ -11,14 +11,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// runRecord is what is known about a run: itself, and the latest attempt of each of its steps in
-// the order in which they began.
+// runRecord is a run and the latest attempt of each of its steps, in the order in which they began.
 type runRecord struct {
 	run   *kagziv1.Workflow
 	steps []*kagziv1.Step
 }
 
-// newRecord picks the latest attempts out of all.
+// newRecord picks the latest attempt of each step.
 func newRecord(run *kagziv1.Workflow, attempts []*kagziv1.Step) *runRecord {
 	latest := make(map[string]*kagziv1.Step, len(attempts))
 	for _, s := range attempts {
@@ -36,11 +35,11 @@ func newRecord(run *kagziv1.Workflow, attempts []*kagziv1.Step) *runRecord {
 	return r
 }
 
-// kindRunEnded is the error type of what ran when its run ended.
+// kindRunEnded is the error type of a step that was running when its run ended.
 const kindRunEnded = "run_ended"
 
-// stillOpen is a step as the code knows it: what the run's end has cut short, it never saw an end
-// of. That is what ran, and what had failed and was to be tried again.
+// stillOpen returns a step as the code knows it. A step that the end of the run interrupted,
+// running or waiting for a retry, has no result yet for the code.
 func stillOpen(s *kagziv1.Step) *kagziv1.Step {
 	d := s.GetError()
 	ran := d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED && d.GetType() == kindRunEnded
@@ -59,7 +58,7 @@ func newer(a, b *kagziv1.Step) bool {
 	return a.GetAttemptNumber() > b.GetAttemptNumber()
 }
 
-// task is the task that a worker would be given for the run.
+// task returns the task that a worker would get for the run.
 func (r *runRecord) task() *kagziv1.Task {
 	w := r.run
 	return &kagziv1.Task{
@@ -72,7 +71,7 @@ func (r *runRecord) task() *kagziv1.Task {
 	}
 }
 
-// latest is the latest moment that the record tells of, by the server's clock; zero when it tells of none.
+// latest returns the latest time in the record, by the server's clock; zero if there is none.
 func (r *runRecord) latest() time.Time {
 	var latest time.Time
 	for _, s := range r.steps {
@@ -85,16 +84,16 @@ func (r *runRecord) latest() time.Time {
 	return latest
 }
 
-// patched reports a run that may hold results of steps which its code came to in an earlier life
-// and need not come to again: as a whole retried, or with a result that a person has set.
+// patched reports whether the run may hold step results that its code need not reach again: it was
+// retried as a whole, or a person overrode a result.
 func (r *runRecord) patched() bool {
 	return r.run.RetriedFromRunId != nil || r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1 ||
 		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return s.GetOverriddenBy() != "" })
 }
 
-// stale reports that the code need not come to a step, since it may have done so in an earlier life
-// of the run alone. What was open then is open still where the run itself was tried again, and
-// where a person has set a result; a retry as another run takes along results only.
+// stale reports whether the code need not reach a step, because only an earlier attempt of the run
+// may have done so. Open steps remain open in a run that was retried in place or has an overridden
+// result; a retry as a new run keeps results only.
 func (r *runRecord) stale(s *kagziv1.Step) bool {
 	switch {
 	case !r.patched():
@@ -107,8 +106,8 @@ func (r *runRecord) stale(s *kagziv1.Step) bool {
 	})
 }
 
-// triedAgain reports a run whose code has failed before, which it has an error for while it is
-// open. Of one that has ended it cannot be told from retries of its steps.
+// triedAgain reports whether the run's code failed before: an open run then has an error. In an
+// ended run this cannot be told from retries of its steps.
 func (r *runRecord) triedAgain() bool {
 	if statusOf(r.run).Ended() {
 		return r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1
@@ -116,7 +115,7 @@ func (r *runRecord) triedAgain() bool {
 	return r.run.GetError() != nil
 }
 
-// codeFailed reports that the run's own code made it FAILED, and not the server or the SDK.
+// codeFailed reports whether the run's code made it FAILED, rather than the server or the SDK.
 func (r *runRecord) codeFailed() bool {
 	e := r.run.GetError()
 	if r.run.GetStatus() != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED ||
@@ -126,7 +125,7 @@ func (r *runRecord) codeFailed() bool {
 	return e.GetType() != "refused" && e.GetType() != kindNondeterministic
 }
 
-// redacted reports that payloads of the record have been taken out.
+// redacted reports whether payloads were removed from the record.
 func (r *runRecord) redacted() bool {
 	return isRedacted(r.run.GetInput()) || isRedacted(r.run.GetOutput()) ||
 		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return isRedacted(s.GetOutput()) })
@@ -137,7 +136,7 @@ func isRedacted(p *kagziv1.Payload) bool {
 	return ok
 }
 
-// same reports whether two looks at a run saw it at the same place.
+// same reports whether two reads of a run show the same state.
 func (r *runRecord) same(o *runRecord) bool {
 	return r.run.GetStatus() == o.run.GetStatus() && slices.EqualFunc(r.steps, o.steps, func(a, b *kagziv1.Step) bool {
 		return a.GetName() == b.GetName() && a.GetStatus() == b.GetStatus() &&

@@ -13,13 +13,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The reasons that the calls of this file take are kept in the audit log, together with who called and when.
+// The reason arguments in this file are kept in the audit log, with the caller and the time.
 
-// CancelGracefully asks the run's code to stop: its context ends with ErrCancelled, a parked run is
-// woken for it, and it may run steps to clean up under kagzi.Cleanup. The run is CANCELLED when the
-// code returns or the grace is over, whichever comes first; CancelGracefully waits for neither. It
-// can be repeated, and a shorter grace counts then. A run that has ended otherwise is
-// PRECONDITION_FAILED, also one that continued as new.
+// CancelGracefully asks the run's code to stop and clean up. Its Context ends with ErrCancelled, a
+// parked run is woken, and the code may run steps under Cleanup. The run becomes CANCELLED when the
+// code returns or when the grace period ends, whichever is first. CancelGracefully waits for
+// neither.
+//
+// It can be repeated; a shorter grace then applies. For a run that has ended in another way, or
+// continued as new, the error is PRECONDITION_FAILED.
 func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason string) error {
 	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Grace: durationpb.New(max(grace, time.Millisecond)),
@@ -28,8 +30,8 @@ func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason 
 	return callError(ctx, err)
 }
 
-// Pause takes the run out of the workers' hands until it is resumed: nothing claims it, its timers
-// wait. It is no error to pause a paused run; one that has ended is PRECONDITION_FAILED.
+// Pause keeps the run from being claimed until it is resumed. Its timers wait as well. Pausing a
+// paused run is no error; for a run that has ended, the error is PRECONDITION_FAILED.
 func (r *Run) Pause(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
@@ -37,7 +39,7 @@ func (r *Run) Pause(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Resume gives a paused run back to the workers. It is no error to resume a run that is not paused.
+// Resume lets workers claim a paused run again. Resuming a run that is not paused is no error.
 func (r *Run) Resume(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
@@ -45,10 +47,10 @@ func (r *Run) Resume(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Pin keeps the run from being deleted by retention, for as long as it is pinned.
+// Pin keeps the run from being deleted by retention until it is unpinned.
 func (r *Run) Pin(ctx context.Context, reason string) error { return r.pin(ctx, true, reason) }
 
-// Unpin lets a pinned run go again.
+// Unpin lets retention delete the run.
 func (r *Run) Unpin(ctx context.Context, reason string) error { return r.pin(ctx, false, reason) }
 
 func (r *Run) pin(ctx context.Context, pinned bool, reason string) error {
@@ -58,17 +60,17 @@ func (r *Run) pin(ctx context.Context, pinned bool, reason string) error {
 	return callError(ctx, err)
 }
 
-// InputValue is a typed input whose type has been taken off; InputOf makes one. The zero InputValue is no input at all.
+// InputValue holds an input of any type; InputOf makes one. The zero InputValue means no input.
 type InputValue struct {
 	encode func(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 }
 
-// InputOf is in as the input of a run, for RetryOptions and ScheduleUpdate.
+// InputOf makes an input for RetryOptions and ScheduleUpdate.
 func InputOf[In any](in In) InputValue {
 	return InputValue{func(c Codec, info PayloadInfo) (*kagziv1.Payload, error) { return encode(c, in, info) }}
 }
 
-// payload is nil for the zero InputValue.
+// payload encodes the value; nil for the zero InputValue.
 func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error) {
 	if v.encode == nil {
 		return nil, nil
@@ -80,23 +82,26 @@ func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 	return p, nil
 }
 
-// RetryOptions say what of a run its retry keeps. By default that is the result of every completed
-// step, also of one that undid another: a run that has compensated is retried from the first step
-// that was undone, or with Restart. A wait for a signal whose limit has passed is a completed step,
-// too: a run that failed for it is retried from that wait. Signals that no wait had taken come
-// along; those that were taken by a wait that runs again have to be sent again.
+// RetryOptions configures Run.Retry. By default a retry keeps the results of all completed steps.
+//
+// A run that began steps after one had failed for good, or after it was cancelled, has probably
+// compensated. Its retry fails with PRECONDITION_FAILED and the names of those steps, unless
+// FromStep, Restart or KeepAll says what to do. A wait for a signal that timed out is a completed
+// step: retry from such a wait to wait again. Signals that no wait has received are kept; those
+// received by a wait that runs again must be sent again.
 type RetryOptions struct {
-	FromStep string     // this step and all begun after it run again
-	Restart  bool       // no step is kept
-	Input    InputValue // replaces the input, only with Restart (the run's own)
+	FromStep string     // this step and all that began after it run again (none)
+	Restart  bool       // keep no step
+	KeepAll  bool       // keep steps that began after the first failure, too
+	Input    InputValue // new input; only with Restart (the run's own)
 	Reason   string     // for the audit log
-	// RequestID names this one call, as in StartOptions (a fresh UUIDv7).
+	// RequestID identifies the call, as in StartOptions (a new UUIDv7).
 	RequestID string
 }
 
-// Retry starts a run that has ended without a result again, as a new run with the same input, and
-// returns that. If an earlier retry of the run is active, that one is returned, with
-// AlreadyExisted, and nothing is started.
+// Retry retries a run that ended without a result: it starts a new run with the same input and
+// returns it. If an earlier retry of the run is still active, Retry returns that one and
+// AlreadyExisted is true.
 func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	if opts.Restart && opts.FromStep != "" {
 		return nil, errors.New("kagzi: Retry: FromStep and Restart exclude each other")
@@ -105,6 +110,9 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 		return nil,
 			errors.New(
 				"kagzi: Retry: an Input needs Restart: kept results belong to the input that they were made from")
+	}
+	if opts.KeepAll && (opts.Restart || opts.FromStep != "") {
+		return nil, errors.New("kagzi: Retry: KeepAll excludes FromStep and Restart")
 	}
 	input, err := r.newInput(ctx, opts.Input)
 	if err != nil {
@@ -118,6 +126,7 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	ctx, span := r.c.traceCall(ctx, "retry run", attribute.String("kagzi.run_id", r.id))
 	req := &kagziv1.RetryWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, FromStep: opts.FromStep, Restart: opts.Restart, Input: input,
+		KeepAll:   opts.KeepAll,
 		RequestId: id, Reason: opts.Reason,
 	}
 	resp, err := r.c.workflows.RetryWorkflow(ctx, req)
@@ -128,7 +137,7 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	return &Run{c: r.c, id: resp.GetNewRunId(), exists: resp.GetAlreadyRunning()}, nil
 }
 
-// newInput is an input in the place of the run's own.
+// newInput encodes an input that replaces the run's own.
 func (r *Run) newInput(ctx context.Context, v InputValue) (*kagziv1.Payload, error) {
 	if v.encode == nil || r.c.options.Codec == nil {
 		return v.payload(nil, PayloadInfo{})
@@ -142,9 +151,9 @@ func (r *Run) newInput(ctx context.Context, v InputValue) (*kagziv1.Payload, err
 	return v.payload(r.c.options.Codec, info)
 }
 
-// OverrideStep sets the recorded result of a step of a run that is paused or has ended badly, so
-// that it can go on, or be retried, past a step that cannot succeed. The old record is kept. The
-// reason is required.
+// OverrideStep sets the recorded result of a step, so that a run can continue, or be retried, past
+// a step that cannot succeed. The run must be paused or have ended without a result. The old record
+// is kept. A reason is required.
 func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, reason string) error {
 	info, err := run.payloadInfo(ctx, PayloadStep, step)
 	if err != nil {
@@ -160,9 +169,9 @@ func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, r
 	})
 }
 
-// OverrideStepError is OverrideStep with a failure: the step counts as failed for good with it, and
-// the code gets it as a *StepError. A Sleep, which has no error to return, is over by it and
-// nothing more.
+// OverrideStepError sets a failure as the outcome of a step, as OverrideStep sets a result: Step
+// returns it as a *StepError and makes no further attempts. A Sleep, which returns no error, just
+// ends.
 func (r *Run) OverrideStepError(ctx context.Context, step string, failure error, reason string) error {
 	if failure == nil {
 		return fmt.Errorf("kagzi: failure of step %q is nil, want an error; OverrideStep sets a result", step)
@@ -180,12 +189,12 @@ func (r *Run) override(ctx context.Context, req *kagziv1.OverrideStepRequest) er
 	return callError(ctx, err)
 }
 
-// Blocker is what a run waits for.
+// Blocker is the reason why a run does not make progress.
 type Blocker string
 
-// The blockers.
+// Reasons why a run does not make progress.
 const (
-	BlockerNone              Blocker = "NONE"      // running, or ended
+	BlockerNone              Blocker = "NONE"      // it is running or has ended
 	BlockerNoWorker          Blocker = "NO_WORKER" // no online worker serves its queue, type and requirements
 	BlockerWorkersBusy       Blocker = "WORKERS_BUSY"
 	BlockerRetryDelay        Blocker = "RETRY_DELAY"
@@ -195,19 +204,19 @@ const (
 	BlockerPaused            Blocker = "PAUSED"
 	BlockerConcurrencyLimit  Blocker = "CONCURRENCY_LIMIT"
 	BlockerNamespaceDisabled Blocker = "NAMESPACE_DISABLED"
-	BlockerNotYetStarted     Blocker = "NOT_YET_STARTED" // its start time lies ahead
+	BlockerNotYetStarted     Blocker = "NOT_YET_STARTED" // its start time is in the future
 )
 
-// Explanation says why a run is where it is.
+// Explanation describes what a run waits for.
 type Explanation struct {
 	Summary string   // one sentence
-	Details []string // further sentences
+	Details []string // more sentences
 	Blocker Blocker
-	Since   time.Time // since when it is there; zero when that is not known
-	NextAt  time.Time // when something happens by itself; zero when nothing does
+	Since   time.Time // start of this state; zero if unknown
+	NextAt  time.Time // time of the next automatic event; zero if there is none
 }
 
-// Explain asks the server why the run is where it is: what it waits for, since when, and what comes next.
+// Explain returns what the run waits for, since when, and what happens next.
 func (r *Run) Explain(ctx context.Context) (*Explanation, error) {
 	resp, err := r.c.workflows.ExplainWorkflow(
 		ctx, &kagziv1.ExplainWorkflowRequest{Namespace: r.c.options.Namespace, RunId: r.id})

@@ -47,7 +47,7 @@ func TestSignalling(t *testing.T) {
 		}
 	})
 
-	t.Run("a delivery whose answer was lost is repeated under the same id", func(t *testing.T) {
+	t.Run("a delivery without an answer is repeated with its id", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.answers["SignalWorkflow"] = func(proto.Message) (proto.Message, error) {
 			if len(d.asked) == 1 {
@@ -77,7 +77,7 @@ func TestSignalling(t *testing.T) {
 			{Kind: PayloadSignal, Start: startDigest("w", "x", []byte("5")), Step: "n"}: 1})
 	})
 
-	t.Run("a value that is no JSON is refused before the server is asked", func(t *testing.T) {
+	t.Run("a value that is not JSON is refused by the client", func(t *testing.T) {
 		d := newFakeServer(t)
 		err := Signal(t.Context(), d.client(t).Run("r"), "n", func() {}, SignalOptions{})
 		equal(t, fmt.Sprint(err), `kagzi: value of signal "n": json: unsupported type: func()`)
@@ -153,7 +153,7 @@ func TestRepair(t *testing.T) {
 		equal(t, len(d.asked), 0)
 	})
 
-	t.Run("a retry keeps results, begins at a step, or restarts with a new input", func(t *testing.T) {
+	t.Run("a retry keeps results, starts at a step, or restarts", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.on("RetryWorkflow", &kagziv1.RetryWorkflowResponse{NewRunId: "r2", AlreadyRunning: true})
 		run := d.client(t).Run("r")

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// refusing has the fake server refuse a method like a server.
+// refusing makes the fake server refuse a method.
 func (d *fakeServer) refusing(method string, code codes.Code, detail *kagziv1.ErrorDetail) {
 	d.answers[method] = func(proto.Message) (proto.Message, error) {
 		st, err := status.New(code, detail.GetMessage()).WithDetails(detail)
@@ -23,7 +23,7 @@ func (d *fakeServer) refusing(method string, code codes.Code, detail *kagziv1.Er
 	}
 }
 
-func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
+func TestOnlyAClientWithACodecChecksARefusedRepeat(t *testing.T) {
 	codec, err := NewAESCodec(AESOptions{Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
 	if err != nil {
 		t.Fatal(err)

@@ -11,29 +11,29 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// replaySettle is parkSettle for replays, where being hasty would be a wrong verdict.
+// replaySettle replaces parkSettle in replays, where parking too early would give a wrong result.
 const replaySettle = 250 * time.Millisecond
 
-// replay stands in for the server while a run's code is run against its record. What is recorded
-// returns as in production. A call whose result is not recorded stays where it is, and no code of a
-// step is run. When no branch can go on, or the code has ended, the two are compared.
+// replay replaces the server while a run's code is compared with its record. Recorded calls return
+// as in production. A call without a record blocks, and no step runs. When no branch can continue,
+// or the code has ended, code and record are compared.
 //
 // All fields are guarded by the execution's mutex.
 type replay struct {
 	e        *execution
 	record   *runRecord
 	codec    Codec
-	latest   time.Time      // moment of the record
+	latest   time.Time      // latest time in the record
 	calls    []replayedCall // in the order of the code
 	returned bool
 	output   *kagziv1.Payload
-	failure  error // that the code returned, or that the SDK failed it with
+	failure  error // returned by the code, or made by the SDK
 	next     bool  // the code continued as new
 	refused  bool  // the SDK failed it
 	verdict  chan *Divergence
 }
 
-// replayedCall is a call of the code that has a name.
+// replayedCall is a named call of the code.
 type replayedCall struct {
 	name string
 	kind kagziv1.StepKind
@@ -41,14 +41,14 @@ type replayedCall struct {
 
 var errReplayed = errors.New("kagzi: replay over")
 
-// replayRecord runs a handler against a record. It returns nil when they agree, a *Divergence when
-// not, and the context's error when the code comes to no end. The worker is there for its options
-// only; nothing is traced.
+// replayRecord runs a handler against a record. It returns nil if they agree, else a *Divergence,
+// or the context's error if the code does not finish. It uses only the worker's options and records
+// no spans.
 func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error {
 	w.tracer = noop.NewTracerProvider().Tracer(tracerName)
 	e := newExecution(w, r.task())
 	e.replay = &replay{e: e, record: r, codec: w.options.Codec, latest: r.latest(), verdict: make(chan *Divergence, 1)}
-	e.ahead = max(0, e.replay.latest.Sub(e.since)) // what had come by the record has come
+	e.ahead = max(0, e.replay.latest.Sub(e.since)) // times in the record have passed
 	w.code.Add(1)
 	go branchGoroutine(func() {
 		defer w.code.Done()
@@ -68,19 +68,19 @@ func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error
 	}
 }
 
-// past reports that a timer had run out when something else was recorded. The server completes a
-// sleep only when its lease ends, so that a run which siblings keep on its worker goes on behind
-// one that still counts as running.
+// past reports whether a timer had fired when something later was recorded. The server completes a
+// sleep only when its lease ends. So in a run kept on its worker by other branches, code may be
+// past a sleep that is still recorded as running.
 func (r *replay) past(due time.Time) bool { return !due.After(r.latest) }
 
-// lapsed reports such a sleep.
+// lapsed reports whether s is such a sleep.
 func (r *replay) lapsed(s *kagziv1.Step) bool {
 	return r != nil && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP &&
 		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
 		s.WakeUpAt != nil && r.past(convert.When(s.WakeUpAt))
 }
 
-// called takes note of a call that has a name.
+// called notes a named call.
 func (r *replay) called(b *branch, name string, kind kagziv1.StepKind) {
 	own := onBranchGoroutine()
 	r.e.mu.Lock()
@@ -89,8 +89,8 @@ func (r *replay) called(b *branch, name string, kind kagziv1.StepKind) {
 	r.calls = append(r.calls, replayedCall{name, kind})
 }
 
-// halt is where a call ends up whose result is not recorded: it never returns. It counts as blocked, so that the run is
-// found idle when no branch can go on.
+// halt blocks a call whose result is not recorded. The branch counts as blocked, so that the run is
+// found idle when no branch can continue.
 func (b *branch) halt() {
 	e, own := b.e, onBranchGoroutine()
 	e.lock()
@@ -103,8 +103,8 @@ func (b *branch) halt() {
 	e.exit()
 }
 
-// ended takes what the workflow function has returned, and waits like halt for the branches that it
-// has left behind: what they did before was dropped by chance, and is in the record or not.
+// ended takes the result of the workflow function. It then waits, as halt does, for branches that
+// were left running: whether their last calls were recorded is chance.
 func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 	next := r.e.continuation(err) != nil
 	if next {
@@ -116,10 +116,9 @@ func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 	main.halt()
 }
 
-// broke takes a panic of the workflow function or of a branch, or that it ended its goroutine, and
-// waits like ended for the others. One of them may wait in vain for the one that broke, so that
-// there is an end to it once none has come further for a while. It does not return but where the
-// code is made to end.
+// broke takes a panic or runtime.Goexit of the workflow function or a branch, and then waits for
+// the others like ended. One of them may wait for the broken branch, so the replay also ends when
+// none has made progress for a while. It returns only when the code is made to end.
 func (r *replay) broke(b *branch, err error) {
 	e := r.e
 	e.mu.Lock()
@@ -134,14 +133,15 @@ func (r *replay) broke(b *branch, err error) {
 	}
 }
 
-// came takes how the code has come to its end. The first time counts. Needs e.mu.
+// came notes how the code ended; only the first call counts. Needs e.mu.
 func (r *replay) came(output *kagziv1.Payload, err error, next bool) {
 	if !r.returned {
 		r.returned, r.output, r.failure, r.next = true, output, err, next
 	}
 }
 
-// giveUp ends the replay unless it has come further than it had, or does so within replaySettle. Needs e.mu.
+// giveUp ends the replay unless there was progress since had, or is some within replaySettle. Needs
+// e.mu.
 func (r *replay) giveUp(had int) {
 	now := len(r.calls) + r.e.generation
 	switch {
@@ -157,7 +157,7 @@ func (r *replay) giveUp(had int) {
 	}
 }
 
-// failed takes the error with which the SDK itself fails the run.
+// failed takes the error with which the SDK fails the run.
 func (r *replay) failed(err error) {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
@@ -166,9 +166,8 @@ func (r *replay) failed(err error) {
 	}
 }
 
-// sent takes an operation that would go to the server: the release of an idle run, or its failure.
-// Any other comes from a call that could not be answered, and ends the replay like a release. Needs
-// e.mu.
+// sent takes an operation meant for the server: the release of an idle run, or its failure. Any
+// other comes from a call that cannot be answered, and ends the replay like a release. Needs e.mu.
 func (r *replay) sent(msg *kagziv1.SessionRequest) {
 	if fail := msg.GetFailWorkflow(); fail != nil && r.failure == nil {
 		d := fail.GetError()
@@ -177,11 +176,11 @@ func (r *replay) sent(msg *kagziv1.SessionRequest) {
 	}
 	select {
 	case r.verdict <- r.compare():
-	default: // given already
+	default: // there is a verdict already
 	}
 }
 
-// compare finds the first divergence. Needs e.mu.
+// compare returns the first divergence. Needs e.mu.
 func (r *replay) compare() *Divergence {
 	var (
 		other *mismatch
@@ -193,7 +192,7 @@ func (r *replay) compare() *Divergence {
 	case errors.As(r.failure, &alien):
 		return r.diverged(alien.step, "a value that the code can read", alien.Error())
 	case r.refused:
-		return r.diverged("", "a run that the SDK takes", r.failure.Error())
+		return r.diverged("", "a run that the SDK accepts", r.failure.Error())
 	}
 	if missed := r.missed(); missed != nil {
 		return r.diverged(missed.GetName(), kindName(missed.GetKind())+" "+missed.GetName(), r.instead())
@@ -201,14 +200,14 @@ func (r *replay) compare() *Divergence {
 	return r.compareEnds()
 }
 
-// missed is the first step of the record that the code has not come to, but should have.
+// missed returns the first recorded step that the code should have reached and has not.
 func (r *replay) missed() *kagziv1.Step {
 	if r.e.unread == 0 {
 		return nil
 	}
 	for _, s := range r.record.steps {
 		if r.e.history[s.GetName()] == nil || r.e.names[s.GetName()] != nil {
-			continue // of the SDK's own, or come to
+			continue // recorded by the SDK itself, or reached
 		}
 		if !r.record.stale(s) {
 			return s
@@ -217,10 +216,10 @@ func (r *replay) missed() *kagziv1.Step {
 	return nil
 }
 
-// hasResult reports that a step has its result for good.
+// hasResult reports whether a step has its final result.
 func hasResult(s *kagziv1.Step) bool { return recordedAs(s, kagziv1.StepKind_STEP_KIND_UNSPECIFIED) }
 
-// instead says what the code did in place of a step that it missed.
+// instead describes what the code did instead of reaching a recorded step.
 func (r *replay) instead() string {
 	waits := ""
 	for _, c := range r.calls {

@@ -17,7 +17,7 @@ import (
 
 const recordedRun = "0199a000-0000-7000-8000-000000000001"
 
-// recorded makes the record of a run by hand.
+// recorded makes a record by hand.
 func recorded(status kagziv1.WorkflowStatus, input string, steps ...*kagziv1.Step) *runRecord {
 	for i, s := range steps {
 		s.RunId, s.Sequence = recordedRun, int64(i+1)
@@ -63,7 +63,7 @@ func slept(name string) *kagziv1.Step {
 		Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED}
 }
 
-// sleepingIn is a sleep that is not over by the record, even when its time has come since.
+// sleepingIn is a sleep without a recorded end, even if its time has passed since.
 func sleepingIn(name string) *kagziv1.Step {
 	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SLEEP,
 		Status:   kagziv1.StepStatus_STEP_STATUS_RUNNING,
@@ -121,7 +121,7 @@ func TestReplayOfARecord(t *testing.T) {
 		{"a step that comes behind what the run waits for",
 			recorded(sleeping, "1", done("a", "2"), sleepingIn("night"), done("c", "2")),
 			"at step c: expected step c, got nothing beyond sleep night"},
-		{"a step that is recorded in a run that the code has ended by then",
+		{"a recorded step after the end of the code",
 			recorded(pending, "1", done("a", "2"), slept("night"), done("b", "3"), done("c", "4")),
 			"at step c: expected step c, got the run completed with 6"},
 		{"a result that cannot be read", recorded(pending, "1", done("a", `"two"`)),
@@ -147,13 +147,13 @@ func TestReplayOfARecord(t *testing.T) {
 				began := time.Now()
 				err := replayed(t, c.record, order(t))
 				check(t, err, c.want)
-				equal(t, time.Since(began), 0) // nothing waits for time
+				equal(t, time.Since(began), 0) // nothing waits
 			})
 		})
 	}
 }
 
-func TestReplayShowsTheCodeNoEndOfWhatItsRunCutShort(t *testing.T) {
+func TestReplayHidesEndsCausedByTheEndOfTheRun(t *testing.T) {
 	again := timestamppb.New(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	retrying := broken("a", "no card", 0)
 	retrying.IsLatest, retrying.RetryAt = true, again
@@ -175,8 +175,8 @@ func TestReplayShowsTheCodeNoEndOfWhatItsRunCutShort(t *testing.T) {
 	check(t, err, "")
 }
 
-// The clock of who replays may be behind the server's.
-func TestReplayGoesByTheRecordsClock(t *testing.T) {
+// The local clock may be behind the server's.
+func TestReplayUsesTheClockOfTheRecord(t *testing.T) {
 	moment := time.Now().Add(24 * time.Hour)
 	late := func(s *kagziv1.Step, d time.Duration) *kagziv1.Step {
 		s.CreatedAt = timestamppb.New(moment.Add(d))
@@ -185,7 +185,7 @@ func TestReplayGoesByTheRecordsClock(t *testing.T) {
 	nap := sleepingIn("nap")
 	nap.WakeUpAt = timestamppb.New(moment)
 	code := func(ctx Context, _ int) (int, error) {
-		SleepUntil(ctx, "opening", moment) // had come, so that nothing is recorded of it
+		SleepUntil(ctx, "opening", moment) // it had passed, so nothing is recorded
 		Sleep(ctx, "nap", time.Hour)
 		return Step(ctx, "a", never(t))
 	}
@@ -230,7 +230,7 @@ func TestReplayOfBranches(t *testing.T) {
 			return len(got), err
 		}
 	}
-	t.Run("each branch goes as far as the record, whatever the others wait for", func(t *testing.T) {
+	t.Run("each branch replays to the end of its record", func(t *testing.T) {
 		for range 50 {
 			check(t, replayed(t, recorded(sleeping, "[1,2,3]", done("a-3", "1"), sleepingIn("s-3"), done("a-1", "1"),
 				slept("s-1"),
@@ -247,7 +247,7 @@ func TestReplayOfBranches(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a branch that the run's end left behind counts as far as it is recorded", func(t *testing.T) {
+	t.Run("a branch cut off by the run's end counts as recorded", func(t *testing.T) {
 		left := func(ctx Context, _ int) (int, error) {
 			Go(ctx, func(ctx Context) (int, error) {
 				for i := range 20 {
@@ -296,7 +296,7 @@ func TestReplayOfBranches(t *testing.T) {
 				done("own-1", "1")).with("3"), own), "")
 		})
 	})
-	t.Run("goroutines of the author's own are waited for when the run looks idle without them", func(t *testing.T) {
+	t.Run("plain goroutines are waited for when the run looks idle", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			branches := func(ctx Context, _ int) (int, error) {
 				first := make(chan struct{})
@@ -353,7 +353,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 			panic("ouch")
 		}), "")
 	})
-	t.Run("a panic is the end when the other branches have come as far as the record", func(t *testing.T) {
+	t.Run("a panic ends the replay once all branches are done", func(t *testing.T) {
 		for _, inBranch := range []bool{false, true} {
 			code := func(ctx Context, in []int) (int, error) {
 				fs := make([]*Future[int], len(in))
@@ -379,7 +379,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a panic is the end of code that waits for who has panicked, too", func(t *testing.T) {
+	t.Run("a panic ends code that waits for the panicked branch", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			check(t, replayed(t, recorded(failed, "0", done("a", "1")).because("panic", "panic: ouch"),
 				func(ctx Context, _ int) (int, error) {
@@ -401,7 +401,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 				}), "")
 		})
 	})
-	t.Run("steps of an earlier life of the run may be left out, but none that is open", func(t *testing.T) {
+	t.Run("completed steps of an earlier attempt may be missing", func(t *testing.T) {
 		code := func(ctx Context, _ int) (int, error) { return Step(ctx, "a", never(t)) }
 		old := "0199a000-0000-7000-8000-000000000000"
 		r := recorded(completed, "0", done("undo", "1"), done("a", "1")).with("1")
@@ -412,7 +412,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 		r.run.RetriedFromRunId = &old
 		check(t, replayed(t, r, code), "at step undo: expected sleep undo, got the run completed with 1")
 	})
-	t.Run("what was open when the run was tried again, or when a person set a result, may be left out",
+	t.Run("open steps of an earlier attempt may be missing",
 		func(t *testing.T) {
 			code := func(ctx Context, _ int) (int, error) { return Step(ctx, "a", never(t)) }
 			at := func(s *kagziv1.Step, seconds int64) *kagziv1.Step {
@@ -421,7 +421,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 			}
 			missed := "at step wait: expected wait for a signal wait, got the run completed with 1"
 			r := recorded(sleeping, "0", waitingFor("wait"), done("a", "1"))
-			r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a step's retry
+			r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a retried step
 			check(t, replayed(t, r, code), missed)
 			check(t, replayed(t, r.because("", "no bank"), code), "")
 			set := at(done("a", "1"), 20)

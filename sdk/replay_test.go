@@ -39,7 +39,7 @@ func TestReplay(t *testing.T) {
 		})
 	})
 
-	t.Run("a step where the history has a sleep fails the run and says so", func(t *testing.T) {
+	t.Run("a step where the history has a sleep fails the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
@@ -53,12 +53,12 @@ func TestReplay(t *testing.T) {
 			f.start("r", "w", "")
 			d := f.await(t, "r").Error
 			equal(t, d.GetMessage(),
-				"step x is recorded as sleep, and the code now has a step there: it is not the code that began this run")
+				"step x is recorded as sleep, but the code now makes a step: this is not the code that the run started with")
 			equal(t, d.GetNonRetryable(), true)
 		})
 	})
 
-	t.Run("a recorded result that no longer fits its type fails the run and names both", func(t *testing.T) {
+	t.Run("a recorded result of another type fails the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
@@ -113,11 +113,11 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// mostSteps is how many steps a run may have.
+// mostSteps is the limit for steps of a run.
 const mostSteps = 10_000
 
-// replayer gives back a function that has so many runs replay n recorded steps each, one run after
-// the other, and says how long it took.
+// replayer returns a function that replays runs with n recorded steps each, in sequence, and
+// returns how long that took.
 func replayer(t testing.TB) func(runs, n int) time.Duration {
 	t.Helper()
 	f := newFake(t)
@@ -161,10 +161,10 @@ func replayer(t testing.TB) func(runs, n int) time.Duration {
 	}
 }
 
-// To replay the most steps that a run may have takes as long as ten runs of a tenth, about: what
-// looked through the history at each step would take ten times as long. Of several tries the best
-// counts, since other work on the machine makes any one of them slow.
-func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
+// A run with the most steps should take about as long as ten runs with a tenth each; searching the
+// history at each step would take ten times as long. The best of several tries counts, since other
+// work on the machine can slow down any of them.
+func TestReplayTimeIsLinearInTheHistory(t *testing.T) {
 	const parts, tries = 10, 5
 	replay := replayer(t)
 	for try := 1; ; try++ {
@@ -179,8 +179,8 @@ func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay is the replay of the most steps that a run may have, sent in pages; 2 s are
-// allowed (reliability L-05).
+// BenchmarkReplay replays a run with the most steps, sent in pages; it may take 2 s (reliability
+// L-05).
 func BenchmarkReplay(b *testing.B) {
 	replay := replayer(b)
 	for b.Loop() {

@@ -46,7 +46,7 @@ func (r *runRecord) cancelAsked() *runRecord {
 }
 
 func TestReplayOfWaits(t *testing.T) {
-	// approve waits for a signal, ships with a child beside a step, and goes on with the next.
+	// approve waits for a signal, ships with a child beside a step, and continues as new.
 	approve := func(ctx Context, n int) (int, error) {
 		yes, err := WaitSignal[bool](ctx, "approval", time.Hour)
 		if errors.Is(err, ErrTimeout) {

@@ -9,18 +9,18 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// ScheduleDetails is a schedule as it stood when the server was asked. Zero times mean that it has not come to that.
+// ScheduleDetails is a snapshot of a schedule. A time is zero if the event has not happened.
 type ScheduleDetails struct {
 	ScheduleID     string
 	Name           string
 	Namespace      string
 	WorkflowType   string
 	Cron           string
-	TimeZone       string // "" is UTC
+	TimeZone       string // "" means UTC
 	Queue          string
 	Version        string
 	Paused         bool
-	Broken         string // why it cannot fire any more, such as a time zone that is gone; "" when it can
+	Broken         string // why it can no longer fire, such as an unknown time zone; "" if it can
 	Overlap        OverlapPolicy
 	MaxCatchup     int
 	OnFailure      string
@@ -30,13 +30,13 @@ type ScheduleDetails struct {
 	TotalRuns      int64
 	SuccessfulRuns int64
 	FailedRuns     int64
-	SkippedTicks   int64 // because of MaxCatchup or the overlap policy
+	SkippedTicks   int64 // ticks skipped because of MaxCatchup or the overlap policy
 
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 	NextFireAt   time.Time
 	LastFiredAt  time.Time
-	BufferedTick time.Time // with OverlapBufferOne: the tick that waits for the active run to end
+	BufferedTick time.Time // with OverlapBufferOne: the tick that waits for the active run
 
 	input *kagziv1.Payload
 	codec Codec
@@ -59,12 +59,13 @@ func newScheduleDetails(c *Client, s *kagziv1.WorkflowSchedule) *ScheduleDetails
 	}
 }
 
-// ScheduleInput reads the input that the schedule's runs get.
+// ScheduleInput decodes the input that the schedule's runs get.
 func ScheduleInput[In any](d *ScheduleDetails) (In, error) {
 	return readPayload[In](d.codec, d.input, inputInfo(d.WorkflowType, ""), "input of schedule "+d.ScheduleID)
 }
 
-// Describe returns the schedule as it stands; *Error with NOT_FOUND when there is none.
+// Describe returns the current state of the schedule. The error is an *Error with NOT_FOUND if
+// there is none.
 func (s *Schedule) Describe(ctx context.Context) (*ScheduleDetails, error) {
 	resp, err := s.c.schedules.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{
 		Namespace: s.c.options.Namespace, ScheduleId: s.id,
@@ -75,19 +76,20 @@ func (s *Schedule) Describe(ctx context.Context) (*ScheduleDetails, error) {
 	return newScheduleDetails(s.c, resp.GetSchedule()), nil
 }
 
-// GetScheduleByName returns the schedule with a name; *Error with NOT_FOUND when there is none.
+// GetScheduleByName returns the schedule with a name. The error is an *Error with NOT_FOUND if
+// there is none.
 func (c *Client) GetScheduleByName(ctx context.Context, name string) (*ScheduleDetails, error) {
 	return c.Schedule(name).Describe(ctx)
 }
 
-// ListSchedulesOptions select schedules. Every zero field means the default in brackets.
+// ListSchedulesOptions filters schedules. A field that is zero has the default in brackets.
 type ListSchedulesOptions struct {
-	Queue    string // (all)
-	PageSize int    // how many the server is asked for at a time, at most 1000 (50)
+	Queue    string // (all queues)
+	PageSize int    // schedules per request, at most 1000 (50)
 }
 
-// ListSchedules goes over the schedules that the options select, newest first, fetching them page
-// by page. An error ends it.
+// ListSchedules iterates over the matching schedules, newest first, and fetches them page by page.
+// An error ends the iteration.
 func (c *Client) ListSchedules(ctx context.Context, opts ListSchedulesOptions) iter.Seq2[*ScheduleDetails, error] {
 	return func(yield func(*ScheduleDetails, error) bool) {
 		req := &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.options.Namespace, TaskQueue: named(opts.Queue)}
@@ -108,7 +110,8 @@ func (c *Client) ListSchedules(ctx context.Context, opts ListSchedulesOptions) i
 	}
 }
 
-// Runs goes over the runs that the schedule has fired, newest first, fetching them page by page. An error ends it.
+// Runs iterates over the runs that the schedule started, newest first, and fetches them page by
+// page. An error ends the iteration.
 func (s *Schedule) Runs(ctx context.Context) iter.Seq2[*RunDetails, error] {
 	return func(yield func(*RunDetails, error) bool) {
 		req := &kagziv1.ListScheduleRunsRequest{Namespace: s.c.options.Namespace, ScheduleId: s.id}
@@ -125,14 +128,14 @@ func (s *Schedule) Runs(ctx context.Context) iter.Seq2[*RunDetails, error] {
 	}
 }
 
-// PreviewOptions say which ticks are wanted. Every zero field means the default in brackets.
+// PreviewOptions selects ticks. A field that is zero has the default in brackets.
 type PreviewOptions struct {
 	TimeZone string    // ("UTC")
 	Count    int       // at most 100 (5)
 	After    time.Time // (now)
 }
 
-// PreviewSchedule returns the next ticks of a cron expression, in UTC, without storing anything.
+// PreviewSchedule returns the next ticks of a cron expression, in UTC. It stores nothing.
 func (c *Client) PreviewSchedule(ctx context.Context, cron string, opts PreviewOptions) ([]time.Time, error) {
 	resp, err := c.schedules.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{
 		CronExpr: cron, TimeZone: opts.TimeZone, Count: convert.Narrow(opts.Count),

@@ -11,18 +11,18 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// OverlapPolicy says what a tick does while the run of an earlier one is active.
+// OverlapPolicy selects what happens at a tick while an earlier run of the schedule is active.
 type OverlapPolicy int
 
-// The overlap policies.
+// Overlap policies.
 const (
-	OverlapAllow     OverlapPolicy = iota // the tick starts its run beside it
-	OverlapSkip                           // the tick is skipped, and counted
-	OverlapBufferOne                      // one tick waits for the active run to end; further ones are skipped
+	OverlapAllow     OverlapPolicy = iota // start the run anyway
+	OverlapSkip                           // skip the tick and count it
+	OverlapBufferOne                      // one tick waits until the active run ends; more are skipped
 )
 
 func (p OverlapPolicy) wire() kagziv1.OverlapPolicy {
-	if p < OverlapAllow { // not 0, which would be no policy at all: the server refuses what it does not know
+	if p < OverlapAllow { // 0 would be no policy; the server rejects unknown values
 		return kagziv1.OverlapPolicy(p)
 	}
 	return kagziv1.OverlapPolicy(p + 1)
@@ -30,44 +30,46 @@ func (p OverlapPolicy) wire() kagziv1.OverlapPolicy {
 
 func overlapOf(p kagziv1.OverlapPolicy) OverlapPolicy { return OverlapPolicy(max(p, 1) - 1) }
 
-// ScheduleOptions say how the runs of a schedule are started and run. Every zero field means the default in brackets.
+// ScheduleOptions configures a schedule and its runs. A field that is zero has the default in
+// brackets.
 type ScheduleOptions struct {
 	Name       string        // unique within the namespace (none)
 	Queue      string        // ("default")
-	Version    string        // of the runs, as in StartOptions (none)
-	TimeZone   string        // IANA name, in which the expression is read ("UTC")
+	Version    string        // version of the runs, as in StartOptions (none)
+	TimeZone   string        // IANA time zone of the cron expression ("UTC")
 	Overlap    OverlapPolicy // (OverlapAllow)
-	MaxCatchup int           // missed ticks that are replayed after downtime; -1 none (100)
-	Paused     bool          // created without firing
+	MaxCatchup int           // most missed ticks to fire after downtime; -1 for none (100)
+	Paused     bool          // create it paused (false)
 
-	// What follows is of the runs, as in StartOptions.
+	// The remaining fields apply to the runs, as in StartOptions.
 	Retry            *Retry            // (3 attempts for steps, no retry of the run)
-	StepTimeout      time.Duration     // of one attempt of one step (600 s)
-	HeartbeatTimeout time.Duration     // lease without contact (the server's)
+	StepTimeout      time.Duration     // of one attempt of a step (600 s)
+	HeartbeatTimeout time.Duration     // lease between heartbeats, if longer than the server's (the server's)
 	ExecutionTimeout time.Duration     // of the whole run (none)
-	OnFailure        string            // workflow type that is started when a run fails or times out (none)
+	OnFailure        string            // workflow type started when a run fails or times out (none)
 	OnFailureQueue   string            // (the run's own queue)
 	Tags             map[string]string // searchable (none)
 
-	// RequestID names this one call: repeated with the same id it returns the same schedule (a fresh UUIDv7).
+	// RequestID identifies the call: repeating it returns the same schedule (a new UUIDv7).
 	RequestID string
 }
 
-// Schedule is a handle on one schedule. Making one asks nothing of the server.
+// Schedule is a handle to one schedule. Making a handle does not call the server.
 type Schedule struct {
 	c  *Client
 	id string
 }
 
-// Schedule returns a handle on a schedule by its id.
+// Schedule returns a handle to the schedule with an id.
 func (c *Client) Schedule(scheduleID string) *Schedule { return &Schedule{c: c, id: scheduleID} }
 
-// ID is the schedule's id.
+// ID returns the schedule's id.
 func (s *Schedule) ID() string { return s.id }
 
-// CreateSchedule creates a schedule that starts a run of a workflow type with the input at each
-// tick of a cron expression: five fields (minute first), or six or seven with seconds first and the
-// year last, or @hourly and the like. Each tick fires once.
+// CreateSchedule creates a schedule that starts a run of a workflow type at each tick of a cron
+// expression. The expression has five fields (minute first), six or seven (seconds first, the year
+// last), or is a name such as @hourly. Each tick fires once. If the name is taken, the error is
+// CONFLICT.
 func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron string, in In,
 	opts ScheduleOptions) (*Schedule, error) {
 	input, err := encode(c.options.Codec, in, inputInfo(workflowType, ""))
@@ -100,7 +102,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	case 0:
 	case -1:
 		req.MaxCatchup = new(int32(0))
-	default: // the server refuses what is less
+	default: // the server rejects values below -1
 		req.MaxCatchup = new(convert.Narrow(opts.MaxCatchup))
 	}
 	if opts.Retry != nil {
@@ -113,17 +115,17 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	return c.Schedule(resp.GetSchedule().GetScheduleId()), nil
 }
 
-// ScheduleUpdate names what is to change about a schedule: what is nil, or zero, stays as it is. With new(v) a value is
-// named on the spot: ScheduleUpdate{Cron: new("0 6 * * *")}.
+// ScheduleUpdate changes a schedule; nil and zero fields keep their values. Use new for pointers:
+// ScheduleUpdate{Cron: new("0 6 * * *")}.
 type ScheduleUpdate struct {
-	Name           *string // "" takes it away
+	Name           *string // "" removes the name
 	WorkflowType   *string
 	Cron           *string
 	TimeZone       *string
 	Queue          *string
 	Version        *string
 	Overlap        *OverlapPolicy
-	MaxCatchup     *int // missed ticks that are replayed; 0 none
+	MaxCatchup     *int // 0 for none
 	NextFireAt     *time.Time
 	Input          InputValue // from InputOf
 	Retry          *Retry
@@ -139,8 +141,8 @@ type ScheduleTimeouts struct {
 	Step, Heartbeat, Execution time.Duration
 }
 
-// newInput is what the schedule's input is to become, nil when it stays as it is stored. A codec
-// binds the input to the workflow type, so that one of the two cannot change without the other.
+// newInput returns the schedule's new input, nil to keep the stored one. A codec binds the input to
+// the workflow type, so the input must be encoded again when the type changes.
 func (s *Schedule) newInput(ctx context.Context, u *ScheduleUpdate) (*kagziv1.Payload, error) {
 	codec := s.c.options.Codec
 	if codec == nil || u.Input.encode == nil && u.WorkflowType == nil {
@@ -164,7 +166,7 @@ func (s *Schedule) newInput(ctx context.Context, u *ScheduleUpdate) (*kagziv1.Pa
 	return pack(codec, data, info)
 }
 
-// Update changes what u names, in one commit. Runs that have been fired stay as they are.
+// Update applies the changes in one commit. Runs that have been started are not affected.
 func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetails, error) {
 	input, err := s.newInput(ctx, &u)
 	if err != nil {
@@ -205,7 +207,7 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 	return newScheduleDetails(s.c, resp.GetSchedule()), nil
 }
 
-// Pause stops the schedule from firing. It is no error to pause it again.
+// Pause stops the schedule from firing. Pausing a paused schedule is no error.
 func (s *Schedule) Pause(ctx context.Context, reason string) error {
 	_, err := s.c.schedules.PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{
 		Namespace: s.c.options.Namespace, ScheduleId: s.id, Reason: reason,
@@ -213,7 +215,8 @@ func (s *Schedule) Pause(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Resume lets a paused schedule fire again, the ticks that it has missed first, up to its MaxCatchup.
+// Resume lets a paused schedule fire again. It first fires the ticks missed while paused, up to its
+// MaxCatchup.
 func (s *Schedule) Resume(ctx context.Context, reason string) error {
 	_, err := s.c.schedules.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{
 		Namespace: s.c.options.Namespace, ScheduleId: s.id, Reason: reason,
@@ -221,12 +224,12 @@ func (s *Schedule) Resume(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// TriggerOptions say how a schedule is fired by hand. Every zero field means the default in brackets.
+// TriggerOptions configures Trigger. A field that is zero has the default in brackets.
 type TriggerOptions struct {
-	RequestID string // names this one call, as in StartOptions (a fresh UUIDv7)
+	RequestID string // identifies the call, as in StartOptions (a new UUIDv7)
 }
 
-// Trigger fires the schedule once now, beside its ticks, and returns the run.
+// Trigger fires the schedule once now, in addition to its ticks, and returns the run.
 func (s *Schedule) Trigger(ctx context.Context, opts TriggerOptions) (*Run, error) {
 	id, err := requestID(opts.RequestID)
 	if err != nil {
@@ -243,7 +246,7 @@ func (s *Schedule) Trigger(ctx context.Context, opts TriggerOptions) (*Run, erro
 	return s.c.Run(resp.GetRunId()), nil
 }
 
-// Delete deletes the schedule; the runs that it fired stay.
+// Delete deletes the schedule. Runs that it started remain.
 func (s *Schedule) Delete(ctx context.Context, reason string) error {
 	_, err := s.c.schedules.DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{
 		Namespace: s.c.options.Namespace, ScheduleId: s.id, Reason: reason,

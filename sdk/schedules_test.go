@@ -60,7 +60,7 @@ func TestSchedules(t *testing.T) {
 			OnFailureTaskQueue: "fq", Tags: map[string]string{"a": "b"}, RequestId: "x"})
 	})
 
-	t.Run("a policy or catch-up that there is none of reaches the server, which refuses it", func(t *testing.T) {
+	t.Run("unknown policies and catch-ups are left to the server", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
 		if _, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1,
@@ -221,7 +221,7 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
-func TestRunDetailsTellWhatTheServerKnows(t *testing.T) {
+func TestRunDetailsHaveAllFieldsOfTheServer(t *testing.T) {
 	d, at := newFakeServer(t), timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{
 		Workflow: &kagziv1.Workflow{RunId: "r", Note: "3 of 5", Paused: true, Pinned: true, LeaseLosses: 2,
@@ -245,7 +245,7 @@ func TestRunDetailsTellWhatTheServerKnows(t *testing.T) {
 		CancelGraceUntil:  at.AsTime(), Deadline: at.AsTime()})
 }
 
-// sameDetails compares what users see.
+// sameDetails compares exported fields.
 func sameDetails[T any](t *testing.T, got, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(want)); diff != "" {

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-func TestLimitsThatLimitNothingAreNamed(t *testing.T) {
+func TestInvalidLimitsAreNamed(t *testing.T) {
 	for want, o := range map[string]WorkerOptions{
 		"MaxConcurrent is -1, want at least 1, or 0 for the default": {MaxConcurrent: -1},
 		"QueueLimit is -3, want at least 1, or 0 for no limit":       {QueueLimit: -3},
@@ -66,14 +66,14 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 	}
 }
 
-func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
+func TestAWorkerCopiesItsOptions(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		o := WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(),
 			Logger: slog.New(slog.DiscardHandler),
 			Queues: []string{"low"}, TypeLimits: map[string]int{"ship": 1}, HandleSignals: []os.Signal{}}
 		o.Labels, o.Capabilities = map[string]string{"shard": "1"}, map[string]string{"gpu": "a"}
 		w := NewWorker(o)
-		// for the next worker
+		// meant for the next worker
 		o.Queues[0], o.TypeLimits["ship"], o.Labels["shard"], o.Capabilities["gpu"] = "high", 2, "2", "b"
 		Handle(w, "ship", func(Context, int) (int, error) { return 0, nil })
 		running(t, w)
@@ -86,7 +86,7 @@ func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
 	})
 }
 
-func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
+func TestAllOptionsOfAWorkerReachTheServer(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := NewWorker(WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(),
 			Logger:        slog.New(slog.DiscardHandler),
@@ -115,7 +115,7 @@ func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
 	})
 }
 
-// latin1 gives what a step named late returns metadata that is no UTF-8.
+// latin1 is a codec that gives the step named late invalid UTF-8 as metadata.
 type latin1 struct{}
 
 func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
@@ -127,13 +127,13 @@ func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
 
 func (latin1) Decode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
 
-// refusedStream is one that the server has ended by the time that something is to be sent on it.
+// refusedStream is a stream that the server has ended before the first send.
 type refusedStream struct{ grpc.ClientStream }
 
 func (refusedStream) SendMsg(any) error { return io.EOF }
 func (refusedStream) RecvMsg(any) error { return status.Error(codes.PermissionDenied, "not you") }
 
-// slowLine is a connection that takes a second for each 256 KiB that are sent.
+// slowLine is a connection that takes a second for every 256 KiB sent.
 type slowLine struct{ net.Conn }
 
 func (l slowLine) Write(data []byte) (int, error) {
@@ -142,7 +142,7 @@ func (l slowLine) Write(data []byte) (int, error) {
 }
 
 func TestSession(t *testing.T) {
-	t.Run("an operation whose answer was lost is sent again on the next stream, and counts once", func(t *testing.T) {
+	t.Run("an operation without an answer is repeated, counted once", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			cuts := 0
@@ -176,7 +176,7 @@ func TestSession(t *testing.T) {
 		})
 	})
 
-	t.Run("a worker survives a server that is away for minutes, and comes back with its runs", func(t *testing.T) {
+	t.Run("a worker returns with its runs after an outage", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			away, tries := false, 0
 			f.onHello = func(r *kagziv1.RegisterRequest) error {
@@ -211,7 +211,7 @@ func TestSession(t *testing.T) {
 		})
 	})
 
-	t.Run("operations of a run keep their order over refusals that leave them open", func(t *testing.T) {
+	t.Run("refused operations keep their order", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			refused := map[string]int{}
@@ -231,7 +231,7 @@ func TestSession(t *testing.T) {
 		})
 	})
 
-	t.Run("a heartbeat names what is held, and one that is refused makes the worker register again",
+	t.Run("a refused heartbeat makes the worker register again",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				forgotten := false
@@ -256,7 +256,7 @@ func TestSession(t *testing.T) {
 			})
 		})
 
-	t.Run("heartbeats go before results that wait to be sent on a slow line", func(t *testing.T) {
+	t.Run("heartbeats overtake results on a slow connection", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			heard, longest := time.Now(), time.Duration(0)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -310,7 +310,7 @@ func TestSession(t *testing.T) {
 		})
 	})
 
-	t.Run("no more runs are in hand than MaxConcurrent, and each that ends makes room", func(t *testing.T) {
+	t.Run("MaxConcurrent limits the runs, and each end frees a slot", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 2
@@ -374,12 +374,12 @@ func TestSession(t *testing.T) {
 		})
 	})
 
-	t.Run("a worker whose id another has is told when it will be free, and how to free it", func(t *testing.T) {
+	t.Run("a taken worker id is explained, with how to free it", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.AlreadyExists, "it is taken") }
 			for id, want := range map[string]string{
-				"box-1": "kagzi: the server refused the worker, whose id another has: one that was killed has it until it counts as lost, or until " +
-					"`kagzi worker offline box-1`: CONFLICT: it is taken",
+				"box-1": "kagzi: the server refused the worker (another worker has its id; the id of a killed worker is free once it counts as lost, or after " +
+					"`kagzi worker offline box-1`): CONFLICT: it is taken",
 				"": "kagzi: the server refused the worker: CONFLICT: it is taken",
 			} {
 				w := testWorker(f)
@@ -411,7 +411,7 @@ func TestSession(t *testing.T) {
 			})
 	}
 
-	t.Run("what cannot be sent is refused, and leaves the worker's other runs alone", func(t *testing.T) {
+	t.Run("an unsendable operation is refused alone", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)

@@ -12,19 +12,21 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// WaitSignal returns the next signal of a name, waiting for it for up to limit; 0 is no limit, and
-// less than 0 takes only what is there already. Signals are kept from the start of the run on, and
-// each is taken once, in the order in which they came. While it waits the run is parked: no worker
-// is held, and restarts do not matter.
+// WaitSignal waits for the next signal of a name and returns its value. A limit of 0 waits for
+// ever; a negative limit only takes a signal that has already arrived. Signals are stored from the
+// start of the run, and each is received once, in order of arrival. While the run waits it is
+// parked.
 //
-// The wait is a step with the signal's name, under the same rules: the second wait for "approval"
-// is the step approval:2, and two branches cannot wait for one name at once. When the limit has
-// passed, the error is a *StepError with TIMEOUT as its code, for which errors.Is(err, ErrTimeout)
-// holds. When the run is being cancelled errors.Is(err, ErrCancelled) does; a wait that has ended
-// so still takes the next signal of its name, so that code which cleans up has to wait for another
-// name. A signal that cannot be read as a T is taken, and is a *StepError with INVALID_ARGUMENT.
+// A wait is a step with the signal's name: the second wait for "approval" is the step approval:2,
+// and two branches cannot wait for the same name at the same time. Errors:
 //
-// Beside a sibling that is at work, a signal that was not there at first is noticed within 10 s.
+//   - After the limit, a *StepError with the code TIMEOUT; errors.Is(err, ErrTimeout) is true.
+//   - For a value that does not decode as T, a *StepError with INVALID_ARGUMENT. The signal is
+//     consumed.
+//   - During a cancellation, errors.Is(err, ErrCancelled) is true. The interrupted wait still
+//     consumes the next signal of its name, so cleanup code must wait for another name.
+//
+// While another branch is active, a new signal is noticed within 10 s.
 func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error) {
 	b := ctx.workflow()
 	p, step, err := b.awaitSignal(ctx.scope(), name, limit)
@@ -48,7 +50,7 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 		}
 	}
 	switch {
-	case errors.As(err, &misfit): // whoever sent it is to blame, and not the code
+	case errors.As(err, &misfit): // the sender's fault, not the code's
 		var none T
 		return none, &StepError{Step: step, Code: CodeInvalidArgument, Message: fmt.Sprintf("signal %s: %v", name, err),
 			NonRetryable: true}
@@ -116,18 +118,17 @@ func awaitSignal(e *execution, step, signal string, limit time.Duration, hold bo
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitSignal{AwaitSignal: r}}
 }
 
-// SignalOptions say how a signal is delivered. Every zero field means the default in brackets.
+// SignalOptions configures Signal. A field that is zero has the default in brackets.
 type SignalOptions struct {
-	// ID names this one delivery: a run takes each id once (a fresh UUIDv7, which makes the SDK's
-	// own repetitions safe).
+	// ID identifies the delivery: a run receives each id once (a new UUIDv7, so the SDK can safely
+	// repeat its own calls).
 	ID string
 }
 
-// Signal delivers v to a run, for WaitSignal under the same name. When it returns, the signal is on
-// the server's disk, and is kept until the run takes it: signals of one name are taken in the order
-// in which they came. Where the run continued as new, the signal goes to the run that goes on for
-// it, like those that it had not taken. A run that has ended otherwise takes none:
-// PRECONDITION_FAILED.
+// Signal sends v to a run, for WaitSignal with the same name. When it returns, the signal is on the
+// server's disk, and stays until the run receives it. Signals of one name are received in order of
+// arrival. If the run continued as new, the signal goes to the run that it continued as. For any
+// other ended run the error is PRECONDITION_FAILED.
 func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
 	id, err := requestID(opts.ID)
 	if err != nil {
@@ -140,14 +141,14 @@ func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalO
 			return err
 		}
 		next := ended.Metadata["continued_as_run_id"]
-		if next == "" || followed[next] { // a server that answers in circles is not followed
+		if next == "" || followed[next] { // stop if the server's answers form a loop
 			return err
 		}
 		run = run.c.Run(next)
 	}
 }
 
-// signalRun delivers v to this run and no other. Each run has payloads of its own, which a codec may bind to it.
+// signalRun sends v to exactly this run. A codec may bind payloads to the run.
 func signalRun(ctx context.Context, run *Run, name string, v any, id string) error {
 	c := run.c
 	info, err := run.payloadInfo(ctx, PayloadSignal, name)
@@ -166,35 +167,36 @@ func signalRun(ctx context.Context, run *Run, name string, v any, id string) err
 }
 
 const (
-	// askFirst and askMost are how long a run that siblings keep on the worker waits before it asks
-	// for a signal or a child again: the server tells of them only to those who ask, and to a run
-	// that it hands out.
+	// askFirst and askMost are the first and the longest pause before a run that other branches
+	// keep on the worker asks again about a signal or child. The server does not push these to a
+	// run that is held.
 	askFirst = time.Second
 	askMost  = 10 * time.Second
 )
 
-// serverWait is a call that only the server can end, since only it knows whether a signal came or a
-// child ended. It is asked when the call begins, unless that is known, from time to time while
-// siblings are at work, and once more when the run is parked.
+// serverWait is a wait that only the server can end: for a signal or children. The SDK asks when
+// the call begins unless the answer is known, then repeatedly while other branches are active, and
+// once more when the run is parked.
 type serverWait struct {
 	question func(hold bool) *kagziv1.SessionRequest
-	// takes the answer; false: there is nothing to go on with yet. Needs e.mu.
+	// takes the answer and returns false if it does not end the wait; needs e.mu
 	answered func(*kagziv1.SessionResponse) bool
-	due      time.Time       // when the server ends the wait by itself; zero for never
-	known    time.Time       // when there was nothing yet, by our clock; zero when nobody has asked
-	children []*startedChild // of a wait for these
-	asked    bool            // under this lease: guarded by e.mu
-	settled  bool            // its answer came while it was parked: guarded by e.mu
+	due      time.Time       // when the server itself ends the wait; zero for never
+	known    time.Time       // local time of the last answer without a result; zero before the first
+	children []*startedChild // children to wait for, if any
+	asked    bool            // asked under this lease; guarded by e.mu
+	settled  bool            // answered while parked; guarded by e.mu
 }
 
-// over says that what ends the wait is known here: the server tells it once, to one of those who ask. Needs e.mu.
+// over reports whether the end of the wait is known locally. The server reports it only once, to
+// one of the calls that ask. Needs e.mu.
 func (w *serverWait) over() bool {
 	return w.settled || len(w.children) > 0 &&
 		!slices.ContainsFunc(w.children, func(c *startedChild) bool { return c.step == nil })
 }
 
-// await returns true when the wait has its answer and false when the run is being cancelled. If it
-// is parked meanwhile, it does not return.
+// await returns true when the wait has its answer and false when the run is being cancelled. If the
+// run is parked meanwhile, it does not return.
 func (b *branch) await(scope context.Context, w *serverWait) bool {
 	own := onBranchGoroutine()
 	late := parkSettle
@@ -211,8 +213,8 @@ func (b *branch) await(scope context.Context, w *serverWait) bool {
 		case left > parkSettle:
 			pause = min(pause, left)
 		default:
-			// as a rule the server is with us in a moment, but its clock may have been set back by
-			// far, and each question is a write there
+			// The server usually reports the timeout soon, but its clock may have been set far
+			// back, and each question is a write there.
 			pause, late = late, min(2*late, askMost)
 		}
 		if !b.park(scope, &parkedCall{due: w.due, wait: w}, pause) {
@@ -230,13 +232,13 @@ func (e *execution) known(w *serverWait) bool {
 	return w.over()
 }
 
-// ask asks the server if that is worth while, and reports whether the wait has its answer. When
-// nothing else of the run goes on, the question parks it.
+// ask asks the server if needed, and reports whether the wait has its answer. If nothing else of
+// the run is active, the question parks it.
 func (b *branch) ask(w *serverWait, own bool) bool {
 	e := b.e
 	e.lock()
 	hold := !b.alone(own)
-	overdue := !w.due.IsZero() && !e.now().Before(w.due) // then the server says so, and there is no reason to be late
+	overdue := !w.due.IsZero() && !e.now().Before(w.due) // the server is about to answer
 	if hold && !overdue && time.Since(w.known) < askFirst {
 		e.mu.Unlock()
 		return false

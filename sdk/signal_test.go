@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestASignalDrainsAndASecondOneForces(t *testing.T) {
+func TestASignalDrainsAndASecondOneReleases(t *testing.T) {
 	f := newFake(t)
 	w := NewWorker(WorkerOptions{Address: "passthrough:///fake", DialOptions: f.dial(),
 		Logger:        slog.New(slog.DiscardHandler),
@@ -33,5 +33,5 @@ func TestASignalDrainsAndASecondOneForces(t *testing.T) {
 	_ = self.Signal(syscall.SIGUSR1)
 	f.until(t, func() bool { return slices.Contains(f.log, "goodbye drain=true") })
 	_ = self.Signal(syscall.SIGUSR1)
-	equal(t, fmt.Sprint(<-done), "kagzi: second signal: 1 runs handed back unfinished")
+	equal(t, fmt.Sprint(<-done), "kagzi: second signal: released 1 unfinished runs")
 }

@@ -22,56 +22,59 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// MaxBatch is the largest number of runs that StartMany starts in one call.
+// MaxBatch is the most runs that one call of StartMany can start.
 const MaxBatch = 1000
 
-// ExternalIDReuse says what a start does when a run with its external id is there.
+// ExternalIDReuse selects what Start does when a run has the same external id.
 type ExternalIDReuse int
 
-// The rules for external ids.
+// Rules for external ids.
 const (
-	ReuseWhenEnded ExternalIDReuse = iota // an active run is returned; after its end the id is free again
-	ReuseNever                            // a retained run is returned, ended or not
-	ReuseReject                           // an active run makes the start fail with CONFLICT
+	ReuseWhenEnded ExternalIDReuse = iota // return an active run; after its end the id is free
+	ReuseNever                            // return any retained run, ended or not
+	ReuseReject                           // fail with CONFLICT if a run is active
 )
 
-// StartOptions say how a run is to be run. Every zero field means the default in brackets.
+// StartOptions configures a run. A field that is zero has the default in brackets.
 type StartOptions struct {
 	ExternalID      string          // the application's own id, unique among active runs of the namespace (none)
-	ExternalIDReuse ExternalIDReuse // what to do when a run with that id is there (ReuseWhenEnded)
+	ExternalIDReuse ExternalIDReuse // what to do if a run with that id exists (ReuseWhenEnded)
 	Queue           string          // ("default")
-	// such as "2.4.1", of A-Z a-z 0-9 . _ : / -, which the run shows and its code can read with
-	// Info; it decides nothing (none)
+	// Version of the code, such as "2.4.1", from A-Z a-z 0-9 . _ : / -. It is shown and returned by
+	// Info, but does not select workers (none).
 	Version string
-	// RequestID names this one call: repeated with the same id it returns the same run, for good (a fresh UUIDv7,
-	// which makes the SDK's own repetitions safe).
+	// RequestID identifies the call: repeating it always returns the same run (a new UUIDv7, so the
+	// SDK can safely repeat its own calls).
 	RequestID string
 
-	// of the steps that have no policy of their own, and of the run itself (3 attempts for steps, no retry of the run)
+	// Retry applies to the run itself, and to steps without their own policy (3 attempts for steps,
+	// the run is not retried).
 	Retry            *Retry
-	StepTimeout      time.Duration // of one attempt of one step (600 s)
-	HeartbeatTimeout time.Duration // lease without contact, longer than the server's (the server's)
-	ExecutionTimeout time.Duration // of the whole run, from StartAt on (none)
-	Deadline         time.Time     // the earlier of this and ExecutionTimeout holds (none)
+	StepTimeout      time.Duration // of one attempt of a step (600 s)
+	HeartbeatTimeout time.Duration // lease between heartbeats, if longer than the server's (the server's)
+	ExecutionTimeout time.Duration // of the whole run, from StartAt (none)
+	Deadline         time.Time     // the earlier of this and ExecutionTimeout applies (none)
 
-	StartAt  time.Time     // not before (now)
-	Delay    time.Duration // in place of StartAt: so long from when the server takes the start
-	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
+	StartAt  time.Time     // earliest start (now)
+	Delay    time.Duration // start delay by the server's clock, instead of StartAt (none)
+	Priority int           // -100 to 100, higher first within a queue; runs that are due for a minute come first (0)
 
 	Tags map[string]string // searchable (none)
-	// only a worker with all of these among its capabilities and labels; an empty value is met by any (none)
+	// Requirements are labels or capabilities that a worker must have to claim the run; an empty
+	// value matches any (none).
 	Requirements   map[string]string
-	ConcurrencyKey string // runs of this type with the same key: ConcurrencyLimit at a time (none)
-	// (1 when there is a key); where runs name other limits for one key, each goes by its own
+	ConcurrencyKey string // at most ConcurrencyLimit runs of this type and key are RUNNING (none)
+	// ConcurrencyLimit is the limit for ConcurrencyKey (1). If runs of one key have different
+	// limits, each run applies its own.
 	ConcurrencyLimit int
 
-	OnFailure      string // workflow type that is started when the run fails or times out (none)
+	OnFailure      string // workflow type started when the run fails or times out (none)
 	OnFailureQueue string // (the run's own queue)
 }
 
-// Start starts a run of a workflow type. When it returns, the run is on the server's disk. Starts
-// that a client is asked for at the same time go to the server together; each has its own answer,
-// and its own end by ctx.
+// Start starts a run of a workflow type. When it returns, the run is on the server's disk.
+// Concurrent calls on one client share a request; each still has its own answer and ends with its
+// own ctx.
 func Start[In any](ctx context.Context, c *Client, workflowType string, in In, opts StartOptions) (*Run, error) {
 	req, err := startRequest(c, workflowType, in, opts)
 	if err != nil {
@@ -87,20 +90,20 @@ func Start[In any](ctx context.Context, c *Client, workflowType string, in In, o
 	return startedRun(c, req, resp), nil
 }
 
-// StartMany starts one run for each input, at most MaxBatch and 4 MiB in all, in one durable
-// commit. The options hold for all; each, if given, may change them for the i-th, for instance its
-// ExternalID. The runs stand in the order of the inputs. One refused start fails alone: its run is
-// nil, and the error joins a *StartError for each.
+// StartMany starts a run for each input, at most MaxBatch runs and 4 MiB, in one durable commit.
+// opts applies to all; each, if not nil, may change the options of the i-th, such as its
+// ExternalID. Runs are returned in the order of the inputs. If the server refuses a start, its run
+// is nil and the other runs still start; the error joins a *StartError for each refusal.
 func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins []In, opts StartOptions,
 	each ...func(i int, o *StartOptions)) ([]*Run, error) {
 	switch {
 	case len(ins) == 0:
 		return nil, nil
 	case len(ins) > MaxBatch:
-		return nil, fmt.Errorf("kagzi: %d runs in one call, at most %d", len(ins), MaxBatch)
+		return nil, fmt.Errorf("kagzi: %d runs in one call are more than the limit of %d", len(ins), MaxBatch)
 	}
 	batch := &kagziv1.StartWorkflowsRequest{Requests: make([]*kagziv1.StartWorkflowRequest, len(ins))}
-	requestIDs := make([]string, len(ins)) // the caller's own
+	requestIDs := make([]string, len(ins)) // given by the caller
 	for i, in := range ins {
 		o := opts.clone()
 		if len(ins) > 1 && o.RequestID != "" {
@@ -138,7 +141,7 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 	return runs, errors.Join(errs...)
 }
 
-// startedRun is the handle on what a start has come to.
+// startedRun returns a handle to the run in the answer to a start.
 func startedRun(c *Client, req *kagziv1.StartWorkflowRequest, resp *kagziv1.StartWorkflowResponse) *Run {
 	r := &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyExists()}
 	if c.options.Codec != nil && !r.exists {
@@ -147,16 +150,16 @@ func startedRun(c *Client, req *kagziv1.StartWorkflowRequest, resp *kagziv1.Star
 	return r
 }
 
-// StartError is the refusal of one of many starts.
+// StartError is the refusal of one start of StartMany.
 type StartError struct {
-	Index int // of the input
+	Index int // index of the input
 	Err   error
 }
 
 func (e *StartError) Error() string { return fmt.Sprintf("start %d: %v", e.Index, e.Err) }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// clone is options of which nothing is shared with o.
+// clone returns options that share nothing with o.
 func (o StartOptions) clone() StartOptions {
 	o.Tags, o.Requirements = maps.Clone(o.Tags), maps.Clone(o.Requirements)
 	if o.Retry != nil {
@@ -184,8 +187,7 @@ func startRequest[In any](c *Client, workflowType string, in In,
 	return request, nil
 }
 
-// newStart is the start of a run as it goes to the server. Its errors name options that say nothing
-// sensible, which the server cannot see.
+// newStart builds the request that starts a run. It rejects options that the server cannot check.
 func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions,
 	now time.Time) (*kagziv1.StartWorkflowRequest, error) {
 	if err := o.checkText(workflowType); err != nil {
@@ -212,7 +214,7 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		RequestId:          o.RequestID,
 		OnFailureWorkflow:  o.OnFailure,
 		OnFailureTaskQueue: o.OnFailureQueue,
-		// the caller's own maps may change before a start that shares a call is sent
+		// the caller may change its maps before the shared request is sent
 		Tags:             maps.Clone(o.Tags),
 		Requirements:     maps.Clone(o.Requirements),
 		ConcurrencyKey:   o.ConcurrencyKey,
@@ -234,8 +236,8 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 	return req, nil
 }
 
-// checkText names what cannot be sent. gRPC itself does not say what it was, and in a session it
-// would take the other runs of the worker along.
+// checkText rejects text that cannot be sent. gRPC does not name the field, and in a session its
+// error would affect other runs of the worker.
 func (o *StartOptions) checkText(workflowType string) error {
 	if !utf8.ValidString(workflowType) {
 		return fmt.Errorf("workflow type %.300q, want UTF-8", workflowType)
@@ -252,7 +254,7 @@ func (o *StartOptions) checkText(workflowType string) error {
 	return cmp.Or(checkLabelText("option Tags", o.Tags), checkLabelText("option Requirements", o.Requirements))
 }
 
-// requestID is the caller's own id of a call, or a fresh one: a call that is repeated has no second effect.
+// requestID returns the caller's own id of a call, or a new one.
 func requestID(own string) (string, error) {
 	if own != "" {
 		return own, nil
@@ -274,15 +276,14 @@ func timeouts(step, heartbeat, execution time.Duration) *kagziv1.TimeoutConfig {
 	}
 }
 
-// Calls that an application repeats by a RequestID. A server knows a repetition by its bytes, and a
-// codec that encrypts makes others of the same input each time, so that the server takes it for a
-// call with other content. Only who has the codec can tell: this file does.
+// The rest of this file handles calls that an application repeats with the same RequestID. The
+// server compares bytes, but a codec that encrypts returns other bytes each time. So the server
+// sees other content and refuses; only the client, which has the codec, can compare the inputs.
 
-// madeBefore is the id of the run or schedule that an earlier call with the same RequestID has
-// made, when the server refuses this one because its content is not the same. It is "" when the
-// refusal stands: without a codec the same content has the same bytes, and an id of the SDK's own
-// is repeated with the very bytes. Another holder of the external id or of the name is
-// ALREADY_EXISTS to gRPC, and this is not.
+// madeBefore returns the id of the run or schedule that an earlier call with the same RequestID
+// created, if the server refuses this one because its content differs. It returns "" if the refusal
+// stands: a call without a codec, or one with an id of the SDK, has the same bytes. Conflicts about
+// an external id or a name have another gRPC status, ALREADY_EXISTS.
 func (c *Client) madeBefore(subject, requestID string, refusal error) string {
 	e, refused := errors.AsType[*Error](refusal)
 	if c.options.Codec == nil || requestID == "" || !refused || e.Code != CodeConflict ||
@@ -292,9 +293,9 @@ func (c *Client) madeBefore(subject, requestID string, refusal error) string {
 	return e.SubjectID
 }
 
-// startedBefore is the run that this very start has made before; else the refusal. That another
-// start has made the run, whose external id this one found, nobody can see any more: it counts as
-// made by this one.
+// startedBefore returns the run that an earlier call of this start created, else the refusal. A run
+// that another start created and this one found by external id cannot be told apart, and counts as
+// its own.
 func (c *Client) startedBefore(ctx context.Context, req *kagziv1.StartWorkflowRequest, requestID string,
 	refusal error) (*Run, error) {
 	id := c.madeBefore("run", requestID, refusal)
@@ -308,15 +309,15 @@ func (c *Client) startedBefore(ctx context.Context, req *kagziv1.StartWorkflowRe
 	info := inputInfo(req.GetWorkflowType(), req.GetExternalId())
 	if d.WorkflowType != req.GetWorkflowType() || d.Queue != req.GetTaskQueue() ||
 		d.ExternalID != req.GetExternalId() ||
-		d.RetriedFromRunID != "" || // no start has made that
+		d.RetriedFromRunID != "" || // created by a retry, not by a start
 		!sameContent(c.options.Codec, d.input, req.GetInput(), info) {
 		return nil, refusal
 	}
-	// of what is stored: signals are bound to it
+	// the digest of the stored input: signals are bound to it
 	return &Run{c: c, id: id, start: startDigest(d.WorkflowType, d.ExternalID, d.input.GetData())}, nil
 }
 
-// retriedBefore is the run that this very retry with an Input has made before; else the refusal.
+// retriedBefore returns the run that an earlier call of this retry created, else the refusal.
 func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowRequest, requestID string,
 	refusal error) (*Run, error) {
 	id := r.c.madeBefore("run", requestID, refusal)
@@ -332,7 +333,7 @@ func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowReque
 		return nil, unread(err, refusal)
 	}
 	if again.RetriedFromRunID != r.id ||
-		// it was asked for without an Input, and may have kept results
+		// that call had no Input and may have kept results
 		bytes.Equal(again.input.GetData(), first.input.GetData()) ||
 		!sameContent(r.c.options.Codec, again.input, req.GetInput(), inputInfo(first.WorkflowType, first.ExternalID)) {
 		return nil, refusal
@@ -340,7 +341,7 @@ func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowReque
 	return r.c.Run(id), nil
 }
 
-// scheduledBefore is the schedule that this very call has made before; else the refusal.
+// scheduledBefore returns the schedule that an earlier call created, else the refusal.
 func (c *Client) scheduledBefore(ctx context.Context, req *kagziv1.CreateWorkflowScheduleRequest, requestID string,
 	refusal error) (*Schedule, error) {
 	id := c.madeBefore("schedule", requestID, refusal)
@@ -360,8 +361,8 @@ func (c *Client) scheduledBefore(ctx context.Context, req *kagziv1.CreateWorkflo
 	return c.Schedule(id), nil
 }
 
-// unread is the error of a call whose refusal could not be looked into. A caller who may learn more
-// by repeating it is not told of a conflict, which would be final.
+// unread returns the error for a call whose refusal could not be checked: a temporary error rather
+// than a conflict, which would be final.
 func unread(err, refusal error) error {
 	if _, refused := errors.AsType[*Error](err); !refused || convert.Transient(err) {
 		return err
@@ -369,7 +370,8 @@ func unread(err, refusal error) error {
 	return refusal
 }
 
-// sameContent says that both payloads hold the same once they are decoded. Of what cannot be decoded nobody can say so.
+// sameContent reports whether two payloads decode to the same bytes; false if one cannot be
+// decoded.
 func sameContent(c Codec, stored, wanted *kagziv1.Payload, info PayloadInfo) bool {
 	a, err := unpack(c, stored, info)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// crowd is starts that go on at the same time.
+// crowd is a set of concurrent starts.
 type crowd struct {
 	group sync.WaitGroup
 	mu    sync.Mutex
@@ -26,7 +26,7 @@ type crowd struct {
 	errs  map[int]error
 }
 
-// start starts run i, and waits until its call is where it stays.
+// start starts run i and waits until its call is queued or blocked.
 func (w *crowd) start(ctx context.Context, c *Client, i int, opts StartOptions) {
 	w.group.Go(func() {
 		run, err := Start(ctx, c, "w", i, opts)
@@ -42,7 +42,7 @@ func (w *crowd) start(ctx context.Context, c *Client, i int, opts StartOptions) 
 	synctest.Wait()
 }
 
-// all waits for the ends of the starts, and wants each of those from to to to have its own run.
+// all waits for the starts and checks that those from..to each have their own run.
 func (w *crowd) all(t *testing.T, from, to int) {
 	t.Helper()
 	w.group.Wait()
@@ -67,7 +67,7 @@ func TestStarts(t *testing.T) {
 			equal(t, time.Since(began), 0)
 		})
 	})
-	t.Run("those that come while one is under way share a call, and each gets its own run", func(t *testing.T) {
+	t.Run("concurrent starts share a call, each with its own run", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -101,7 +101,7 @@ func TestStarts(t *testing.T) {
 			w.all(t, 0, 4)
 		})
 	})
-	t.Run("one that is refused among others has the error that it has alone", func(t *testing.T) {
+	t.Run("a refused start in a batch has its own error", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			_, alone := Start(t.Context(), c, "w", 0, StartOptions{ExternalID: "taken"})
 			d.held = make(chan struct{})
@@ -134,7 +134,7 @@ func TestStarts(t *testing.T) {
 			for i := range 3 {
 				w.start(t.Context(), c, i, StartOptions{})
 			}
-			var err error // of a request that Start would have refused by itself
+			var err error // of a request that Start would refuse
 			w.group.Go(func() {
 				_, err = c.starts.Start(t.Context(), "", false, &kagziv1.StartWorkflowRequest{Version: "\xff"})
 			})
@@ -185,7 +185,7 @@ func TestStarts(t *testing.T) {
 			w.all(t, 0, 4)
 		})
 	})
-	t.Run("a call for which nobody waits any more ends, and one in line is not sent", func(t *testing.T) {
+	t.Run("a call that nobody waits for ends or is not sent", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -208,7 +208,7 @@ func TestStarts(t *testing.T) {
 			equal(t, d.took(), []string{"one"})
 		})
 	})
-	t.Run("a connection that breaks under a call has it repeated, and each run starts once", func(t *testing.T) {
+	t.Run("a broken connection repeats the call; runs start once", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -217,7 +217,7 @@ func TestStarts(t *testing.T) {
 			}
 			d.held <- struct{}{}
 			equal(t, d.took(), []string{"one", "batch of 5"})
-			d.cut() // it was carried out, and the answer is lost
+			d.cut() // it was carried out, but the answer is lost
 			close(d.held)
 			w.all(t, 0, 5)
 			again := d.took()
@@ -227,7 +227,7 @@ func TestStarts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what a caller that gave up does with its options afterwards is not sent", func(t *testing.T) {
+	t.Run("options changed after a given-up start are not sent", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -240,7 +240,7 @@ func TestStarts(t *testing.T) {
 			d.leave(true)
 			d.cut()
 			time.Sleep(mux.MaxQueued)
-			synctest.Wait() // both go in a call that waits for the server
+			synctest.Wait() // both are in a call that waits for the server
 			giveUp()
 			synctest.Wait()
 			w.mu.Lock()
@@ -312,7 +312,7 @@ func TestStarts(t *testing.T) {
 			equal(t, d.took(), []string{"batch of 75", "batch of 45"})
 		})
 	})
-	t.Run("each is in the trace of its caller, and who has metadata of its own goes by itself", func(t *testing.T) {
+	t.Run("each has its caller's trace; own metadata goes alone", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -340,7 +340,7 @@ func TestStarts(t *testing.T) {
 	})
 }
 
-func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
+func TestStartManyIsolatesTheOptionsOfEachRun(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk, c *Client) {
 		opts := StartOptions{Tags: map[string]string{"batch": "7"}, Requirements: map[string]string{"arch": "arm"},
 			Retry: &Retry{Attempts: 2}}
@@ -358,7 +358,7 @@ func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
 			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts()),
 				want)
 		}
-		// the caller's own stay as they are
+		// the caller's options are unchanged
 		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.Retry.Attempts), "map[batch:7] map[arch:arm] 2")
 	})
 }

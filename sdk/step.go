@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// defaultStepTimeout holds where neither the step nor the run names one.
+	// defaultStepTimeout applies when neither the step nor the run sets a timeout.
 	defaultStepTimeout = 600 * time.Second
-	// timeoutMargin is how much longer than the worker the server waits for a step: the worker's own verdict is to come
-	// first, since it does not cost the run its lease.
+	// timeoutMargin is added to the server's timeout for a step, so that the worker's comes first:
+	// that one does not cost the run its lease.
 	timeoutMargin = 2 * time.Second
-	// announceAfter is how long a step runs before the server is told that it does. Shorter ones are one
-	// durable write: their result.
+	// announceAfter is how long a step runs before the server is told. Shorter steps are one
+	// durable write, their result.
 	announceAfter = 250 * time.Millisecond
 )
 
-// StepOption changes how one step is run: a Retry, or Timeout.
+// StepOption changes how a step runs: Retry or Timeout.
 type StepOption interface{ applyStep(*stepOptions) }
 
 type stepOptions struct {
 	retry   *kagziv1.RetryPolicy
 	timeout time.Duration
-	wrong   error // an option that says nothing sensible
+	wrong   error // error of an invalid option
 }
 
 type timeoutOption time.Duration
@@ -41,32 +41,33 @@ func (t timeoutOption) applyStep(o *stepOptions) {
 	}
 }
 
-// Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as
-// failed even if its code does not look at the context; such code goes on beside the next attempt,
-// and the log tells of it after ten seconds. What the code has done is not thrown away where it is
-// there as the time is up: a result without an error that it returns at once when its context ends
-// may still count. Code that was cut short should therefore return an error, such as
-// context.Cause(ctx). The default is the run's step timeout, else 600 s.
+// Timeout limits one attempt of a step (the run's StepTimeout, else 600 s). When it passes, the
+// step's context ends and the attempt counts as failed, even if the code does not watch the
+// context. Such code keeps running beside the next attempt; the worker logs a warning after ten
+// seconds.
+//
+// A result that the code returns without an error right when the time is up may still count. Code
+// that was interrupted should therefore return an error, such as context.Cause(ctx).
 func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 
-// Step runs fn once and records its result; in every replay it returns the recorded result without
-// running fn. fn runs again only when its result could not be recorded (the worker died, the lease was
-// lost) or when it failed and the retry policy grants another attempt: it must bear that. IdempotencyKey
-// helps with systems outside.
+// Step runs fn and records its result. In a replay it returns the recorded result without running
+// fn. fn runs again when it failed and the Retry allows another attempt, and when its result could
+// not be recorded because the worker died or the lease was lost. Pass IdempotencyKey to external
+// systems to make that safe.
 //
-// The name is unique within the run: 1 to 255 of A-Z a-z 0-9 . _ : / -, but for kagzi:ended, which
-// the SDK itself records under. Used again in sequential code it becomes name:2, name:3; used by
-// two goroutines or branches at once it fails the run.
+// The name identifies the step in the run: 1 to 255 characters of A-Z a-z 0-9 . _ : / -
+// (kagzi:ended is reserved). A name that is used again later becomes name:2, name:3 and so on; used
+// by two branches or goroutines at the same time it fails the run.
 //
-// The result travels as JSON, also the first time, so fn must not hide anything in it that JSON does not
-// carry. While a retry is due the run is parked and Step does not return. The error, if any, is a *StepError:
-// the step has failed for good.
+// The result is encoded as JSON and decoded again even when fn has just run, so fields that JSON
+// does not carry are lost. The run is parked until a retry is due. The error, if any, is a
+// *StepError: the step failed for good.
 //
-// fn must use its own ctx, and must not call functions that take a Context: a step, wait or branch
-// within a step fails the run. Its ctx ends with the step's timeout, with the run's lease, and,
-// with ErrCancelled as its cause, when the run is being cancelled. A step that was at work then,
-// and fails, has failed for good, with CANCELLED as its code; one that had yet to begin does not
-// begin, and is not recorded as failed. For both errors, errors.Is(err, ErrCancelled) holds.
+// fn must use its own ctx. It must not call functions that take a Context: a step, wait or branch
+// inside a step fails the run. Its ctx ends with the step's timeout, with the run's lease, and,
+// with the cause ErrCancelled, when the run is being cancelled. A step that fails after its ctx was
+// cancelled is not retried and has the code CANCELLED. A step that has not started yet does not
+// start, and is not recorded as failed. In both cases errors.Is(err, ErrCancelled) is true.
 func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	b := ctx.workflow()
 	call := stepCall{name: name}
@@ -87,7 +88,7 @@ func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, erro
 	return *v.(*T), nil
 }
 
-// replacedStep returns the code that a test has put in the place of the step's own, or the step's own.
+// replacedStep returns the code that a test set for the step, else fn.
 func replacedStep[T any](w *Worker, name string, fn func(context.Context) (T, error)) func(context.Context) (T, error) {
 	if w.replaced == nil {
 		return fn
@@ -98,7 +99,8 @@ func replacedStep[T any](w *Worker, name string, fn func(context.Context) (T, er
 	return fn
 }
 
-// runTyped runs the step's code and returns its result both as it will be read back and as it is recorded.
+// runTyped runs the step's code and returns the result as the caller will read it, and as the
+// payload to record.
 func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(context.Context) (T, error)) (any,
 	*kagziv1.Payload, error) {
 	v, err := fn(ctx)
@@ -129,9 +131,10 @@ type stepInfo struct {
 	attempt int
 }
 
-// IdempotencyKey is the run's id, a slash and the step's name: the same over all attempts of the
-// step, for systems that recognise a repeated request by a key. A run that Run.Retry starts has an
-// id of its own, so what it runs again has other keys. Outside of a step it is "".
+// IdempotencyKey returns a key for external systems that detect repeated requests: the run's id, a
+// slash and the step's name. It is the same for all attempts of the step. A run started by
+// Run.Retry has its own id, so steps that it runs again have other keys. Outside a step it returns
+// "".
 func IdempotencyKey(ctx context.Context) string {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
 		return s.key
@@ -139,8 +142,8 @@ func IdempotencyKey(ctx context.Context) string {
 	return ""
 }
 
-// Attempt is the number of the running attempt of the step, 1 for the first. It counts every attempt, also
-// those that a lost worker cut short. Outside of a step it is 0.
+// Attempt returns the number of the current attempt of the step, from 1. Attempts that were
+// interrupted by the loss of a worker count. Outside a step it returns 0.
 func Attempt(ctx context.Context) int {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
 		return s.attempt
@@ -148,7 +151,7 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// stepCall is one call of Step with its types taken off.
+// stepCall is a call of Step without its type parameter.
 type stepCall struct {
 	stepOptions
 	name string
@@ -156,7 +159,7 @@ type stepCall struct {
 	read func(p *kagziv1.Payload, step string) (any, error)
 }
 
-// step runs a step within one activation of its run on this worker.
+// step runs a step within one activation of its run.
 func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	name, recorded := b.claim(scope, c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	if v, err, settled := b.recall(c, name, recorded); settled {
@@ -201,7 +204,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	}
 }
 
-// pendingError is the failure of a step that waits for its next attempt, nil of any other.
+// pendingError returns the failure of a step that waits for its next attempt, else nil.
 func pendingError(s *kagziv1.Step) *kagziv1.ErrorDetail {
 	if s.GetStatus() != kagziv1.StepStatus_STEP_STATUS_PENDING {
 		return nil
@@ -218,7 +221,7 @@ func (b *branch) settleStep(name string, v any, err error) (any, error) {
 	return v, err
 }
 
-// recall returns what the history settles: a result, or an error for good.
+// recall returns the recorded outcome of a step: a result, or an error if it failed for good.
 func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err error, settled bool) {
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
@@ -229,10 +232,10 @@ func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err e
 		return v, nil, true
 	case kagziv1.StepStatus_STEP_STATUS_FAILED:
 		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED {
-			return nil, nil, false // cut short by a lost worker: no verdict on the code
+			return nil, nil, false // interrupted by the loss of a worker: run it again
 		}
 		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
-			b.toldOfCancellation(name) // here it took effect
+			b.toldOfCancellation(name) // the cancellation took effect here
 		}
 		return nil, newStepError(name, s.GetError(), int(s.GetAttemptNumber())), true
 	}
@@ -245,8 +248,8 @@ type stepResult struct {
 	err     error
 }
 
-// attempt runs the step's code once, in a goroutine of its own, and waits for its end or its
-// timeout. When the run is cancelled the code is told, and may take its time.
+// attempt runs the step's code once, in its own goroutine, and waits for it or its timeout. A
+// cancellation ends the code's context but does not cut the wait short.
 func (b *branch) attempt(scope context.Context, c *stepCall, name string, number int) (stepResult, time.Time) {
 	e := b.e
 	timeout := c.timeout
@@ -284,7 +287,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 				timer.Reset(timeout - announceAfter)
 				continue
 			}
-			<-ctx.Done() // by its own deadline, which is the same: the code is to see that as the cause
+			<-ctx.Done() // so that the code sees the deadline as the cause
 			select {
 			case r := <-done:
 				if r.err == nil {
@@ -298,7 +301,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 	}
 }
 
-// stepGoroutine is at the root of the goroutine of each step's code.
+// stepGoroutine is the first function of every goroutine that runs a step's code.
 //
 //go:noinline
 func stepGoroutine(f func()) { f() }
@@ -311,12 +314,12 @@ func timeoutError(name string, d time.Duration) error {
 	return &coded{code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, text: fmt.Sprintf("step %s timed out after %v", name, d)}
 }
 
-// hangAfter is how long code may go on whose context has ended before the log tells of it.
+// hangAfter is how long code may run after its context ended before it is logged.
 const hangAfter = 10 * time.Second
 
-// lookAfter waits for the end of a step's code that nobody else waits for any more. A goroutine
-// cannot be ended from outside: code that does not heed its context goes on beside the next
-// attempts, holds what it holds, and is seen nowhere but here.
+// lookAfter waits for step code that nobody waits for any more. Go cannot end a goroutine from
+// outside: code that ignores its context keeps running and holding resources, and only this log
+// shows it.
 func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int) {
 	log := w.log.With("run", run, "step", name, "attempt", number)
 	hangs := time.NewTimer(hangAfter)
@@ -325,11 +328,11 @@ func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int)
 	case <-done:
 		return
 	case <-hangs.C:
-		log.Warn("code of a step goes on in spite of its ended context", "for", hangAfter)
+		log.Warn("step code still runs after its context ended; it should return when ctx.Done() is closed", "for", hangAfter)
 	}
 	since := time.Now()
 	<-done
-	log.Info("code of a step that went on in spite of its ended context has ended", "after",
+	log.Info("step code that ran on after its context ended has returned", "after",
 		hangAfter+time.Since(since).Round(time.Millisecond))
 }
 
@@ -349,7 +352,7 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 	warnLarge(w.log, "step result", r.payload, "step", name)
 }
 
-// failStep records a failed attempt. It returns the time of the next one by the clock of now, or
+// failStep records a failed attempt. It returns the time of the next one by the local clock, or
 // zero when the step has failed for good.
 func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail, started time.Time) time.Time {
 	e := b.e
@@ -374,7 +377,7 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 	if r.RetryIn != nil {
 		return e.now().Add(r.RetryIn.AsDuration())
 	}
-	return r.GetRetryAt().AsTime() // of an older server
+	return r.GetRetryAt().AsTime() // older servers send no RetryIn
 }
 
 func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {

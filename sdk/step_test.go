@@ -22,7 +22,7 @@ import (
 )
 
 func TestStep(t *testing.T) {
-	t.Run("steps run once each, a repeated name is numbered, and the end follows the last result", func(t *testing.T) {
+	t.Run("steps run once, names are numbered, the end comes last", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "sum", func(ctx Context, in []int) (int, error) {
@@ -46,20 +46,20 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run(
-		"code that goes on although its context has ended is told of, by its run, step and attempt, and so is its end",
+		"code that outlives its context is logged, and so is its end",
 		func(t *testing.T) {
 			for _, c := range []struct {
 				what  string
 				stays time.Duration
-				lost  bool // the lease, and not the time
+				lost  bool // the lease ends, not the timeout
 				want  []string
 			}{
 				{"past its timeout", 30 * time.Second, false, []string{
-					`level=WARN msg="code of a step goes on in spite of its ended context" run=r step=s attempt=1 for=10s`,
-					`level=INFO msg="code of a step that went on in spite of its ended context has ended" run=r step=s attempt=1 after=29s`,
+					`level=WARN msg="step code still runs after its context ended; it should return when ctx.Done() is closed" run=r step=s attempt=1 for=10s`,
+					`level=INFO msg="step code that ran on after its context ended has returned" run=r step=s attempt=1 after=29s`,
 				}},
 				{"past its timeout, but not for long", 10 * time.Second, false, nil},
-				{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
+				{"past its lease", 30 * time.Second, true, []string{"still runs after", "after=25s"}},
 			} {
 				t.Run(c.what, func(t *testing.T) {
 					withFake(t, func(t *testing.T, f *fake) {
@@ -80,7 +80,7 @@ func TestStep(t *testing.T) {
 						f.start("r", "w", "")
 						if c.lost {
 							time.Sleep(5 * time.Second)
-							f.take("r", true) // another has it in an hour
+							f.take("r", true) // another worker claims it in an hour
 						}
 						f.await(t, "r")
 						time.Sleep(time.Minute)
@@ -90,7 +90,7 @@ func TestStep(t *testing.T) {
 								t.Errorf("%q is not in the log once:\n%s", want, &log)
 							}
 						}
-						if n := strings.Count(log.String(), "in spite of"); n != len(c.want) {
+						if n := strings.Count(log.String(), "after its context ended"); n != len(c.want) {
 							t.Errorf("%d lines about code that goes on, want %d:\n%s", n, len(c.want), &log)
 						}
 					})
@@ -99,7 +99,7 @@ func TestStep(t *testing.T) {
 		})
 
 	t.Run(
-		"a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
+		"numbering skips names used in full, in replay too", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				ran := 0
@@ -128,7 +128,7 @@ func TestStep(t *testing.T) {
 			})
 		})
 
-	t.Run("a recorded result is returned in replay without running the code, failures included", func(t *testing.T) {
+	t.Run("a recorded result or failure returns without running", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			ran := map[string]int{}
@@ -158,7 +158,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that fails is retried by its policy with the same idempotency key", func(t *testing.T) {
+	t.Run("a failed step is retried with the same idempotency key", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var keys []string
@@ -213,7 +213,7 @@ func TestStep(t *testing.T) {
 			})
 		})
 
-	t.Run("a step is announced once it has run for 250 ms, and not before", func(t *testing.T) {
+	t.Run("a step is announced after 250 ms and not before", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -230,7 +230,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that may take longer than a server waits for anything is announced with the longest time",
+	t.Run("a step with too long a timeout has the longest on the wire",
 		func(t *testing.T) {
 			for _, timeout := range []time.Duration{maxDelay - time.Second, maxDelay, 2 * maxDelay, math.MaxInt64} {
 				withFake(t, func(t *testing.T, f *fake) {
@@ -251,12 +251,12 @@ func TestStep(t *testing.T) {
 					f.start("r", "w", "")
 					f.await(t, "r")
 					equal(t, time.Duration(begun.GetStartToCloseTimeoutMs())*time.Millisecond, maxDelay)
-					equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // by which the server goes that ends it
+					equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // the server that ends it uses this policy
 				})
 			}
 		})
 
-	t.Run("no step's code begins before the results of all earlier ones are durable", func(t *testing.T) {
+	t.Run("no step starts before all earlier results are durable", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			refusals, second := 0, 0
@@ -281,7 +281,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("the end of a run does not count without the result that it was sent behind", func(t *testing.T) {
+	t.Run("the run's end has no effect without the last result", func(t *testing.T) {
 		for _, code := range []kagziv1.ErrorCode{
 			kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL} {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -303,7 +303,7 @@ func TestStep(t *testing.T) {
 		}
 	})
 
-	t.Run("a result that is refused for good fails the run, although its end was on its way", func(t *testing.T) {
+	t.Run("a result refused for good fails the run despite its end", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -321,7 +321,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("a step cut short by a lost worker runs again and keeps its budget", func(t *testing.T) {
+	t.Run("a step of a lost worker runs again and keeps its budget", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			attempts := make(chan int, 2)
@@ -343,7 +343,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("the code sees a result as JSON carries it, also the first time", func(t *testing.T) {
+	t.Run("the first result is as JSON carries it", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			type value struct {
 				Kept   int
@@ -366,7 +366,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("no step begins behind a result that is refused because the lease is lost", func(t *testing.T) {
+	t.Run("no step starts after a result refused for a lost lease", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() == nil {
@@ -380,7 +380,7 @@ func TestStep(t *testing.T) {
 				Address: "passthrough:///fake", DialOptions: f.dial(), HandleSignals: []os.Signal{},
 				Logger: slog.New(slog.NewTextHandler(saying(func(line string) {
 					if strings.Contains(line, "lease lost") {
-						synctest.Wait() // whoever can go on now does
+						synctest.Wait() // everything that can continue does
 						close(lost)
 					}
 				}), nil)),
@@ -401,7 +401,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("what stands in an interface is of the type that JSON gives it, also the first time", func(t *testing.T) {
+	t.Run("values in interfaces have JSON's types the first time", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
@@ -419,7 +419,7 @@ func TestStep(t *testing.T) {
 	})
 }
 
-// saying is a log that is told each line.
+// saying is a log that calls a function with each line.
 type saying func(line string)
 
 func (s saying) Write(line []byte) (int, error) {
@@ -427,7 +427,7 @@ func (s saying) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// wait lasts d, or until ctx ends.
+// wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	if !transport.Sleep(ctx, d) {
 		return ctx.Err()
@@ -474,14 +474,14 @@ func TestStepsWithinSteps(t *testing.T) {
 				f.start("r", "w", "")
 				r := f.await(t, "r")
 				equal(t, r.Error.GetType(), "within_step")
-				equal(t, strings.HasPrefix(r.Error.GetMessage(),
-					call+" is called within the code of a step; only workflow code may"), true)
+				equal(t, r.Error.GetMessage(),
+					call+" is called inside a step; call it from workflow code, before or after the step")
 			})
 		})
 	}
 }
 
-func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
+func TestReservedStepNamesAreRefused(t *testing.T) {
 	for _, name := range []string{"kagzi:ended", "kagzi:ended:7"} {
 		for what, call := range map[string]func(ctx Context) error{
 			"a step":   func(ctx Context) error { _, err := Step(ctx, name, constant(1)); return err },
@@ -495,7 +495,7 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 			t.Run(what+" "+name, func(t *testing.T) {
 				d := failure(t, func(ctx Context, _ struct{}) (int, error) { return 0, call(ctx) })
 				equal(t, d.GetMessage(), `step name "`+name+
-					`": kagzi:ended and what begins with kagzi:ended: is for the SDK's own records`)
+					`": kagzi:ended and names that begin with kagzi:ended: are reserved for the SDK`)
 				equal(t, d.GetNonRetryable(), true)
 			})
 		}
@@ -509,7 +509,7 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 	})
 }
 
-func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) {
+func TestInvalidStepOptionsFailTheRunBeforeTheStep(t *testing.T) {
 	for want, o := range map[string]StepOption{
 		"step s: option Timeout is -1s, want more than 0": Timeout(
 			-time.Second),
@@ -547,11 +547,11 @@ func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) 
 	}
 }
 
-func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
+func TestLoadingAHistoryIsRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		code     codes.Code
 		refusals int
-		asked    int // in all, of the one page that is left
+		asked    int // in all, for the only page left
 		released int
 	}{
 		"a server that is not well for a moment":              {codes.Internal, 5, 6, 0},
@@ -582,7 +582,7 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 				began := time.Now()
 				equal(t, string(f.await(t, "r").Output.GetData()), "1")
 				if took := time.Since(began) - time.Hour; took < time.Duration(c.refusals/30)*time.Second {
-					// a minute on average
+					// half a minute each on average
 					t.Errorf("%d claims took no more than %s", c.released, took)
 				}
 				equal(t, asked, c.asked)

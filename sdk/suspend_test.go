@@ -11,7 +11,7 @@ import (
 )
 
 func TestSuspension(t *testing.T) {
-	t.Run("deferred functions run, recover sees nothing, and the function's return is dropped", func(t *testing.T) {
+	t.Run("deferred functions run, recover is nil, returns are dropped", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var mu sync.Mutex
@@ -35,14 +35,14 @@ func TestSuspension(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			// of the second pass, where the defer ran after a return
+			// from the second activation, where the deferred function ran after a return
 			equal(t, string(f.await(t, "r").Output.GetData()), `"swallowed"`)
 			equal(t, seen, []string{"suspended", "returned"})
 			equal(t, f.operations(), []string{"hello ", "claim r", "sleep s hold=false", "claim r", "end r"})
 		})
 	})
 
-	t.Run("a step in a deferred function does not run while the run is suspended", func(t *testing.T) {
+	t.Run("a deferred step does not run during suspension", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			cleaned := 0
@@ -68,7 +68,7 @@ func TestSuspension(t *testing.T) {
 		})
 	})
 
-	t.Run("code that ignores every error and keeps goroutines leaves none behind", func(t *testing.T) {
+	t.Run("code that ignores all errors leaves no goroutines", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var left sync.WaitGroup
@@ -76,11 +76,11 @@ func TestSuspension(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				passes++
 				left.Add(3)
-				go func() { // waits on the context
+				go func() { // waits for its context
 					defer left.Done()
 					<-ctx.Done()
 				}()
-				go func() { // calls the SDK again and again
+				go func() { // calls the SDK in a loop
 					defer left.Done()
 					for {
 						_ = Now(ctx)
@@ -110,7 +110,7 @@ func TestSuspension(t *testing.T) {
 		})
 	})
 
-	t.Run("an errgroup-like caller of a suspended goroutine cannot go on", func(t *testing.T) {
+	t.Run("an errgroup-like caller of a suspended goroutine ends", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			after := 0

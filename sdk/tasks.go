@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
-// accept takes a task that the server has pushed.
+// accept takes a task from the server and runs it.
 func (w *Worker) accept(t *kagziv1.Task) {
 	e := newExecution(w, t)
 	h := w.handlers[t.GetWorkflowType()]
@@ -33,7 +33,7 @@ func (w *Worker) accept(t *kagziv1.Task) {
 	case draining:
 		e.giveBack()
 	case h == nil:
-		w.log.Error("run released: no function for its type", "run", t.GetRunId(), "type", t.GetWorkflowType())
+		w.log.Error("no workflow function for the run's type; releasing the run", "run", t.GetRunId(), "type", t.GetWorkflowType())
 		e.giveBack()
 	default:
 		w.code.Add(1)
@@ -44,7 +44,7 @@ func (w *Worker) accept(t *kagziv1.Task) {
 	}
 }
 
-// forget takes a run out of the worker's hands, which frees its slot.
+// forget drops a run that is no longer held and frees its slot.
 func (w *Worker) forget(e *execution) {
 	w.mu.Lock()
 	if w.executions[e.info.RunID] == e {
@@ -58,7 +58,7 @@ func (w *Worker) forget(e *execution) {
 	}
 }
 
-// noteEmpty needs w.mu.
+// noteEmpty closes emptied when a draining worker holds no run. Needs w.mu.
 func (w *Worker) noteEmpty() {
 	if w.draining && len(w.executions) == 0 {
 		select {
@@ -79,7 +79,7 @@ func (w *Worker) all() []*execution {
 	return all
 }
 
-// held returns the execution that has this lease, nil when there is none.
+// held returns the execution with this lease, nil if there is none.
 func (w *Worker) held(runID, token string) *execution {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,14 +90,14 @@ func (w *Worker) held(runID, token string) *execution {
 	return e
 }
 
-// cancelTask stops a run: at once, or by telling its code.
+// cancelTask stops a run at once, or asks its code to stop.
 func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	e := w.held(c.GetRunId(), c.GetLeaseToken())
 	switch {
 	case e == nil:
 	case c.GetGraceUntil() != nil:
 		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
-			w.log.Info("cancellation asked for", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace",
+			w.log.Info("run is being cancelled; its code may clean up", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace",
 				until.Sub(e.now()).Round(time.Millisecond))
 		}
 	case !e.leaving():
@@ -105,11 +105,12 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	}
 }
 
-// partingTimeout bounds each of the last exchanges with the server: handing runs back, the last report, and goodbye.
+// partingTimeout limits each of the last exchanges with the server: release, last report and
+// goodbye.
 const partingTimeout = 5 * time.Second
 
-// drain takes nothing new, lets what is held go on for DrainTimeout, hands the rest back and deregisters. Heartbeats
-// go on all the while. A signal cuts it short.
+// drain claims nothing new, waits up to DrainTimeout for held runs, releases the rest and
+// deregisters. Heartbeats continue. A signal ends the wait.
 func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan struct{}) error {
 	w.mu.Lock()
 	w.draining = true
@@ -117,7 +118,11 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 	active := len(w.executions)
 	w.noteEmpty()
 	w.mu.Unlock()
-	w.log.Info("draining", "worker", w.ID(), "reason", reason, "active", active, "timeout", w.options.DrainTimeout)
+	message := "worker draining"
+	if active > 0 && len(w.options.HandleSignals) > 0 {
+		message = "worker draining; another signal releases its runs at once"
+	}
+	w.log.Info(message, "worker", w.ID(), "reason", reason, "active", active, "timeout", w.options.DrainTimeout)
 	w.goodbye(true, nil)
 
 	timeout := time.NewTimer(w.options.DrainTimeout)
@@ -135,7 +140,8 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 	return err
 }
 
-// handBack releases the runs that are still active. Others take them from the last recorded step on.
+// handBack releases the runs that are still active. Other workers continue them after the last
+// recorded step.
 func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	active := w.all()
 	if len(active) == 0 {
@@ -146,7 +152,7 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 		ids = append(ids, e.info.RunID)
 	}
 	slices.Sort(ids)
-	w.log.Warn("runs handed back unfinished", "worker", w.ID(), "reason", reason, "runs", ids)
+	w.log.Warn("releasing unfinished runs to other workers", "worker", w.ID(), "reason", reason, "runs", ids)
 	for _, e := range active {
 		e.giveBack()
 	}
@@ -156,12 +162,12 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	case <-w.emptied:
 	case <-served:
 	case <-limit.C:
-		w.log.Warn("the server did not confirm; it frees the runs when their leases end", "runs", len(w.all()))
+		w.log.Warn("the server did not confirm the release; it frees the runs when their leases expire", "runs", len(w.all()))
 	}
-	return fmt.Errorf("kagzi: %s: %d runs handed back unfinished", reason, len(ids))
+	return fmt.Errorf("kagzi: %s: released %d unfinished runs", reason, len(ids))
 }
 
-// part reports what has ended since the last heartbeat, and deregisters, if the server can be told.
+// part reports what has ended since the last heartbeat and deregisters, if there is a session.
 func (w *Worker) part(served <-chan struct{}) {
 	w.mu.Lock()
 	w.parting = true
@@ -170,7 +176,7 @@ func (w *Worker) part(served <-chan struct{}) {
 	answers := make(chan *kagziv1.SessionResponse, 1)
 	if !w.goodbye(false, func(r *kagziv1.SessionResponse) { answers <- r }) {
 		if w.ID() != "" {
-			w.log.Warn("no session to say goodbye on; the server takes the worker off when its lease ends",
+			w.log.Warn("no session to deregister on; the server takes the worker offline when its lease expires",
 				"worker", w.ID())
 		}
 		return
@@ -184,7 +190,7 @@ func (w *Worker) part(served <-chan struct{}) {
 	case <-limit.C:
 	}
 	if answer.GetGoodbye() == nil {
-		w.log.Warn("the server did not confirm the goodbye; it takes the worker off when its lease ends",
+		w.log.Warn("the server did not confirm the deregistration; it takes the worker offline when its lease expires",
 			"worker", w.ID(),
 			"reason", answer.GetError().GetMessage())
 		return
@@ -192,8 +198,8 @@ func (w *Worker) part(served <-chan struct{}) {
 	w.log.Info("worker deregistered", "worker", w.ID())
 }
 
-// reportRest has the server count what the worker has done since the last heartbeat that counted,
-// before a goodbye that may overtake one.
+// reportRest reports work since the last accepted heartbeat, before the goodbye that could overtake
+// a heartbeat.
 func (w *Worker) reportRest(served <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTimeout)
 	defer cancel()
@@ -204,7 +210,7 @@ func (w *Worker) reportRest(served <-chan struct{}) {
 	}
 }
 
-// goodbye tells the server that the worker drains, or that it is gone; false without a session.
+// goodbye tells the server that the worker drains or is gone. It returns false without a session.
 func (w *Worker) goodbye(drain bool, answer func(*kagziv1.SessionResponse)) bool {
 	return w.session.Enqueue(&session.Operation{
 		Msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Goodbye{
@@ -214,15 +220,15 @@ func (w *Worker) goodbye(drain bool, answer func(*kagziv1.SessionResponse)) bool
 	})
 }
 
-// awaitCode waits for the author's code to end, so that none of it outlives Run; code that does not heed its
-// context is given up after a while, since a goroutine cannot be ended from outside.
+// awaitCode waits for user code to end, so that none outlives Run. Code that ignores its context is
+// abandoned after a while, since Go cannot end a goroutine from outside.
 func (w *Worker) awaitCode() {
 	if !w.codeEnds(partingTimeout) {
-		w.log.Warn("code of steps or workflows goes on in spite of its ended context", "worker", w.ID())
+		w.log.Warn("step or workflow code still runs after its context ended; Run returns without it", "worker", w.ID())
 	}
 }
 
-// codeEnds waits for the author's code for up to limit, and reports whether it has ended.
+// codeEnds waits up to limit for user code and reports whether it has ended.
 func (w *Worker) codeEnds(limit time.Duration) bool {
 	ended := make(chan struct{})
 	go func() { w.code.Wait(); close(ended) }()

@@ -9,8 +9,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// idleSession makes a worker with a session that nobody reads, whose workflow goes on until it is
-// made to end. began and ended are the leases of its activations.
+// idleSession returns a worker with a session that nobody reads; its workflow runs until it is made
+// to end. began and ended list the leases of its activations.
 func idleSession() (w *Worker, began, ended func() []string) {
 	w = NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
 	activations := make(chan [2]string, 10)
@@ -35,7 +35,7 @@ func idleSession() (w *Worker, began, ended func() []string) {
 	return w, func() []string { return look("began") }, func() []string { return look("ended") }
 }
 
-// credit is what the worker is about to grant the server.
+// credit returns how many tasks the worker is about to grant.
 func credit(w *Worker) (tasks int32) {
 	for _, op := range w.session.Take() {
 		tasks += op.Msg.GetCredit().GetTasks()
@@ -48,7 +48,7 @@ func pushed(token string) *kagziv1.Task {
 }
 
 func TestHold(t *testing.T) {
-	t.Run("a task that comes twice is worked on once, and the room that it was sent for is granted again",
+	t.Run("a repeated task runs once and its credit is granted again",
 		bubble(func(t *testing.T) {
 			w, began, ended := idleSession()
 			w.accept(pushed("a"))
@@ -59,7 +59,7 @@ func TestHold(t *testing.T) {
 			equal(t, ended(), []string{"a"})
 		}))
 
-	t.Run("a run that this worker claims anew ends the older activation alone", bubble(func(t *testing.T) {
+	t.Run("a run claimed again ends only the older activation", bubble(func(t *testing.T) {
 		w, began, ended := idleSession()
 		w.accept(pushed("a"))
 		w.accept(pushed("b"))
@@ -71,7 +71,7 @@ func TestHold(t *testing.T) {
 		equal(t, ended(), []string{"a", "b"})
 	}))
 
-	t.Run("what the server says of an older lease is not about the activation of now", bubble(func(t *testing.T) {
+	t.Run("messages about an older lease do not affect the new one", bubble(func(t *testing.T) {
 		w, _, ended := idleSession()
 		w.accept(pushed("b"))
 		w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "a"})

@@ -15,11 +15,11 @@ import (
 
 const (
 	tracerName  = "github.com/kagzi/kagzi/sdk"
-	traceparent = "traceparent" // of W3C trace context, in gRPC metadata and in tasks
+	traceparent = "traceparent" // W3C trace context, in gRPC metadata and in tasks
 )
 
-// tracerOf is the SDK's tracer of a provider, of the global one when there is none. Until somebody
-// configures that one, its spans record nothing and cost next to nothing.
+// tracerOf returns the SDK's tracer, of the global provider if p is nil. Unless configured, that
+// one records nothing at almost no cost.
 func tracerOf(p trace.TracerProvider) trace.Tracer {
 	if p == nil {
 		p = otel.GetTracerProvider()
@@ -27,14 +27,15 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 	return p.Tracer(tracerName)
 }
 
-// traceCall begins the span of a call that starts runs, whose context goes with the call and is kept with the runs.
+// traceCall starts the span of a call that starts runs. The trace context is sent along and stored
+// with the runs.
 func (c *Client) traceCall(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context,
 	trace.Span) {
 	ctx, _, span := c.traceStart(ctx, name, attributes...)
 	return ctx, span
 }
 
-// traceStart is traceCall that tells the span's context as W3C writes it, too; empty when there is none.
+// traceStart is traceCall that also returns the trace context in W3C form, "" if there is none.
 func (c *Client) traceStart(ctx context.Context, name string, attributes ...attribute.KeyValue) (with context.Context,
 	parent string, span trace.Span) {
 	ctx, span = c.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer),
@@ -52,7 +53,7 @@ func (c *Client) traceStart(ctx context.Context, name string, attributes ...attr
 	return metadata.NewOutgoingContext(ctx, out), parent, span
 }
 
-// endCall ends a call's span. Of an error it tells the code only: messages may hold what users wrote.
+// endCall ends a call's span. It records only the code of an error: messages may contain user data.
 func endCall(ctx context.Context, span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		text := "error"
@@ -64,8 +65,8 @@ func endCall(ctx context.Context, span trace.Span, err error) {
 	span.End()
 }
 
-// traceActivation begins the span of one activation of a run on a worker, a child of the span in
-// which the run was started. Its context is where all contexts of the run's code come from.
+// traceActivation starts the span of one activation of a run, a child of the span that started the
+// run. All contexts of the run's code derive from its context.
 func (w *Worker) traceActivation(t *kagziv1.Task) (context.Context, trace.Span) {
 	ctx := context.Background()
 	if parent := t.GetTraceparent(); parent != "" {
@@ -81,7 +82,7 @@ func (w *Worker) traceActivation(t *kagziv1.Task) (context.Context, trace.Span) 
 		))
 }
 
-// endActivation ends the span of the activation with how it ended.
+// endActivation ends the activation's span with its outcome.
 func (e *execution) endActivation(cause error) {
 	outcome := "released"
 	switch cause {
@@ -98,14 +99,14 @@ func (e *execution) endActivation(cause error) {
 	e.span.End()
 }
 
-// traceFailure marks a span as failed, with the error's type and not its text.
+// traceFailure marks a span as failed, with the error's type but not its text.
 func traceFailure(span trace.Span, d *kagziv1.ErrorDetail) {
 	if span.IsRecording() {
 		span.SetStatus(codes.Error, cmp.Or(d.GetType(), string(errorCode(d.GetCode())), "error"))
 	}
 }
 
-// traceStep begins the span of one attempt of a step, unless nobody records the run's.
+// traceStep starts the span of one attempt of a step, if the activation is recorded.
 func (w *Worker) traceStep(ctx context.Context, name string) (context.Context, trace.Span) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

@@ -30,7 +30,7 @@ func recorder() (*tracetest.SpanRecorder, trace.TracerProvider) {
 	return r, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r))
 }
 
-// told is what a span says, on one line.
+// told formats a span on one line.
 func told(s sdktrace.ReadOnlySpan) string {
 	text := s.Name()
 	for _, a := range s.Attributes() {
@@ -43,7 +43,7 @@ func told(s sdktrace.ReadOnlySpan) string {
 }
 
 func TestTracing(t *testing.T) {
-	t.Run("a span per stay and per attempt that is made, in the trace of the start", func(t *testing.T) {
+	t.Run("a span per activation and attempt, in the start's trace", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			spans, provider := recorder()
 			w := testWorker(f)
@@ -106,13 +106,13 @@ func TestTracing(t *testing.T) {
 					got = append(got, told(s))
 				}
 			}
-			slices.Sort(got) // the code of a step that timed out may end later than the next
+			slices.Sort(got) // code of a timed-out step may end after the next attempt
 			equal(t, got, []string{"step panics kagzi.step=panics kagzi.attempt=1 error:panic",
 				"step slow kagzi.step=slow kagzi.attempt=1 error:TIMEOUT"})
 		})
 	})
 
-	t.Run("without a provider a step's context still carries the trace of the start", func(t *testing.T) {
+	t.Run("without a provider a step has the trace of the start", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			got := ""
@@ -188,7 +188,7 @@ func TestTracingOfStarts(t *testing.T) {
 			equal(t, d.metadata[0].Get("own"), []string{"kept"})
 		})
 	}
-	t.Run("without a provider the caller's trace is passed on, and none when there is none", func(t *testing.T) {
+	t.Run("without a provider the caller's trace is passed on", func(t *testing.T) {
 		d := answering(t)
 		c := d.client(t)
 		if err := calls[0].call(t.Context(), c); err != nil {
@@ -217,7 +217,7 @@ func TestTracingOfStarts(t *testing.T) {
 	})
 }
 
-// traced puts a run there that was started within a span.
+// traced adds a run that was started within a span.
 func (f *fake) traced(runID, workflowType, parent string) {
 	f.mu.Lock()
 	f.traceparents = map[string]string{runID: parent}
@@ -225,7 +225,7 @@ func (f *fake) traced(runID, workflowType, parent string) {
 	f.start(runID, workflowType, "")
 }
 
-func TestAStepThatNobodyTracesAllocatesNothingForIt(t *testing.T) {
+func TestAnUntracedStepAllocatesNothingForTracing(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	ctx, span := w.traceActivation(&kagziv1.Task{Traceparent: startedIn})
 	defer span.End()
@@ -238,7 +238,7 @@ func TestAStepThatNobodyTracesAllocatesNothingForIt(t *testing.T) {
 	}
 }
 
-// BenchmarkRunStep is the running of a step's code: without a provider, and with one.
+// BenchmarkRunStep runs a step's code without and with a provider.
 func BenchmarkRunStep(b *testing.B) {
 	for name, provider := range map[string]trace.TracerProvider{
 		"untraced": nil, "traced": sdktrace.NewTracerProvider()} {

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/transport"
 )
 
-// send delivers a signal as a client does.
+// send delivers a signal like a client.
 func send[T any](t *testing.T, f *fake, runID, name string, v T) {
 	t.Helper()
 	if err := Signal(t.Context(), testClient(t, f).Run(runID), name, v, SignalOptions{}); err != nil {
@@ -22,7 +22,7 @@ func send[T any](t *testing.T, f *fake, runID, name string, v T) {
 
 func TestSignals(t *testing.T) {
 	type approval struct{ By string }
-	t.Run("a signal wakes the run that is parked for it, typed, and replays see it again", func(t *testing.T) {
+	t.Run("a signal wakes its parked run, and replays see it again", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 1
@@ -48,7 +48,7 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("signals that came before are taken in order, under names that are numbered", func(t *testing.T) {
+	t.Run("earlier signals are received in order, names numbered", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) ([]int, error) {
@@ -75,7 +75,7 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("a limit that passes is a timeout by several names, also beside a sibling and in replay", func(t *testing.T) {
+	t.Run("a passed limit is a timeout, also in replay", func(t *testing.T) {
 		for _, held := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -112,7 +112,7 @@ func TestSignals(t *testing.T) {
 		}
 	})
 
-	t.Run("a held wait whose limit has passed by our clock alone is asked for at once, and then less and less",
+	t.Run("a wait past its limit is asked for at once, then less",
 		func(t *testing.T) {
 			for _, c := range []struct {
 				back, late time.Duration
@@ -200,7 +200,7 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("what came between the last question and the parking is not slept over", func(t *testing.T) {
+	t.Run("signals between the last question and parking are seen", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -225,7 +225,7 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("branches that all wait park the run, and each stay waits anew", func(t *testing.T) {
+	t.Run("waiting branches park the run and wait again each time", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -242,7 +242,7 @@ func TestSignals(t *testing.T) {
 			}
 			equal(t, string(f.await(t, "r").Output.GetData()), "3")
 			equal(t, count(f.operations(), "claim r"), 4)
-			equal(t, count(f.operations(), "wait a hold=true"), 2) // fresh, and after the wake by c
+			equal(t, count(f.operations(), "wait a hold=true"), 2) // a new one, and one after the wake-up by c
 		})
 	})
 
@@ -260,7 +260,7 @@ func TestSignals(t *testing.T) {
 			f.until(t, func() bool { return count(f.log, "release park=true") == 1 })
 			_ = transport.Sleep(t.Context(), time.Hour)
 			f.mu.Lock()
-			f.runs["r"].available = time.Now() // woken for nothing
+			f.runs["r"].available = time.Now() // woken without a reason
 			f.pump()
 			f.mu.Unlock()
 			equal(t, string(f.await(t, "r").Output.GetData()), `"true"`)
@@ -268,7 +268,7 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("one that does not fit is an error of the code's, and not the run's end", func(t *testing.T) {
+	t.Run("a signal that does not decode is an error of the code", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -306,7 +306,7 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("a wait that the server will not have fails the run and says so", func(t *testing.T) {
+	t.Run("a wait that the server refuses fails the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetAwaitSignal() != nil {

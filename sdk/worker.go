@@ -30,47 +30,47 @@ import (
 	"google.golang.org/grpc"
 )
 
-// WorkerOptions says what a worker is. Every zero field means the default in brackets, where the
-// profile is one of kagzi.toml: see package profile for the file, and for the environment variables
-// of all that a profile holds.
+// WorkerOptions configures a worker. A field that is zero has the default in brackets. "Profile"
+// means the selected profile of kagzi.toml; package profile describes that file and the environment
+// variables.
 type WorkerOptions struct {
-	Profile   string   // (KAGZI_PROFILE, else the one that the file names); NoProfile for none
+	Profile   string   // name of the profile (KAGZI_PROFILE, else the file's default); NoProfile for none
 	Address   string   // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
 	Namespace string   // (KAGZI_NAMESPACE, else the profile's, else "default")
-	Queue     string   // ("default")
+	Queue     string   // main queue ("default")
 	Queues    []string // further queues, in order of preference (none)
 
-	MaxConcurrent int            // runs in hand at once (100)
-	TypeLimits    map[string]int // runs of a workflow type at once, over all workers of the queue (no limit)
-	QueueLimit    int            // runs at once, over all workers of the queue (no limit)
+	MaxConcurrent int            // most runs that this worker holds at once (100)
+	TypeLimits    map[string]int // most RUNNING runs of a workflow type in the queue, over all workers (no limit)
+	QueueLimit    int            // most RUNNING runs in the queue, over all workers (no limit)
 
-	// WorkerID is of letters, digits, '-' and '_', at most 64 (chosen by the server). While another
-	// worker has it the server refuses this one, and Run returns. One that was killed has it until
-	// it counts as lost, within 42 s at defaults, or until kagzi worker offline takes it off.
+	// WorkerID names the worker: letters, digits, '-' and '_', at most 64 (the server chooses a
+	// UUID). While another worker has the same id, the server refuses this one and Run returns. The
+	// id of a killed worker is free when it counts as lost, within 42 s by default, or after `kagzi
+	// worker offline`.
 	WorkerID     string
 	Version      string            // of the application (none)
-	Labels       map[string]string // for people and for requirements of runs (none)
-	Capabilities map[string]string // likewise: "tool:jq" to "1.7" (none)
+	Labels       map[string]string // shown to operators, and matched by Requirements of runs (none)
+	Capabilities map[string]string // matched by Requirements of runs, like "tool:jq" with value "1.7" (none)
 
-	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back;
-	// less than 0 is no time at all (300 s).
+	// DrainTimeout limits how long a stopping worker waits for its runs before it releases them to
+	// other workers; a negative value means no wait (300 s).
 	DrainTimeout time.Duration
-	// HandleSignals are the signals that make Run drain; a second one makes it hand its runs back at once. An empty
-	// list that is not nil means none (SIGTERM and SIGINT).
+	// HandleSignals makes Run drain on these signals; a second one releases the runs at once. An
+	// empty non-nil slice means none (SIGTERM and SIGINT).
 	HandleSignals []os.Signal
 
 	Logger *slog.Logger // (slog.Default())
 	Codec  Codec        // (none)
-	// TracerProvider gets a span for each stay of a run on the worker, and in it one for each
-	// attempt of a step that is made; the step's context carries it (otel.GetTracerProvider(),
+	// TracerProvider records a span for each activation of a run and, as its children, spans for
+	// the attempts of steps; the context of a step carries its span (otel.GetTracerProvider(),
 	// which records nothing until it is configured).
 	TracerProvider trace.TracerProvider
-	// APIKey is what the server knows the worker by (KAGZI_API_KEY or the file of
-	// KAGZI_API_KEY_FILE, else the profile's, else none). It is not sent to another machine in the
-	// clear: that is an error.
+	// APIKey authenticates the worker (KAGZI_API_KEY, the file of KAGZI_API_KEY_FILE, else the
+	// profile's, else none). With a key, connecting to another machine without TLS is an error.
 	APIKey      string
 	TLS         *tls.Config       // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
-	DialOptions []grpc.DialOption // added to the SDK's own, and stronger where both set the same (none)
+	DialOptions []grpc.DialOption // added to the SDK's own; they take precedence (none)
 }
 
 func (o WorkerOptions) withDefaults() WorkerOptions {
@@ -89,55 +89,55 @@ func (o WorkerOptions) withDefaults() WorkerOptions {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	// They are read again for each session, when the caller may have changed its own for the next worker.
+	// The caller may change its own slices and maps; every session reads these again.
 	o.Queues, o.TypeLimits = slices.Clone(o.Queues), maps.Clone(o.TypeLimits)
 	o.Labels, o.Capabilities = maps.Clone(o.Labels), maps.Clone(o.Capabilities)
 	return o
 }
 
-// Worker runs workflow functions for a server.
+// Worker runs workflow functions for a server. NewWorker makes one.
 type Worker struct {
 	options  WorkerOptions
 	log      *slog.Logger
 	instance string
 	handlers map[string]handler
 	tracer   trace.Tracer
-	replaced func(name string) seam.Step // code that a test has put in the place of steps; nil otherwise
+	replaced func(name string) seam.Step // the code that a test set for a step; nil outside tests
 
 	conn     *grpc.ClientConn
 	workers  kagziv1.WorkerServiceClient
 	session  *session.Session
 	lease    lease.Clock
 	counters stats.Counters
-	code     sync.WaitGroup // goroutines that run the author's code
+	code     sync.WaitGroup // goroutines that run user code
 
 	ready     chan struct{} // closed when first registered
 	readyOnce sync.Once
-	drainReq  chan struct{} // capacity 1: the server asks to drain
-	unknown   chan struct{} // capacity 1: the server refused a heartbeat
+	drainReq  chan struct{} // capacity 1: the server asked the worker to drain
+	unknown   chan struct{} // capacity 1: the server rejected a heartbeat
 
 	mu         sync.Mutex
 	started    bool
 	id         string
 	executions map[string]*execution // by run id
-	// closed when the last heartbeat is answered, or can no longer be; nil: there was none
+	// closed when the last heartbeat is answered or its stream is gone; nil before the first
 	lastBeat chan struct{}
 	draining bool
-	parting  bool          // goodbye is said: the end of the stream is no loss
+	parting  bool          // goodbye is sent; the end of the stream is expected
 	leaving  chan struct{} // closed when draining begins
-	emptied  chan struct{} // closed when draining and nothing is in hand
+	emptied  chan struct{} // closed when draining and no run is held
 }
 
 type handler func(ctx Context, e *execution) (*kagziv1.Payload, error)
 
-// init lets package kagzitest reach into workers and clients.
+// init gives package kagzitest access to workers and clients.
 func init() {
 	seam.ReplaceSteps = func(worker any, replaced func(name string) seam.Step) { worker.(*Worker).replaced = replaced }
 	seam.CodeEnds = func(worker any, limit time.Duration) bool { return worker.(*Worker).codeEnds(limit) }
 	seam.AwaitEnds = func(client any, await func(ctx context.Context, runID string)) { client.(*Client).await = await }
 }
 
-// NewWorker makes a worker; give it its workflows with Handle, then Run it.
+// NewWorker makes a worker. Register workflow functions with Handle, then call Run.
 func NewWorker(options WorkerOptions) *Worker {
 	options = options.withDefaults()
 	w := &Worker{
@@ -157,11 +157,11 @@ func NewWorker(options WorkerOptions) *Worker {
 	return w
 }
 
-// Handle makes the worker run fn for runs of a workflow type. Input and output travel as JSON. It panics when the
-// type's name is malformed or taken, or when the worker runs already.
+// Handle registers fn as the workflow function of a type. Inputs and outputs are encoded as JSON.
+// Handle panics when the type's name is invalid or already registered, or when Run was called.
 //
-// fn has to be deterministic: given the same input and the same results of steps it makes the same calls. Time, luck
-// and the world outside come in through steps, Now, Random and NewUUID.
+// fn must be deterministic: with the same input and the same step results it makes the same calls.
+// See "Rules for workflow code" in the package documentation.
 func Handle[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in In) (Out, error)) {
 	if fn == nil {
 		panic("kagzi: Handle: no function for workflow type " + workflowType)
@@ -169,7 +169,7 @@ func Handle[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in
 	w.handle(workflowType, typed(w, workflowType, fn))
 }
 
-// typed takes the types off a workflow function.
+// typed wraps a workflow function in a handler, which decodes the input and encodes the output.
 func typed[In, Out any](w *Worker, workflowType string, fn func(ctx Context, in In) (Out, error)) handler {
 	return func(ctx Context, e *execution) (*kagziv1.Payload, error) {
 		in, err := decode[In](e.inputCodec(), e.task.GetInput(), inputInfo(e.info.WorkflowType, e.info.ExternalID))
@@ -204,40 +204,45 @@ func (w *Worker) handle(workflowType string, h handler) {
 	w.handlers[workflowType] = h
 }
 
-// ID is the worker's id, chosen by the server unless WorkerOptions.WorkerID names one; "" before
-// the first registration.
+// ID returns the worker's id: WorkerOptions.WorkerID, or the one that the server chose. It is ""
+// before the first registration.
 func (w *Worker) ID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.id
 }
 
-// Active is how many runs the worker has in hand now, each of which takes a slot of MaxConcurrent;
-// runs that are parked are in nobody's hands.
+// Active returns the number of runs that the worker holds now. Each takes one slot of
+// MaxConcurrent; parked runs are not held.
 func (w *Worker) Active() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.executions)
 }
 
-// Ready is closed when the worker has first registered and can be given runs.
+// Ready returns a channel that is closed when the worker has registered for the first time.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
-// ErrNoHandlers is returned by Run of a worker without workflows.
+// ErrNoHandlers is returned by Run when no workflow function is registered.
 var ErrNoHandlers = errors.New("kagzi: no workflow registered: call Handle before Run")
 
-// Run works until ctx ends, a signal arrives, or an operator drains the worker; then it takes
-// nothing new, lets what it holds go on for DrainTimeout, hands back what is left, deregisters and
-// returns. It keeps trying to reach a server that is away, also at the start. It returns nil after
-// an orderly end; an error when the server refuses the worker, at first or because its key was
-// revoked since (the reason is an *Error), when runs had to be handed back unfinished, and when the
-// options, the environment and the profile do not say how to reach a server. It can be called once.
+// Run registers the worker and runs workflows until ctx ends, a signal of HandleSignals arrives, or
+// an operator drains the worker. It then claims no more runs, waits up to DrainTimeout for those
+// that it holds, releases the rest, deregisters and returns. While the server is unreachable, even
+// at the start, it keeps trying to connect. Run can be called once.
 //
-// In a program that was started with the argument -kagzi-check, which is taken out of os.Args
-// before main begins, or with KAGZI_CHECK=1 in its environment, Run registers nothing and works on
-// nothing: it replays the open runs of the worker's types and queues against this build, writes a
-// line to stdout for each that diverges, and returns a *CheckError if there are any. The program
-// must then exit with a code other than 0, as with log.Fatal.
+// Run returns nil after an orderly end. It returns an error when:
+//
+//   - the options, the environment or the profile are invalid, or no workflow is registered;
+//   - the server refuses the worker, at the start or because its key was revoked (errors.As finds
+//     the *Error);
+//   - runs were released unfinished.
+//
+// If the program was started with the argument -kagzi-check (which is removed from os.Args before
+// main begins) or with KAGZI_CHECK=1 in its environment, Run does not register and runs no steps.
+// Instead it replays the open runs of the worker's types and queues against this build, prints a
+// line for each that diverges, and returns a *CheckError if any does. The program must then exit
+// with a code other than 0, as log.Fatal does.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -287,7 +292,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return errors.Join(refused, err)
 }
 
-// locate fills in which server is meant, and how it lets the worker in.
+// locate completes the address, namespace, key and TLS settings.
 func (w *Worker) locate() error {
 	o := &w.options
 	to := transport.Endpoint{Profile: o.Profile, Address: o.Address, Namespace: o.Namespace, APIKey: o.APIKey,
@@ -302,7 +307,7 @@ func (w *Worker) locate() error {
 	return nil
 }
 
-// checkText names what no hello could say: gRPC would not send it, however often it is tried.
+// checkText rejects text that gRPC could never send.
 func (o *WorkerOptions) checkText() error {
 	type text struct{ name, text string }
 	texts := []text{{"Namespace", o.Namespace}, {"Queue", o.Queue}, {"WorkerID", o.WorkerID}, {"Version", o.Version}}
@@ -317,7 +322,7 @@ func (o *WorkerOptions) checkText() error {
 	return cmp.Or(checkLabelText("Labels", o.Labels), checkLabelText("Capabilities", o.Capabilities))
 }
 
-// checkLabelText names the first label that cannot be sent.
+// checkLabelText returns an error for the first label that is not UTF-8.
 func checkLabelText(name string, labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if value := labels[key]; !utf8.ValidString(key) || !utf8.ValidString(value) {
@@ -343,7 +348,7 @@ func (w *Worker) begin() error {
 	return nil
 }
 
-// checkLimits names options that limit nothing.
+// checkLimits rejects limits that are out of range or name unknown types.
 func (w *Worker) checkLimits() error {
 	o := w.options
 	switch {
@@ -365,10 +370,10 @@ func (w *Worker) checkLimits() error {
 	return nil
 }
 
-// hello is the registration that each stream begins with.
+// hello returns the registration that starts each stream.
 func (w *Worker) hello() *kagziv1.RegisterRequest {
 	o := w.options
-	hostname, _ := os.Hostname() // "" is a hostname like another
+	hostname, _ := os.Hostname() // "" is accepted
 	r := &kagziv1.RegisterRequest{
 		Namespace:     o.Namespace,
 		TaskQueue:     o.Queue,

@@ -12,11 +12,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = os.Setenv("KAGZI_CONFIG", NoProfile) // whoever runs the tests may have a file
+	_ = os.Setenv("KAGZI_CONFIG", NoProfile) // the developer may have a settings file
 	goleak.VerifyTestMain(m)
 }
 
-// withFake runs a test in a synctest bubble, with a fake server in it and time that jumps.
+// withFake runs a test in a synctest bubble with a fake server.
 func withFake(t *testing.T, body func(t *testing.T, f *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { body(t, newFake(t)) })
@@ -29,7 +29,7 @@ func testWorker(f *fake) *Worker {
 	})
 }
 
-// running runs a worker until the test ends, which waits for its end.
+// running runs a worker until the test ends.
 func running(t testing.TB, w *Worker) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -48,7 +48,7 @@ func constant[T any](v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, nil }
 }
 
-func TestAWorkerTellsHowManyRunsItHasInHand(t *testing.T) {
+func TestActiveCountsTheRunsOfAWorker(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

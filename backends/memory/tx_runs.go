@@ -149,9 +149,9 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	}), nil
 }
 
-func (t *tx) SetParent(id, parent engine.ID) error {
+func (t *tx) SetParent(id, parent, step engine.ID) error {
 	r := t.change(id)
-	r.ParentRunID, r.ParentStepID = parent, engine.ID{}
+	r.ParentRunID, r.ParentStepID = parent, step
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (t *tx) Waiting(run engine.ID) ([]engine.Step, error) {
 }
 
 func (t *tx) Results(run engine.ID) ([]engine.Step, error) {
-	return t.steps(run, func(s *engine.Step) bool { return s.Latest && s.Status == engine.StepCompleted }), nil
+	return t.steps(run, func(s *engine.Step) bool { return s.Latest && !s.Open() }), nil
 }
 
 func (t *tx) NextOfGroup(run engine.ID, group int64) (*engine.Step, error) {

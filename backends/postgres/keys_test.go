@@ -69,7 +69,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	script := createMigrationsSQL + ";" + list[0].SQL + ";" + list[1].SQL + `;
 		insert into namespaces (namespace, id, created_at, updated_at) values ('default', '01900000-0000-7000-8000-000000000009', 1, 1);
 		insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('default', 'q', 't', '', 0);
-		insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
+		insert into workers
+			(worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
 		values ('w1', 'default', 1, '["q"]', '["t"]', 1, 1, 1);
 		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id)
 		select '01900000-0000-7000-8000-000000000001', 'default', lane_id, 'q', 't', 2, 1, 'w1' from lanes;

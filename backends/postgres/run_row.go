@@ -34,7 +34,7 @@ func runPlaces(r *engine.Run) []any {
 		&r.Traceparent,
 		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom),
 		idOf(&r.ContinuedAs),
-		timeOf(&r.NamedDeadlineAt),
+		timeOf(&r.NamedDeadlineAt), &r.BelowHandler, idOf(&r.FirstRunID),
 		&r.LeaseLosses, &r.Steps, &r.Bytes,
 	}
 }
@@ -46,12 +46,12 @@ type startColumns struct {
 	lookedAt                                                      bool
 	calls, priorities, concurrencyLimits, parentCloses, origins   []int32
 	runIDs, parentRunIDs, parentStepIDs, tagRunIDs                [][16]byte
-	failedRunIDs, retriedFrom, continuedFrom                      [][16]byte
+	failedRunIDs, retriedFrom, continuedFrom, firstRunIDs         [][16]byte
 	namespaces, externalIDs, requestIDs, queues, types, versions  []string
 	policies, tags, requirements, failureWorkflows, failureQueues []string
 	concurrencyKeys, traceparents, inputMetas, tagKeys, tagValues []string
 	scheduleIDs                                                   []string
-	never, tied                                                   []bool
+	never, tied, belowHandler                                     []bool
 	lanes, bytes, createdAt, availableAt, deadlineAt, scheduledAt []int64
 	startToClose, heartbeat, execution, namedDeadlineAt           []int64
 	inputs                                                        [][]byte
@@ -99,6 +99,8 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.retriedFrom = append(c.retriedFrom, r.RetriedFrom)
 		c.continuedFrom = append(c.continuedFrom, r.ContinuedFrom)
 		c.namedDeadlineAt = append(c.namedDeadlineAt, microsOrZero(r.NamedDeadlineAt))
+		c.belowHandler = append(c.belowHandler, r.BelowHandler)
+		c.firstRunIDs = append(c.firstRunIDs, r.FirstRunID)
 		c.tied = append(c.tied, r.Tied())
 		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
 		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
@@ -131,6 +133,7 @@ func (c *startColumns) args() args {
 		"origins":      c.origins,
 		"schedule_ids": c.scheduleIDs, "failed_run_ids": c.failedRunIDs, "retried_from": c.retriedFrom,
 		"continued_from": c.continuedFrom, "named_deadline_at": c.namedDeadlineAt, "tied": c.tied,
+		"below_handler": c.belowHandler, "first_run_ids": c.firstRunIDs,
 		"traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
 		"worker_ids": c.workers, "tokens": c.tokens, "meetings": c.meetings,

@@ -259,8 +259,9 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 //go:embed sql/set_parent.sql
 var setParentSQL string
 
-func (t *tx) SetParent(run, parent engine.ID) error {
-	return t.queue(setParentSQL, args{"run_id": [16]byte(run), "parent_run_id": [16]byte(parent)})
+func (t *tx) SetParent(run, parent, step engine.ID) error {
+	return t.queue(setParentSQL, args{"run_id": [16]byte(run), "parent_run_id": [16]byte(parent),
+		"parent_step_id": idOrNull(step)})
 }
 
 //go:embed sql/list_expiring.sql

@@ -16,9 +16,11 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 	tb.Helper()
 	statement := `
 		with recursive n (i) as (select 1 union all select i + 1 from n where i < @ended + @sleeping)
-		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at, started_at, finished_at)
+		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at,
+			started_at, finished_at)
 		select unhex(printf('019000000000700080000000%08x', i)), 'default', (select lane_id from lanes limit 1), 'orders', 'order',
-			iif(i <= @sleeping, 3, 4), @now, iif(i <= @sleeping, @now + 400 * 86400000000 + i, null), @now, iif(i <= @sleeping, null, @now + i)
+			iif(i <= @sleeping, 3, 4), @now,
+			iif(i <= @sleeping, @now + 400 * 86400000000 + i, null), @now, iif(i <= @sleeping, null, @now + i)
 		from n`
 	payloads := "insert into payloads (run_id, input) select run_id, x'7b7d' from runs"
 	s := store.(*Store)

@@ -20,9 +20,11 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 		pragma user_version = 1;
 		insert into namespaces (namespace, id, created_at, updated_at) values ('default', x'01', 1, 1);
 		insert into lanes values (1, 'default', 'q', 't', '', 0);
-		insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
+		insert into workers
+			(worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
 		values ('w1', 'default', 1, '["q"]', '["t"]', 1, 1, 1);
-		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at, deadline_at, worker_id, concurrency_key, concurrency_limit)
+		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at,
+			deadline_at, worker_id, concurrency_key, concurrency_limit)
 		values
 			(x'01900000000070008000000000000001', 'default', 1, 'q', 't', 2, 1, null, 4000000000000000, 'w1', 'customer', 1),
 			(x'01900000000070008000000000000002', 'default', 1, 'q', 't', 1, 1, 2, null, '', 'customer', 1);

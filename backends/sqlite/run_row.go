@@ -41,6 +41,7 @@ func readRun(r *row) (engine.Run, error) {
 		engine.ParentClose(r.num()), r.text()
 	run.Origin, run.ScheduleID, run.FailedRunID = engine.Origin(r.num()), r.text(), r.id()
 	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs, run.NamedDeadlineAt = r.id(), r.id(), r.id(), r.time()
+	run.BelowHandler, run.FirstRunID = r.flag(), r.id()
 	run.LeaseLosses, run.Steps, run.Bytes = int(r.num()), r.num(), r.num()
 
 	var err error
@@ -89,7 +90,8 @@ func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 func related(r *engine.Run) bool {
 	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" ||
 		!r.ScheduledAt.IsZero() ||
-		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
+		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero() ||
+		r.BelowHandler || !r.FirstRunID.IsZero()
 }
 
 // wholeRunArgs are the arguments of insert_whole_run.sql: all columns.
@@ -113,6 +115,7 @@ func restRunArgs(r *engine.Run) []arg {
 		idArg("failed_run_id", r.FailedRunID), idArg("retried_from", r.RetriedFrom),
 		idArg("continued_from", r.ContinuedFrom),
 		idArg("continued_as", r.ContinuedAs), instant("named_deadline_at", r.NamedDeadlineAt),
+		flag("below_handler", r.BelowHandler), idArg("first_run_id", r.FirstRunID),
 	}
 }
 

@@ -149,9 +149,10 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 //go:embed sql/set_parent.sql
 var setParentSQL string
 
-func (t *tx) SetParent(run, parent engine.ID) error {
+func (t *tx) SetParent(run, parent, step engine.ID) error {
 	t.forget(run)
-	_, err := t.exec(&setParentSQL, idArg("run_id", run), idArg("parent_run_id", parent))
+	_, err := t.exec(&setParentSQL, idArg("run_id", run), idArg("parent_run_id", parent),
+		idArg("parent_step_id", step))
 	return err
 }
 

@@ -24,54 +24,53 @@ import (
 )
 
 const (
-	// backupStamp is the moment in the name of a scheduled backup.
+	// backupStamp is the time format in the name of a scheduled backup.
 	backupStamp = "20060102T150405Z"
 	// minBackupEvery is the shortest interval.
 	minBackupEvery = time.Minute
-	// firstRetry is how long after a failed backup the next is tried; the pause doubles up to the interval.
+	// firstRetry is the delay after a failed backup. It doubles up to the interval.
 	firstRetry = time.Minute
-	// staleAfter is how old a half-written backup must be to be taken for one that a killed server left.
+	// staleAfter is the age from which a half-written backup counts as left by a killed server.
 	staleAfter = 24 * time.Hour
-	// maxSeriesName bounds how much of a database's name its backups bear.
+	// maxSeriesName limits how much of a database's name goes into the names of its backups.
 	maxSeriesName = 40
 )
 
-// backupName is what a scheduled backup is called: its series, and when it was made. Files with
-// other names are nobody's.
+// backupName matches the file of a scheduled backup: its series and time. Other files are ignored.
 var backupName = regexp.MustCompile(`^(.+)-([0-9]{8}T[0-9]{6}Z)\.db$`)
 
-// backupSeries is a series that says which database it is of, as seriesOf has it.
+// backupSeries matches a series that identifies the database, as made by seriesOf.
 var backupSeries = regexp.MustCompile(`^[A-Za-z0-9_]+-[0-9a-f]{8}$`)
 
-// plainSeries is the one of backups that do not say which database they are of, as earlier versions called all.
+// plainSeries is the series used by earlier versions for every database.
 const plainSeries = "kagzi"
 
-// backupPart is what a backup is called while it is written, or sent, and what then may lie beside it.
+// backupPart matches a backup while it is written or sent, and the files next to it.
 var backupPart = regexp.MustCompile(`^(kagzi-backup-.*\.part)(-journal|-wal|-shm|\.lock)?$`)
 
-// backups makes the copies that a server is asked for, one at a time, and those that are due.
+// backups makes scheduled backups and those requested by calls, one at a time.
 type backups struct {
 	make   func(ctx context.Context, file string) (engine.Backup, error)
 	dir    string
-	series string        // what the names of those begin with that are due
-	every  time.Duration // 0: only those that are asked for
+	series string        // prefix of the names of scheduled backups
+	every  time.Duration // 0: no scheduled backups
 	keep   int
-	turns  engine.BackupTurns            // nil: this server has no rivals
-	made   func(at time.Time, err error) // hears of each that was due
+	turns  engine.BackupTurns            // nil: no other server shares the database
+	made   func(at time.Time, err error) // called after each scheduled backup
 	log    *slog.Logger
-	now    func() time.Time // time.Now, but for tests that set the clock
+	now    func() time.Time // time.Now, except in tests
 
-	one    chan struct{} // has room for one that is made
-	asking chan struct{} // has room for one that is made for somebody, or sent
+	one    chan struct{} // holds one token while a backup is made
+	asking chan struct{} // holds one token while a requested backup is made or sent
 
 	mu     sync.Mutex
 	last   time.Time // of the newest file
 	next   time.Time
-	failed string // why the last try failed; empty: it did not
+	failed string // why the last try failed; empty if it did not
 }
 
-// run makes a backup whenever one is due: an interval after the newest file in the directory, at
-// once where that was missed.
+// run makes a backup one interval after the newest file in the directory, or at once if that time
+// has passed.
 func (b *backups) run(ctx context.Context) error {
 	if b.every == 0 {
 		<-ctx.Done()
@@ -98,7 +97,7 @@ func (b *backups) run(ctx context.Context) error {
 			continue
 		}
 		b.note(err)
-		b.log.Error("the scheduled backup failed", "error", err, "dir", b.dir, "retry_in", min(retry, b.every))
+		b.log.Error("scheduled backup failed; will retry", "error", err, "dir", b.dir, "retry_in", min(retry, b.every))
 		again := b.now().Add(min(retry, b.every))
 		b.plan(again)
 		if err := b.sleepUntil(ctx, again); err != nil {
@@ -108,9 +107,9 @@ func (b *backups) run(ctx context.Context) error {
 	}
 }
 
-// sleepUntil waits, a minute at most at a time: a clock that is set, or a machine that slept, moves
-// what is due. Where the clock has been set back so far that there is more to wait than there was
-// at first, it returns before: what is due now has to be found anew.
+// sleepUntil waits in steps of at most a minute, because the clock may be set or the machine may
+// sleep. It returns early if the clock was set back so far that more is left to wait than at first:
+// the due time must then be computed again.
 func (b *backups) sleepUntil(ctx context.Context, at time.Time) error {
 	first := at.Round(0).Sub(b.now().Round(0))
 	for {
@@ -128,9 +127,8 @@ func (b *backups) sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// due is when the next backup is to be made. One whose name lies more than an interval ahead was
-// made while the clock was: when that was nobody knows, and it is no reason to wait, or a server
-// that is restarted often would make none until then.
+// due returns when the next backup is due. A name more than an interval ahead was made while the
+// clock was wrong; it is ignored, because waiting for it could mean no backups for a long time.
 func (b *backups) due(now time.Time) (time.Time, error) {
 	files, err := b.files()
 	if err != nil {
@@ -141,7 +139,7 @@ func (b *backups) due(now time.Time) (time.Time, error) {
 		return now, nil
 	}
 	last := files[newest].at
-	if last.After(now) { // the clock was set back a little
+	if last.After(now) { // the clock was set back slightly
 		last = now
 	}
 	b.mu.Lock()
@@ -151,7 +149,7 @@ func (b *backups) due(now time.Time) (time.Time, error) {
 	return last.Add(b.every), nil
 }
 
-// scheduled makes one that is due, unless it is another server's turn.
+// scheduled makes a due backup, unless it is another server's turn.
 func (b *backups) scheduled(ctx context.Context) error {
 	if b.turns == nil {
 		_, err := b.store(ctx)
@@ -173,7 +171,8 @@ func (b *backups) scheduled(ctx context.Context) error {
 	return err
 }
 
-// store makes one in the directory and deletes the oldest. Where those could not be deleted, it is made nevertheless.
+// store makes a backup in the directory and deletes the oldest. made is true even if deleting
+// failed.
 func (b *backups) store(ctx context.Context) (made bool, err error) {
 	if err := makePrivate(b.dir); err != nil {
 		return false, err
@@ -206,8 +205,8 @@ func (b *backups) alone(ctx context.Context, file string) (engine.Backup, error)
 	}
 }
 
-// send makes a backup for who asked for it and opens it. Closing it deletes it. However long it
-// takes to be sent, that keeps none that is due.
+// send makes a backup for a caller and opens it; closing it deletes the file. Sending it, however
+// slow, does not hold up scheduled backups.
 func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadCloser, err error) {
 	select {
 	case b.asking <- struct{}{}:
@@ -220,9 +219,9 @@ func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadClo
 		}
 	}()
 	if err := makePrivate(b.dir); err != nil {
-		b.log.Warn("no place for a backup", "error", err)
+		b.log.Warn("cannot use the backup directory; refusing the backup", "error", err)
 		return made, nil, &engine.Error{Kind: engine.KindPrecondition,
-			Message: "the server's directory of backups cannot be used; its log says why"}
+			Message: "the server cannot use its backup directory; see its log"}
 	}
 	path := filepath.Join(b.dir, "kagzi-backup-"+rand.Text()+".part")
 	if made, err = b.atOnce(ctx, path); err != nil {
@@ -236,7 +235,7 @@ func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadClo
 }
 
 var errOtherBackup = &engine.Error{Kind: engine.KindPrecondition,
-	Message: "another backup is being made or sent; try again when it is done"}
+	Message: "another backup is in progress; try again later"}
 
 // atOnce makes a backup unless another is being made.
 func (b *backups) atOnce(ctx context.Context, file string) (engine.Backup, error) {
@@ -250,7 +249,7 @@ func (b *backups) atOnce(ctx context.Context, file string) (engine.Backup, error
 	return b.make(ctx, file)
 }
 
-// passing is a file that is deleted when it has been sent.
+// passing is a file that is deleted once it was sent.
 type passing struct {
 	*os.File
 	once sync.Once
@@ -270,9 +269,9 @@ type backupFile struct {
 	at   time.Time
 }
 
-// files is the scheduled backups of this database in the directory, newest first. Servers of other
-// databases may have theirs there too. Those that do not say which database they are of are this
-// one's where no other has any.
+// files returns the scheduled backups of this database, newest first. The directory may hold
+// backups of other databases. Backups of the plain series count as this database's if no other
+// database has backups there.
 func (b *backups) files() (files []backupFile, err error) {
 	entries, err := os.ReadDir(b.dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -307,7 +306,7 @@ func (b *backups) files() (files []backupFile, err error) {
 	return files, err
 }
 
-// drop deletes all but the newest. The one just made is of those whatever the clock said when the others were made.
+// drop deletes all but the newest backups. It never deletes the one just made, whatever its time.
 func (b *backups) drop(made string) error {
 	files, err := b.files()
 	if err != nil {
@@ -323,11 +322,10 @@ func (b *backups) drop(made string) error {
 	return nil
 }
 
-// sweep deletes what a server that was killed has left half-written, with what lies beside it. That
-// it could not is no reason not to make a backup.
+// sweep deletes half-written backups left by a killed server. A failure is only logged.
 func (b *backups) sweep(now time.Time) {
 	entries, _ := os.ReadDir(b.dir)
-	recent := map[string]bool{} // a log may be written while the file is not, and the other way round
+	recent := map[string]bool{} // the log may be written while the file is not, and vice versa
 	for _, e := range entries {
 		m := backupPart.FindStringSubmatch(e.Name())
 		if m == nil {
@@ -343,7 +341,7 @@ func (b *backups) sweep(now time.Time) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(b.dir, e.Name())); err != nil {
-			b.log.Warn("a half-written backup could not be deleted", "file", e.Name(), "error", err)
+			b.log.Warn("cannot delete a half-written backup; skipping it", "file", e.Name(), "error", err)
 		}
 	}
 }
@@ -361,7 +359,7 @@ func (b *backups) note(err error) {
 	b.made(time.Time{}, err)
 }
 
-// facts is what people may want to know of scheduled backups.
+// facts describes the scheduled backups for server info.
 func (b *backups) facts() []server.Fact {
 	if b.every == 0 {
 		return nil
@@ -384,7 +382,7 @@ func (b *backups) facts() []server.Fact {
 	return facts
 }
 
-// backupsDir is where backups go that nobody names a place for.
+// backupsDir returns the directory for backups.
 func (c *Config) backupsDir() (dir string, err error) {
 	if c.BackupDir != "" {
 		return filepath.Abs(c.BackupDir)
@@ -398,8 +396,9 @@ func (c *Config) backupsDir() (dir string, err error) {
 	return filepath.Join(dir, "backups"), err
 }
 
-// seriesOf is what the scheduled backups of a database are called, so that servers of several may
-// share a directory: after its name, and with a sum of where it is, since two may have one name.
+// seriesOf returns the name of a database's series of backups, so that servers of several databases
+// can share a directory: its name and a hash of its location, because two databases may have the
+// same name.
 func seriesOf(d engine.Description, url string) string {
 	place := d.Backend + ":" + d.Database + "?" + searchPath(url)
 	sum := sha256.Sum256([]byte(place))
@@ -412,7 +411,8 @@ func seriesOf(d engine.Description, url string) string {
 	return fmt.Sprintf("%s-%x", cmp.Or(name[:min(len(name), maxSeriesName)], plainSeries), sum[:4])
 }
 
-// searchPath is the schema or schemas that a database URL names, by which several may share a Postgres database.
+// searchPath returns the schema or schemas in a database URL, by which several servers can share one Postgres
+// database.
 func searchPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "sqlite" {
@@ -421,7 +421,7 @@ func searchPath(text string) string {
 	return cmp.Or(u.Query().Get("schema"), u.Query().Get("search_path"))
 }
 
-// newBackups is the backups of a server on this store.
+// newBackups returns the backups of a server on this store.
 func (p *process) newBackups(about engine.Description) (*backups, error) {
 	c := p.config.Load()
 	dir, err := c.backupsDir()

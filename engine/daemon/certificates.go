@@ -13,24 +13,24 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// encrypted says whether the server is to speak TLS.
+// encrypted reports whether the server uses TLS.
 func (c *Config) encrypted() bool { return c.TLSCert != "" }
 
-// checkTLS refuses settings of TLS of which one is missing.
+// checkTLS rejects incomplete TLS settings.
 func (c *Config) checkTLS() error {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return usagef(
-			"--tls-cert %q and --tls-key %q: a certificate and its private key go together; give both or neither",
+			"--tls-cert %q and --tls-key %q: give both or neither",
 			c.TLSCert, c.TLSKey)
 	case c.ClientCA != "" && !c.encrypted():
 		return usagef(
-			"--client-ca %q: without --tls-cert and --tls-key there is no TLS in which a client could show a certificate", c.ClientCA)
+			"--client-ca %q needs --tls-cert and --tls-key", c.ClientCA)
 	}
 	return nil
 }
 
-// certificates are the files of TLS, as paths.
+// certificates returns the paths of the TLS files.
 func (c *Config) certificates() (f certs.Files, err error) {
 	for _, one := range []struct {
 		flag, text string
@@ -43,7 +43,7 @@ func (c *Config) certificates() (f certs.Files, err error) {
 	return f, nil
 }
 
-// keepCertificates reads the files of TLS and keeps them; nil: the server is to speak without.
+// keepCertificates loads the TLS files; nil if the server does not use TLS.
 func (c *Config) keepCertificates() (*certs.Keeper, error) {
 	if !c.encrypted() {
 		return nil, nil
@@ -59,7 +59,7 @@ func (c *Config) keepCertificates() (*certs.Keeper, error) {
 	return keeper, nil
 }
 
-// ifUnsafe gives files that let others have what they must not their exit code.
+// ifUnsafe sets the exit code of an error about file permissions.
 func ifUnsafe(err error) error {
 	if unsafe := (*certs.UnsafeError)(nil); errors.As(err, &unsafe) {
 		return &exitError{code: exitConfig, err: err}
@@ -67,13 +67,13 @@ func ifUnsafe(err error) error {
 	return err
 }
 
-// renewCertificates takes up the certificates that next names, and reads their files anew. Where
-// that cannot be, next gets what held has; fixed are the settings that a restart would take up.
+// renewCertificates reloads the TLS files named by next. If that fails, next keeps the files of
+// held. fixed are the settings that need a restart.
 func (p *process) renewCertificates(next, held *Config) (fixed []string) {
 	if next.encrypted() != held.encrypted() {
 		fixed = []string{"tls-cert", "tls-key"}
 	} else if err := p.reloadCertificates(next); err != nil {
-		p.log.Warn("the files of TLS are not good; those before hold", "error", err)
+		p.log.Warn("certificate reload failed; keeping the current certificate", "error", err)
 	} else {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (p *process) reloadCertificates(next *Config) error {
 	return p.certs.Reload(files)
 }
 
-// factsOfTLS is what people may want to know of the certificate. k may be nil.
+// factsOfTLS describes the certificate for server info. k may be nil.
 func factsOfTLS(k *certs.Keeper) []server.Fact {
 	const section = "tls"
 	if k == nil {
@@ -101,7 +101,7 @@ func factsOfTLS(k *certs.Keeper) []server.Fact {
 	cert, files := k.Held()
 	clients := "no"
 	if files.ClientCA != "" {
-		clients = "yes, if they show one"
+		clients = "accepted, not required"
 	}
 	return []server.Fact{
 		{Section: section, Name: "certificate", Value: cert.Subject.String()},
@@ -111,8 +111,8 @@ func factsOfTLS(k *certs.Keeper) []server.Fact {
 	}
 }
 
-// authorityBeside is the file of the authority that `kagzi tls init` put beside a server's
-// certificate; empty where there is none, or another one.
+// authorityBeside returns the CA file that `kagzi tls init` put next to the server's certificate;
+// empty if there is none or it does not match.
 func authorityBeside(k *certs.Keeper) string {
 	if k == nil {
 		return ""

@@ -105,7 +105,7 @@ func TestAServerWithACertificateSpeaksTLSAndNothingElse(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(told, "certificate=CN=localhost,O=Kagzi;holds for=localhost, 127.0.0.1;expires=") ||
-		!strings.HasSuffix(told, ";client certificates=yes, if they show one;") {
+		!strings.HasSuffix(told, ";client certificates=accepted, not required;") {
 		t.Errorf("the server tells %q of its certificate", told)
 	}
 	if err := healthOf(t, s.Client); grpcstatus.Code(err) != codes.Unavailable {
@@ -223,7 +223,7 @@ func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
 	heard := func() (text string) { // what is logged when they are read, all of it once they are read a second time
 		hear <- os.Interrupt
 		hear <- os.Interrupt
-		for strings.Count(text, "settings read again") < 2 {
+		for strings.Count(text, "settings reloaded") < 2 {
 			text += <-lines
 		}
 		return text
@@ -239,9 +239,9 @@ func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
 		}, []string{"certificate taken up", "authorities of clients"}, other.Cert},
 		{"a key that does not belong", func() {
 			next.TLSKey = c.TLSKey
-		}, []string{"level=WARN", "does not belong", "those before hold"}, other.Cert},
+		}, []string{"level=WARN", "does not belong", "keeping the current certificate"}, other.Cert},
 		{"the first files", func() { next = c }, []string{"certificate taken up"}, c.TLSCert},
-		{"half of them", func() { next.TLSKey = "" }, []string{"level=WARN", "--tls-cert", "go together"}, c.TLSCert},
+		{"half of them", func() { next.TLSKey = "" }, []string{"level=WARN", "--tls-cert", "give both or neither"}, c.TLSCert},
 	} {
 		step.change()
 		text := heard()
@@ -293,11 +293,11 @@ func TestFilesOfTLSThatAreMissingOrWrongEndTheStart(t *testing.T) {
 	}{
 		{"a certificate alone", func(c *Config) {
 			c.TLSKey = ""
-		}, 64, []string{"--tls-cert", "--tls-key", "go together"}},
-		{"a key alone", func(c *Config) { c.TLSCert = "" }, 64, []string{"--tls-cert", "--tls-key", "go together"}},
+		}, 64, []string{"--tls-cert", "--tls-key", "give both or neither"}},
+		{"a key alone", func(c *Config) { c.TLSCert = "" }, 64, []string{"--tls-cert", "--tls-key", "give both or neither"}},
 		{"authorities alone", func(c *Config) {
 			c.TLSCert, c.TLSKey, c.ClientCA = "", "", files.ClientCA
-		}, 64, []string{"--client-ca", "without --tls-cert"}},
+		}, 64, []string{"--client-ca", "needs --tls-cert"}},
 		{"a key that everybody can read", func(c *Config) { c.TLSKey = open }, 78, []string{open, "chmod 600"}},
 		{"no such file", func(c *Config) { c.TLSCert += "x" }, 64, []string{files.Cert + "x"}},
 		{"a credential that nobody handed over", func(c *Config) {

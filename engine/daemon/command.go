@@ -16,13 +16,13 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
-// Commands are `kagzi server`, `kagzi db` and `kagzi tls`. version is the program's.
+// Commands returns `kagzi server`, `kagzi db` and `kagzi tls`. version is the program's version.
 func Commands(version string, b Backends) []*cobra.Command {
 	return []*cobra.Command{newServer(version, b, func(Ready) {}), newDatabase(b), newTLS()}
 }
 
-// Serve is `kagzi server` with these arguments, until ctx ends. It prints what the command prints
-// to os.Stdout and os.Stderr as they are now, and calls ready once it serves.
+// Serve runs `kagzi server` with these arguments until ctx ends. It prints to os.Stdout and
+// os.Stderr and calls ready once it serves.
 func Serve(ctx context.Context, version string, b Backends, args []string, ready func(Ready)) error {
 	cmd := newServer(version, b, ready)
 	cmd.SetArgs(args)
@@ -37,16 +37,19 @@ func newServer(version string, b Backends, ready func(Ready)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run a server",
-		Long: `Run a server: on an embedded database in the data directory, or with --db on Postgres, which several servers can share.
+		Long: `Run a server: on an embedded database in the data directory, or with --db on Postgres, which several
+servers can share.
 
-Each flag has an environment variable, named in brackets, and a key of the same name in table [server] of kagzi.toml. A flag goes
-before a variable, and that before the file. --print-config writes such a file, with where each value comes from. SIGTERM and Ctrl-C stop
-the server in good order, a second one at once. SIGHUP has it read its settings again and take up the log level and the files of TLS,
-which it also takes up by itself when they change.
+Each flag has an environment variable, named in brackets, and a key of the same name in table
+[server] of kagzi.toml. Precedence: flag, environment, file, default. --print-config prints the
+settings as such a file, with the origin of each. SIGTERM and Ctrl-C stop the server gracefully, a
+second one at once. SIGHUP reloads the settings and applies the log level and the TLS files; changed
+TLS files are also reloaded automatically.
 
-Where other machines can reach it, a server wants TLS and a key; kagzi tls and kagzi key make them. From the first key on every call
-needs one, and /metrics too; /healthz and /readyz never do. On such an address they are served over TLS as well. The file of each
-setting that names one can be credential:NAME, which systemd hands over by LoadCredential.`,
+If other machines can reach it, a server requires TLS and at least one key; see kagzi tls and kagzi
+key. Once a key exists, every call needs one, including /metrics but not /healthz and /readyz. On
+such an address these are served over TLS too. A setting that names a file also accepts
+credential:NAME, for files passed by systemd's LoadCredential.`,
 		Example: `  kagzi server
   kagzi server --db postgres://kagzi@localhost/kagzi
   kagzi server --listen 127.0.0.1:0 --data-dir /var/lib/kagzi
@@ -55,7 +58,7 @@ setting that names one can be credential:NAME, which systemd hands over by LoadC
 	}
 	register(cmd.Flags(), serverSettings)
 	printOnly := cmd.Flags().Bool("print-config", false,
-		"print the settings, with where each comes from, and do nothing else")
+		"print the settings with the origin of each, and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		read := func() (Config, []string, error) { return resolve(cmd.Flags(), serverSettings, system()) }
 		c, warnings, err := read()
@@ -85,7 +88,7 @@ setting that names one can be credential:NAME, which systemd hands over by LoadC
 	return cmd
 }
 
-// announce prints what people and scripts need to go on.
+// announce prints what people and scripts need to continue.
 func announce(w io.Writer, r Ready) {
 	fmt.Fprintf(w, `kagzi server is ready
   address   %s
@@ -111,7 +114,7 @@ func announce(w io.Writer, r Ready) {
 	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, reach)
 }
 
-// Serving is a server that runs beside something else in the process. Close it.
+// Serving is a server that runs in this process next to something else. Close it.
 type Serving struct {
 	Ready Ready
 
@@ -119,9 +122,8 @@ type Serving struct {
 	ended  chan error
 }
 
-// Start runs a server with the settings that `kagzi server` would have without flags, and comes
-// back when it serves, or with an error, also when ctx ends before. It writes no log: the terminal
-// belongs to somebody else.
+// Start runs a server with the settings of `kagzi server` without flags. It returns once it serves,
+// on an error, or when ctx ends. It writes no log, because something else owns the terminal.
 func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	register(flags, serverSettings)
@@ -138,7 +140,7 @@ func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
 	case s.Ready = <-ready:
 		return s, nil
 	case err := <-s.ended:
-		if err == nil { // it stopped in good order before it served
+		if err == nil { // it stopped gracefully before it served
 			err = ctx.Err()
 		}
 		cancel()
@@ -146,7 +148,7 @@ func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
 	}
 }
 
-// Close stops the server in good order and waits for it.
+// Close stops the server gracefully and waits for it.
 func (s *Serving) Close() error {
 	s.cancel()
 	return <-s.ended

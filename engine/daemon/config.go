@@ -9,53 +9,52 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Config is what a server process can be told. Start from Defaults.
+// Config holds the settings of a server process. Start from Defaults.
 type Config struct {
 	DB      string // URL of the database; empty: sqlite:<DataDir>/kagzi.db
-	DataDir string // empty: the system's place for a user's data
+	DataDir string // empty: the system's directory for user data
 	Listen  string // host:port for gRPC; port 0 picks a free one
-	// host:port of metrics and health, done without if it is taken and not in Sources; port 0 picks
-	// a free one; empty: none
+	// host:port of metrics and health; port 0 picks a free one; empty: none. If it is taken and not
+	// in Sources, the server runs without.
 	HTTP string
-	File string // that settings were read from; empty: none
+	File string // the settings file that was read; empty: none
 
-	WorkerLease            time.Duration // how long a worker may be silent, at least two heartbeats
+	WorkerLease            time.Duration // how long a worker may go without a heartbeat; at least two heartbeats
 	HeartbeatInterval      time.Duration
-	PollTimeout            time.Duration // of a long poll that names none
+	PollTimeout            time.Duration // of a long poll that sets no timeout
 	CoordinatorInterval    time.Duration
 	CoordinatorBatchSize   int
 	CoordinatorCatchupRate int
-	Retention              time.Duration // how long ended runs are kept; 0: for good
-	AuditRetention         time.Duration // how long it is kept who changed what; 0: for good
+	Retention              time.Duration // how long ended runs are kept; 0: forever
+	AuditRetention         time.Duration // how long audit entries are kept; 0: forever
 	BackupEvery            time.Duration // 0: no scheduled backups
-	BackupKeep             int           // how many of them stay
-	// runs and signals that clients may add to one namespace in a second; 0: no limit
+	BackupKeep             int           // how many scheduled backups are kept
+	// limit of runs and signals per second that clients may add to one namespace; 0: no limit
 	NamespaceRate int
-	BackupDir     string        // empty: backups in the data directory, or beside the database file
-	DrainTimeout  time.Duration // how long calls under way may go on after the process was told to stop
+	BackupDir     string        // empty: backups in the data directory, or next to the database file
+	DrainTimeout  time.Duration // how long calls in progress may continue after the process was told to stop
 
-	// Files of TLS in PEM, as paths or as credential:NAME, which systemd handed over. The first two
-	// go together; empty: plaintext.
-	TLSCert  string // with the certificates between it and its authority
+	// TLS files in PEM, as paths or credential:NAME from systemd. TLSCert and TLSKey go together;
+	// empty: plaintext.
+	TLSCert  string // with intermediate certificates
 	TLSKey   string
-	ClientCA string // authorities of clients' certificates; empty: clients are asked for none
+	ClientCA string // CAs of client certificates; empty: clients are asked for none
 
-	Insecure      bool // listen where other machines can reach it, without encryption or keys
-	AllowUnleased bool // accept writes without a lease token, from clients that know none
+	Insecure      bool // listen where other machines can reach it, without TLS or keys
+	AllowUnleased bool // accept writes without a lease token, from clients that have none
 
 	LogLevel  slog.Level
 	LogFormat string // text or json
 
 	Version string       // of the program
-	Log     *slog.Logger // nil: none; `kagzi server` makes one of LogLevel and LogFormat
+	Log     *slog.Logger // nil: none; `kagzi server` creates one from LogLevel and LogFormat
 
-	// Sources says where settings come from, by their names as flags: "flag", "environment
-	// KAGZI_LISTEN", "file /etc/kagzi/kagzi.toml:3". Those left out are defaults, or were set by a
-	// program.
+	// Sources holds the origin of settings by flag name: "flag", "environment KAGZI_LISTEN", "file
+	// /etc/kagzi/kagzi.toml:3". Settings not in it are defaults or were set by a program.
 	Sources map[string]string
 }
 
-// Defaults is the Config of a server that is told nothing.
+// Defaults returns the Config of a server without any settings.
 func Defaults() Config {
 	return Config{
 		Listen:                 "127.0.0.1:50051",
@@ -74,24 +73,24 @@ func Defaults() Config {
 	}
 }
 
-// check refuses settings that each are fine and together are not.
+// check rejects settings that contradict each other.
 func (c *Config) check() error {
 	if c.BackupEvery > 0 && c.BackupEvery < minBackupEvery {
 		return usagef(
-			"a backup every %s would leave time for little else; want --backup-every %s or longer, or 0 for none",
+			"--backup-every %s is too short; it must be at least %s, or 0 for no backups",
 			c.BackupEvery, brief(minBackupEvery))
 	}
 	if c.WorkerLease < 2*c.HeartbeatInterval {
 		return usagef(
-			"a worker lease of %s is shorter than two heartbeats of %s: a single late one would cost a worker its runs; "+
-				"want --worker-lease %s or longer, or a shorter --heartbeat-interval", c.WorkerLease,
+			"--worker-lease %s is shorter than two heartbeats of %s: one late heartbeat would cost a worker its runs; "+
+				"use --worker-lease %s or longer, or a shorter --heartbeat-interval", c.WorkerLease,
 			c.HeartbeatInterval,
 			2*c.HeartbeatInterval)
 	}
 	return c.checkTLS()
 }
 
-// database is the URL to open. Nothing is made on disk.
+// database returns the URL to open. It creates nothing on disk.
 func (c *Config) database() (url, dataDir string, err error) {
 	if c.DB != "" {
 		return c.DB, "", nil
@@ -108,7 +107,7 @@ func (c *Config) database() (url, dataDir string, err error) {
 	return "sqlite:" + filepath.Join(dir, "kagzi.db"), dir, nil
 }
 
-// privateDatabase is database, with the data directory made and found fit to hold it.
+// privateDatabase returns the same after creating and checking the data directory.
 func (c *Config) privateDatabase() (url string, err error) {
 	url, dir, err := c.database()
 	if err == nil && dir != "" {

@@ -132,15 +132,15 @@ func TestOlderNamesStillWork(t *testing.T) {
 		{"KAGZI_COORDINATOR_BATCH_SIZE", "9", func(c *Config) { c.CoordinatorBatchSize = 9 }, ""},
 		{
 			"KAGZI_SCHEDULER_INTERVAL_SECS", "9", func(c *Config) { c.CoordinatorInterval = 9 * time.Second },
-			"KAGZI_SCHEDULER_INTERVAL_SECS is an old name, use KAGZI_COORDINATOR_INTERVAL",
+			"KAGZI_SCHEDULER_INTERVAL_SECS is an old name; use KAGZI_COORDINATOR_INTERVAL",
 		},
 		{
 			"KAGZI_SCHEDULER_BATCH_SIZE", "9", func(c *Config) { c.CoordinatorBatchSize = 9 },
-			"KAGZI_SCHEDULER_BATCH_SIZE is an old name, use KAGZI_COORDINATOR_BATCH_SIZE",
+			"KAGZI_SCHEDULER_BATCH_SIZE is an old name; use KAGZI_COORDINATOR_BATCH_SIZE",
 		},
 		{
 			"KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK", "9", func(c *Config) { c.CoordinatorCatchupRate = 9 },
-			"KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK is an old name, use KAGZI_COORDINATOR_CATCHUP_RATE",
+			"KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK is an old name; use KAGZI_COORDINATOR_CATCHUP_RATE",
 		},
 	} {
 		t.Run(try.variable, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
 	if err != nil || c.WorkerLease != 40*time.Second {
 		t.Fatalf("lease = %v, %v, want 40s", c.WorkerLease, err)
 	}
-	want := []string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS is not heeded, because KAGZI_WORKER_LEASE is set"}
+	want := []string{"ignoring KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS, because KAGZI_WORKER_LEASE is set"}
 	if !slices.Equal(warnings, want) {
 		t.Errorf("warnings = %q, want %q", warnings, want)
 	}
@@ -270,7 +270,7 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 	}
 	for _, text := range []string{"30s", "1.5", "-1", "99999999999"} {
 		_, _, err := settle(nil, map[string]string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": text})
-		if err == nil || !mentions(err, "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", text, "want whole seconds") {
+		if err == nil || !mentions(err, "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", text, "must be whole seconds") {
 			t.Errorf("%s seconds: error %v, want one that asks for whole seconds", text, err)
 		}
 	}
@@ -374,9 +374,9 @@ func TestAVariableThatIsAlmostASettingsIsWarnedOf(t *testing.T) {
 			"PATH=/bin"}
 	}}
 	want := []string{
-		"KAGZI_LISTENN is not heeded: there is no such setting; did you mean KAGZI_LISTEN?",
-		"KAGZI_WORKER_LAESE is not heeded: there is no such setting; did you mean KAGZI_WORKER_LEASE?",
-		`KAGZI_\x1bDB is not heeded: there is no such setting; did you mean KAGZI_DB?`,
+		"ignoring KAGZI_LISTENN: unknown setting; did you mean KAGZI_LISTEN?",
+		"ignoring KAGZI_WORKER_LAESE: unknown setting; did you mean KAGZI_WORKER_LEASE?",
+		`ignoring KAGZI_\x1bDB: unknown setting; did you mean KAGZI_DB?`,
 	}
 	if got := from.misspelt(); !slices.Equal(got, want) {
 		t.Errorf("warnings:\n%q\nwant:\n%q", got, want)

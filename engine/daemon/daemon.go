@@ -24,29 +24,30 @@ import (
 )
 
 const (
-	// stopLimit is how long a stop may take, whatever happens.
+	// stopLimit limits how long a stop may take.
 	stopLimit = 30 * time.Second
-	// netInterval is how often the coordinator looks at everything although nobody notified it,
-	// where several servers share a database and their notifications can be lost on the way.
+	// netInterval is how often the coordinator checks everything without a notification, if several
+	// servers share a database and notifications between them can be lost.
 	netInterval = 5 * time.Minute
 )
 
-// Backends are the functions that reach a database by its URL; main fills them.
+// Backends are the functions that reach a database by its URL; main sets them.
 type Backends struct {
 	Open    func(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error)
 	Migrate func(ctx context.Context, url string) error
 	Status  func(ctx context.Context, url string) (engine.SchemaStatus, error)
 	Check   func(ctx context.Context, url string) ([]engine.Finding, error)
-	// Accept takes what another program wrote to the database for right, unless there are findings,
-	// and returns where it keeps what was there.
+	// Accept accepts what another program wrote to the database, unless there are findings, and
+	// returns where it keeps the old file.
 	Accept func(ctx context.Context, url string) (kept string, findings []engine.Finding, err error)
-	// Copy moves a database to another one; Release gives such a copy up, with force also one that ended.
+	// Copy moves a database to another one. Release abandons such a copy; with force also a
+	// complete one.
 	Copy    func(ctx context.Context, p engine.CopyParams) (engine.CopyReport, error)
 	Release func(ctx context.Context, url string, force bool) error
-	// Holder is what the server says of itself that has the database to itself; empty: no server has.
+	// Holder returns the text that the server holding the database's lock left in it; empty: none.
 	Holder func(url string) (string, error)
-	// Backup makes file, a backup of the database, without a server or beside it; Receive makes one
-	// of what fill writes; Verify reads one.
+	// Backup makes file, a backup of the database, without a server or next to one; Receive makes
+	// one of what fill writes; Verify reads one.
 	Backup  func(ctx context.Context, url, file string) (engine.Backup, error)
 	Receive func(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error)
 	Verify  func(ctx context.Context, file string) (engine.Backup, []engine.Finding, error)
@@ -54,27 +55,27 @@ type Backends struct {
 	Remote  Remote
 }
 
-// Ready is what a server says of itself once it serves.
+// Ready describes a server once it serves.
 type Ready struct {
-	Address  string // host:port as it was bound
-	Client   string // the same for a client on this machine
-	TLS      bool   // it is to be spoken there
-	CA       string // file of the authority that signed its certificate, where one lies beside it; empty: none does
-	Keyed    bool   // a call needs a key
-	HTTP     string // host:port of metrics and health for one on this machine; empty: none
-	HTTPS    bool   // that is over TLS
+	Address  string // host:port as bound
+	Client   string // the same, for a client on this machine
+	TLS      bool   // the address uses TLS
+	CA       string // file of the CA that signed its certificate, if next to it; empty: none
+	Keyed    bool   // calls need a key
+	HTTP     string // host:port of metrics and health, for this machine; empty: none
+	HTTPS    bool   // HTTP uses TLS
 	Database engine.Description
 	Version  string
 }
 
-// Run is a whole server: it calls ready once it serves, and stops in good order when ctx ends,
-// which is no error. An error with a method ExitCode() int says what the process is to end with;
-// after a failure of the store that error comes at once, and nothing was waited for.
+// Run runs a server. It calls ready once it serves, and stops gracefully with a nil error when ctx
+// ends. An error with a method ExitCode() int sets the exit code of the process. After a failure of
+// the store Run returns at once and waits for nothing.
 func Run(ctx context.Context, c Config, b Backends, ready func(Ready)) error {
 	return run(ctx, c, b, nil, ready)
 }
 
-// run is Run; a server that was given r reads its settings again when it is asked to.
+// run is Run; with r the server reloads its settings on request.
 func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Ready)) error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -101,7 +102,7 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	}
 	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
 	if err != nil {
-		return coded(ctx, quietIfStopped(ctx, err)) // a service manager need not try again where a setting is wrong
+		return coded(ctx, quietIfStopped(ctx, err)) // a service manager should not restart after a wrong setting
 	}
 	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper,
 		parts: parts.New()}
@@ -116,7 +117,7 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	return p.serve(ctx, func() { ready(about) })
 }
 
-// addresses finds where to listen.
+// addresses resolves the addresses to listen on.
 func (c *Config) addresses(ctx context.Context, resolve resolver) (at addresses, err error) {
 	if at.listen, err = listenAddress(ctx, "--listen", c.Listen, resolve); err == nil && c.HTTP != "" {
 		at.http, err = listenAddress(ctx, "--http", c.HTTP, resolve)
@@ -124,7 +125,7 @@ func (c *Config) addresses(ctx context.Context, resolve resolver) (at addresses,
 	return at, err
 }
 
-// quietIfStopped makes a start that was interrupted a stop in good order.
+// quietIfStopped turns the error of an interrupted start into a graceful stop.
 func quietIfStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || engine.KindOf(err) == engine.KindUnavailable) {
 		return nil
@@ -132,9 +133,9 @@ func quietIfStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// process is a server under way.
+// process is a running server.
 type process struct {
-	config   atomic.Pointer[Config] // as it holds now; never changed in place
+	config   atomic.Pointer[Config] // the current settings; never changed in place
 	opened   opened
 	log      *slog.Logger
 	events   *server.Events
@@ -145,7 +146,7 @@ type process struct {
 	listener *readyListener
 }
 
-// start opens the listeners, once nothing else can fail that would have to close them again, and begins all parts.
+// start opens the listeners, after everything else that can fail, and starts all parts.
 func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	c := p.config.Load()
 	description, err := p.store.Describe(ctx)
@@ -180,13 +181,14 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	}, nil
 }
 
-// keyed says whether calls need a key, as far as that can be found out.
+// keyed reports whether calls need a key, if known.
 func (p *process) keyed(ctx context.Context) bool {
 	keys, err := p.store.Keyring(ctx)
 	return err == nil && len(keys) > 0
 }
 
-// openListeners listens for calls, and for metrics and health; health is nil where these are not served.
+// openListeners listens for calls, and for metrics and health; health is nil if these are not
+// served.
 func (p *process) openListeners(ctx context.Context, at *addresses) (health net.Listener, err error) {
 	listener, err := listen(ctx, "--listen", at.listen.address)
 	if err != nil {
@@ -204,12 +206,12 @@ func (p *process) openListeners(ctx context.Context, at *addresses) (health net.
 	return health, nil
 }
 
-// startParts makes the parts of a server, has them know each other, and begins them.
+// startParts creates the parts of a server, connects them and starts them.
 func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, health net.Listener) {
 	c := p.config.Load()
 	matcher := matching.New(p.store, p.log)
 	options.Backup = copies.send
-	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
+	var upkeep *coordinator.Coordinator // the server and the coordinator notify each other
 	options.Facts = func() []server.Fact {
 		return slices.Concat(looksOf(upkeep.Looks()), copies.facts(), factsOfTLS(p.certs),
 			settingsOf(p.config.Load(), p.opened))
@@ -230,11 +232,11 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 			return web.Serve(ctx, health, srv, c.Version, p.log)
 		})
 	}
-	p.parts.Start("dispatcher", matcher.Run)
+	p.parts.Start("matcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
-	p.parts.Start("bell", func(ctx context.Context) error {
+	p.parts.Start("notifications", func(ctx context.Context) error {
 		return p.store.Listen(ctx, func(r engine.Notification) {
 			matcher.Notify(r)
 			srv.Notify(r)
@@ -243,7 +245,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	})
 }
 
-// serverOptions is how the settings want the server, which may take a part of its own: the tracer.
+// serverOptions returns the server's options. It may start a part of its own: the tracer.
 func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []string) (server.Options, error) {
 	c := p.config.Load()
 	options := server.Options{
@@ -266,7 +268,7 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	return options, nil
 }
 
-// netFor is the coordinator's safety net: none where no notification can be lost.
+// netFor returns the coordinator's safety-net interval: none if no notification can be lost.
 func netFor(d engine.Description) time.Duration {
 	if d.Notifications == "in-process" {
 		return 0
@@ -274,14 +276,14 @@ func netFor(d engine.Description) time.Duration {
 	return netInterval
 }
 
-// tellHolder lets a store that admits one process only say where this one can be reached.
+// tellHolder writes the server's address into the lock of a store that admits one process only.
 func (p *process) tellHolder(address string) {
 	if err := setHolder(p.store, "serving on "+address); err != nil {
-		p.log.Warn("the database's lock does not say who holds it", "error", err)
+		p.log.Warn("cannot write the server's address to the database lock; other commands cannot find this server by it", "error", err)
 	}
 }
 
-// setHolder says who has a store that admits one process only.
+// setHolder writes text into the lock of a store that admits one process only.
 func setHolder(store engine.Store, text string) error {
 	if store, ok := store.(interface{ SetHolder(string) error }); ok {
 		return store.SetHolder(text)
@@ -289,7 +291,7 @@ func setHolder(store engine.Store, text string) error {
 	return nil
 }
 
-// serve waits until the process is to end, and why.
+// serve waits until the process should end and returns why.
 func (p *process) serve(ctx context.Context, ready func()) error {
 	open := p.listener.open
 	for {
@@ -312,14 +314,14 @@ func (p *process) serve(ctx context.Context, ready func()) error {
 	}
 }
 
-// fail ends everything at once: whatever else is said to anybody could be untrue.
+// fail ends everything at once: after a store failure no answer may be trusted.
 func (p *process) fail() error {
 	err := fatal(p.store.Failure())
-	p.log.Error("the store failed; this process ends at once", "error", err)
+	p.log.Error("store failed; the process exits at once", "error", err)
 	return err
 }
 
-// stop ends the parts, the last begun first, and then the store.
+// stop stops the parts in reverse order, then the store.
 func (p *process) stop() error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- errors.Join(p.parts.Stop(), p.store.Close()) }()
@@ -329,11 +331,11 @@ func (p *process) stop() error {
 	case <-p.store.Fatal():
 		return p.fail()
 	case <-time.After(stopLimit):
-		return fmt.Errorf("not stopped within %s: waiting for the %s", stopLimit, p.parts.WaitingFor())
+		return fmt.Errorf("not stopped within %s: still waiting for the %s", stopLimit, p.parts.WaitingFor())
 	}
 }
 
-// readyListener tells when the server begins to accept connections.
+// readyListener reports when the server starts to accept connections.
 type readyListener struct {
 	net.Listener
 	once sync.Once

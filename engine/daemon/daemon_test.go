@@ -291,12 +291,12 @@ func TestAPartThatEndsByItselfEndsTheServer(t *testing.T) {
 		return &brokenStore{Store: inner, listen: func(context.Context) error {
 			close(begun)
 			<-fail
-			return errors.New("no more rings")
+			return errors.New("no more events")
 		}}
 	}))
 	<-begun
 	close(fail)
-	if err := <-s.done; err == nil || !mentions(err, "bell: no more rings") {
+	if err := <-s.done; err == nil || !mentions(err, "notifications: no more events") {
 		t.Fatalf("Run = %v, want the error of the part", err)
 	}
 }
@@ -453,19 +453,19 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 			fails: "findings: 1", code: 1,
 		},
 		{name: "status", status: &moved, out: "schema 3 of 3\n", fails: "this database was moved to box", code: 6},
-		{name: "check", out: "sound\nnot to be served: " + movedText + "\n"},
+		{name: "check", out: "sound\ncannot be served: " + movedText + "\n"},
 		{name: "status", status: &placed, out: "schema 3 of 3\nin the Postgres schema shop\nwarning: move it\n"},
 		{
 			name: "status", as: "json",
 			out: `{"database":"postgres://ada@box/x","exists":true,"schema":3,"newest_schema":3,"pending":[],"postgres_schema":"shop","warnings":["move it"]}` + "\n",
 		},
 		{name: "check", out: "sound\nin the Postgres schema shop\n"},
-		{name: "status", status: &newer, out: "schema 4 of 3\n", fails: "newer program", code: 6},
-		{name: "status", status: &missing, fails: "there is no database postgres://ada@box/x: ", code: 5},
-		{name: "status", as: "json", fails: "there is no database", code: 5,
+		{name: "status", status: &newer, out: "schema 4 of 3\n", fails: "newer version", code: 6},
+		{name: "status", status: &missing, fails: "no database postgres://ada@box/x: ", code: 5},
+		{name: "status", as: "json", fails: "no database", code: 5,
 			out: `{"database":"postgres://ada@box/x","exists":false,"schema":0,"newest_schema":3,"pending":["0001_a"]}` + "\n"},
-		{name: "check", fails: "there is no database", code: 5},
-		{name: "check", as: "xml", fails: "want table or json", code: 64},
+		{name: "check", fails: "no database", code: 5},
+		{name: "check", as: "xml", fails: "must be table or json", code: 64},
 	} {
 		if findings = step.findings; step.status != nil {
 			statuses[0] = *step.status

@@ -18,10 +18,10 @@ func newDatabase(b Backends) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
 		Short: "Migrate, check, back up, restore and move a database",
-		Long: `Look after a database, without a server; status, check and backup may be used beside one.
+		Long: `Maintain a database, without a server. status, check and backup also work next to a running server.
 
-Exit code: 0 when it worked, 1 when not, 5 when the database or the backup is not there, 6 when another process has the database or what is
-there already stands against it, 7 when no database answers, 64 when the command is wrong, 130 when interrupted.`,
+Exit code: 0 success, 1 failure, 5 the database or backup does not exist, 6 the database is in use or
+conflicts with the request, 7 the database does not answer, 64 wrong usage, 130 interrupted.`,
 	}
 	for _, c := range []*cobra.Command{newMigrate(b), newStatus(b), newCheck(b), newBackup(b), newRestore(b),
 		newDatabaseCopy(b)} {
@@ -30,7 +30,7 @@ there already stands against it, 7 when no database answers, 64 when the command
 	return cmd
 }
 
-// databaseCommand makes a command about the database that its settings name, with -o.
+// databaseCommand returns a command on the database of its settings, with -o.
 func databaseCommand(use, short string, run func(context.Context, Config, printer) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	register(cmd.Flags(), databaseSettings)
@@ -49,18 +49,18 @@ func databaseCommand(use, short string, run func(context.Context, Config, printe
 	return cmd
 }
 
-// documentFlag adds -o to a command; what it returns says whether a document is asked for.
+// documentFlag adds -o to a command; the returned function reports whether JSON is wanted.
 func documentFlag(cmd *cobra.Command) func() (bool, error) {
 	output := cmd.Flags().StringP("output", "o", "table", "table or json")
 	return func() (bool, error) {
 		if *output != "table" && *output != "json" {
-			return false, usagef("--output %q: want table or json", *output)
+			return false, usagef("--output %q: must be table or json", *output)
 		}
 		return *output == "json", nil
 	}
 }
 
-// printer writes what came of a command: for people, or as one JSON document.
+// printer writes the result of a command, for people or as one JSON document.
 type printer struct {
 	w        io.Writer
 	document bool
@@ -75,7 +75,7 @@ func (p printer) print(text string, document any) error {
 }
 
 func newMigrate(b Backends) *cobra.Command {
-	cmd := databaseCommand("migrate", "Bring the schema up to date, as a server does when it starts",
+	cmd := databaseCommand("migrate", "Update the schema, as a server does at startup",
 		func(ctx context.Context, c Config, p printer) error {
 			url, err := c.privateDatabase()
 			if err != nil {
@@ -84,16 +84,16 @@ func newMigrate(b Backends) *cobra.Command {
 			return migrate(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Bring the schema of a database up to date, as a server does when it starts. A database file that is not there is made, and so is
-a schema that the URL of a Postgres database names with ?schema=. While others use a table that is to be changed, it tries for up to 5 minutes.
+		`Update the schema of a database, as a server does at startup. A missing database file is created, and so is a
+schema that the URL of a Postgres database names with ?schema=. While other sessions use a table that must change, it retries for up to 5 minutes.
 
-Exit code: 0 when the schema is this program's, 6 when another process has the database, it was moved to another one or a newer program has
-used it, 7 when no database answers, else 1.`
+Exit code: 0 the schema is up to date, 6 the database is in use, was moved to another one or was used
+by a newer version, 7 the database does not answer, 1 other errors.`
 	return cmd
 }
 
 func newStatus(b Backends) *cobra.Command {
-	cmd := databaseCommand("status", "Compare the schema with what this program has; change nothing",
+	cmd := databaseCommand("status", "Compare the schema with this version's, without changes",
 		func(ctx context.Context, c Config, p printer) error {
 			url, _, err := c.database()
 			if err != nil {
@@ -102,11 +102,13 @@ func newStatus(b Backends) *cobra.Command {
 			return status(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Compare the schema of a database with what this program has. It changes nothing, and a server may be at work.
+		`Compare the schema of a database with the one of this version. Nothing is changed, and a server may
+be running.
 
-Exit code: 0 when a server of this program can be started on the database, which brings the schema up to date by itself where some is
-pending; 5 when there is no database file yet; 6 when the database is not to be served by this program, because it was moved to another one,
-a copy into it has not ended, or a newer program has used it; 7 when no database answers.`
+Exit code: 0 a server of this version can start on the database (it applies pending changes itself),
+5 there is no database file yet, 6 this version cannot serve the database, because it was moved to
+another one, a copy into it has not finished, or a newer version has used it, 7 the database does
+not answer.`
 	return cmd
 }
 
@@ -138,14 +140,14 @@ func status(ctx context.Context, b Backends, url string, p printer) error {
 	}
 	text := statusText(&s)
 	if s.Missing {
-		text = "" // all of it is pending, which says less than that there is none
+		text = "" // all migrations are pending, which says less than that there is no database
 	}
 	return errors.Join(p.print(text, documentOfStatus(url, &s)), unserved(url, &s))
 }
 
-// ifNoDatabase says of what failed because there is no database no more than that.
+// ifNoDatabase replaces an error caused by a missing database with one that says just that.
 func ifNoDatabase(ctx context.Context, b Backends, url string, err error) error {
-	if err == nil || engine.KindOf(err) == engine.KindUnavailable { // who does not answer is not asked twice
+	if err == nil || engine.KindOf(err) == engine.KindUnavailable { // do not ask twice if it does not answer
 		return err
 	}
 	if s, failure := b.Status(ctx, url); failure == nil && s.Missing {
@@ -154,17 +156,17 @@ func ifNoDatabase(ctx context.Context, b Backends, url string, err error) error 
 	return err
 }
 
-// unserved says why no server can be started on a database as it stands; nil where one can.
+// unserved returns why no server can start on a database; nil if one can.
 func unserved(url string, s *engine.SchemaStatus) error {
 	switch {
 	case s.Missing:
 		return &exitError{code: exitNotFound, err: fmt.Errorf(
-			"there is no database %s: a server makes it, or kagzi db migrate", output.Plain(withoutPassword(url)))}
+			"no database %s: start a server or run kagzi db migrate to create it", output.Plain(withoutPassword(url)))}
 	case s.Refusal != "":
 		return &exitError{code: exitConflict, err: errors.New(s.Refusal)}
 	case s.Applied > s.Newest:
 		return &exitError{code: exitConflict, err: fmt.Errorf(
-			"schema %d was made by a newer program, this one knows up to %d: use that program", s.Applied, s.Newest)}
+			"schema %d was made by a newer version, this one knows up to %d: use the newer version", s.Applied, s.Newest)}
 	}
 	return nil
 }
@@ -209,7 +211,7 @@ func documentOfStatus(url string, s *engine.SchemaStatus) statusDocument {
 func newCheck(b Backends) *cobra.Command {
 	var accept bool
 	cmd := databaseCommand("check",
-		"Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding",
+		"Check the data: exit 0 if sound, 1 with one line per finding",
 		func(ctx context.Context, c Config, p printer) error {
 			if accept {
 				url, err := c.privateDatabase()
@@ -225,18 +227,19 @@ func newCheck(b Backends) *cobra.Command {
 			return check(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Look for what is wrong in the data. A server may be at work. Of a database that was moved to another one, or that a copy has not filled
-yet, it says so too.
+		`Check the data for damage and contradictions. A server may be running. The command also reports that
+a database was moved to another one, or that a copy into it has not finished.
 
-Exit code: 0 when it is sound, 1 with one line per finding, 5 when there is no database file, 6 with --accept when another process has it, 7
-when no database answers.
+Exit code: 0 sound, 1 with one line per finding, 5 no database file, 6 with --accept if the database
+is in use, 7 the database does not answer.
 
-Each page of an SQLite file ends with a checksum, which shows damage that SQLite itself does not see. Other programs may read the file, such as
-sqlite3; pages that they write have no checksum and count as damaged. After a repair with such a program --accept takes all pages as they are,
-damaged ones included, if nothing else is wrong: it writes the file anew and keeps the one that was there. No server may run on it then.
-A backup is better, if there is one: kagzi db restore.`
+Each page of an SQLite file ends with a checksum, which finds damage that SQLite itself does not see.
+Other programs, such as sqlite3, may read the file, but pages they write have no checksum and count
+as damaged. After a repair with such a program, --accept accepts all pages as they are, including
+damaged ones, if nothing else is wrong: it rewrites the file and keeps the old one. No server may be
+running. If there is a backup, restoring it is better: kagzi db restore.`
 	cmd.Flags().BoolVar(&accept, "accept", false,
-		"take what another program wrote to an SQLite file for right, if nothing else is wrong")
+		"accept what another program wrote to an SQLite file, if nothing else is wrong")
 	return cmd
 }
 
@@ -246,7 +249,7 @@ func acceptDatabase(ctx context.Context, b Backends, url string, p printer) erro
 		return err
 	}
 	d := checkDocument{Database: withoutPassword(url), Kept: kept}
-	return d.print(p, findings, fmt.Sprintf("accepted\nthe file that was there is kept as %s\n", output.Plain(kept)))
+	return d.print(p, findings, fmt.Sprintf("accepted\nthe old file is kept as %s\n", output.Plain(kept)))
 }
 
 func check(ctx context.Context, b Backends, url string, p printer) error {
@@ -254,7 +257,7 @@ func check(ctx context.Context, b Backends, url string, p printer) error {
 	if err == nil && s.Missing {
 		return unserved(url, &s)
 	}
-	findings, err := b.Check(ctx, url) // where the status could not be had, it says why
+	findings, err := b.Check(ctx, url) // if there is no status, Check reports why
 	if err != nil {
 		return err
 	}
@@ -262,19 +265,19 @@ func check(ctx context.Context, b Backends, url string, p printer) error {
 	return d.print(p, findings, "sound\n")
 }
 
-// checkDocument is what a check found, as JSON.
+// checkDocument is the result of a check as JSON.
 type checkDocument struct {
 	Database string   `json:"database"`
 	Sound    bool     `json:"sound"`
 	Findings []string `json:"findings"`
 	Place    string   `json:"postgres_schema,omitempty"`
-	Kept     string   `json:"kept,omitempty"` // by --accept: the file that was there
+	Kept     string   `json:"kept,omitempty"` // with --accept: the old file
 	Standing string   `json:"standing,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
 }
 
-// print writes the findings, or that the database is sound; then why it is not to be served, if it
-// is not. That there are findings is an error.
+// print writes the findings, or that the database is sound, and then why it cannot be served, if
+// so. Findings are an error.
 func (d *checkDocument) print(p printer, findings []engine.Finding, sound string) error {
 	d.Sound, d.Findings = len(findings) == 0, findingLines(findings)
 	text := sound
@@ -288,7 +291,7 @@ func (d *checkDocument) print(p printer, findings []engine.Finding, sound string
 		text += "in the Postgres schema " + output.Plain(d.Place) + "\n"
 	}
 	if d.Refusal != "" {
-		text += "not to be served: " + output.Plain(d.Refusal) + "\n"
+		text += "cannot be served: " + output.Plain(d.Refusal) + "\n"
 	}
 	if err := p.print(text, d); err != nil || d.Sound {
 		return err
@@ -296,7 +299,7 @@ func (d *checkDocument) print(p printer, findings []engine.Finding, sound string
 	return fmt.Errorf("the database is not sound (findings: %d)", len(findings))
 }
 
-// findingLines are findings as documents have them.
+// findingLines returns findings for a document.
 func findingLines(findings []engine.Finding) []string {
 	lines := []string{}
 	for _, f := range findings {

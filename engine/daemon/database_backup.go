@@ -18,26 +18,28 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// Remote is how `kagzi db backup` reaches a running server; main fills it.
+// Remote is how `kagzi db backup` reaches a running server; main sets it.
 type Remote struct {
-	// Flags adds the flags of a client to a command, --address and -o among them.
+	// Flags adds the client flags to a command, including --address and -o.
 	Flags func(*cobra.Command)
-	// Fetch writes a backup of the database of the server at address, or with none of the one that the flags name.
+	// Fetch writes a backup of the database of the server at address, or of the server that the
+	// flags name if address is empty.
 	Fetch func(cmd *cobra.Command, address string, to io.Writer) error
 }
 
 func newBackup(b Backends) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Make a backup of a database, also of one at work",
-		Long: `Make a backup of a whole database in one file, which must not be there yet. The file is consistent, read back before it gets its name, and
-readable by its owner alone. Where a server runs on the database, or with --address, the server makes it, which takes an admin's key if it asks
-for keys; otherwise it is made straight from the database.
+		Short: "Back up a database, also while a server is running",
+		Long: `Back up a whole database to one new file. The file is consistent, readable by its owner only, and
+verified before it gets its name. If a server is running on the database, or with --address, the
+server makes the backup, which needs an admin's key if the server requires keys. Otherwise it is
+made directly from the database.
 
---verify reads a backup and looks for damage and contradictions: exit 0 when it is sound, 1 when it is not, 5 when there is no such file.
+--verify checks a backup for damage and contradictions: exit 0 sound, 1 not sound, 5 no such file.
 
-Exit code: 0 when the backup is made, 5 when there is no database, 6 when FILE is there already or the database of the settings was moved to
-another one, 7 when no database or server answers, else 1.`,
+Exit code: 0 the backup is made, 5 there is no database, 6 FILE exists or the database was moved to
+another one, 7 the database or server does not answer, 1 other errors.`,
 		Example: `  kagzi db backup /var/backups/kagzi-monday.db
   kagzi db backup --address kagzi.example.com:50051 --tls kagzi.db
   kagzi db backup --verify /var/backups/kagzi-monday.db`,
@@ -47,7 +49,7 @@ another one, 7 when no database or server answers, else 1.`,
 	if b.Remote.Flags != nil {
 		b.Remote.Flags(cmd)
 	}
-	verify := cmd.Flags().Bool("verify", false, "read the backup FILE instead of making it")
+	verify := cmd.Flags().Bool("verify", false, "check the backup FILE instead of making one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := readDatabase(cmd)
 		if err != nil {
@@ -65,7 +67,7 @@ another one, 7 when no database or server answers, else 1.`,
 	return cmd
 }
 
-// readDatabase is the settings that say which database is meant.
+// readDatabase returns the settings that select the database.
 func readDatabase(cmd *cobra.Command) (Config, error) {
 	c, warnings, err := resolve(cmd.Flags(), databaseSettings, system())
 	for _, w := range warnings {
@@ -74,7 +76,7 @@ func readDatabase(cmd *cobra.Command) (Config, error) {
 	return c, err
 }
 
-// makeBackup has the server make it where there is one. of is what it is a backup of.
+// makeBackup lets the server make the backup if one is running. of names the source.
 func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made engine.Backup, of string, err error) {
 	ctx := cmd.Context()
 	if cmd.Flags().Changed("address") {
@@ -95,7 +97,7 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made en
 			return made, withoutPassword(url), err
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(),
-			"warning: the server at %s made no backup (%s); it is made straight from the database\n",
+			"warning: the server at %s made no backup (%s); making it directly from the database\n",
 			output.Plain(address), output.Plain(err.Error()))
 	}
 	if err := refuseLeft(cmd, b, url); err != nil {
@@ -105,13 +107,12 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made en
 	return made, withoutPassword(url), ifNoDatabase(ctx, b, url, err)
 }
 
-// refuseLeft refuses a backup of a database whose rows are elsewhere by now, or not all here yet:
-// whoever asks for one of the database that they use would hear that it was made, and have the old
-// rows. Where the database is named they are told, and have it.
+// refuseLeft refuses to back up a database that was moved away or is not completely copied yet: it
+// would silently hold old rows. If the database was named explicitly it only warns.
 func refuseLeft(cmd *cobra.Command, b Backends, url string) error {
 	s, err := b.Status(cmd.Context(), url)
 	if err != nil || s.Standing == "" {
-		return nil // the backup says what is wrong
+		return nil // making the backup reports what is wrong
 	}
 	if cmd.Flags().Changed("db") {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", output.Plain(s.Refusal))
@@ -120,7 +121,7 @@ func refuseLeft(cmd *cobra.Command, b Backends, url string) error {
 	return unserved(url, &s)
 }
 
-// servingOn is where the server that said this of itself (tellHolder) can be reached; empty: it did not say.
+// servingOn returns the server's address from the text written by tellHolder; empty if it has none.
 func servingOn(holder string) string {
 	_, address, found := strings.Cut(holder, "serving on ")
 	if !found {
@@ -159,17 +160,17 @@ func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 	return printBackup(cmd, &made, "")
 }
 
-// verifiedDocument is a backup that was read back, as JSON.
+// verifiedDocument is the result of --verify as JSON.
 type verifiedDocument struct {
 	backupDocument
 	Sound    bool     `json:"sound"`
 	Findings []string `json:"findings"`
 }
 
-// ifMissing says of a file that is not there no more than that.
+// ifMissing replaces an error about a missing file with one that says just that.
 func ifMissing(file string, err error) error {
 	if _, absent := os.Stat(file); errors.Is(err, fs.ErrNotExist) && errors.Is(absent, fs.ErrNotExist) {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no file %s", output.Plain(file))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("no such file: %s", output.Plain(file))}
 	}
 	return err
 }
@@ -178,7 +179,7 @@ func ifMissing(file string, err error) error {
 type backupDocument struct {
 	File     string     `json:"file"`
 	Of       string     `json:"of,omitempty"` // the database, or the server that made it
-	TakenAt  *time.Time `json:"taken_at"`     // null: it is a copy that no backup has made
+	TakenAt  *time.Time `json:"taken_at"`     // null: a copy that was not made by a backup
 	Bytes    int64      `json:"bytes"`
 	SHA256   string     `json:"sha256"`
 	Schema   int        `json:"schema"`
@@ -196,7 +197,7 @@ func documentOf(b *engine.Backup) backupDocument {
 	return d
 }
 
-// printBackup says what a backup holds, and with of, unless it is empty, of what it is one.
+// printBackup prints the contents of a backup, and its source of, unless empty.
 func printBackup(cmd *cobra.Command, b *engine.Backup, of string) error {
 	if asJSON(cmd) {
 		d := documentOf(b)
@@ -221,7 +222,7 @@ func backupText(b *engine.Backup) string {
 		output.Plain(b.File), taken, b.Rows.Runs, b.Rows.OpenRuns, b.Rows.Steps, b.Schema, b.Bytes, b.SHA256)
 }
 
-// asJSON says that -o asks for a document. YAML can read JSON.
+// asJSON reports whether -o asks for a document. YAML parsers can read JSON.
 func asJSON(cmd *cobra.Command) bool {
 	f := cmd.Flags().Lookup("output")
 	return f != nil && f.Value.String() != "table"

@@ -100,7 +100,7 @@ func TestABackupOfNoDatabaseSaysSoAsOtherCommandsDo(t *testing.T) {
 	_, err := runBackup(t, b, "--db", "sqlite:"+filepath.Join(t.TempDir(), "kagzi.db"),
 		filepath.Join(t.TempDir(), "to.db"))
 	if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound ||
-		!mentions(err, "there is no database") {
+		!mentions(err, "no database") {
 		t.Errorf("%v, want that there is none", err)
 	}
 }

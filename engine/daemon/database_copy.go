@@ -20,36 +20,39 @@ func newDatabaseCopy(b Backends) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "copy --from URL --to URL",
-		Short: "Move everything to another database, runs in flight included",
-		Long: `Move everything to another database, runs in flight included: from SQLite to Postgres, back, or to another one of the same kind.
+		Short: "Move everything to another database, including runs in progress",
+		Long: `Move everything to another database, including runs in progress: from SQLite to Postgres, back, or to
+another database of the same kind.
 
-The source is fenced first: from then on nobody can write to it, so stop the server of an SQLite file before. Servers of a Postgres
-source answer that the database was moved, and workers and clients keep trying. Rows go over in batches; a copy that is interrupted,
-or killed at any point, goes on where it stopped when the same command is run again. At the end both databases are read back and
-compared. Then start the server on the target, at the same address: workers reconnect and their runs go on.
+The source is fenced first: from then on it accepts no writes, so stop the server of an SQLite file
+before. Servers of a Postgres source answer that the database was moved, and workers and clients
+keep retrying. Rows are copied in batches. If the copy is interrupted or killed, run the same
+command again to continue. At the end both databases are read back and compared. Then start the
+server on the target, at the same address: workers reconnect and their runs continue.
 
---release URL gives a copy up and lets the source be served again.
---snapshot leaves the source alone and copies what it holds at one moment, as a backup does.
+--release URL abandons a copy, so that the source can be served again.
+--snapshot does not fence the source and copies its state at one moment, as a backup does.
 
-Exit code: 0 when the copy is whole, 5 when there is no source, 6 when another process has a database, it is being moved elsewhere or the
-target holds rows, 7 when a database does not answer, 130 when interrupted, else 1.
+Exit code: 0 the copy is complete, 5 no source, 6 a database is in use, the source is being moved
+elsewhere or the target has rows, 7 a database does not answer, 130 interrupted, 1 other errors.
 
-URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kept in ~/.pgpass than in a command.`,
+URLs are sqlite:PATH and postgres://USER@HOST/DATABASE. Keep a password in ~/.pgpass rather than in
+a command.`,
 		Example: `  kagzi db copy --from sqlite:/var/lib/kagzi/kagzi.db --to postgres://kagzi@db.internal/kagzi
   kagzi db copy --release sqlite:/var/lib/kagzi/kagzi.db`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&p.From, "from", "", "database to take the rows of; default is that of the server's settings")
+	flags.StringVar(&p.From, "from", "", "source database; default is the one of the server settings")
 	flags.StringVar(&p.To, "to", "",
-		"empty database to bring them to, or one that this copy has begun to fill; default as with --from")
-	flags.BoolVar(&p.Snapshot, "snapshot", false, "leave the source alone, and its servers at work")
-	flags.StringVar(&release, "release", "", "source to let be served again; default as with --from")
-	flags.BoolVar(&force, "force", false, "with --release: although the copy is whole, which nobody has served")
+		"target database, empty or partly filled by this copy; default as in --from")
+	flags.BoolVar(&p.Snapshot, "snapshot", false, "copy without fencing the source or stopping its servers")
+	flags.StringVar(&release, "release", "", "abandon the copy of this source, so that it can be served again; default as in --from")
+	flags.BoolVar(&force, "force", false, "with --release: even if the copy is complete (use only if no server has run on it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case release != "" && (p.From != "" || p.To != "" || p.Snapshot):
-			return usagef("--release goes with --force only")
+			return usagef("--release can only be combined with --force")
 		}
 		for _, url := range []*string{&p.From, &p.To, &release} {
 			if *url != "default" {
@@ -65,9 +68,9 @@ URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kep
 			return releaseDatabase(cmd.Context(), b, release, force, cmd.OutOrStdout())
 		case p.From == "" || p.To == "":
 			return usagef(
-				"want --from URL and --to URL, such as --from sqlite:kagzi.db --to postgres://kagzi@localhost/kagzi")
+				"--from and --to are required, such as --from sqlite:kagzi.db --to postgres://kagzi@localhost/kagzi")
 		case force:
-			return usagef("--force goes with --release only")
+			return usagef("--force needs --release")
 		}
 		p.Now = time.Now()
 		return copyDatabase(cmd.Context(), b, p, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -79,7 +82,7 @@ func releaseDatabase(ctx context.Context, b Backends, url string, force bool, w 
 	if err := b.Release(ctx, url, force); err != nil {
 		return ifNoDatabase(ctx, b, url, err)
 	}
-	_, err := fmt.Fprintf(w, "released: %s may be served again\nnext      kagzi server --db %s\n",
+	_, err := fmt.Fprintf(w, "released: %s can be served again\nnext      kagzi server --db %s\n",
 		output.Plain(withoutPassword(url)), word(withoutPassword(url)))
 	return err
 }
@@ -92,17 +95,17 @@ func copyDatabase(ctx context.Context, b Backends, p engine.CopyParams, out, mes
 	if err != nil {
 		if ctx.Err() != nil && !p.Snapshot {
 			fmt.Fprintln(messages,
-				"interrupted: the same command goes on where this one stopped; `kagzi db copy --release URL` gives the copy up")
+				"interrupted: run the same command again to continue; kagzi db copy --release URL abandons the copy")
 		}
 		return errors.Join(ctx.Err(), ifNoDatabase(ctx, b, p.From, err))
 	}
 	return printCopy(out, p, report, time.Since(begun))
 }
 
-// copyInterval is how often a copy says how far it is.
+// copyInterval is the time between two progress lines.
 const copyInterval = 2 * time.Second
 
-// copyLines says how far a copy is, a line now and then.
+// copyLines prints the progress of a copy.
 type copyLines struct {
 	w           io.Writer
 	begun, last time.Time
@@ -113,7 +116,7 @@ func (l *copyLines) tell(p engine.CopyProgress) {
 	now := time.Now()
 	if p.Verifying && !l.verifying {
 		l.verifying, l.last = true, now
-		fmt.Fprintln(l.w, "all rows arrived; reading both databases back")
+		fmt.Fprintln(l.w, "all rows copied; reading both databases back")
 		return
 	}
 	if now.Sub(l.last) < copyInterval || p.Rows == 0 {
@@ -128,7 +131,7 @@ func (l *copyLines) tell(p engine.CopyProgress) {
 		rate(p.Bytes, now.Sub(l.begun)))
 }
 
-// rate is megabytes in a second.
+// rate formats megabytes per second.
 func rate(bytes int64, d time.Duration) string {
 	return fmt.Sprintf("%.1f MB/s", float64(bytes)/1e6/max(d.Seconds(), 1e-3))
 }
@@ -143,15 +146,15 @@ func printCopy(w io.Writer, p engine.CopyParams, r engine.CopyReport, took time.
 	to := withoutPassword(p.To)
 	switch {
 	case r.Before:
-		fmt.Fprintf(&text, "this copy had ended before: %s is whole\n", output.Plain(to))
+		fmt.Fprintf(&text, "this copy was already complete: %s\n", output.Plain(to))
 	default:
-		fmt.Fprintf(&text, "%10d  rows in all, the same in both databases, in %s\n", r.Rows(),
+		fmt.Fprintf(&text, "%10d  rows in total, equal in both databases, in %s\n", r.Rows(),
 			took.Round(time.Millisecond))
 	}
 	if !p.Snapshot {
-		fmt.Fprintf(&text, `next      start the server on the new database, at the address that workers know:
+		fmt.Fprintf(&text, `next      start the server on the new database, at the address that workers use:
             kagzi server --db %s
-          the old one stays as it is and takes no writes; keep it until you have seen the new one at work
+          the old database is unchanged and takes no writes; keep it until the new one has proven itself
 `, word(to))
 	}
 	_, err := io.WriteString(w, text.String())

@@ -44,7 +44,7 @@ func TestCopySaysWhatArrivedAndWhatToDoNext(t *testing.T) {
 		time.Since(asked.Now) > time.Minute {
 		t.Errorf("asked for %+v", asked)
 	}
-	for _, want := range []string{"9  runs", "9  rows in all, the same in both databases",
+	for _, want := range []string{"9  runs", "9  rows in total, equal in both databases",
 		"kagzi server --db postgres://me@host/kagzi"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -71,7 +71,7 @@ func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
 			return engine.CopyReport{}, nil
 		}}
 		_, messages, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
-		if want := "all rows arrived; reading both databases back\ncompared 5 of 9 rows (" +
+		if want := "all rows copied; reading both databases back\ncompared 5 of 9 rows (" +
 			output.Plain("ru\x1b[2Jns") + ")\n"; err != nil || messages != want {
 			t.Errorf("messages = %q (%v), want %q", messages, err, want)
 		}
@@ -96,7 +96,7 @@ func TestCopyThatWasDoneBeforeSaysSo(t *testing.T) {
 		return engine.CopyReport{Before: true}, nil
 	}}
 	out, _, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
-	if err != nil || !strings.Contains(out, "ended before") || !strings.Contains(out, "kagzi server --db sqlite:b.db") {
+	if err != nil || !strings.Contains(out, "already complete") || !strings.Contains(out, "kagzi server --db sqlite:b.db") {
 		t.Errorf("output = %q (%v)", out, err)
 	}
 }

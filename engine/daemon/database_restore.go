@@ -19,17 +19,19 @@ func newRestore(b Backends) *cobra.Command {
 	p := engine.RestoreParams{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in the place of a database that no server has",
-		Long: `Put a backup in the place of a database. No server may run on it. A database with rows is replaced with --force only; its file is kept under
-another name. The backup is checked before, and what comes of it after.
+		Short: "Replace a database that no server uses with a backup",
+		Long: `Replace a database with a backup. No server may be running on it. A database with rows is replaced
+only with --force; its file is kept under another name. The backup is checked before and the result
+after.
 
-What must not happen twice does not: every lease is over, so that what workers still hold counts no more and their runs are handed out again;
-workers are offline until they register anew; and ticks of schedules since the backup are counted as skipped, because they have probably
-fired, unless --refire. That holds for schedules that were paused then, too: they may have been resumed since. Steps that were recorded after
-the backup run again: the command names the runs that had gone on since.
+To keep things from happening twice, all leases end, so that results of workers from before are
+rejected and their runs are handed out again; workers are offline until they register again; and
+schedule ticks since the backup are skipped, because they have probably fired, unless --refire is
+given. This includes schedules that were paused at the backup, because they may have been resumed
+since. Steps recorded after the backup run again: the command lists the runs that had progressed.
 
-Exit code: 0 when it is restored, 5 when there is no such file, 6 when another process has the database or it holds rows and --force is not
-given, 7 when no database answers, else 1.`,
+Exit code: 0 restored, 5 no such file, 6 the database is in use, or has rows and --force is not
+given, 7 the database does not answer, 1 other errors.`,
 		Example: `  kagzi db restore --dry-run /var/backups/kagzi-monday.db
   kagzi db restore --force /var/backups/kagzi-monday.db
   kagzi db restore --db postgres://kagzi@localhost/kagzi kagzi-monday.db`,
@@ -37,9 +39,9 @@ given, 7 when no database answers, else 1.`,
 	}
 	register(cmd.Flags(), databaseSettings)
 	cmd.Flags().BoolVar(&p.Force, "force", false,
-		"replace a database with rows, and take a backup that contradicts itself")
-	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire the ticks of schedules since the backup, as missed ones")
-	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "say what would be done and lost, and change nothing")
+		"replace a database that has rows, and accept a backup with contradictions")
+	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire schedule ticks since the backup as missed ticks")
+	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "print what would be done and lost, without changes")
 	document := documentFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		asked, err := document()
@@ -51,7 +53,7 @@ given, 7 when no database answers, else 1.`,
 			return err
 		}
 		p.File, p.Next, p.Now = args[0], nextTick, engine.Micros(time.Now())
-		if _, err := os.Stat(p.File); err != nil { // before a directory is made for what will not come
+		if _, err := os.Stat(p.File); err != nil { // before a directory is created for nothing
 			return ifMissing(p.File, err)
 		}
 		database := c.privateDatabase
@@ -69,7 +71,7 @@ given, 7 when no database answers, else 1.`,
 	return cmd
 }
 
-// nextTick is the first tick of a schedule after now, and how many have come due before.
+// nextTick returns the first tick of a schedule after now, and how many came due before.
 func nextTick(s *engine.Schedule, now time.Time) (next time.Time, skipped int64, err error) {
 	ticks, err := cron.Parse(s.CronExpr, s.TimeZone)
 	if err != nil {
@@ -93,8 +95,8 @@ type runDocument struct {
 	RunID       string `json:"run_id"`
 	Namespace   string `json:"namespace"`
 	Type        string `json:"workflow_type"`
-	Status      string `json:"status"` // in the replaced database; DELETED: it was not there any more
-	Steps       int64  `json:"steps"`  // likewise
+	Status      string `json:"status"` // in the replaced database; DELETED: no longer there
+	Steps       int64  `json:"steps"`  // in the replaced database
 	BackupSteps *int64 `json:"backup_steps,omitempty"`
 }
 
@@ -117,7 +119,7 @@ func statusOf(r *engine.RunBeyond) string {
 	return r.Status.String()
 }
 
-// restorationDocument is what became of a restore, as JSON.
+// restorationDocument is the result of a restore as JSON.
 func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok bool) any {
 	return struct {
 		Restored  bool           `json:"restored"`
@@ -142,7 +144,7 @@ func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok b
 	}
 }
 
-// linesShown is how many runs of a kind the text names; JSON has them all.
+// linesShown is how many runs of a kind the text names; JSON has all.
 const linesShown = 100
 
 func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool) string {
@@ -160,28 +162,28 @@ func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool)
 	}
 	fmt.Fprintf(&t, "\n%s %s\n", what, output.Plain(done.Database))
 	if done.Kept != "" {
-		fmt.Fprintf(&t, "the database that was there is kept as %s\n", output.Plain(done.Kept))
+		fmt.Fprintf(&t, "the old database is kept as %s\n", output.Plain(done.Kept))
 	}
-	fmt.Fprintf(&t, "leases ended: %d; workers taken offline: %d; ticks of schedules skipped: %d\n",
+	fmt.Fprintf(&t, "leases ended: %d; workers set offline: %d; schedule ticks skipped: %d\n",
 		done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
 	progress := &done.Progress
 	if progress.Unknown != "" {
-		fmt.Fprintf(&t, "what was there before could not be compared: %s\n", output.Plain(progress.Unknown))
+		fmt.Fprintf(&t, "the old database could not be compared: %s\n", output.Plain(progress.Unknown))
 	}
-	fmt.Fprintf(&t, "open runs that had gone on since the backup: %d\n", len(progress.Beyond))
+	fmt.Fprintf(&t, "open runs that had progressed since the backup: %d\n", len(progress.Beyond))
 	for _, r := range progress.Beyond[:min(len(progress.Beyond), linesShown)] {
 		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, output.Plain(r.Namespace),
 			output.Plain(r.Type), statusOf(&r), r.Steps, r.Had)
 	}
 	more(&t, len(progress.Beyond))
-	fmt.Fprintf(&t, "runs that the backup does not hold: %d\n", len(progress.Only))
+	fmt.Fprintf(&t, "runs not in the backup: %d\n", len(progress.Only))
 	for _, r := range progress.Only[:min(len(progress.Only), linesShown)] {
 		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, output.Plain(r.Namespace), output.Plain(r.Type),
 			statusOf(&r), r.Steps)
 	}
 	more(&t, len(progress.Only))
 	for _, name := range progress.KeysBack {
-		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n",
+		fmt.Fprintf(&t, "key %s was revoked after the backup and is valid again: revoke it again\n",
 			output.Plain(name))
 	}
 	return t.String()
@@ -189,6 +191,6 @@ func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool)
 
 func more(t *strings.Builder, n int) {
 	if n > linesShown {
-		fmt.Fprintf(t, "  and %d more, which -o json names\n", n-linesShown)
+		fmt.Fprintf(t, "  and %d more; list them with -o json\n", n-linesShown)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
-// defaultDataDir is the place for a user's data on an operating system, and kagzi in it.
+// defaultDataDir returns kagzi's directory in an operating system's place for user data.
 func defaultDataDir(system string) (string, error) {
 	switch system {
 	case "windows":
@@ -16,7 +16,7 @@ func defaultDataDir(system string) (string, error) {
 			return filepath.Join(dir, "kagzi"), nil
 		}
 		return "",
-			usagef("%%LocalAppData%% is not set, so there is no place for the database; say --data-dir DIR or --db URL")
+			usagef("%%LocalAppData%% is not set: use --data-dir DIR or --db URL")
 	case "darwin":
 		return inHome("Library", "Application Support", "kagzi")
 	}
@@ -29,20 +29,20 @@ func defaultDataDir(system string) (string, error) {
 func inHome(parts ...string) (string, error) {
 	home := os.Getenv("HOME")
 	if !filepath.IsAbs(home) {
-		return "", usagef("HOME is not set, so there is no place for the database; say --data-dir DIR or --db URL")
+		return "", usagef("HOME is not set: use --data-dir DIR or --db URL")
 	}
 	return filepath.Join(append([]string{home}, parts...)...), nil
 }
 
-// makePrivate makes the data directory, for its owner only, and refuses one that others may write
-// to: they could put another database in the place of ours.
+// makePrivate creates the data directory, for its owner only. It refuses one that others can write
+// to: they could replace the database.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return usagef("data directory: %w", err)
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		err = errors.New("is no directory")
+		err = errors.New("is not a directory")
 	}
 	if err == nil {
 		err = platform.CheckPrivate(info)

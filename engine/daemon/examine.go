@@ -15,12 +15,12 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
-// Finding is one thing that Examine looked at.
+// Finding is the result of one check of Examine.
 type Finding struct {
 	Name   string // "data directory"
 	State  string // "ok", "warn" or "bad"
-	Text   string // raw text in one line: what was found
-	Advice string // what to do about it; empty when it is ok
+	Text   string // one line of raw text: what was found
+	Advice string // how to fix it; empty if ok
 }
 
 const (
@@ -28,13 +28,13 @@ const (
 	worrying = "warn"
 	wrong    = "bad"
 
-	littleDisk = 1 << 30   // bytes left that deserve a word
+	littleDisk = 1 << 30   // bytes left; below is a warning
 	leastDisk  = 256 << 20 // below, a server refuses new runs
 )
 
-// Examine looks at what a server needs that is started here without flags: its settings, its data
-// directory and the disk under it, the schema of its database, its ports. It changes nothing, and
-// is for machines on which none runs.
+// Examine checks what a server without flags needs on this machine: settings, data directory and
+// its disk, the database schema, and ports. It changes nothing and is meant for machines where no
+// server runs.
 func Examine(ctx context.Context, b Backends) []Finding { return examine(ctx, b, system()) }
 
 func examine(ctx context.Context, b Backends, from surroundings) []Finding {
@@ -46,7 +46,7 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 	}
 	if err != nil {
 		return []Finding{{"settings", wrong, err.Error(),
-			"put it right; kagzi server --print-config says where each setting comes from"}}
+			"fix the setting; kagzi server --print-config shows where each comes from"}}
 	}
 	list := []Finding{ofSettings(&c, warnings)}
 	url, dir, err := c.database()
@@ -66,39 +66,39 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 }
 
 func ofSettings(c *Config, warnings []string) Finding {
-	f := Finding{Name: "settings", State: well, Text: "no file; the environment and the defaults hold"}
+	f := Finding{Name: "settings", State: well, Text: "no file; using the environment and defaults"}
 	if c.File != "" {
 		f.Text = "read from " + c.File
 	}
 	if len(warnings) > 0 {
-		f.State, f.Text, f.Advice = worrying, strings.Join(warnings, "; "), "say it as the warning does"
+		f.State, f.Text, f.Advice = worrying, strings.Join(warnings, "; "), "change the setting as the warning says"
 	}
 	return f
 }
 
-// ofDirectory is about who else can get at the database.
+// ofDirectory checks who else can access the data directory.
 func ofDirectory(dir string) Finding {
 	f := Finding{Name: "data directory", State: well, Text: dir}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.Text += " is not there yet; a server makes it"
+		f.Text += " does not exist yet; a server creates it"
 		return f
 	case err == nil && !info.IsDir():
-		err = errors.New("it is no directory")
+		err = errors.New("it is not a directory")
 	case err == nil:
 		err = platform.CheckPrivate(info)
 	}
 	if err != nil {
 		f.State, f.Text, f.Advice = wrong, fmt.Sprintf("%s: %v", dir, err),
-			"make it yours alone, or name another with --data-dir"
+			"restrict it to your user, or choose another with --data-dir"
 	}
 	return f
 }
 
-// ofDisk is about the room that is left for a database; nothing where that cannot be known.
+// ofDisk checks the free disk space; nil if unknown.
 func ofDisk(dir string) []Finding {
-	for { // of the nearest directory that is there
+	for { // of the nearest existing directory
 		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
 			break
 		}
@@ -108,9 +108,9 @@ func ofDisk(dir string) []Finding {
 	if err != nil {
 		return nil
 	}
-	f := Finding{Name: "disk", State: well, Text: fmt.Sprintf("%.1f GiB left for the database", float64(free)/(1<<30))}
+	f := Finding{Name: "disk", State: well, Text: fmt.Sprintf("%.1f GiB free for the database", float64(free)/(1<<30))}
 	if free < littleDisk {
-		f.State, f.Advice = worrying, "make room"
+		f.State, f.Advice = worrying, "free disk space"
 	}
 	if free < leastDisk {
 		f.State, f.Text = wrong, f.Text+": new runs would be refused"
@@ -123,19 +123,19 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 	switch {
 	case err != nil:
 		return Finding{"database", wrong, withoutPassword(url) + ": " + err.Error(),
-			"see that it is there and may be read: kagzi db status"}
+			"check that it exists and is readable: kagzi db status"}
 	case status.Refusal != "":
-		return Finding{"database", wrong, withoutPassword(url) + " is not to be served", status.Refusal}
+		return Finding{"database", wrong, withoutPassword(url) + " cannot be served", status.Refusal}
 	case status.Applied == 0:
-		return Finding{"database", well, withoutPassword(url) + " is not there yet; a server makes it", ""}
+		return Finding{"database", well, withoutPassword(url) + " does not exist yet; a server creates it", ""}
 	case status.Applied > status.Newest:
 		return Finding{"database", wrong, fmt.Sprintf(
-			"%s has schema %d, made by a newer program; this one knows %d", withoutPassword(url), status.Applied,
-			status.Newest), "use the newer program"}
+			"%s has schema %d, made by a newer version; this one knows %d", withoutPassword(url), status.Applied,
+			status.Newest), "use the newer version"}
 	case len(status.Pending) > 0:
 		return Finding{"database", worrying, fmt.Sprintf(
 			"%s has schema %d of %d", withoutPassword(url), status.Applied, status.Newest),
-			"a server brings it up to date when it starts; so does: kagzi db migrate"}
+			"a server updates it at startup, or run: kagzi db migrate"}
 	}
 	text := fmt.Sprintf("%s, schema %d", withoutPassword(url), status.Applied)
 	if status.Place != "" {
@@ -147,7 +147,7 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 	return Finding{"database", well, text, ""}
 }
 
-// ofPorts says whether a server could listen where it is to.
+// ofPorts checks that a server could listen on its addresses.
 func ofPorts(ctx context.Context, c *Config) []Finding {
 	var list []Finding
 	for _, place := range []struct{ flag, address string }{{"--listen", c.Listen}, {"--http", c.HTTP}} {
@@ -163,16 +163,16 @@ func ofPorts(ctx context.Context, c *Config) []Finding {
 			if op := (*net.OpError)(nil); errors.As(err, &op) {
 				err = op.Err
 			}
-			f.State, f.Text = wrong, fmt.Sprintf("%s cannot be listened on: %v%s", place.address, err,
+			f.State, f.Text = wrong, fmt.Sprintf("cannot listen on %s: %v%s", place.address, err,
 				takenBy(place.address))
-			f.Advice = "end what has it, or choose another with " + place.flag
+			f.Advice = "stop that program, or choose another address with " + place.flag
 		}
 		list = append(list, f)
 	}
 	return list
 }
 
-// takenBy names the program that listens on an address, where that can be known: ", by nginx (process 12)".
+// takenBy names the program listening on an address, if known: ", by nginx (process 12)".
 func takenBy(address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestExamine(t *testing.T) {
 		fresh := free()
 		fresh["KAGZI_DATA_DIR"] = filepath.Join(dir, "none", "yet")
 		found := sick(t, engine.SchemaStatus{Newest: 3}, nil, fresh)
-		if !strings.Contains(found["data directory"], "ok") || !strings.Contains(found["database"], "not there yet") ||
+		if !strings.Contains(found["data directory"], "ok") || !strings.Contains(found["database"], "does not exist yet") ||
 			!strings.HasPrefix(found["disk"], "ok ") {
 			t.Errorf("before the first start: %q", found)
 		}
@@ -83,11 +83,11 @@ func TestExamine(t *testing.T) {
 		}{
 			"warn sqlite:" + filepath.Join(dir, "kagzi.db") +
 				" has schema 2 of 3": {engine.SchemaStatus{Applied: 2, Newest: 3, Pending: []string{"0003_x"}}, nil},
-			"is not to be served": {engine.SchemaStatus{
+			"cannot be served": {engine.SchemaStatus{
 				Applied: 3, Newest: 3, Standing: engine.StandingMoved, Refusal: "moved to box"}, nil},
 			"schema 3 in the Postgres schema shop": {engine.SchemaStatus{
 				Applied: 3, Newest: 3, Place: "shop", Warnings: []string{"move it"}}, nil},
-			"made by a newer program": {engine.SchemaStatus{Applied: 4, Newest: 3}, nil},
+			"made by a newer version": {engine.SchemaStatus{Applied: 4, Newest: 3}, nil},
 			"no route to host":        {engine.SchemaStatus{}, errors.New("no route to host")},
 		} {
 			if got := sick(t, c.status, c.err, free())["database"]; !strings.Contains(got, want) {

@@ -12,18 +12,18 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// endpoint is an address where the server is to listen.
+// endpoint is an address to listen on.
 type endpoint struct {
 	flag    string // "--listen"
-	text    string // as the setting has it
-	address string // as numbers; empty: nowhere
+	text    string // as in the setting
+	address string // numeric; empty: not listening
 	exposed bool   // other machines can reach it
 }
 
-// addresses is where the server is to listen.
+// addresses are the endpoints of a server.
 type addresses struct{ listen, http endpoint }
 
-// exposed are the endpoints that other machines can reach.
+// exposed returns the endpoints that other machines can reach.
 func (a *addresses) exposed() (reachable []endpoint) {
 	for _, e := range []endpoint{a.listen, a.http} {
 		if e.exposed {
@@ -33,28 +33,29 @@ func (a *addresses) exposed() (reachable []endpoint) {
 	return reachable
 }
 
-// checkEncryption refuses an address that other machines can reach without TLS, unless that is wanted.
+// checkEncryption refuses to listen without TLS where other machines can reach it, unless
+// --insecure is given.
 func (c *Config) checkEncryption(at *addresses) error {
 	if c.encrypted() || c.Insecure || len(at.exposed()) == 0 {
 		return nil
 	}
 	e := at.exposed()[0]
-	return unsafef("%s %q: other machines could reach this server, and what they send and get would not be encrypted. "+
-		"Make certificates with \"kagzi tls init --host NAME\", and name them with --tls-cert and --tls-key as it says; "+
-		"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text)
+	return unsafef("%s %q: other machines could reach this server without encryption. "+
+		"Create certificates with \"kagzi tls init --host NAME\" and pass them with --tls-cert and --tls-key; "+
+		"or listen on 127.0.0.1; or add --insecure to allow it", e.flag, e.text)
 }
 
-// checkKeys refuses an address that other machines can reach where nobody needs a key, or nobody
-// has one that opens it, unless that is wanted. url is the database's.
+// checkKeys refuses to listen where other machines can reach it if there is no key, or no valid
+// one, unless --insecure is given. url is the database's URL.
 func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, at *addresses) (hasKey bool,
 	err error) {
 	reachable := at.exposed()
 	if len(reachable) == 0 {
-		return true, nil // and nobody asks
+		return true, nil // not exposed
 	}
 	keys, err := store.Keyring(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look for keys: %w", err)
+		return false, fmt.Errorf("list keys: %w", err)
 	}
 	now := store.Now()
 	if slices.ContainsFunc(keys, func(k engine.APIKey) bool { return k.ValidAt(now) }) {
@@ -63,31 +64,31 @@ func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, 
 	if c.Insecure {
 		return false, nil
 	}
-	none := "there is no key, so all of them might do everything"
+	none := "without a key they could do anything"
 	if len(keys) > 0 {
-		none = "all keys have expired, so none of them might do anything"
+		none = "all keys have expired, so every call would be refused"
 	}
 	e := reachable[0]
 	return false,
 		unsafef(
-			"%s %q: other machines could reach this server, and %s. Make a key with \"kagzi key create NAME --role admin --db %s\"; "+
-				"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text, none,
+			"%s %q: other machines could reach this server, and %s. Create a key with \"kagzi key create NAME --role admin --db %s\"; "+
+				"or listen on 127.0.0.1; or add --insecure to allow it", e.flag, e.text, none,
 			word(withoutPassword(url)))
 }
 
-// warnings are what is insecure for as long as this server runs, because it is wanted so.
+// warnings lists what is insecure because --insecure allows it.
 func (c *Config) warnings(at *addresses, hasKey bool) (list []string) {
 	for _, e := range at.exposed() {
 		if !c.encrypted() {
 			list = append(list,
 				fmt.Sprintf(
-					"other machines can reach %s %s, and nothing that they send and get is encrypted (--insecure)",
+					"other machines can reach %s %s without encryption (--insecure)",
 					e.flag, output.Plain(e.text)))
 		}
 	}
 	if len(at.exposed()) > 0 && !hasKey {
 		list = append(list,
-			"other machines can reach this server, and as long as there is no key, they may do everything (--insecure); make one: kagzi key create NAME --role admin")
+			"other machines can reach this server and do anything, because there is no key (--insecure); create one: kagzi key create NAME --role admin")
 	}
 	return list
 }
@@ -96,7 +97,7 @@ func unsafef(format string, args ...any) error {
 	return &exitError{code: exitConfig, err: fmt.Errorf(format, args...)}
 }
 
-// word is a text as one word of the shells of this system, fit for a terminal.
+// word quotes text as one word for this system's shells, safe for a terminal.
 func word(text string) string { return wordOn(runtime.GOOS, text) }
 
 var (
@@ -108,14 +109,14 @@ func wordOn(system, text string) string {
 	text = output.Plain(text)
 	also := ""
 	if system == "windows" {
-		also = `\` // which is in every path there, and means itself
+		also = `\` // part of every path there, and not an escape
 	}
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"+also, r)
 	}) {
 		return text
 	}
-	if system == "windows" { // cmd knows no other quotes; a backslash counts only before one
+	if system == "windows" { // cmd has no other quotes; a backslash counts only before one
 		text = backslashedQuote.ReplaceAllString(text, `${1}${1}\"`)
 		return `"` + lastBackslashes.ReplaceAllString(text, `${1}${1}`) + `"`
 	}

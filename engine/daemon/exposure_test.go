@@ -82,11 +82,11 @@ func TestAServerThatOtherMachinesCouldReachIsRefusedBeforeItListens(t *testing.T
 				says []string
 			}{
 				{"with nothing", false, embedded(nil),
-					[]string{"encrypted", "kagzi tls init", "--tls-cert", "--tls-key"}},
+					[]string{"encryption", "kagzi tls init", "--tls-cert", "--tls-key"}},
 				{"with a key and no TLS", false, withKeys(adminKey(time.Time{})),
-					[]string{"encrypted", "kagzi tls init"}},
+					[]string{"encryption", "kagzi tls init"}},
 				{"with TLS and no key", true, withKeys(),
-					[]string{"no key", "kagzi key create", "--role admin --db sqlite:"}},
+					[]string{"without a key", "kagzi key create", "--role admin --db sqlite:"}},
 				{"with TLS and an expired key", true, withKeys(adminKey(time.Now().Add(-time.Second))),
 					[]string{"expired", "kagzi key create"}},
 			} {
@@ -116,7 +116,7 @@ func TestAServerWhoseKeysCannotBeReadDoesNotListenWhereOthersReachIt(t *testing.
 	broken := embedded(func(inner engine.Store) engine.Store {
 		return &withKeyring{Store: inner, err: errors.New("gone")}
 	})
-	if err := Run(t.Context(), c, broken, unreached(t)); !mentions(err, "look for keys", "gone") {
+	if err := Run(t.Context(), c, broken, unreached(t)); !mentions(err, "list keys", "gone") {
 		t.Errorf("Run = %v, want that the keys could not be read", err)
 	}
 }
@@ -160,11 +160,11 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 		want   []string
 	}{
 		{"nothing that others reach", func(*Config) {}, nil, nil},
-		{"neither", func(c *Config) { c.Listen = "0.0.0.0:0" }, nil, []string{"encrypted", "no key"}},
+		{"neither", func(c *Config) { c.Listen = "0.0.0.0:0" }, nil, []string{"encryption", "no key"}},
 		{"no encryption", func(c *Config) {
 			c.Listen = "0.0.0.0:0"
-		}, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen 0.0.0.0:0, and nothing"}},
-		{"no key", func(c *Config) {
+		}, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen 0.0.0.0:0 without encryption"}},
+		{"without a key", func(c *Config) {
 			c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key
 		}, nil, []string{"no key"}},
 		{"both listeners", func(c *Config) {

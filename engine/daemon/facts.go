@@ -9,9 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// looksOf is what people may want to know of the coordinator.
+// looksOf describes the coordinator for server info.
 func looksOf(l coordinator.Looks) []server.Fact {
-	last, took, next := "none yet", "", "waits for a ring"
+	last, took, next := "none yet", "", "waiting for a notification"
 	if !l.At.IsZero() {
 		last, took = moment(l.At), l.Took.Round(time.Microsecond).String()
 	}
@@ -29,18 +29,18 @@ func looksOf(l coordinator.Looks) []server.Fact {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// opened is what a server has opened where settings left it open.
+// opened is what the server opened where the settings leave it open.
 type opened struct {
 	database string // URL
 	listen   string
-	http     string // empty: nothing
+	http     string // empty: none
 }
 
-// settingsOf is every setting as it holds: of the database what was opened, and of the addresses where they are served.
+// settingsOf returns all settings in effect, with the database and addresses that were opened.
 func settingsOf(c *Config, o opened) []server.Fact {
 	held, defaults := *c, Defaults()
 	if held.DataDir == "" && held.DB == "" {
-		_, held.DataDir, _ = c.database() // it was found a moment ago
+		_, held.DataDir, _ = c.database() // it worked a moment ago
 	}
 	held.DB, held.Listen, held.HTTP = withoutPassword(o.database), o.listen, o.http
 	facts := make([]server.Fact, len(serverSettings))
@@ -55,9 +55,9 @@ func settingsOf(c *Config, o opened) []server.Fact {
 	return facts
 }
 
-// withoutPassword is the URL of a database with nothing secret in it. One that cannot be read shows
-// only its kind, and what is none nothing, unless it can be but a name: libpq's own words, host=db
-// password=…, are no setting of ours, and are given all the same.
+// withoutPassword returns a database URL without secrets. An unreadable URL shows only its scheme;
+// other text shows nothing unless it can only be a name, because libpq's host=db password=… is
+// sometimes passed although it is not supported.
 func withoutPassword(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch {
@@ -71,7 +71,7 @@ func withoutPassword(text string) string {
 		return scheme + ":…"
 	}
 	if strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@") {
-		// the rest of a password with a /, ? or # in it, at which its place ends
+		// the rest of a password that has a /, ? or # in it
 		return scheme + ":…"
 	}
 	if u.User != nil {

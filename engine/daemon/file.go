@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// defaultFile is where settings are read from when no file is named; empty: the system has no place for them.
+// defaultFile returns the default settings file; empty if the system has no place for it.
 func defaultFile() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -25,16 +25,16 @@ func defaultFile() string {
 	return filepath.Join(dir, "kagzi", "kagzi.toml")
 }
 
-// file is what a file says, by the names of the settings. A nil one says nothing.
+// file holds the settings of a file by name. A nil file has none.
 type file map[string]fileValue
 
-// fileValue is what a file says of a setting, in the form that parse takes.
+// fileValue is a setting in a file, in the form that parse takes.
 type fileValue struct {
 	text  string
-	place string // "/etc/kagzi/kagzi.toml:3", fit for a terminal
+	place string // "/etc/kagzi/kagzi.toml:3", safe for a terminal
 }
 
-// tables are those of a file. The client's, and the profiles of clients, are theirs to read and to find fault with.
+// tables are the tables of a file. The client tables are parsed and checked by clients.
 type tables struct {
 	Server  struct{} `toml:"server"`
 	Client  any      `toml:"client"`
@@ -43,7 +43,7 @@ type tables struct {
 
 var tableNames = []string{"server", "client", "profile"}
 
-// readFile reads a file of settings and finds every value in its table [server] good.
+// readFile reads a settings file and validates table [server].
 func readFile(path string) (file, error) {
 	path, err := fileOf(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func readFile(path string) (file, error) {
 	return said, nil
 }
 
-// ListenIn is the address that a file of settings has the server listen on; empty where it says none or cannot be read.
+// ListenIn returns the listen address in a settings file; empty if it has none or cannot be read.
 func ListenIn(path string) string {
 	said, err := readFile(path)
 	if err != nil {
@@ -69,13 +69,14 @@ func ListenIn(path string) string {
 	return said["listen"].text
 }
 
-// isThere says whether there is something at path, readable or not.
+// isThere reports whether path exists, readable or not.
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return path != "" && !errors.Is(err, fs.ErrNotExist)
 }
 
-// parseFile reads the values, and learns their lines by decoding into a table that knows none of them.
+// parseFile parses the values. It gets line numbers by decoding into a struct that has none of the
+// keys.
 func parseFile(path string, data []byte) (file, error) {
 	var document map[string]any
 	if err := toml.Unmarshal(data, &document); err != nil {
@@ -102,7 +103,7 @@ func parseFile(path string, data []byte) (file, error) {
 	return said, nil
 }
 
-// atLine is why a text is no TOML, and where.
+// atLine formats a TOML syntax error with its line.
 func atLine(path string, err error) error {
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := bad.Position()
@@ -111,13 +112,14 @@ func atLine(path string, err error) error {
 	return fmt.Errorf("%s: %s", path, output.Plain(err.Error()))
 }
 
-// settingAt is the setting that a key of the document names, and its value in the form that parse takes.
+// settingAt returns the setting for a key of the document, and its value in the form that parse
+// takes.
 func settingAt(key toml.Key, document map[string]any) (name, text string, err error) {
 	if key[0] != "server" {
 		if _, isTable := document[key[0]].(map[string]any); isTable {
-			return "", "", fmt.Errorf("there is no table %q%s", key[0], instead(key[0], tableNames))
+			return "", "", fmt.Errorf("unknown table %q%s", key[0], instead(key[0], tableNames))
 		}
-		return "", "", fmt.Errorf("%q stands outside of the table [server], which holds the server's settings", key[0])
+		return "", "", fmt.Errorf("%q is outside table [server], which holds the server's settings", key[0])
 	}
 	name = strings.Join(key[1:], ".")
 	known := fileSettings()
@@ -127,7 +129,7 @@ func settingAt(key toml.Key, document map[string]any) (name, text string, err er
 		for i, s := range known {
 			names[i] = s.name
 		}
-		return "", "", fmt.Errorf("there is no setting %q%s", name, instead(name, names))
+		return "", "", fmt.Errorf("unknown setting %q%s", name, instead(name, names))
 	}
 	table, _ := document["server"].(map[string]any)
 	switch value := table[name].(type) {
@@ -138,7 +140,7 @@ func settingAt(key toml.Key, document map[string]any) (name, text string, err er
 	case bool:
 		text = strconv.FormatBool(value)
 	default:
-		return "", "", fmt.Errorf("%s: want a text in quotes, a whole number, true or false", name)
+		return "", "", fmt.Errorf("%s: must be a quoted string, a whole number, true or false", name)
 	}
 	scratch := Defaults()
 	if err := known[at].parse(&scratch, text); err != nil {
@@ -147,7 +149,7 @@ func settingAt(key toml.Key, document map[string]any) (name, text string, err er
 	return name, text, nil
 }
 
-// fileSettings are those that a file may hold.
+// fileSettings returns the settings that a file may contain.
 func fileSettings() []*setting {
 	var known []*setting
 	for i := range serverSettings {
@@ -158,9 +160,8 @@ func fileSettings() []*setting {
 	return known
 }
 
-// instead asks whether the known name that is nearest to one that is not known was meant, if it is
-// near enough. It and distance stand in package profile too: the SDK and the engine may not import
-// each other.
+// instead suggests the known name nearest to an unknown one, if near enough. It and distance are
+// also in package profile, because the SDK and the engine may not import each other.
 func instead(name string, known []string) string {
 	nearest, least := "", max(len(name)/2, 2)+1
 	for _, candidate := range known {
@@ -174,7 +175,7 @@ func instead(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", nearest)
 }
 
-// distance is how many letters are to be changed, added or left out to make b of a.
+// distance is the edit distance between a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -195,11 +196,11 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// credentialMark begins the name of a file that the service manager hands to the service, which may
-// not read it where it lies: systemd's LoadCredential=NAME:PATH.
+// credentialMark is the prefix of a file passed by the service manager, which the service may not
+// be able to read in its place: systemd's LoadCredential=NAME:PATH.
 const credentialMark = "credential:"
 
-// fileOf is the path of a file that a setting names, as it is or as a credential.
+// fileOf returns the path of a file in a setting, given as a path or as a credential.
 func fileOf(text string) (path string, err error) {
 	name, err := credentialOf(text)
 	if name == "" || err != nil {
@@ -207,20 +208,20 @@ func fileOf(text string) (path string, err error) {
 	}
 	dir := os.Getenv("CREDENTIALS_DIRECTORY")
 	if dir == "" {
-		return "", fmt.Errorf("%q: nobody handed this process credentials (CREDENTIALS_DIRECTORY is not set); "+
-			"name the file, or have systemd start the server with LoadCredential=%s:FILE", text, name)
+		return "", fmt.Errorf("%q: this process has no credentials (CREDENTIALS_DIRECTORY is not set); "+
+			"give a file name, or start the server by systemd with LoadCredential=%s:FILE", text, name)
 	}
 	return filepath.Join(dir, name), nil
 }
 
-// credentialOf is the name of the credential that a setting names; empty: it names a file.
+// credentialOf returns the credential's name in a setting; empty if it is a path.
 func credentialOf(text string) (name string, err error) {
 	name, is := strings.CutPrefix(text, credentialMark)
 	if !is {
 		return "", nil
 	}
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
-		return "", fmt.Errorf("%q: want credential:NAME, the name of a credential of the service", text)
+		return "", fmt.Errorf("%q: must be credential:NAME", text)
 	}
 	return name, nil
 }

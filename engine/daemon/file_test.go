@@ -115,33 +115,33 @@ func TestAFileThatIsNamedMustBeThereAndOneThatIsLookedForNeedNot(t *testing.T) {
 func TestWhatIsWrongInAFileIsSaidWithItsLine(t *testing.T) {
 	for text, want := range map[string][]string{
 		"[server]\n\nlisten = \"127.0.0.1:1\"\nworker-leese = \"30s\"": {
-			":4: ", `no setting "worker-leese"`, `did you mean "worker-lease"?`},
-		"[server]\nconfig = \"x\"":  {":2: ", `no setting "config"`},
-		"[server]\nzzzzzzzzzz = 1":  {":2: ", `no setting "zzzzzzzzzz"`},
-		"[server]\nlisten.port = 1": {":2: ", `no setting "listen.port"`},
-		"[server.listen]\nport = 1": {":1: ", "listen: want a text in quotes"},
+			":4: ", `unknown setting "worker-leese"`, `did you mean "worker-lease"?`},
+		"[server]\nconfig = \"x\"":  {":2: ", `unknown setting "config"`},
+		"[server]\nzzzzzzzzzz = 1":  {":2: ", `unknown setting "zzzzzzzzzz"`},
+		"[server]\nlisten.port = 1": {":2: ", `unknown setting "listen.port"`},
+		"[server.listen]\nport = 1": {":1: ", "listen: must be a quoted string"},
 		"[server]\nworker-lease = 30": {
 			":2: ", "worker-lease", `"30"`, "want a duration from 100ms to 24h"},
 		"[server]\ncoordinator-batch-size = 0": {
 			":2: ", "coordinator-batch-size", "want a whole number from 1 to 10000"},
 		"[server]\ncoordinator-batch-size = 1.5": {
-			":2: ", "coordinator-batch-size", "want a text in quotes, a whole number"},
+			":2: ", "coordinator-batch-size", "must be a quoted string, a whole number"},
 		"[server]\ninsecure = [true]": {
-			":2: ", "insecure", "want a text in quotes, a whole number"},
+			":2: ", "insecure", "must be a quoted string, a whole number"},
 		"[server]\nretention = 2026-01-01": {
-			":2: ", "retention", "want a text in quotes, a whole number"},
+			":2: ", "retention", "must be a quoted string, a whole number"},
 		"# x\n[sever]\nlisten = \"127.0.0.1:1\"": {
-			":2: ", `no table "sever"`, `did you mean "server"?`},
+			":2: ", `unknown table "sever"`, `did you mean "server"?`},
 		"[Server]\nlisten = \"127.0.0.1:1\"": {
-			":2: ", `no table "Server"`, `did you mean "server"?`},
+			":2: ", `unknown table "Server"`, `did you mean "server"?`},
 		"listen = \"127.0.0.1:1\"": {
-			":1: ", `"listen" stands outside of the table [server]`},
+			":1: ", `"listen" is outside table [server]`},
 		"server = 3":                                   {":1: "},
 		"[[server]]\nlisten = \"127.0.0.1:1\"":         {":1: "},
 		"[server]\nlisten =":                           {":2: "},
 		"[server]\nlisten = \"a:1\"\nlisten = \"a:2\"": {":3: ", "already defined"},
 		"[server]\n\"\x1b[2J\" = 1":                    {":2: "},
-		"[server]\n\"\\u001b[2J\" = 1":                 {":2: ", `no setting "\x1b[2J"`},
+		"[server]\n\"\\u001b[2J\" = 1":                 {":2: ", `unknown setting "\x1b[2J"`},
 	} {
 		path := written(t, text)
 		_, err := settleBeside(path, nil, nil)

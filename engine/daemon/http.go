@@ -9,9 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
-// listenHTTP listens for metrics and health, if they are to be served. Where nobody asked for its
-// address and it cannot be had, as when another server on this machine has it, the server goes on
-// without.
+// listenHTTP listens for metrics and health, if wanted. If the address is the default and is taken,
+// for example by another server, the server runs without them.
 func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
@@ -25,14 +24,13 @@ func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool
 	}
 	if errors.Is(err, platform.ErrInUse) {
 		p.log.Warn(
-			"metrics and health are not served: another program, perhaps a server, listens there; choose another address with --http, or off", "http", address)
+			"metrics and health are not served: the address is in use, perhaps by another server; choose another with --http, or off", "http", address)
 	} else {
 		p.log.Warn("metrics and health are not served", "error", err)
 	}
 	return nil, nil
 }
 
-// webEncrypted says whether metrics and health are served over TLS: where other machines can reach
-// them, if the server has a certificate. On this machine they are plain, so that a health check
-// needs no certificate.
+// webEncrypted reports whether metrics and health use TLS: if other machines can reach them and the
+// server has a certificate. On loopback they are plain, so that health checks need no certificate.
 func (p *process) webEncrypted(at *addresses) bool { return p.certs != nil && at.http.exposed }

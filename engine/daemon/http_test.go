@@ -125,7 +125,7 @@ func TestATakenPortOfHTTPStopsTheServerOnlyIfItWasAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), c.HTTP) ||
-		!strings.Contains(log.String(), "another program") {
+		!strings.Contains(log.String(), "is in use") {
 		t.Errorf("log = %s, want a warning that another program listens on %s", log.String(), c.HTTP)
 	}
 	c.Sources = map[string]string{"http": "flag"}

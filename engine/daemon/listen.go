@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lookupTimeout bounds how long a name in --listen or --http may take to resolve.
+// lookupTimeout limits the resolution of a name in --listen or --http.
 const lookupTimeout = 5 * time.Second
 
-// resolver finds the addresses of a host.
+// resolver returns the addresses of a host.
 type resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 
 func systemResolver(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -21,8 +21,8 @@ func systemResolver(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// listenAddress is where to listen, as numbers, so that a name cannot come to mean something else
-// after it was checked. flag names the setting that text is of.
+// listenAddress resolves where to listen to a numeric address, so that a name cannot change its
+// meaning after it was checked. flag is the setting of text.
 func listenAddress(ctx context.Context, flag, text string, resolve resolver) (endpoint, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -52,7 +52,7 @@ func addressesOf(ctx context.Context, host string, resolve resolver) ([]netip.Ad
 	return found, err
 }
 
-// allLoopback is false for no address at all, which means all that the machine has.
+// allLoopback is false for an empty list, which means all addresses of the machine.
 func allLoopback(addresses []netip.Addr) bool {
 	for _, a := range addresses {
 		if !a.Unmap().IsLoopback() {
@@ -62,7 +62,7 @@ func allLoopback(addresses []netip.Addr) bool {
 	return len(addresses) > 0
 }
 
-// preferred is the first IPv4 address, as net.Listen would choose, else the first.
+// preferred returns the first IPv4 address, as net.Listen would, or else the first address.
 func preferred(addresses []netip.Addr) netip.Addr {
 	for _, a := range addresses {
 		if a.Unmap().Is4() {
@@ -72,7 +72,7 @@ func preferred(addresses []netip.Addr) netip.Addr {
 	return addresses[0]
 }
 
-// listen listens on an address. flag names the setting that its address is of.
+// listen listens on an address. flag is its setting.
 func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -86,8 +86,8 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// dialable is an address that a client on this machine can use: a server that listens everywhere
-// listens on loopback too.
+// dialable returns an address for clients on this machine: a server that listens on all addresses
+// also listens on loopback.
 func dialable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// printConfig writes the settings as a file of settings, with where each comes from behind it. What
-// it cannot hold is a comment, and so is the database where it only follows from the data
-// directory: a file that named it would hold it there. A password is left out.
+// printConfig writes the settings as a settings file, with the origin of each. Settings that a file
+// cannot hold are comments; so is the database if it follows from the data directory, so that the
+// file does not pin it. Passwords are left out.
 func printConfig(w io.Writer, c *Config) error {
 	database, _, err := c.database()
 	if err != nil {
@@ -40,7 +40,7 @@ func printConfig(w io.Writer, c *Config) error {
 	return err
 }
 
-// literal is a value as TOML has it.
+// literal returns a value as TOML.
 func (s *setting) literal(text string) string {
 	if s.onOff || s.form == formNumber {
 		return text
@@ -48,7 +48,7 @@ func (s *setting) literal(text string) string {
 	return quoted(text)
 }
 
-// quoted is a text in quotes, as TOML has it, in which nothing harms a terminal.
+// quoted returns a quoted TOML string that is safe for a terminal.
 func quoted(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// reloading is how a running server takes settings up again when it is asked to.
+// reloading is how a running server reloads its settings.
 type reloading struct {
 	heard <-chan os.Signal
-	lost  func() bool // what was heard means that the terminal is gone
-	stop  func()      // ends the server in good order
+	lost  func() bool // reports whether the signal means that the terminal was closed
+	stop  func()      // stops the server gracefully
 	read  func() (Config, []string, error)
 	level *slog.LevelVar // of the log
 }
 
-// run is the part that waits to be asked.
+// run waits for reload requests.
 func (r *reloading) run(ctx context.Context, p *process) error {
 	for {
 		select {
@@ -33,12 +33,12 @@ func (r *reloading) run(ctx context.Context, p *process) error {
 	}
 }
 
-// reload reads the settings and takes up what can be changed in a running server. The others are
-// named. Where the settings are not good, those before hold.
+// reload reads the settings again, applies those that can change at runtime and logs the others. On
+// an error it keeps the current settings.
 func (r *reloading) reload(p *process) {
 	next, warnings, err := r.read()
 	if err != nil {
-		p.log.Warn("the settings could not be read again; those before hold", "error", err)
+		p.log.Warn("reload of settings failed; keeping the current settings", "error", err)
 		return
 	}
 	for _, w := range warnings {
@@ -61,8 +61,8 @@ func (r *reloading) reload(p *process) {
 	}
 	r.level.Set(held.LogLevel)
 	p.config.Store(&held)
-	p.log.Info("settings read again", "log_level", held.LogLevel.String())
+	p.log.Info("settings reloaded", "log_level", held.LogLevel.String())
 	if len(fixed) > 0 {
-		p.log.Warn("settings cannot change while the server runs; restart it", "settings", strings.Join(fixed, ", "))
+		p.log.Warn("changed settings need a restart", "settings", strings.Join(fixed, ", "))
 	}
 }

@@ -88,7 +88,7 @@ func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T)
 		}
 	}
 	text := strings.Join(got, "")
-	for _, want := range []string{"an old name", "settings read again", "log_level=DEBUG", "level=WARN",
+	for _, want := range []string{"an old name", "settings reloaded", "log_level=DEBUG", "level=WARN",
 		`settings="db, worker-lease"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("log = %s, want %s", text, want)

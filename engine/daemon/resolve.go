@@ -14,21 +14,20 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// surroundings is where settings come from besides flags.
+// surroundings are the sources of settings other than flags.
 type surroundings struct {
 	lookup  func(name string) (string, bool) // the environment
-	environ func() []string                  // all of it, as NAME=value; nil: not known
-	file    string                           // read if no other is named and it is there
+	environ func() []string                  // all variables as NAME=value; nil: unknown
+	file    string                           // default settings file, read if it exists
 }
 
-// system is the surroundings of this process.
+// system returns the surroundings of this process.
 func system() surroundings {
 	return surroundings{lookup: os.LookupEnv, environ: os.Environ, file: defaultFile()}
 }
 
-// resolve makes a Config of the flags that were given, else of the environment, else of the file,
-// else of the defaults. The warnings name variables that should be called otherwise or that are not
-// heeded.
+// resolve builds a Config from flags, then the environment, then the file, then defaults. Warnings
+// name variables with an old name or without effect.
 func resolve(fs *pflag.FlagSet, settings []setting, from surroundings) (c Config, warnings []string, err error) {
 	c = Defaults()
 	c.Sources = map[string]string{}
@@ -58,9 +57,9 @@ func resolve(fs *pflag.FlagSet, settings []setting, from surroundings) (c Config
 	return c, append(warnings, from.misspelt()...), nil
 }
 
-// misspelt warns of variables that are almost called as those of a server. Others may begin with
-// KAGZI_ as well: those of clients and workers, and what Kubernetes sets for a service of that
-// name.
+// misspelt warns about variables that nearly match a server setting. Other KAGZI_ variables are
+// legitimate: those of clients and workers, and those that Kubernetes sets for a service named
+// kagzi.
 func (from surroundings) misspelt() (warnings []string) {
 	if from.environ == nil {
 		return nil
@@ -80,7 +79,7 @@ func (from surroundings) misspelt() (warnings []string) {
 		for _, meant := range known {
 			if distance(name, meant) <= 2 && !slices.Contains(otherVariables, meant) {
 				warnings = append(warnings, fmt.Sprintf(
-					"%s is not heeded: there is no such setting; did you mean %s?", output.Plain(name), meant))
+					"ignoring %s: unknown setting; did you mean %s?", output.Plain(name), meant))
 				break
 			}
 		}
@@ -97,7 +96,7 @@ var otherVariables = []string{
 	"KAGZI_ALLOW_NETWORK_FS", "KAGZI_ALLOW_UNSAFE_DB", "KAGZI_CHECK", "KAGZI_FAILPOINT", "KAGZI_UNSAFE_SYNCHRONOUS",
 }
 
-// settle takes the setting from the first that says something of it.
+// settle sets the setting from the first source that has it.
 func (s *setting) settle(c *Config, fs *pflag.FlagSet, from surroundings, said file) (warnings []string, err error) {
 	if f := fs.Lookup(s.name); f.Changed {
 		if err := s.parse(c, f.Value.String()); err != nil {
@@ -112,12 +111,13 @@ func (s *setting) settle(c *Config, fs *pflag.FlagSet, from surroundings, said f
 	}
 	if v, found := said[s.name]; found {
 		c.Sources[s.name] = "file " + v.place
-		return warnings, s.parse(c, v.text) // which took it before
+		return warnings, s.parse(c, v.text) // it was parsed before
 	}
 	return warnings, nil
 }
 
-// fromEnvironment takes the setting from the first of its variables that is set; an empty one counts as not set.
+// fromEnvironment sets the setting from the first of its variables that is set; an empty one counts
+// as unset.
 func (s *setting) fromEnvironment(c *Config, lookup func(string) (string, bool)) (warnings []string, err error) {
 	from := ""
 	for _, v := range append([]variable{{name: s.variable()}}, s.older...) {
@@ -134,10 +134,10 @@ func (s *setting) fromEnvironment(c *Config, lookup func(string) (string, bool))
 			*c, from = said, v.name
 			c.Sources[s.name] = "environment " + v.name
 			if v.deprecated {
-				warnings = append(warnings, fmt.Sprintf("%s is an old name, use %s", v.name, s.variable()))
+				warnings = append(warnings, fmt.Sprintf("%s is an old name; use %s", v.name, s.variable()))
 			}
 		case s.show(&said) != s.show(c):
-			warnings = append(warnings, fmt.Sprintf("%s is not heeded, because %s is set", v.name, from))
+			warnings = append(warnings, fmt.Sprintf("ignoring %s, because %s is set", v.name, from))
 		}
 	}
 	return warnings, nil
@@ -149,7 +149,7 @@ func (s *setting) read(c *Config, v variable, text string) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return errors.New("want whole seconds, such as 10")
+		return errors.New("must be whole seconds, such as 10")
 	}
 	return s.parse(c, (time.Duration(n) * time.Second).String())
 }

@@ -16,30 +16,30 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// setting is one thing that a flag, an environment variable or a file says. Its variable is KAGZI_
-// and its name in capitals.
+// setting can be set by a flag, an environment variable or a file. The variable is KAGZI_ plus the
+// name in capitals.
 type setting struct {
 	name  string
 	usage string
 	older []variable
-	parse func(c *Config, text string) error // the error says what is wanted
+	parse func(c *Config, text string) error // the error says what is expected
 	show  func(c *Config) string             // in the form that parse takes
-	form  string                             // what the help calls a value
+	form  string                             // the value's placeholder in help
 	onOff bool                               // --name alone means true
-	live  bool                               // can be taken up while the server runs
+	live  bool                               // can change while the server runs
 }
 
-// formNumber is the form of settings that a file says without quotes.
+// formNumber marks settings that a file may have without quotes.
 const formNumber = "number"
 
-// variable is an environment variable by which a setting was known before.
+// variable is an older environment variable of a setting.
 type variable struct {
 	name       string
-	seconds    bool // it holds whole seconds
+	seconds    bool // its value is in whole seconds
 	deprecated bool
 }
 
-// open is a value as it may be shown: that of the database has no password.
+// open returns a value for display: database URLs without the password.
 func (s *setting) open(text string) string {
 	if s.name == "db" {
 		return withoutPassword(text)
@@ -51,11 +51,12 @@ func (s *setting) variable() string {
 	return "KAGZI_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
 }
 
-// databaseSettings are what `kagzi db` shares with the server. The file comes first: it holds the others.
+// databaseSettings are shared by `kagzi db` and the server. config comes first, because the file
+// holds the others.
 var databaseSettings = []setting{
 	{
 		name:  "config",
-		usage: "file of settings, or off (default kagzi.toml in the system's place for your settings, if it is there)",
+		usage: "settings file, or off (default kagzi.toml in your configuration directory, if it exists)",
 		form:  "file",
 		parse: textOf(func(c *Config) *string { return &c.File }, "a file"),
 		show:  func(c *Config) string { return c.File },
@@ -68,7 +69,7 @@ var databaseSettings = []setting{
 		show:  func(c *Config) string { return c.DB },
 	},
 	{
-		name: "data-dir", usage: "directory of the embedded database (default the system's place for your data)",
+		name: "data-dir", usage: "directory of the embedded database (default: the system's directory for user data)",
 		form:  "directory",
 		parse: textOf(func(c *Config) *string { return &c.DataDir }, "a directory"),
 		show:  func(c *Config) string { return c.DataDir },
@@ -77,73 +78,73 @@ var databaseSettings = []setting{
 
 var serverSettings = slices.Concat(databaseSettings, []setting{
 	{
-		name: "listen", usage: "where to serve gRPC; port 0 picks a free one",
+		name: "listen", usage: "gRPC address; port 0 picks a free one",
 		form: "host:port", parse: parseListen, show: func(c *Config) string { return c.Listen },
 	},
 	{
-		name: "http", usage: `where to serve metrics and health over HTTP; "" or off turns it off`,
+		name: "http", usage: `HTTP address of metrics and health; "" or off to disable`,
 		form: "host:port", parse: parseHTTP, show: func(c *Config) string { return cmp.Or(c.HTTP, off) },
 	},
-	duration("worker-lease", "how long a worker may be silent before its runs are given to others",
+	duration("worker-lease", "how long a worker may go without a heartbeat before other workers get its runs",
 		func(c *Config) *time.Duration { return &c.WorkerLease }, 100*time.Millisecond, 24*time.Hour,
 		"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS"),
-	duration("heartbeat-interval", "how often workers are told to beat, at most half of the lease",
+	duration("heartbeat-interval", "heartbeat interval for workers, at most half of the lease",
 		func(c *Config) *time.Duration { return &c.HeartbeatInterval }, 10*time.Millisecond, 12*time.Hour,
 		"KAGZI_WORKER_HEARTBEAT_INTERVAL_SECS"),
-	duration("poll-timeout", "how long a worker's poll waits when it does not say so itself",
+	duration("poll-timeout", "how long a poll waits if the worker sets no timeout",
 		func(c *Config) *time.Duration { return &c.PollTimeout }, 100*time.Millisecond, engine.MaxPollWait,
 		"KAGZI_WORKER_POLL_TIMEOUT_SECS"),
-	duration("coordinator-interval", "fallback of the exact timers, and the pause after an error of the database",
+	duration("coordinator-interval", "fallback interval of timers, and the pause after a database error",
 		func(c *Config) *time.Duration { return &c.CoordinatorInterval }, 10*time.Millisecond, time.Hour,
 		"KAGZI_COORDINATOR_INTERVAL_SECS", "KAGZI_SCHEDULER_INTERVAL_SECS"),
 	{
-		name: "coordinator-batch-size", usage: "timeouts and deletions in one transaction",
+		name: "coordinator-batch-size", usage: "timeouts and deletions per transaction",
 		older: []variable{{name: "KAGZI_SCHEDULER_BATCH_SIZE", deprecated: true}},
 		form:  formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorBatchSize }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorBatchSize) },
 	},
 	{
-		name: "coordinator-catchup-rate", usage: "missed ticks of schedules that fire in a second, over all schedules",
-		// which bounded the same, for each round of the scheduler
+		name: "coordinator-catchup-rate", usage: "missed schedule ticks to fire per second, over all schedules",
+		// the limit for each round of the scheduler
 		older: []variable{{name: "KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK", deprecated: true}},
 		form:  formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorCatchupRate) },
 	},
-	duration("retention", "how long ended runs are kept, such as 720h or 30d; 0 keeps them for good",
+	duration("retention", "how long to keep ended runs, such as 720h or 30d; 0 keeps them forever",
 		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
-	duration("audit-retention", "how long it is kept who changed what (kagzi audit), such as 400d; 0 keeps it for good",
+	duration("audit-retention", "how long to keep the audit log, such as 400d; 0 keeps it forever",
 		func(c *Config) *time.Duration { return &c.AuditRetention }, 0, engine.MaxDelay),
-	duration("backup-every", "how often the server makes a backup of its database; 0 makes none",
+	duration("backup-every", "how often to back up the database; 0 for never",
 		func(c *Config) *time.Duration { return &c.BackupEvery }, 0, engine.MaxDelay),
 	{
-		name: "backup-keep", usage: "how many of those backups stay",
+		name: "backup-keep", usage: "how many of these backups to keep",
 		form: formNumber, parse: parseNumber(func(c *Config) *int { return &c.BackupKeep }),
 		show: func(c *Config) string { return strconv.Itoa(c.BackupKeep) },
 	},
 	{
 		name:  "backup-dir",
-		usage: "directory of those backups (default backups in the data directory, or beside the database file)",
+		usage: "directory of these backups (default: backups in the data directory or next to the database file)",
 		form:  "directory",
 		parse: textOf(func(c *Config) *string { return &c.BackupDir }, "a directory"),
 		show:  func(c *Config) string { return c.BackupDir },
 	},
 	{
 		name:  "namespace-rate",
-		usage: "runs and signals in a second that clients may add to one namespace at this server; 0 is no limit",
+		usage: "limit of runs and signals per second that clients may add to a namespace on this server; 0 for no limit",
 		form:  formNumber,
 		parse: parseRate,
 		show:  func(c *Config) string { return strconv.Itoa(c.NamespaceRate) },
 	},
-	duration("drain-timeout", "how long calls under way may go on after SIGTERM or Ctrl-C",
+	duration("drain-timeout", "how long calls in progress may continue after SIGTERM or Ctrl-C",
 		func(c *Config) *time.Duration { return &c.DrainTimeout }, 100*time.Millisecond, stopLimit-time.Second),
-	tlsFile("tls-cert", "certificate of the server in PEM, with those between it and its authority; turns TLS on",
+	tlsFile("tls-cert", "server certificate in PEM, with intermediates; enables TLS",
 		func(c *Config) *string { return &c.TLSCert }),
-	tlsFile("tls-key", "private key of that certificate", func(c *Config) *string { return &c.TLSKey }),
-	tlsFile("client-ca", "authorities of clients' certificates, whose common names are names of keys",
+	tlsFile("tls-key", "private key of the server certificate", func(c *Config) *string { return &c.TLSKey }),
+	tlsFile("client-ca", "CA of client certificates; their common name is the name of a key",
 		func(c *Config) *string { return &c.ClientCA }),
 	{
 		name:  "insecure",
-		usage: "allow --listen and --http where other machines reach them, without encryption or without a key",
+		usage: "allow --listen and --http to be reachable by other machines without TLS or without a key",
 		onOff: true,
 		parse: switchOf(func(c *Config) *bool { return &c.Insecure }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.Insecure) },
@@ -177,7 +178,7 @@ func textOf(field func(*Config) *string, want string) func(*Config, string) erro
 	}
 }
 
-// tlsFile is the setting of a file of TLS, or of none, which can be another while the server runs.
+// tlsFile is the setting of an optional TLS file, which can change while the server runs.
 func tlsFile(name, usage string, field func(*Config) *string) setting {
 	return setting{
 		name: name, usage: usage, form: "file", live: true,
@@ -195,8 +196,8 @@ func tlsFile(name, usage string, field func(*Config) *string) setting {
 	}
 }
 
-// duration is a setting from least to most. The seeds' names for it hold whole seconds; those of
-// the scheduler are deprecated.
+// duration is a duration setting between least and most. Older variables are in whole seconds;
+// those of the scheduler are deprecated.
 func duration(name, usage string, field func(*Config) *time.Duration, least, most time.Duration,
 	older ...string) setting {
 	s := setting{name: name, usage: usage, form: "duration", show: func(c *Config) string { return brief(*field(c)) }}
@@ -219,18 +220,18 @@ func duration(name, usage string, field func(*Config) *time.Duration, least, mos
 	return s
 }
 
-// parseDuration reads a duration as Go does, and whole days and weeks besides, as the command line's clients do.
+// parseDuration parses a Go duration, or whole days or weeks as the client commands do.
 func parseDuration(text string) (time.Duration, error) {
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
-			n, err := strconv.ParseUint(number, 10, 13) // far away from where durations overflow
+			n, err := strconv.ParseUint(number, 10, 13) // far from an overflow
 			return time.Duration(n) * length, err
 		}
 	}
 	return time.ParseDuration(text)
 }
 
-// brief is 24h for 24h0m0s.
+// brief formats 24h0m0s as 24h.
 func brief(d time.Duration) string {
 	text := d.String()
 	for _, tail := range []string{"m0s", "h0m"} {
@@ -260,7 +261,7 @@ func parseListen(c *Config, text string) error {
 	return nil
 }
 
-// off is how a text says that something is not wanted, where an empty one would count as nothing said.
+// off disables a setting, where empty text would count as not set.
 const off = "off"
 
 func parseHTTP(c *Config, text string) error {
@@ -321,7 +322,7 @@ func parseLogFormat(c *Config, text string) error {
 	return nil
 }
 
-// flagValue is a setting as a flag: what was typed, already found good.
+// flagValue is a setting as a flag: the validated text.
 type flagValue struct {
 	setting *setting
 	text    string

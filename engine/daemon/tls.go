@@ -18,14 +18,14 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// teamDays is how long certificates of a team hold, if nothing else is said: the most that every client takes.
+// teamDays is the default lifetime of certificates: the longest that all clients accept.
 const teamDays = 825
 
 func newTLS() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tls",
-		Short: "Make and look at certificates",
-		Long:  "Make the certificates that a server and its clients need to speak over a network, and look at those that are there.",
+		Short: "Create and inspect TLS certificates",
+		Long:  "Create the TLS certificates that a server and its clients need on a network, and inspect existing ones.",
 	}
 	cmd.AddCommand(newTLSInit(), newTLSShow())
 	return cmd
@@ -35,28 +35,29 @@ func newTLSInit() *cobra.Command {
 	t := certs.Team{}
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make a private authority, and certificates of it for a server and for clients",
-		Long: `Make what a small team needs to speak TLS: an authority of its own, a certificate for the server, and for clients that are to come in
-without the secret of a key, one each, with the name of their key in it.
+		Short: "Create a private CA, and server and client certificates signed by it",
+		Long: `Create what a small team needs for TLS: a private CA, a server certificate, and a certificate for each
+client that authenticates without an API key. A client certificate names the key whose rights it has.
 
-What is there stays: a second call makes what is missing, such as the certificate of another client. --renew makes the server's and those
-of the clients that are named anew, with the same authority, and for the same hosts if none are named. A running server takes them up by
-itself. Clients need ca.crt only. Who has ca.key can make certificates in the team's name: it can be kept elsewhere between two calls.
+Existing files are kept; a second call creates what is missing, such as the certificate of another
+client. --renew replaces the server's certificate and those of the named clients, signed by the same
+CA, and for the same hosts unless --host is given. A running server reloads them. Clients need only
+ca.crt. Anyone with ca.key can create certificates, so store it elsewhere between two calls.
 
-Exit code: 0 when all is there, 6 when a certificate is there that does not serve and --renew is not given, 64 when the command is wrong, 78
-when others may read a secret of it, else 1.`,
+Exit code: 0 all files exist, 6 an existing certificate does not fit and --renew is not given,
+64 wrong usage, 78 others can read a secret file, 1 other errors.`,
 		Example: `  kagzi tls init --host kagzi.example.com
   kagzi tls init --dir /etc/kagzi/tls --host kagzi.example.com,10.0.0.7 --client ci
   kagzi tls init --dir /etc/kagzi/tls --renew`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.Dir, "dir", "", `directory of the files (default "tls" in the system's place for your settings)`)
+	f.StringVar(&t.Dir, "dir", "", `directory of the files (default: tls in your configuration directory)`)
 	f.StringSliceVar(&t.Hosts, "host", nil,
-		"name or address by which clients reach the server, beside localhost (default this machine's name)")
-	f.StringSliceVar(&t.Clients, "client", nil, "name of a key: make a certificate that is as good as its secret")
-	f.IntVar(&t.Days, "days", teamDays, "how long the certificates hold")
-	f.BoolVar(&t.Renew, "renew", false, "make the server's certificate anew, and those of the clients that are named")
+		"host name or address of the server, in addition to localhost (default: this machine's name)")
+	f.StringSliceVar(&t.Clients, "client", nil, "name of a key: create a client certificate with its rights")
+	f.IntVar(&t.Days, "days", teamDays, "lifetime of the certificates in days")
+	f.BoolVar(&t.Renew, "renew", false, "replace the server's certificate, and those of the named clients")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var err error
 		if t.Dir, err = teamDir(t.Dir); err != nil {
@@ -78,12 +79,12 @@ when others may read a secret of it, else 1.`,
 	return cmd
 }
 
-// teamDir is the directory for a team's files, absolute.
+// teamDir returns the directory for the files as an absolute path.
 func teamDir(dir string) (string, error) {
 	if dir == "" {
 		home, err := os.UserConfigDir()
 		if err != nil {
-			return "", usagef("there is no place for your settings (%w); say --dir DIR", err)
+			return "", usagef("no configuration directory (%w); use --dir DIR", err)
 		}
 		dir = filepath.Join(home, "kagzi", "tls")
 	}
@@ -94,7 +95,7 @@ func teamDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// localHosts are the names and addresses of this machine that hold wherever it is.
+// localHosts returns the names and addresses of this machine that are valid everywhere.
 func localHosts(hostname func() (string, error)) []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	if name, err := hostname(); err == nil && certs.IsHost(name) && name != hosts[0] {
@@ -103,7 +104,7 @@ func localHosts(hostname func() (string, error)) []string {
 	return hosts
 }
 
-// tellTeam says what is there now, and what to type next.
+// tellTeam prints what was created and what to do next.
 func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 	var b strings.Builder
 	var host string
@@ -115,7 +116,7 @@ func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 		}
 		switch {
 		case m.Name == "ca":
-			what = "the authority, which clients trust"
+			what = "the CA that clients trust"
 		case m.Name == "server":
 			hosts := certs.HostsOf(m.Leaf)
 			host = reachable(hosts)
@@ -144,7 +145,7 @@ func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 	return err
 }
 
-// reachable is the first host that other machines could use, else the first.
+// reachable returns the first host that other machines could use, or else the first.
 func reachable(hosts []string) string {
 	for _, h := range hosts {
 		ip := net.ParseIP(h)
@@ -158,10 +159,10 @@ func reachable(hosts []string) string {
 func newTLSShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show FILE...",
-		Short: "Print the certificates in files: whose they are, what they hold for, and for how long; exit 1 if one has expired",
-		Long: `Print the certificates in files: whose they are, what they hold for, and for how long.
+		Short: "Show the certificates in files; exit 1 if one has expired",
+		Long: `Show the certificates in files: subject, hosts, key and validity.
 
-Exit code: 0 when all are valid, 1 when one has expired or a file holds none, 5 when there is no such file.`,
+Exit code: 0 all are valid, 1 one has expired or a file has none, 5 no such file.`,
 		Example: `  kagzi tls show /etc/kagzi/tls/*.crt
   kagzi tls show server.crt ca.crt`,
 		Args: cobra.MinimumNArgs(1),
@@ -202,7 +203,7 @@ func showCertificates(w io.Writer, files []string, now time.Time) error {
 		}
 	}
 	if expired > 0 {
-		return errors.New("a certificate has expired; kagzi tls init --renew makes one of an authority of kagzi's anew")
+		return errors.New("a certificate has expired; renew one made by kagzi with: kagzi tls init --renew")
 	}
 	return nil
 }

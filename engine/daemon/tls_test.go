@@ -31,7 +31,7 @@ func TestTLSInitSaysWhatItMadeAndWhatToTypeNext(t *testing.T) {
 	}
 	in := func(name string) string { return word(filepath.Join(dir, name)) }
 	for _, want := range []string{
-		"made  " + dir + "/ca.crt, the authority, which clients trust, until ",
+		"made  " + dir + "/ca.crt, the CA that clients trust, until ",
 		"made  " + dir + "/server.crt, for a server at kagzi.example.com, localhost, 10.0.0.7, 127.0.0.1, ::1, until " +
 			until + "\n",
 		"made  " + dir + "/client-ci.crt, for a client with the rights of the key ci, until " + until + "\n",
@@ -86,7 +86,7 @@ func TestTLSCommandsEndWithTheCodesOfOthers(t *testing.T) {
 		t.Errorf("another host: %v with code %d, want --renew with 6", err, codeOf(err))
 	}
 	nope := filepath.Join(dir, "nope.crt")
-	if _, err := typed(t, "show", nope); codeOf(err) != 5 || !mentions(err, "there is no file "+nope) {
+	if _, err := typed(t, "show", nope); codeOf(err) != 5 || !mentions(err, "no such file: "+nope) {
 		t.Errorf("no file: %v with code %d, want 5", err, codeOf(err))
 	}
 }

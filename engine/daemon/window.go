@@ -16,7 +16,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// Window is a database that is served to this process alone: no port is opened, and no call needs a key. Close it.
+// Window is a database served to this process alone: it opens no port and calls need no key. Close
+// it.
 type Window struct {
 	Database engine.Description
 
@@ -25,22 +26,21 @@ type Window struct {
 	store    engine.Store
 }
 
-// windowBuffer is how much a connection within the process holds.
+// windowBuffer is the buffer size of an in-process connection.
 const windowBuffer = 256 << 10
 
-// Look opens a window on the database at url, a file of SQLite, read-only: every call that would
-// change something is refused, and another process may serve the database meanwhile.
+// Look opens a window on the SQLite database at url, read-only: every call that would change
+// something is refused. Another process may serve the database meanwhile.
 func Look(ctx context.Context, url, version string, b Backends) (*Window, error) {
 	w, err := open(ctx, url, version, b, true)
 	return w, ifNoDatabase(ctx, b, url, err)
 }
 
-// Open opens a window on the database at url, through which keys are made where no server runs or
-// nobody has a key to it. An empty url is the database that a server without flags would have. It
-// is opened as by a server, and its schema brought up to date; SQLite lets only one process have
-// it. Nothing happens in it by itself: no schedule fires and no worker is taken offline. One that
-// is not there is made with create only: who mistypes a name and looks for keys must not read that
-// there are none.
+// Open opens a window on the database at url, to create keys where no server runs or nobody has a
+// key. An empty url is the database of a server without flags. The database is opened as by a
+// server, with its schema updated; only one process can have an SQLite database. Nothing happens on
+// its own: no schedule fires and no worker is set offline. A missing database is created only with
+// create, because a mistyped name must not look like a database without keys.
 func Open(ctx context.Context, url string, create bool, version string, b Backends) (*Window, error) {
 	if url == "" {
 		var err error
@@ -50,14 +50,14 @@ func Open(ctx context.Context, url string, create bool, version string, b Backen
 	}
 	if !create {
 		if s, err := b.Status(ctx, url); err == nil && s.Missing {
-			// where the status could not be had, opening it says why
+			// if there is no status, opening it reports why
 			return nil, unserved(url, &s)
 		}
 	}
 	return open(ctx, url, version, b, false)
 }
 
-// ownDatabase is the database of this machine's settings, with create its directory made.
+// ownDatabase returns the database of this machine's settings; create also creates its directory.
 func ownDatabase(create bool) (url string, err error) {
 	flags := pflag.NewFlagSet("db", pflag.ContinueOnError)
 	register(flags, databaseSettings)
@@ -73,7 +73,7 @@ func ownDatabase(create bool) (url string, err error) {
 }
 
 func open(ctx context.Context, url, version string, b Backends, readOnly bool) (*Window, error) {
-	log := slog.New(slog.DiscardHandler) // the terminal belongs to others
+	log := slog.New(slog.DiscardHandler) // the terminal is not ours
 	store, err := b.Open(ctx, url, engine.OpenOptions{ReadOnly: readOnly, Log: log})
 	if err != nil {
 		return nil, coded(ctx, err)
@@ -89,11 +89,11 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	srv := server.New(store, matching.New(store, log),
 		server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
 	w.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
-	w.parts.Start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify, srv) })
+	w.parts.Start("notifications", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify, srv) })
 	return w, nil
 }
 
-// besideListener names where its callers are, for the audit log.
+// besideListener sets the address of its callers for the audit log.
 type besideListener struct{ net.Listener }
 
 func (l besideListener) Accept() (net.Conn, error) {
@@ -108,15 +108,15 @@ type besideConn struct{ net.Conn }
 
 func (besideConn) RemoteAddr() net.Addr { return besideAddr{} }
 
-// besideAddr is the address of who works on a database itself, without a server.
+// besideAddr is the address of a caller that opened the database directly.
 type besideAddr struct{}
 
 func (besideAddr) Network() string { return "pipe" }
 
 func (besideAddr) String() string { return "beside the database" }
 
-// Dial makes a connection to the window.
+// Dial connects to the window.
 func (w *Window) Dial(ctx context.Context) (net.Conn, error) { return w.listener.DialContext(ctx) }
 
-// Close ends the connections and lets go of the database.
+// Close ends the connections and releases the database.
 func (w *Window) Close() error { return errors.Join(w.parts.Stop(), w.store.Close()) }

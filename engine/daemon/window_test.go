@@ -202,7 +202,7 @@ func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
 			t.Error(w.Close())
 		}
 		if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound ||
-			!mentions(err, "there is no database", "kagzi.db") {
+			!mentions(err, "no database", "kagzi.db") {
 			t.Errorf("%q: %v, want that there is none", url, err)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -47,7 +47,8 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
-// seated is a matcher at work with so many pollers, the first of which have a credit each, and who is given something.
+// seated is a matcher at work with so many pollers, the first of which have a credit each, and who
+// is given something.
 func withPollers(b *testing.B, s store, pollers, credit int) (*Matcher, <-chan *Poller) {
 	d, served := New(s, slog.New(slog.DiscardHandler)), make(chan *Poller, 1)
 	ctx, stop := context.WithCancel(b.Context())

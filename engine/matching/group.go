@@ -13,45 +13,47 @@ import (
 )
 
 const (
-	// maxClaim bounds one claim, so that a large backlog reaches the workers in a stream and not in one lump.
+	// maxClaim limits the slots of one claim, so that a large backlog reaches the workers in
+	// portions.
 	maxClaim = 100
-	// lookEvery bounds how often heartbeats make a group look without a notification.
+	// lookEvery is the shortest interval at which heartbeats make a group claim without a
+	// notification.
 	lookEvery = 5 * time.Second
-	// retryAfter is the pause after a claim that failed.
+	// retryAfter is the pause after a failed claim.
 	retryAfter = time.Second
-	// standBack is how long the queue of a claim that failed comes after the others.
+	// standBack is how long a queue comes after the others when a claim from it has failed.
 	standBack = 5 * time.Second
 )
 
-// group is the pollers that could take the same runs.
+// group holds the pollers that can take the same runs.
 type group struct {
 	matcher   *Matcher
 	key       string
 	namespace string
 	types     []string
 	offers    []engine.Offer
-	limited   bool               // by a limit of the queue or of a type
+	limited   bool               // its workers have a limit for the queue or for a type
 	cancel    context.CancelFunc // under matcher.mu
 	notified  chan struct{}      // capacity one
 
 	mu      sync.Mutex
 	pollers map[*Poller]struct{}
-	ready   list.List // of the pollers with credit, whoever is to be served next first
+	ready   list.List // the pollers with credit, in the order in which they are served
 	queues  []*queue
-	looked  time.Time // when a heartbeat last made it look
+	looked  time.Time // when a heartbeat last marked its queues
 }
 
-// queue is what a group knows of one of its queues.
+// queue is the state of one queue in a group.
 type queue struct {
 	name    string
-	dirty   bool      // something may be due there: notified, or the last claim found as much as it could take
-	claimed bool      // a claim from it is under way
-	limited bool      // the last claim was stopped by a limit: look when a slot is free
-	again   time.Time // after a failed claim: not before
-	last    time.Time // until when the others come first, since the last claim failed
-	due     time.Time // when the next run will be due, as the last claim said; zero: none known
+	dirty   bool      // runs may be due: notified, or the last claim filled all slots
+	claimed bool      // a claim from it is in progress
+	limited bool      // a limit stopped the last claim: claim again when a slot is free
+	again   time.Time // after a failed claim: not before this time
+	last    time.Time // after a failed claim: until then the other queues come first
+	due     time.Time // when the next run is due, from the last claim; zero: none known
 
-	// unknown are the slots of claims of which nobody knows whether they counted, by token with their worker.
+	// unknown holds the slots of claims whose outcome is unknown: worker ids by token.
 	unknown map[engine.Token]string
 }
 
@@ -88,7 +90,7 @@ func (t *group) leave(s *Poller) (empty bool) {
 	return len(t.pollers) == 0
 }
 
-// shut takes all credit of a poller for good. It needs t.mu.
+// shut takes all credit of a poller for good. t.mu is held.
 func (t *group) shut(s *Poller) {
 	s.left, s.credit = true, 0
 	t.stepOut(s)
@@ -101,7 +103,8 @@ func (t *group) addCredit(s *Poller, n int) {
 	t.wake()
 }
 
-// addCreditLocked adds credit to a poller, which stands last if it had none. It needs t.mu.
+// addCreditLocked adds credit to a poller. If it had none, it goes to the end of the ready list.
+// t.mu is held.
 func (t *group) addCreditLocked(s *Poller, n int) {
 	if s.left {
 		return
@@ -112,8 +115,8 @@ func (t *group) addCreditLocked(s *Poller, n int) {
 	}
 }
 
-// serveNext takes a credit of the poller that stands first, and puts it behind the others; nil when
-// nobody has credit. It needs t.mu.
+// serveNext returns the first poller of the ready list, takes one credit from it and moves it to
+// the end; nil if no poller has credit. t.mu is held.
 func (t *group) serveNext() *Poller {
 	first := t.ready.Front()
 	if first == nil {
@@ -128,7 +131,7 @@ func (t *group) serveNext() *Poller {
 	return s
 }
 
-// stepOut takes a poller out of the ready list. It needs t.mu.
+// stepOut removes a poller from the ready list. t.mu is held.
 func (t *group) stepOut(s *Poller) {
 	if s.place != nil {
 		t.ready.Remove(s.place)
@@ -136,9 +139,9 @@ func (t *group) stepOut(s *Poller) {
 	}
 }
 
-// mark marks the queues that a notification is about; the notification is of this group's
-// namespace. A slot matters where a limit has stopped the last claim, or may be stopping the one
-// under way, which has perhaps counted the lease that was over then.
+// mark marks the queues that a notification is about; it must be of this group's namespace. A free
+// slot matters if a limit stopped the last claim. It also matters if a claim is in progress, which
+// may have counted the lease that has just ended.
 func (t *group) mark(r engine.Notification) {
 	t.mu.Lock()
 	found := false
@@ -154,7 +157,7 @@ func (t *group) mark(r engine.Notification) {
 	}
 }
 
-// look marks all queues, if the poller has credit, at most every lookEvery.
+// look marks all queues if the poller has credit, at most once per lookEvery.
 func (t *group) look(s *Poller) {
 	now := time.Now()
 	t.mu.Lock()
@@ -175,8 +178,8 @@ func (t *group) look(s *Poller) {
 func (t *group) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	alarm := &t.matcher.alarm
-	defer alarm.drop(t)
+	wakeups := &t.matcher.wakeups
+	defer wakeups.drop(t)
 	for {
 		select {
 		case <-ctx.Done():
@@ -189,12 +192,12 @@ func (t *group) run(ctx context.Context) {
 		timer.Stop()
 		if wait, ok := t.untilDue(); ok {
 			timer.Reset(wait)
-			alarm.set(t, wait)
+			wakeups.set(t, wait)
 		}
 	}
 }
 
-// untilDue is how long until somebody here who has credit can be given something, as far as is known.
+// untilDue returns how long until a run is due for a poller with credit, as far as is known.
 func (t *group) untilDue() (wait time.Duration, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,7 +217,8 @@ func (t *group) untilDue() (wait time.Duration, found bool) {
 	return wait, found
 }
 
-// serve claims from the queues, in order of preference, until nothing is due or nobody has credit.
+// serve claims from the queues, in order of preference, until nothing is due or no poller has
+// credit.
 func (t *group) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		q := t.nextQueue()
@@ -237,12 +241,13 @@ func (t *group) serve(ctx context.Context) {
 		if err != nil {
 			t.leaveDirty(q, retryAfter)
 			t.suspect(q, slots...)
-			t.matcher.log.Warn("claim failed; trying again", "namespace", t.namespace, "queue", q.name, "error", err)
+			t.matcher.log.Warn("claim failed; trying again in 1s", "namespace", t.namespace, "queue", q.name, "error", err)
 		}
 	}
 }
 
-// suspect remembers the slots of a claim that failed: its answer may be all that was lost.
+// suspect records the slots of a failed claim. The claim may have taken effect although its answer
+// was lost.
 func (t *group) suspect(q *queue, slots ...engine.ClaimSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -254,8 +259,8 @@ func (t *group) suspect(q *queue, slots ...engine.ClaimSlot) {
 	}
 }
 
-// resolve releases the runs that a claim of unknown outcome took from the queue after all; nobody
-// was given them. False: the store does not answer.
+// resolve releases the runs that claims of unknown outcome took from the queue, because they were
+// not delivered. It returns false if the store does not answer.
 func (t *group) resolve(ctx context.Context, q *queue) bool {
 	t.mu.Lock()
 	unknown := maps.Clone(q.unknown)
@@ -284,7 +289,8 @@ func (t *group) resolve(ctx context.Context, q *queue) bool {
 	return true
 }
 
-// lastTry releases what is unknown before the group ends, but where a claim has just failed.
+// lastTry resolves unknown claims before the group ends, except in queues where a claim has just
+// failed.
 func (t *group) lastTry(ctx context.Context) {
 	for _, q := range t.queues {
 		t.mu.Lock()
@@ -296,7 +302,7 @@ func (t *group) lastTry(ctx context.Context) {
 	}
 }
 
-// leaveDirty notes that the queue is still to be looked at, but not before the pause is over.
+// leaveDirty marks the queue to be claimed from again, but not before the pause is over.
 func (t *group) leaveDirty(q *queue, pause time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -307,9 +313,10 @@ func (t *group) leaveDirty(q *queue, pause time.Duration) {
 	}
 }
 
-// nextQueue is the first queue where something may be due, no longer marked; nil when there is
-// none. One whose last claim failed has a pause, and comes last for a while, so that one which
-// nothing can be claimed from keeps no other, nor a backlog of another this one for good.
+// nextQueue returns the first queue in which runs may be due, and clears its mark; nil if there is
+// none. After a failed claim a queue is skipped for a pause and comes last for a while. So a queue
+// that always fails does not block the others, and a backlog in another queue does not block this
+// one for good.
 func (t *group) nextQueue() *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -327,7 +334,8 @@ func (t *group) nextQueue() *queue {
 	return next
 }
 
-// slots turns credit into slots, one for each poller after the other, so that a backlog is spread evenly.
+// slots takes credit and returns one claim slot for each, taking pollers in turn so that a backlog
+// is spread evenly.
 func (t *group) slots() ([]*Poller, []engine.ClaimSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -345,8 +353,8 @@ func (t *group) slots() ([]*Poller, []engine.ClaimSlot) {
 }
 
 func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Claimed, error) {
-	// Not the group's own context: a claim that has begun must be carried through, or its runs
-	// would belong to nobody. The store bounds its own writes.
+	// The group's context is not used: an aborted claim would leave runs claimed that nobody knows
+	// of. The store limits the time of its writes.
 	return t.matcher.store.Claim(context.Background(), engine.ClaimParams{
 		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
 		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
@@ -354,8 +362,8 @@ func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Cla
 	})
 }
 
-// settle delivers what was claimed and gives the credit of the other slots back. Of a run whose
-// time is up nothing is to begin any more: it ends.
+// settle delivers the claimed runs and gives back the credit of the other slots. A run that has
+// expired is not delivered; it ends.
 func (t *group) settle(ctx context.Context, q *queue, pollers []*Poller, slots []engine.ClaimSlot,
 	claimed engine.Claimed) {
 	engine.Failpoint("matching.after_claim")
@@ -385,12 +393,12 @@ func (t *group) settle(ctx context.Context, q *queue, pollers []*Poller, slots [
 		if s := byToken[g.Token]; s != nil {
 			t.addCreditLocked(s, 1)
 			if s.place != nil && !served[s] {
-				t.ready.MoveToFront(s.place) // before who was served, in the order in which they had stood
+				t.ready.MoveToFront(s.place) // before the pollers that were served, in their old order
 			}
 		}
 	}
 	q.claimed, q.limited, q.due = false, claimed.Limited, claimed.NextDue
-	// As many as could be taken, so there may be more; and where some slots did not count, nothing is known.
+	// If all slots were filled, or some did not count, more runs may be due.
 	q.dirty = q.dirty || len(claimed.Tasks) == len(slots) || len(claimed.Offline) > 0
 	var refused []*Poller
 	if len(claimed.Offline) > 0 {
@@ -404,7 +412,7 @@ func (t *group) settle(ctx context.Context, q *queue, pollers []*Poller, slots [
 	}
 }
 
-// refuse takes the credit of workers that the store does not know as ONLINE. It needs t.mu.
+// refuse takes the credit of workers that are not ONLINE, and returns their pollers. t.mu is held.
 func (t *group) refuse(offline []string) []*Poller {
 	var refused []*Poller
 	for s := range t.pollers {
@@ -416,7 +424,7 @@ func (t *group) refuse(offline []string) []*Poller {
 	return refused
 }
 
-// deliver hands a task over, unless its poller was left meanwhile.
+// deliver delivers a task, unless its poller has left.
 func (t *group) deliver(s *Poller, task engine.Task) bool {
 	t.mu.Lock()
 	left := s.left
@@ -424,17 +432,16 @@ func (t *group) deliver(s *Poller, task engine.Task) bool {
 	return !left && s.request.Deliver(task)
 }
 
-// endExpired ends the runs whose time is up. It is the coordinator's duty, which may be behind:
-// after a downtime, or where very many end at once.
+// endExpired ends runs that have expired. That is the coordinator's task, but it may be late: after
+// downtime, or when very many runs expire at once.
 func (t *group) endExpired(ctx context.Context, now time.Time) {
 	d := t.matcher
 	for e := (engine.Expired{Runs: maxClaim}); e.Runs == maxClaim && ctx.Err() == nil; {
 		var err error
 		if e, err = d.store.EndExpired(context.WithoutCancel(ctx),
 			engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
-			// The coordinator tries again; the next heartbeat of its worker does not name the run,
-			// which frees it until then.
-			d.log.Warn("expired runs could not be ended", "error", err)
+			// The run stays claimed until the next heartbeat of its worker, which does not name it.
+			d.log.Warn("expired runs could not be ended; the coordinator tries again", "error", err)
 			return
 		}
 		d.observer.RunsExpired(e)
@@ -445,8 +452,8 @@ func (t *group) release(ctx context.Context, l engine.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := t.matcher.store.Release(ctx, engine.ReleaseParams{Lease: l, Now: t.matcher.store.Now()})
-	if err != nil && !errors.Is(err, engine.ErrLeaseLost) { // whoever said goodbye has given its runs back already
-		// The next heartbeat of its worker does not name the run, which frees it as well.
-		t.matcher.log.Warn("run could not be handed back", "run", l.RunID, "error", err)
+	if err != nil && !errors.Is(err, engine.ErrLeaseLost) { // a deregistered worker has lost its leases already
+		t.matcher.log.Warn("run could not be released; the next heartbeat of its worker releases it", "run", l.RunID,
+			"error", err)
 	}
 }

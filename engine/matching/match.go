@@ -8,13 +8,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// match is one slot of a poller for a run that is being started.
+// match is a slot of a poller for a run that is being started.
 type match struct {
 	group  *group
 	queue  *queue
 	poller *Poller
 	slot   engine.ClaimSlot
-	now    time.Time // as the store has it
+	now    time.Time // by the store's clock
 	began  time.Time
 }
 
@@ -44,7 +44,7 @@ func (d *Matcher) Offer(start *engine.StartRun) engine.Match {
 	return nil
 }
 
-// Waits says that somebody waits for the run, who is likely to have it from the store that makes it.
+// Waits says whether a poller waits for the run, so that a hand-off is likely.
 func (d *Matcher) Waits(start *engine.StartRun) bool {
 	now := engine.Micros(d.store.Now())
 	d.mu.Lock()
@@ -56,8 +56,8 @@ func (d *Matcher) Waits(start *engine.StartRun) bool {
 	})
 }
 
-// pollerFor takes a credit of the poller that is to be served next, and puts it behind the others;
-// nil when nobody here is to have the run.
+// pollerFor returns the next poller for the run, takes one credit from it and moves it behind the
+// others; nil if the group does not accept the run.
 func (t *group) pollerFor(start *engine.StartRun, now time.Time) *Poller {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *group) pollerFor(start *engine.StartRun, now time.Time) *Poller {
 	return t.serveNext()
 }
 
-// accepts says that somebody here is to have the run. It needs t.mu.
+// accepts says whether a poller of the group should get the run. t.mu is held.
 func (t *group) accepts(start *engine.StartRun, now time.Time) bool {
 	ends := start.ExpiresAt()
 	return t.ready.Len() > 0 && !start.AvailableAt.After(now) && (ends.IsZero() || ends.After(now)) && !t.limited &&
@@ -76,12 +76,13 @@ func (t *group) accepts(start *engine.StartRun, now time.Time) bool {
 		!t.prefers(start.Queue, now)
 }
 
-// queue is one of those that the group serves.
+// queue returns the group's queue with that name.
 func (t *group) queue(name string) *queue {
 	return t.queues[slices.IndexFunc(t.queues, func(q *queue) bool { return q.name == name })]
 }
 
-// prefers says that something may be due in a queue that comes before this one. It needs t.mu.
+// prefers says whether a run may be due in a queue that the group prefers to this one. t.mu is
+// held.
 func (t *group) prefers(queue string, now time.Time) bool {
 	for _, q := range t.queues {
 		if q.name == queue {
@@ -98,8 +99,8 @@ func (k *match) Slot() engine.ClaimSlot { return k.slot }
 func (k *match) Now() time.Time         { return k.now }
 func (k *match) Types() []string        { return k.group.types }
 
-// Commit delivers the run. One that nobody takes any more is released in a goroutine of its own,
-// because that is a write.
+// Commit delivers the run. If its poller is gone, the run is released in a new goroutine, because
+// that is a write.
 func (k *match) Commit(task engine.Task) {
 	t, d := k.group, k.group.matcher
 	d.observer.Claimed(time.Since(k.began), 1, nil)
@@ -109,7 +110,7 @@ func (k *match) Commit(task engine.Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return // the worker's goodbye, or its next heartbeat, frees the run
+		return // the deregistration of the worker, or its next heartbeat, frees the run
 	}
 	d.running.Go(func() { t.release(context.WithoutCancel(d.ctx), task.Lease) })
 }
@@ -119,7 +120,8 @@ func (k *match) Abort() {
 	k.group.addCredit(k.poller, 1)
 }
 
-// Unknown gives the credit back. The group finds out, when the pause after a failure is over, whether the slot counted.
+// Unknown gives the credit back. After the pause for failures, the group checks whether the slot
+// was claimed.
 func (k *match) Unknown(err error) {
 	t := k.group
 	t.matcher.observer.Claimed(time.Since(k.began), 0, err)

@@ -1,10 +1,10 @@
-// Package matching matches waiting workers with due runs. It keeps no state that matters: restart
-// it and nothing is lost.
+// Package matching matches waiting workers with due runs. Nothing in its memory must survive a
+// restart.
 //
-// A Poller is a worker that waits. Pollers that could take the same runs form a group, whose single
-// goroutine claims for all of them at once. So a hundred idle workers cost one query, and nothing
-// at all without a notification. A store that makes a run may ask for a waiting poller (Offer) and
-// hand the run over in the same commit: a hand-off, or sync match.
+// A Poller is a worker that waits. Pollers that can take the same runs form a group, whose single
+// goroutine claims for all of them at once. So a hundred idle workers cost one query, and none at
+// all without a notification. A store that makes a run may ask for a waiting poller (Offer) and
+// give it the run in the same commit: a hand-off, or sync match.
 package matching
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// store is what the matcher needs of engine.Store.
+// store is the part of engine.Store that the matcher needs.
 type store interface {
 	Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error)
 	Release(ctx context.Context, p engine.ReleaseParams) error
@@ -30,17 +30,18 @@ type store interface {
 	Now() time.Time
 }
 
-// Matcher hands due runs to pollers. Make it with New, run it with Run, and give it every notification of the store.
+// Matcher delivers due runs to pollers. Make it with New, run it with Run, and pass it every
+// notification of the store with Notify.
 type Matcher struct {
 	store    store
 	log      *slog.Logger
 	observer Observer
-	alarm    alarm
+	wakeups  wakeups
 
 	mu      sync.Mutex
 	groups  map[string]*group
-	queues  map[queueKey][]*group // the groups at which each queue is served
-	asked   int                   // how often Offer found somebody: the group that is asked first goes round
+	queues  map[queueKey][]*group // the groups that serve each queue
+	asked   int                   // rotates the group that Offer asks first
 	ctx     context.Context       // of Run; nil before it
 	closed  bool
 	running sync.WaitGroup
@@ -48,42 +49,42 @@ type Matcher struct {
 
 type queueKey struct{ namespace, queue string }
 
-// New makes a matcher that claims from s.
+// New returns a matcher that claims from s.
 func New(s store, log *slog.Logger) *Matcher {
 	return &Matcher{store: s, log: log, observer: nobody{}, groups: map[string]*group{},
 		queues: map[queueKey][]*group{}}
 }
 
-// Observer hears of every claim: how long it took and how many runs it brought; and which runs
-// ended here because their time was up. It is called from many goroutines and must not wait.
+// Observer is called for every claim, with its duration and the number of runs, and for runs that
+// the matcher ended because they had expired. It is called from many goroutines and must not block.
 type Observer interface {
 	Claimed(took time.Duration, runs int, err error)
 	RunsExpired(e engine.Expired)
 }
 
-// nobody is the Observer of a matcher that has none.
+// nobody is the default Observer. It does nothing.
 type nobody struct{}
 
 func (nobody) Claimed(time.Duration, int, error) {}
 func (nobody) RunsExpired(engine.Expired)        {}
 
-// Observe has o hear of the claims. Call it before Run.
+// Observe sets the observer. Call it before Run.
 func (d *Matcher) Observe(o Observer) { d.observer = o }
 
-// KeepTime has groups woken by a clock besides the timers of Go, which are less exact. Call it
-// before Run, which closes the clock in the end.
-func (d *Matcher) KeepTime(c Clock) { d.alarm.clock = c }
+// KeepTime sets a clock that wakes groups in addition to Go's timers, which are less exact. Call it
+// before Run, which closes the clock at its end.
+func (d *Matcher) KeepTime(c Clock) { d.wakeups.clock = c }
 
-// Run serves the groups until ctx ends, and then waits until no claim is under way.
+// Run serves the groups until ctx ends, and then waits for claims in progress.
 func (d *Matcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.ctx = ctx
-	d.alarm.start()
+	d.wakeups.start()
 	for _, t := range d.groups {
 		d.start(t)
 	}
 	d.mu.Unlock()
-	defer d.alarm.stop()
+	defer d.wakeups.stop()
 
 	<-ctx.Done()
 	d.mu.Lock()
@@ -93,7 +94,7 @@ func (d *Matcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// start needs d.mu.
+// start starts the goroutine of a group. d.mu is held.
 func (d *Matcher) start(t *group) {
 	if d.ctx == nil || d.closed {
 		return
@@ -122,21 +123,20 @@ func (d *Matcher) Notify(r engine.Notification) {
 	}
 }
 
-// Request is what a poller wants to be given: runs of these queues, in order of preference, and types.
+// Request describes the runs that a poller takes.
 type Request struct {
 	Worker *engine.Worker // its id, namespace, offers and limits
-	Queues []string
+	Queues []string       // in order of preference
 	Types  []string
-	// Deliver is called with each task, from any goroutine; it must not block. False means that the
-	// worker is gone: the run is released. A call may be under way while the poller is left, so the
-	// function must know by itself when nobody listens.
+	// Deliver is called with each task, from any goroutine; it must not block. If it returns false,
+	// the worker is gone and the run is released. It may be called during and after Poller.Leave.
 	Deliver func(engine.Task) bool
-	// Refused is called, likewise without blocking, when the store says that the worker is not
-	// ONLINE; the poller gets nothing any more.
+	// Refused is called when the store says that the worker is not ONLINE; it must not block. The
+	// poller gets no more tasks.
 	Refused func()
 }
 
-// Join makes a poller for a worker. It is given nothing until it has credit.
+// Join adds a poller for a worker. It gets no tasks until it has credit.
 func (d *Matcher) Join(r Request) *Poller {
 	key := r.key()
 	poller := &Poller{request: r, matcher: d}
@@ -157,7 +157,7 @@ func (d *Matcher) Join(r Request) *Poller {
 	return poller
 }
 
-// key is equal for requests that could take the same runs under the same limits.
+// key returns a key that is equal for requests that can take the same runs under the same limits.
 func (r *Request) key() string {
 	var b strings.Builder
 	add := func(parts ...string) {
@@ -195,8 +195,8 @@ type Poller struct {
 	left   bool
 }
 
-// Poll claims what is due now, up to n runs, and returns when all of it has been delivered: for a
-// worker that does not wait.
+// Poll claims up to n runs that are due now, and returns when they are delivered. It is for workers
+// that do not wait.
 func (d *Matcher) Poll(ctx context.Context, r Request, n int) {
 	t := newGroup(d, r.key(), r)
 	poller := &Poller{request: r, matcher: d, group: t}
@@ -207,19 +207,18 @@ func (d *Matcher) Poll(ctx context.Context, r Request, n int) {
 	t.lastTry(context.WithoutCancel(ctx))
 }
 
-// AddCredit adds credit: the right to be given so many more tasks.
+// AddCredit allows n more tasks to be delivered to the poller.
 func (s *Poller) AddCredit(n int) {
 	s.group.addCredit(s, n)
 }
 
-// Look has the group look again although nobody notified: the safety net under lost notifications,
-// used at the worker's heartbeats and polls, so that an idle server asks the database nothing in
-// between.
+// Look makes the group claim without a notification, in case notifications were lost. It is called
+// at the worker's heartbeats and polls, so an idle server sends no other queries.
 func (s *Poller) Look() {
 	s.group.look(s)
 }
 
-// Leave ends the poller. A task that was claimed for it by then and is not yet delivered is released.
+// Leave removes the poller. A task that was claimed for it and is not yet delivered is released.
 func (s *Poller) Leave() {
 	d := s.matcher
 	d.mu.Lock()
@@ -229,7 +228,7 @@ func (s *Poller) Leave() {
 	}
 }
 
-// drop ends an empty group. It needs d.mu.
+// drop ends an empty group. d.mu is held.
 func (d *Matcher) drop(t *group) {
 	delete(d.groups, t.key)
 	for _, q := range t.queues {

@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ListWorkers is newest first.
+// ListWorkers returns a page of workers, newest first.
 func (s *Server) ListWorkers(ctx context.Context,
 	request *kagziv1.ListWorkersRequest) (*kagziv1.ListWorkersResponse, error) {
 	filter := engine.WorkerFilter{Queue: request.GetTaskQueue(), Status: engine.WorkerStatus(request.GetStatusFilter())}
@@ -44,7 +44,7 @@ func (s *Server) ListWorkers(ctx context.Context,
 	return &kagziv1.ListWorkersResponse{Workers: list, Page: around}, nil
 }
 
-// GetWorker also knows workers that are OFFLINE.
+// GetWorker returns one worker, also if it is OFFLINE.
 func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerRequest) (*kagziv1.GetWorkerResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerReques
 	return &kagziv1.GetWorkerResponse{Worker: wire.WorkerTo(&worker)}, nil
 }
 
-// DrainWorker asks a worker to finish what it holds and go.
+// DrainWorker asks a worker to finish the runs it holds and stop.
 func (s *Server) DrainWorker(ctx context.Context,
 	request *kagziv1.DrainWorkerRequest) (*kagziv1.DrainWorkerResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
@@ -71,10 +71,10 @@ func (s *Server) DrainWorker(ctx context.Context,
 	}
 	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true,
-		Message: "the worker finishes what it holds and gets nothing new"}, nil
+		Message: "the worker finishes the runs it holds and gets no new ones"}, nil
 }
 
-// ForceOfflineWorker takes a worker off at once and frees its runs.
+// ForceOfflineWorker makes a worker OFFLINE at once and frees its runs.
 func (s *Server) ForceOfflineWorker(ctx context.Context,
 	request *kagziv1.ForceOfflineWorkerRequest) (*kagziv1.ForceOfflineWorkerResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
@@ -88,12 +88,12 @@ func (s *Server) ForceOfflineWorker(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker taken offline", request.WorkerId,
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker forced offline", request.WorkerId,
 		slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(taken.Freed)}, nil
 }
 
-// GetQueueDepth is what waits and runs in each queue, by name, and in all of them together.
+// GetQueueDepth counts the open runs of each queue, by name, and of all queues together.
 func (s *Server) GetQueueDepth(ctx context.Context,
 	request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
@@ -119,7 +119,7 @@ func (s *Server) GetQueueDepth(ctx context.Context,
 		response.SleepingCount += q.Sleeping
 	}
 	if request.GetPage().GetPageSize() == 0 {
-		page.Limit = max(len(queues), 1) // clients that know no pages get what fits
+		page.Limit = max(len(queues), 1) // clients without paging get as many as fit
 	}
 	queues, info := wire.PageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
 	list := make([]*kagziv1.QueueDepth, len(queues))
@@ -130,7 +130,7 @@ func (s *Server) GetQueueDepth(ctx context.Context,
 			UnservedByType: q.Unserved,
 		}
 	}
-	const count = 24 // bytes of an entry in depth_by_queue without its name, at most
+	const count = 24 // maximum bytes of an entry in depth_by_queue without its name
 	from, to := wire.Fit(list, page, &info, func(q *kagziv1.QueueDepth) int {
 		return proto.Size(q) + len(q.TaskQueue) + count
 	})

@@ -8,8 +8,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ListAuditEvents is who changed what in a namespace, newest first. Without a namespace it is what
-// is about none: keys, and who was refused for want of a valid one.
+// ListAuditEvents returns a page of the audit events of a namespace, newest first. Without a
+// namespace it returns those that belong to none: changes of keys, and calls refused without a
+// valid key.
 func (s *Server) ListAuditEvents(ctx context.Context,
 	request *kagziv1.ListAuditEventsRequest) (*kagziv1.ListAuditEventsResponse, error) {
 	filter := engine.AuditFilter{Namespace: request.Namespace, SubjectID: request.GetSubjectId()}

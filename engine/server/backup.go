@@ -12,14 +12,14 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// backupChunk is bytes of a backup in one message.
+// backupChunk is the number of bytes of a backup in one message.
 const backupChunk = 256 << 10
 
-// Backup sends a copy of the database, which is made in a file and deleted when it is sent.
+// Backup sends a copy of the database. The copy is made in a file, which is deleted afterwards.
 func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_BackupServer) error {
 	if s.options.Backup == nil {
 		return &engine.Error{Kind: engine.KindUnsupported,
-			Message: "this server makes no backups; `kagzi db backup --db URL` makes one without it"}
+			Message: "this server cannot make backups; use `kagzi db backup --db URL` instead"}
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -44,7 +44,7 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 	return nil
 }
 
-// unlessStopping is what to tell of a call that the end of the server has cut short.
+// unlessStopping returns wire.ErrStopping if the server is stopping, otherwise err.
 func (s *Server) unlessStopping(err error) error {
 	select {
 	case <-s.stopping:

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// bulkReport is how often the progress of a bulk change is sent, at least.
+	// bulkReport is the interval of progress messages.
 	bulkReport = 400 * time.Millisecond
-	// bulkAtOnce is how many runs are changed at the same time, so that their changes share commits.
+	// bulkAtOnce is how many runs are changed concurrently, so that their changes share commits.
 	bulkAtOnce = 32
 )
 
-// BulkWorkflows changes every run that a filter selects. Runs that are created meanwhile are left
-// alone, so that it comes to an end. One that cannot be changed is counted and does not stop the
-// others. A repetition does again only what is left to do.
+// BulkWorkflows changes every run that a filter selects. It skips runs that are created meanwhile,
+// so that it ends. A run that cannot be changed is counted and does not stop the others. A repeated
+// call changes only the runs that are left.
 func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest,
 	stream kagziv1.WorkflowService_BulkWorkflowsServer) error {
 	b, err := s.bulkOf(stream.Context(), request)
@@ -90,19 +90,23 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 	if now := s.now(); b.filter.CreatedBefore.IsZero() || b.filter.CreatedBefore.After(now) {
 		b.filter.CreatedBefore = now
 	}
-	b.change, err = s.bulkChange(ctx, r.Action, b.filter.Namespace, r.Reason)
+	b.change, err = s.bulkChange(ctx, r, b.filter.Namespace)
 	return b, err
 }
 
-// bulkChange is what an action does to one run. It tells whether that changed anything.
-func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace,
-	reason string) (func(context.Context, *engine.Run) (bool, error), error) {
+// bulkChange returns the function that applies an action to one run. The function returns whether
+// it changed anything.
+func (s *Server) bulkChange(ctx context.Context, r *kagziv1.BulkWorkflowsRequest,
+	namespace string) (func(context.Context, *engine.Run) (bool, error), error) {
 	by := auth.ActorOf(ctx)
+	if r.KeepAll && r.Action != kagziv1.BulkAction_BULK_ACTION_RETRY {
+		return nil, engine.Invalid("keep_all", "goes with the action RETRY only")
+	}
 	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context,
 		*engine.Run) (bool, error) {
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
-			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: reason, By: by,
+			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: r.Reason, By: by,
 				AuditID: engine.NewID(now), Now: now}
 			ended, err := verb(ctx, p)
 			switch {
@@ -114,7 +118,7 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			return ended.Changed, err
 		}
 	}
-	switch action {
+	switch r.Action {
 	case kagziv1.BulkAction_BULK_ACTION_CANCEL:
 		return end(s.store.CancelRun), nil
 	case kagziv1.BulkAction_BULK_ACTION_TERMINATE:
@@ -123,13 +127,14 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			id := run.ID
 			if retry, err := s.newestRetry(ctx, namespace, id); err != nil || retry != nil {
-				return false, err // who has tried one by hand first does not want its work done twice
+				return false, err // a run that a person has retried already must not be retried again
 			}
 			now := s.now()
 			started, err := s.store.RetryRun(ctx, engine.RetryRunParams{
-				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by,
+				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: r.Reason, By: by,
 					AuditID: engine.NewID(now), Now: now},
 				ID: engine.NewID(now), RequestID: "bulk-retry:" + id.String(), // the same in a repetition
+				KeepAll: r.KeepAll,
 			})
 			if err == nil {
 				s.startedTo(started)
@@ -137,20 +142,19 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			return !started.Existed && !started.Repeated, err
 		}, nil
 	}
-	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", action)
+	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", r.Action)
 }
 
-// stoppedMeanwhile says that a run which was open when it was listed has been stopped since,
-// whatever by: often with its parent, whose turn came first. Whoever wants all of them stopped has
-// it so.
+// stoppedMeanwhile says whether a run that was listed as open has been cancelled or terminated
+// since, often with its parent. That is no failure of a bulk cancel.
 func stoppedMeanwhile(listed *engine.Run, err error) bool {
 	var refusal *engine.Error
 	return !listed.Status.Ended() && errors.As(err, &refusal) && refusal.Kind == engine.KindPrecondition &&
 		(refusal.Status == engine.RunCancelled || refusal.Status == engine.RunTerminated)
 }
 
-// run goes through the runs, newest first. Its place in the list is a run's id, so that runs which
-// no longer match once they are changed shift nothing.
+// run changes the runs, newest first. Its position in the list is a run's id, so runs that no
+// longer match after their change do not shift the pages.
 func (b *bulk) run(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -196,7 +200,7 @@ func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {
 	group.Wait()
 }
 
-// changeOne keeps a defect that one run brings to light away from the others, and from the server.
+// changeOne changes one run and returns a panic as an error, so that the other runs continue.
 func (b *bulk) changeOne(ctx context.Context, run *engine.Run) (changed bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -233,7 +237,7 @@ func (b *bulk) count(id engine.ID, changed bool, err error) {
 	b.progress.LastError, b.progress.LastRunId = detail, id.String()
 }
 
-// sofar is the progress for a message of its own.
+// sofar returns a copy of the progress.
 func (b *bulk) sofar() *kagziv1.BulkWorkflowsProgress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,8 +249,8 @@ func (b *bulk) sofar() *kagziv1.BulkWorkflowsProgress {
 	}
 }
 
-// last is the progress at the end: what had matched when it was counted, and no longer did when its
-// turn came, is left out.
+// last returns the progress at the end. Runs that matched when they were counted but not later are
+// left out.
 func (b *bulk) last() *kagziv1.BulkWorkflowsProgress {
 	p := b.sofar()
 	p.Matched = p.Done + p.Failed

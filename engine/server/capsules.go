@@ -12,7 +12,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ExportWorkflow streams a run, with its children and what these continued as, as a capsule (an exported run).
+// ExportWorkflow streams a run, with its children and what these continued as, as a capsule (an
+// exported run).
 func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest,
 	stream kagziv1.WorkflowService_ExportWorkflowServer) error {
 	namespace, id, err := wire.RunOf(request)
@@ -24,7 +25,7 @@ func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest,
 	return bundle.Export(stream.Context(), s.store, p, chunks{stream})
 }
 
-// chunks sends what is written, in messages of at most ChunkBytes.
+// chunks is a writer that sends messages of at most ChunkBytes.
 type chunks struct {
 	stream kagziv1.WorkflowService_ExportWorkflowServer
 }
@@ -38,7 +39,8 @@ func (c chunks) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// ImportWorkflow makes the runs of a capsule under new ids, all of them or none. Runs that were open come paused.
+// ImportWorkflow makes the runs of a capsule under new ids, all or none. Open runs are imported
+// paused.
 func (s *Server) ImportWorkflow(stream kagziv1.WorkflowService_ImportWorkflowServer) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()

@@ -55,7 +55,8 @@ func callRaw(ctx context.Context, conn *grpc.ClientConn, method protoreflect.Met
 	return stream.RecvMsg(&answer)
 }
 
-// eachText calls f with every place within a message where a string may stand: the path of fields to it.
+// eachText calls f with every place within a message where a string may stand: the path of fields
+// to it.
 func eachText(m protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor,
 	f func(path []protoreflect.FieldDescriptor)) {
 	for i := range m.Fields().Len() {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// countedHandshake counts the connections that are open. It counts where they are made safe,
-// because gRPC's own handler of statistics would cost every message of every call some allocations.
+// countedHandshake counts open connections. It does so in the handshake, because a gRPC stats
+// handler would cost allocations for every message.
 type countedHandshake struct {
 	credentials.TransportCredentials
 	open *atomic.Int32
@@ -28,7 +28,7 @@ func (c countedHandshake) Clone() credentials.TransportCredentials {
 	return countedHandshake{c.TransportCredentials.Clone(), c.open}
 }
 
-// countedConn counts itself out when it is closed.
+// countedConn decrements the count when it is closed.
 type countedConn struct {
 	net.Conn
 	open   *atomic.Int32

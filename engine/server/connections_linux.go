@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// readyConn is a plaintext connection for whose reads gRPC takes a buffer only when there is
-// something to read, so that one that is silent has none. gRPC finds ReadOnReady by its name, and
-// knows to do the same only for connections that nobody has wrapped.
+// readyConn is a plaintext connection that holds no read buffer while it is idle: gRPC takes a
+// buffer only when there is data. gRPC does this by itself only for connections that are not
+// wrapped; for this one it finds the method ReadOnReady.
 type readyConn struct {
 	*countedConn
 	file syscall.RawConn
-	try  func(fd uintptr) bool // made once
+	try  func(fd uintptr) bool // tryRead, allocated once
 
-	// Of the read that is under way; there is one at a time.
+	// State of the current read; there is one at a time.
 	pool   mem.BufferPool
 	size   int
 	buffer *[]byte
@@ -24,11 +24,11 @@ type readyConn struct {
 	err    error
 }
 
-// small is c with as little memory as it can have while it is silent.
+// small returns c in the form that uses the least memory while idle.
 func small(c *countedConn) net.Conn {
 	plain, ok := c.Conn.(*net.TCPConn)
 	if !ok {
-		return c // what is encrypted keeps what it has read of a record
+		return c // TLS keeps a buffer for partly read records
 	}
 	file, err := plain.SyscallConn()
 	if err != nil {
@@ -39,7 +39,7 @@ func small(c *countedConn) net.Conn {
 	return ready
 }
 
-// tryRead is false when there is nothing to read yet.
+// tryRead reads into a new buffer. It returns false if there is nothing to read yet.
 func (c *readyConn) tryRead(fd uintptr) bool {
 	c.buffer = c.pool.Get(c.size)
 	c.n, c.err = syscall.Read(int(fd), *c.buffer)
@@ -54,8 +54,8 @@ func (c *readyConn) tryRead(fd uintptr) bool {
 	return c.err != syscall.EAGAIN
 }
 
-// ReadOnReady waits for data and reads at most size bytes of it into a buffer of the pool, which is
-// the caller's to put back.
+// ReadOnReady waits for data and reads at most size bytes into a buffer of the pool. The caller
+// puts the buffer back.
 func (c *readyConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	c.pool, c.size = pool, size
 	err := c.file.Read(c.try)

@@ -4,6 +4,5 @@ package server
 
 import "net"
 
-// small is c with as little memory as it can have while it is silent: elsewhere than on Linux gRPC
-// reads into a buffer of each connection.
+// small returns c: only on Linux can idle connections be without a read buffer.
 func small(c *countedConn) net.Conn { return c }

@@ -14,24 +14,24 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Direct is a way to a Server in the same process that needs no connection. A unary call is carried
-// out in its caller's own goroutine: whatever it does has been done when it returns. A stream has a
-// goroutine of its own, which ends with the stream's context.
+// Direct calls a Server in the same process without a connection. A unary call runs in its caller's
+// goroutine and has taken effect when it returns. A stream has its own goroutine, which ends with
+// the stream's context.
 type Direct struct{ server *Server }
 
 var _ grpc.ClientConnInterface = Direct{}
 
-// Direct is the way to this server.
+// Direct returns a client connection to this server.
 func (s *Server) Direct() Direct { return Direct{s} }
 
-// services are the ones that Direct reaches.
+// services are the services that Direct can call.
 var services = []*grpc.ServiceDesc{
 	&kagziv1.WorkflowService_ServiceDesc, &kagziv1.WorkflowScheduleService_ServiceDesc,
 	&kagziv1.WorkerService_ServiceDesc,
 	&kagziv1.AdminService_ServiceDesc, &kagziv1.NamespaceService_ServiceDesc,
 }
 
-// handlerOf is what carries out the methods of a service.
+// handlerOf returns the implementation of a method's service.
 func (d Direct) handlerOf(method string) any {
 	if strings.HasPrefix(method, "/"+kagziv1.WorkerService_ServiceDesc.ServiceName+"/") {
 		return d.server.workers
@@ -39,7 +39,8 @@ func (d Direct) handlerOf(method string) any {
 	return d.server
 }
 
-// find is the method of a service, by its full name; the other result is nil.
+// find returns the description of a method by its full name, as one of the two results; the other
+// is nil.
 func find(method string) (*grpc.MethodDesc, *grpc.StreamDesc) {
 	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	for _, desc := range services {
@@ -64,7 +65,7 @@ func unknownMethod(method string) error {
 	return status.Errorf(codes.Unimplemented, "unknown method %s", method)
 }
 
-// copyTo has to be what from is, which nobody else changes.
+// copyTo copies the message from into to.
 func copyTo(to, from any) error {
 	proto.Reset(to.(proto.Message))
 	proto.Merge(to.(proto.Message), from.(proto.Message))
@@ -112,7 +113,7 @@ func (d Direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string
 type directStream struct {
 	ctx               context.Context
 	requests, answers chan any
-	over              chan struct{} // closed when the server's side has returned, with err
+	over              chan struct{} // closed when the handler has returned err
 	err               error
 }
 

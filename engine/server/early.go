@@ -2,13 +2,16 @@ package server
 
 import "github.com/kagzi/kagzi/engine"
 
-// notifyEarly is the ticket of a start of these runs: whoever waits for them claims as soon as the
-// store carries out what it is handed in order and has been handed the start, so that both share a
-// commit. What is claimed reaches a worker after that commit, as ever. The store still notifies
-// once they are there, which is what counts where it keeps no order, or where this claim came to
-// nothing. A run that somebody is likely to be given in the start itself needs no claim.
+// notifyEarly returns the ticket for a start of these runs. A store that keeps the order of its
+// writes admits the ticket when it has received the start. Pollers are then notified and claim at
+// once, so that start and claim share a commit. The claimed runs reach workers only after that
+// commit.
+//
+// The store still notifies after its commit. That notification counts if the store keeps no order
+// or if the early claim found nothing. A run that a waiting poller is likely to get by hand-off
+// needs no early claim.
 func (s *Server) notifyEarly(starts []engine.StartRun) *engine.Ticket {
-	ticket := engine.NewTicket(nil) // nothing stands behind it
+	ticket := engine.NewTicket(nil)
 	ticket.OnAdmit(func() {
 		var last *engine.StartRun
 		for i := range starts {

@@ -14,13 +14,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// health answers grpc.health.v1 from the store itself, so that it never says more than is true.
+// health implements grpc.health.v1. Each answer checks the store.
 type health struct {
 	healthpb.UnimplementedHealthServer
 	server *Server
 }
 
-// watchHealthEvery is how often a watcher of the health looks, well below the 5 s within which trouble must show.
+// watchHealthEvery is how often Watch checks the health; an outage must show within 5 s.
 const watchHealthEvery = time.Second
 
 func (h *health) Check(ctx context.Context,
@@ -63,7 +63,7 @@ func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Hea
 	}
 }
 
-// serves knows the empty name, which means the whole server, and the services registered here.
+// serves says whether the name is a registered service, or empty, which means the whole server.
 func (s *Server) serves(service string) bool {
 	if service == "" {
 		return true
@@ -77,7 +77,7 @@ func noService(name string) error {
 		Message: fmt.Sprintf("this server has no service %q", wire.Cut(name))}
 }
 
-// trouble says in one sentence why this server cannot do its work; empty when it can.
+// trouble says in one sentence why this server cannot work; empty if it can.
 func (s *Server) trouble(ctx context.Context) string {
 	select {
 	case <-s.stopping:
@@ -87,7 +87,7 @@ func (s *Server) trouble(ctx context.Context) string {
 	return s.storeTrouble(ctx)
 }
 
-// storeTrouble says in one sentence why writes cannot be made durable; empty when they can.
+// storeTrouble says in one sentence why writes cannot be made durable; empty if they can.
 func (s *Server) storeTrouble(ctx context.Context) string {
 	if err := s.store.Health(ctx); err != nil {
 		_, detail := s.errors.Detail(err)
@@ -96,7 +96,7 @@ func (s *Server) storeTrouble(ctx context.Context) string {
 	return ""
 }
 
-// HealthCheck is the same answer with its reason.
+// HealthCheck returns the same status as grpc.health.v1, with its reason.
 func (s *Server) HealthCheck(ctx context.Context,
 	request *kagziv1.HealthCheckRequest) (*kagziv1.HealthCheckResponse, error) {
 	if !s.serves(request.GetService()) {
@@ -111,16 +111,18 @@ func (s *Server) HealthCheck(ctx context.Context,
 	return response, nil
 }
 
-// healthLimit bounds how long the store may take to say that it is well; trouble must show within 5 s.
+// healthLimit limits how long a health check may take; an outage must show within 5 s.
 const healthLimit = 4 * time.Second
 
-// Healthy is nil while the store can make writes durable; otherwise it says why not, in one sentence without a secret.
+// Healthy returns nil if the store can make writes durable; otherwise its error says why not, in
+// one sentence without a secret.
 func (s *Server) Healthy(ctx context.Context) error { return boundedly(ctx, s.storeTrouble) }
 
-// Ready is nil while the server can do its work: Healthy, and it is not stopping. It says what HealthCheck says.
+// Ready returns nil if the server can work: it is Healthy and not stopping. Its error has the text
+// of HealthCheck.
 func (s *Server) Ready(ctx context.Context) error { return boundedly(ctx, s.trouble) }
 
-// boundedly asks for trouble, and takes silence for it.
+// boundedly calls trouble with healthLimit and returns its answer as an error.
 func boundedly(ctx context.Context, trouble func(context.Context) string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()

@@ -19,7 +19,7 @@ type Fact struct {
 	Source  string // of a setting: where its value comes from
 }
 
-// features is what this server can do, for clients that know more versions of it than one.
+// features names what this server can do, for clients that support several versions.
 var features = []string{
 	"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold", "graceful-cancel",
 	"continue-as-new",
@@ -27,13 +27,13 @@ var features = []string{
 	"audit", "activity", "events", "keys",
 }
 
-// errBeside refuses what only a server can tell: zeros would look like those of one that does nothing.
+// errBeside refuses a call about a server's own state: zeros would look like an idle server.
 var errBeside = &engine.Error{Kind: engine.KindUnsupported,
-	Message: "no server is asked here, and only a server knows this"}
+	Message: "only a running server knows this, and this database was opened without one; connect to the server instead"}
 
-// GetServerInfo tells what this server is, or beside one what its database is. A client or a worker
-// is told what its program has to know; how the server is set up, where its database is and how
-// others use it are for those who look after it.
+// GetServerInfo describes this server or, with Options.Beside, its database. Keys of clients and
+// workers get only what their programs need. Configuration, database and usage are only for the
+// roles of operators.
 func (s *Server) GetServerInfo(ctx context.Context,
 	_ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
 	d, err := s.store.Describe(ctx)
@@ -49,7 +49,7 @@ func (s *Server) GetServerInfo(ctx context.Context,
 		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(),
 			s.options.WorkerLease.Milliseconds()
 	}
-	if key := auth.CallerOf(ctx); key != nil && !auth.KeepsSystem(key.Role) {
+	if key := auth.CallerOf(ctx); key != nil && !auth.MonitorsSystem(key.Role) {
 		return response, nil
 	}
 	response.BackendVersion, response.Database, response.DatabaseBytes = d.Version, d.Database, d.Bytes
@@ -57,7 +57,7 @@ func (s *Server) GetServerInfo(ctx context.Context,
 	if !s.options.Beside {
 		response.StartedAt, response.Notifications = timestamppb.New(s.started), d.Notifications
 		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.OpenStreams()
-		// after that, so that a stream which is not open any more is counted as ended
+		// read after OpenStreams, so that a stream that is no longer open counts as ended
 		response.Methods = s.methods.Stats()
 	}
 	for _, f := range d.Facts {

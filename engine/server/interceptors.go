@@ -14,8 +14,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// unary surrounds every unary call: who may not make it is refused, and so is a malformed message;
-// a panic is an answer, an error gets its code.
+// unary wraps every unary call: it checks the key, the message and the limits, returns a panic as
+// an error, and gives errors their status code.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo,
 	handler grpc.UnaryHandler) (answer any, err error) {
 	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
@@ -49,7 +49,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 		return nil, limit.ErrTooManyBytes
 	}
 	defer s.inFlight.Release(size)
-	if method.Rule.Waits {
+	if method.Rule.LongPoll {
 		open, leave := s.guard.Open(ctx)
 		defer leave()
 		answer, err = handler(open, request)
@@ -63,7 +63,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	return answer, err
 }
 
-// stream surrounds every stream likewise. What a stream is about comes in its first message.
+// stream wraps every stream in the same way. The first message says what the stream is about.
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 	handler grpc.StreamHandler) (err error) {
 	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
@@ -82,13 +82,13 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	if guarded.ctx, err = s.guard.Admit(guarded.ctx, method); err != nil {
 		return err
 	}
-	if method.Rule.Open {
+	if method.Rule.NoKey {
 		return handler(server, guarded)
 	}
 	open, leave := s.guard.Open(guarded.ctx)
 	defer leave()
 	guarded.ctx = open
-	if method.Rule.Ends {
+	if method.Rule.EndsItself {
 		return auth.CallError(open, handler(server, guarded))
 	}
 	return auth.RunCall(open, func() error { return handler(server, guarded) })
@@ -108,14 +108,14 @@ func (s *Server) logCall(ctx context.Context, method string, began time.Time, er
 		s.options.Clock().Sub(began))
 }
 
-// guardedStream refuses malformed messages of a stream, and what is not the caller's. Nothing
-// passes it once the stream is over.
+// guardedStream refuses malformed messages of a stream, and what the caller's key does not allow.
+// After the stream has ended it passes nothing on.
 type guardedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
 	server *Server
 	method *auth.Method
-	first  any // the first message, once it is here
+	first  any // the first message; nil before it has arrived
 }
 
 func (g *guardedStream) Context() context.Context { return g.ctx }
@@ -134,11 +134,11 @@ func (g *guardedStream) RecvMsg(m any) error {
 	return g.server.guard.CheckScope(g.ctx, g.method, m)
 }
 
-// receive waits for the caller, and no longer than the server serves where the handler does nothing
-// but wait for a first word or, in a stream of questions, for the next: a handler that has begun
-// hears of the stop by itself.
+// receive waits for the caller's next message. If the handler does nothing else meanwhile (for the
+// first message, and with Rule.IgnoresStop for every one), receive returns when the server stops.
+// Other handlers watch for the stop themselves.
 func (g *guardedStream) receive(m any) error {
-	if g.first != nil && !g.method.Rule.Asks {
+	if g.first != nil && !g.method.Rule.IgnoresStop {
 		return g.ServerStream.RecvMsg(m)
 	}
 	received := make(chan error, 1)

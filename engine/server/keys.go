@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// CreateKey makes a key and tells its secret, which nobody can be told again.
+// CreateKey makes a key and returns its secret, which cannot be read again.
 func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyRequest) (*kagziv1.CreateKeyResponse, error) {
 	if request.Key == nil {
 		return nil, engine.Invalid("key", "must be set")
@@ -36,7 +36,7 @@ func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyReques
 	return &kagziv1.CreateKeyResponse{Key: wire.KeyTo(&key), Secret: text}, nil
 }
 
-// keyOf reads what the maker of a key decides. The rest is the server's.
+// keyOf reads the fields that the request may set; the server sets the others.
 func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 	for field, set := range map[string]bool{
 		"key.key_id": k.KeyId != "", "key.created_at": k.CreatedAt != nil, "key.last_used_at": k.LastUsedAt != nil,
@@ -57,7 +57,7 @@ func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 		Name: k.Name, Namespaces: slices.Compact(slices.Sorted(slices.Values(k.Namespaces))),
 		Queues: wire.Dedupe(k.TaskQueues), Types: wire.Dedupe(k.WorkflowTypes),
 	}
-	if _, known := kagziv1.KeyRole_name[int32(k.Role)]; known { // another one is refused as no role
+	if _, known := kagziv1.KeyRole_name[int32(k.Role)]; known { // an unknown one stays unset and is refused later
 		key.Role = engine.KeyRole(k.Role)
 	}
 	var err error
@@ -65,7 +65,7 @@ func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 	return key, err
 }
 
-// ListKeys is all keys, those that were revoked too, newest first.
+// ListKeys returns a page of all keys, including revoked ones, newest first.
 func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest) (*kagziv1.ListKeysResponse, error) {
 	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
@@ -81,7 +81,8 @@ func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest)
 	return &kagziv1.ListKeysResponse{Keys: list, Page: around}, nil
 }
 
-// RevokeKey makes a key worthless: on this server with the answer, on the others within 5 s.
+// RevokeKey revokes a key. This server refuses the key from the answer on, other servers within 5
+// s.
 func (s *Server) RevokeKey(ctx context.Context, request *kagziv1.RevokeKeyRequest) (*kagziv1.RevokeKeyResponse, error) {
 	id, err := wire.IDOf("key_id", request.KeyId)
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Server) RevokeKey(ctx context.Context, request *kagziv1.RevokeKeyReques
 	return &kagziv1.RevokeKeyResponse{Key: wire.KeyTo(&key)}, nil
 }
 
-// WhoAmI tells the caller as whom it is known.
+// WhoAmI returns the key, the certificate and the encryption of the call.
 func (s *Server) WhoAmI(ctx context.Context, _ *kagziv1.WhoAmIRequest) (*kagziv1.WhoAmIResponse, error) {
 	required, err := s.guard.KeysRequired(ctx)
 	if err != nil {
@@ -112,10 +113,10 @@ func (s *Server) WhoAmI(ctx context.Context, _ *kagziv1.WhoAmIRequest) (*kagziv1
 	return response, nil
 }
 
-// KeyOf returns the key whose secret stands in an authorization header ("Bearer kz_…"), for callers
-// that come another way than over gRPC; nil where none is needed. Without a valid one the error is
-// of engine.KindNoKey. While the database does not answer, it goes by the keys as they were last
-// read: it is for what only looks at this server.
+// KeyOf returns the key of an authorization header ("Bearer kz_…"), for requests that do not come
+// over gRPC; nil if no key is needed. Without a valid key the error is of engine.KindNoKey. While
+// the database does not answer, it uses the keys as last read, so use it only for reading from this
+// server.
 func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
 	return s.guard.KeyOf(ctx, authorization)
 }

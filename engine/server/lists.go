@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// ListWorkflows is the runs that a filter selects, newest first, without their payloads.
+// ListWorkflows returns a page of the runs that a filter selects, newest first, without payloads.
 func (s *Server) ListWorkflows(ctx context.Context,
 	request *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
 	filter, err := s.runFilter(ctx, request)
@@ -28,7 +28,7 @@ func (s *Server) ListWorkflows(ctx context.Context,
 	return &kagziv1.ListWorkflowsResponse{Workflows: list, Page: info}, nil
 }
 
-// listRuns is one page of runs, as one answer to request has room for.
+// listRuns returns one page of runs, cut to what fits in one answer.
 func (s *Server) listRuns(
 	ctx context.Context, request proto.Message, filter engine.RunFilter, page engine.Page,
 ) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
@@ -42,8 +42,8 @@ func (s *Server) listRuns(
 	return list, around, nil
 }
 
-// runFilter is what a request selects. Runs know the id of their schedule only, people its name, so
-// one that is named is looked up; an id may be that of one that was deleted.
+// runFilter returns the filter of a request. It looks up a schedule given by name, because runs
+// hold only the id. An id may be that of a deleted schedule.
 func (s *Server) runFilter(ctx context.Context, r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
 	f, err := wire.RunFilterOf(r)
 	if err != nil || f.ScheduleID == "" {
@@ -61,7 +61,8 @@ func (s *Server) runFilter(ctx context.Context, r *kagziv1.ListWorkflowsRequest)
 	return f, nil
 }
 
-// ListSteps is all attempts of a run's steps. A page ends early when it would be too large to send.
+// ListSteps returns a page of all attempts of a run's steps. A page ends early if it would be too
+// large to send.
 func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsRequest) (*kagziv1.ListStepsResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsReques
 	return &kagziv1.ListStepsResponse{Steps: list, Page: around}, nil
 }
 
-// GetStep is one attempt.
+// GetStep returns one attempt.
 func (s *Server) GetStep(ctx context.Context, request *kagziv1.GetStepRequest) (*kagziv1.GetStepResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *Server) GetStep(ctx context.Context, request *kagziv1.GetStepRequest) (
 	return &kagziv1.GetStepResponse{Step: wire.StepTo(namespace, &step)}, nil
 }
 
-// ListWorkflowTypes is the types that have runs, by name.
+// ListWorkflowTypes returns a page of the types that have runs, by name.
 func (s *Server) ListWorkflowTypes(ctx context.Context,
 	request *kagziv1.ListWorkflowTypesRequest) (*kagziv1.ListWorkflowTypesResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)

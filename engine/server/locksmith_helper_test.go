@@ -17,7 +17,8 @@ func with(ctx context.Context, secret string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+secret)
 }
 
-// guarded is a server over keys of every role for the namespaces "default" and "team", and one admin's for all.
+// guarded is a server over keys of every role for the namespaces "default" and "team", and one
+// admin's for all.
 func guarded(t *testing.T) (*Server, *grpc.ClientConn, *servertest.KeyStore, map[engine.KeyRole]string) {
 	t.Helper()
 	l := &servertest.KeyStore{Notifications: "in-process"}

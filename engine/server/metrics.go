@@ -7,23 +7,24 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 )
 
-// What a server measures, for the process that runs it.
+// Types of what a server measures, for the process that runs it.
 type (
-	// Events is the latest facts that a server noted, in memory. The zero value is ready for use, from any goroutine.
+	// Events holds a server's latest events in memory. The zero value is ready for use, from any
+	// goroutine.
 	Events = metrics.Events
-	// Metrics is what a server has counted since it started, and what is in progress.
+	// Metrics holds a server's counts since it started, and what is in progress.
 	Metrics = metrics.Metrics
-	// MethodMetrics is how a method of the API was used.
+	// MethodMetrics says how a method of the API was used.
 	MethodMetrics = metrics.MethodMetrics
-	// Lengths is how long something took, each time that it was done.
+	// Lengths is a histogram of durations.
 	Lengths = metrics.Lengths
-	// Reading is what the store holds at one moment.
+	// Reading counts what the store holds at one moment.
 	Reading = metrics.Reading
-	// QueueReading is what waits and runs in a queue.
+	// QueueReading counts the open runs of a queue.
 	QueueReading = metrics.QueueReading
 )
 
-// Metrics returns what was counted. It waits for nothing.
+// Metrics returns the counts. It does not block.
 func (s *Server) Metrics() metrics.Metrics {
 	m := s.recorder.Metrics()
 	m.Sessions, m.Connections, m.Streams = s.workers.Sessions(), int(s.connections.Load()), int(s.methods.OpenStreams())
@@ -36,5 +37,6 @@ func (s *Server) Metrics() metrics.Metrics {
 	return m
 }
 
-// Read counts what the store holds. All who ask within a while, as long as counting may cost a scan, share one answer.
+// Read counts what the store holds. Because that may cost a scan, calls within a short time share
+// one answer.
 func (s *Server) Read(ctx context.Context) (metrics.Reading, error) { return s.readings.Read(ctx) }

@@ -30,7 +30,8 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Of the steps that a worker noticed to run for too long, a repetition counts none, and no other failure does.
+		// Of the steps that a worker noticed to run for too long, a repetition counts none, and no
+		// other failure does.
 		for _, c := range []struct {
 			code    kagziv1.ErrorCode
 			verdict engine.Verdict

@@ -44,9 +44,9 @@ func (s *Server) namespaceParams(ctx context.Context, method, reason string) eng
 		AuditID: engine.NewID(now), Now: now}
 }
 
-// readNamespace is one namespace. The default one is there also while no store has it, and then has
-// neither an id nor times. It is no row before something uses it, or a database that a server has
-// only been started on would hold rows, and could not be copied or restored into.
+// readNamespace returns one namespace. The default namespace exists even if the store has no row
+// for it; it then has neither an id nor times. A server does not insert that row when it starts,
+// because a database with rows cannot be the target of a copy or restore.
 func (s *Server) readNamespace(ctx context.Context, name string) (engine.Namespace, error) {
 	n, err := s.store.GetNamespace(ctx, name)
 	if name == engine.DefaultNamespace && engine.KindOf(err) == engine.KindNotFound {
@@ -55,10 +55,10 @@ func (s *Server) readNamespace(ctx context.Context, name string) (engine.Namespa
 	return n, err
 }
 
-// unused says that no store has the namespace yet.
+// unused says whether this is the default namespace without a row in the store.
 func unused(n *engine.Namespace) bool { return n.Name == engine.DefaultNamespace && n.ID.IsZero() }
 
-// readNamespaces is the store's list with the default namespace in it.
+// readNamespaces returns a page of the store's namespaces, always including the default one.
 func (s *Server) readNamespaces(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	list, info, err := s.store.ListNamespaces(ctx, page)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) readNamespaces(ctx context.Context, page engine.Page) ([]engine
 	return list, info, nil
 }
 
-// GetNamespace is one namespace.
+// GetNamespace returns one namespace.
 func (s *Server) GetNamespace(ctx context.Context,
 	request *kagziv1.GetNamespaceRequest) (*kagziv1.GetNamespaceResponse, error) {
 	if err := engine.CheckNamespace("namespace", request.Namespace); err != nil {
@@ -106,7 +106,8 @@ func (s *Server) GetNamespace(ctx context.Context,
 	return &kagziv1.GetNamespaceResponse{Namespace: wire.NamespaceTo(&n)}, nil
 }
 
-// ListNamespaces is by name; of a key that is not for all, its own.
+// ListNamespaces returns a page of namespaces, by name; for a key that is not for all, only its
+// own.
 func (s *Server) ListNamespaces(ctx context.Context,
 	request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
 	page, err := wire.PageOf(request, request.Page, wire.BehindNames)
@@ -128,7 +129,8 @@ func (s *Server) ListNamespaces(ctx context.Context,
 	return &kagziv1.ListNamespacesResponse{Namespaces: messages, Page: around}, nil
 }
 
-// namespacesOf lists those of a key that are in use, as the store lists all: the others are not even counted.
+// namespacesOf returns a function that lists the namespaces of a key that are in use, with the
+// paging of the store. Others are not counted.
 func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) ([]engine.Namespace,
 	engine.PageInfo, error) {
 	return func(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
@@ -162,7 +164,7 @@ func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) 
 	}
 }
 
-// UpdateNamespace changes what the request names.
+// UpdateNamespace changes the fields that the request sets.
 func (s *Server) UpdateNamespace(ctx context.Context,
 	request *kagziv1.UpdateNamespaceRequest) (*kagziv1.UpdateNamespaceResponse, error) {
 	n, err := s.changeNamespace(ctx, "UpdateNamespace", request.Namespace, request.Reason,
@@ -192,7 +194,7 @@ func (s *Server) UpdateNamespace(ctx context.Context,
 	return &kagziv1.UpdateNamespaceResponse{Namespace: n}, nil
 }
 
-// EnableNamespace lets runs start, be claimed and be fired again.
+// EnableNamespace allows runs to start, to be claimed and to be fired again.
 func (s *Server) EnableNamespace(ctx context.Context,
 	request *kagziv1.EnableNamespaceRequest) (*kagziv1.EnableNamespaceResponse, error) {
 	n, err := s.changeNamespace(ctx, "EnableNamespace", request.Namespace, request.Reason,
@@ -206,7 +208,8 @@ func (s *Server) EnableNamespace(ctx context.Context,
 	return &kagziv1.EnableNamespaceResponse{Namespace: n}, nil
 }
 
-// DisableNamespace keeps runs from starting, being claimed and being fired. What a worker holds may finish.
+// DisableNamespace stops runs from starting, being claimed and being fired. Runs that a worker
+// holds may finish.
 func (s *Server) DisableNamespace(ctx context.Context,
 	request *kagziv1.DisableNamespaceRequest) (*kagziv1.DisableNamespaceResponse, error) {
 	n, err := s.changeNamespace(ctx, "DisableNamespace", request.Namespace, request.Reason,
@@ -220,9 +223,9 @@ func (s *Server) DisableNamespace(ctx context.Context,
 	return &kagziv1.DisableNamespaceResponse{Namespace: n}, nil
 }
 
-// changeNamespace reads a namespace, changes it and writes it back. The changes that this server
-// makes come one after another, and one that another server's came between is started again, so
-// that none undoes what it did not name.
+// changeNamespace reads a namespace, changes it and writes it back. Changes on this server run one
+// after another. If another server's change came between, it starts again, so that no change undoes
+// fields that it did not set.
 func (s *Server) changeNamespace(ctx context.Context, method, name, reason string,
 	change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
 	if err := engine.CheckNamespace("namespace", name); err != nil {

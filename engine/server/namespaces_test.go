@@ -13,7 +13,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// sharedNamespace is a namespace that another server changes between the first reading of it and the first writing.
+// sharedNamespace is a namespace that another server changes between the first reading of it and
+// the first writing.
 type sharedNamespace struct {
 	servertest.StubStore
 	stands engine.Namespace

@@ -120,7 +120,7 @@ func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
 		"INFO worker registered worker=w namespace=default queues=default b host=h version=v",
 		"INFO worker draining worker=w by=local",
 		"INFO worker draining worker=w by=local", "INFO worker left worker=w by=local runs_freed=2",
-		"INFO worker taken offline worker=w by=local runs_freed=2",
+		"INFO worker forced offline worker=w by=local runs_freed=2",
 	}
 	if got := servertest.EventTexts(s.recorder.Events.Past(0, 9)); !slices.Equal(got, want) {
 		t.Errorf("noted\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

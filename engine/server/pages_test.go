@@ -17,7 +17,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// archive is a store with seven things in each list, in the order of the list, that pages as stores do.
+// archive is a store with seven things in each list, in the order of the list, that pages as stores
+// do.
 type archive struct{ servertest.StubStore }
 
 const archived = 7

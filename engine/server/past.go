@@ -6,19 +6,19 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 )
 
-// Past is what a server has in memory of the time since it started: counts and events. Another
-// server can go on from it, over a copy of the database. Nobody changes it.
+// Past holds a server's counts and events since it started. Another server can continue from it,
+// over a copy of the database. It is read-only.
 type Past struct {
 	started time.Time
 	counted *metrics.Past
 }
 
-// Past returns that of this server up to now. Call it when the server is at rest.
+// Past returns the counts and events of this server up to now. Call it while the server is idle.
 func (s *Server) Past() *Past {
 	return &Past{started: s.started, counted: s.recorder.Past(s.methods)}
 }
 
-// resume has a new server go on from the past; nil is none.
+// resume makes a new server continue from p, which may be nil.
 func (p *Past) resume(s *Server) {
 	if p == nil {
 		return

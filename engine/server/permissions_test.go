@@ -24,7 +24,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// may is what each role may call, written down a second time: a change of the table is to be made on purpose.
+// may is what each role may call, written down a second time: a change of the table is to be made
+// on purpose.
 var may = map[engine.KeyRole]string{
 	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
@@ -75,18 +76,18 @@ func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
 		switch {
 		case !known:
 			t.Errorf("%s is not in the table: decide who may call it", name)
-		case !r.Open && (r.Scope == nil || !r.Roles.Has(engine.RoleAdmin)):
+		case !r.NoKey && (r.Scope == nil || !r.Roles.Has(engine.RoleAdmin)):
 			t.Errorf("%s has no scope, or is closed to admins", name)
-		case r.Open && (r.Roles != 0 || r.Scope != nil):
+		case r.NoKey && (r.Roles != 0 || r.Scope != nil):
 			t.Errorf("%s is open, and has roles", name)
-		case r.Waits && (method.IsStreamingClient() || method.IsStreamingServer()):
+		case r.LongPoll && (method.IsStreamingClient() || method.IsStreamingServer()):
 			t.Errorf("%s is a stream, which ends with its key in any case", name)
-		case !r.Waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
+		case !r.LongPoll && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
 			t.Errorf("%s may wait for long, and would not end with its key", name)
 		}
 		unrecorded := slices.Contains(strings.Fields(readingOf+readOnlyOf+opened+adminsReading+workingOf),
 			string(method.Name()))
-		if !r.Open && r.Changes == unrecorded {
+		if !r.NoKey && r.Changes == unrecorded {
 			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.Changes, !unrecorded)
 		}
 		if holds := r.Roles.Has(engine.RoleViewer) && holdsPayload(method.Output(), nil); holds != r.Redact {
@@ -134,7 +135,8 @@ func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protorefle
 	return "in"
 }
 
-// inNamespace is an empty request but for the namespace, which stands wherever the message has a place for it.
+// inNamespace is an empty request but for the namespace, which stands wherever the message has a
+// place for it.
 func inNamespace(method protoreflect.MethodDescriptor, namespace string) proto.Message {
 	request := emptyRequest(method)
 	switch r := request.(type) {
@@ -304,7 +306,7 @@ func serverThatOthersReachNeedsAKey(t *testing.T) {
 		Options{DrainTimeout: time.Second, NeedKey: true})
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		want := "no key"
-		if auth.Permissions[name].Open {
+		if auth.Permissions[name].NoKey {
 			want = "in"
 		}
 		if strings.HasPrefix(name, "/grpc.health") && string(method.Name()) == "Watch" {

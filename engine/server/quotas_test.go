@@ -96,7 +96,7 @@ func wantQuota(t *testing.T, err error) {
 		}
 	}
 	if detail.GetRetryAfterMs() < 1 || detail.GetRetryAfterMs() > 20 || detail.GetNonRetryable() ||
-		detail.GetSubjectId() != "loud" || !strings.Contains(err.Error(), "100 runs and signals a second") {
+		detail.GetSubjectId() != "loud" || !strings.Contains(err.Error(), "100 runs and signals per second") {
 		t.Error(errors.Join(err, fmt.Errorf("has the detail %v, want when to come again, and of which namespace",
 			detail)))
 	}

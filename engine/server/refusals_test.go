@@ -18,7 +18,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TestWhatBreaksALimitIsRefusedByName sends each request to a store in which any change, or any look, is a panic.
+// TestWhatBreaksALimitIsRefusedByName sends each request to a store in which any change, or any
+// look, is a panic.
 func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 	long := strings.Repeat("n", engine.MaxName+1)
 	reason := strings.Repeat("r", engine.MaxReason+1)

@@ -8,7 +8,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// RetryWorkflow gives a run that has ended badly a new life, as a new run.
+// RetryWorkflow starts a new run from one that ended without completing.
 func (s *Server) RetryWorkflow(ctx context.Context,
 	request *kagziv1.RetryWorkflowRequest) (*kagziv1.RetryWorkflowResponse, error) {
 	p, err := s.retryOf(ctx, request)
@@ -29,8 +29,8 @@ func (s *Server) RetryWorkflow(ctx context.Context,
 		AlreadyRetried: started.Repeated}, nil
 }
 
-// newestRetry is the run that a run was last retried as, nil when it was not. A run stays as it
-// ended when it is retried.
+// newestRetry returns the run that a run was last retried as, or nil. The retried run itself does
+// not change.
 func (s *Server) newestRetry(ctx context.Context, namespace string, run engine.ID) (*engine.Run, error) {
 	retries, err := s.store.ListRetries(ctx, namespace, run)
 	if err != nil || len(retries) == 0 {
@@ -39,7 +39,7 @@ func (s *Server) newestRetry(ctx context.Context, namespace string, run engine.I
 	return &retries[len(retries)-1], nil
 }
 
-// retriedBefore is the answer to a retry that was not made because there is this one; nil for nil.
+// retriedBefore returns the answer to a retry that was not made because retry exists; nil for nil.
 func retriedBefore(retry *engine.Run) *kagziv1.RetryWorkflowResponse {
 	if retry == nil {
 		return nil
@@ -55,11 +55,13 @@ func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (
 	}
 	p := engine.RetryRunParams{
 		SteerParams: steer, ID: engine.NewID(steer.Now), FromStep: r.FromStep, Restart: r.Restart,
-		RequestID: r.RequestId,
+		RequestID: r.RequestId, KeepAll: r.KeepAll,
 	}
 	switch {
 	case r.Restart && r.FromStep != "":
 		return p, engine.Invalid("from_step", "cannot be given together with restart, which keeps no step")
+	case r.KeepAll && (r.Restart || r.FromStep != ""):
+		return p, engine.Invalid("keep_all", "cannot be given together with restart or from_step")
 	case r.Input != nil && !r.Restart:
 		return p, engine.Invalid("input", "needs restart: the results that are kept belong to the old input")
 	case r.Input != nil:
@@ -112,12 +114,13 @@ func (s *Server) OverrideStep(ctx context.Context,
 	return &kagziv1.OverrideStepResponse{Step: wire.StepTo(p.Namespace, &step)}, nil
 }
 
-// lastPause is who paused a run last, nil when nobody is known to have.
+// lastPause returns the audit event of a run's last pause, or nil if it is not known.
 func (s *Server) lastPause(ctx context.Context, namespace string, run engine.ID) (*engine.AuditEvent, error) {
 	return s.lastChange(ctx, namespace, run, func(e *engine.AuditEvent) bool { return e.Method == "PauseWorkflow" })
 }
 
-// lastChange is the newest of the latest audit events about a subject for which is holds; nil when it holds for none.
+// lastChange returns the newest of the latest audit events about a subject for which is returns
+// true, or nil.
 func (s *Server) lastChange(ctx context.Context, namespace string, subject engine.ID,
 	is func(*engine.AuditEvent) bool) (*engine.AuditEvent, error) {
 	events, _, err := s.store.ListAuditEvents(
@@ -131,7 +134,7 @@ func (s *Server) lastChange(ctx context.Context, namespace string, subject engin
 	return nil, err
 }
 
-// ExplainWorkflow says why a run is where it is.
+// ExplainWorkflow says why a run does not move, or how it ended.
 func (s *Server) ExplainWorkflow(ctx context.Context,
 	request *kagziv1.ExplainWorkflowRequest) (*kagziv1.ExplainWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)

@@ -8,7 +8,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// GetWorkflow is one run with its payloads.
+// GetWorkflow returns one run with its payloads.
 func (s *Server) GetWorkflow(ctx context.Context,
 	request *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)
@@ -22,7 +22,7 @@ func (s *Server) GetWorkflow(ctx context.Context,
 	return &kagziv1.GetWorkflowResponse{Workflow: wire.RunTo(&run)}, nil
 }
 
-// GetWorkflowByExternalId is the newest run with that id, ended or not.
+// GetWorkflowByExternalId returns the newest run with that id, ended or not.
 func (s *Server) GetWorkflowByExternalId(ctx context.Context,
 	request *kagziv1.GetWorkflowByExternalIdRequest) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)

@@ -11,9 +11,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What people do to a schedule that is there.
+// This file holds the changes of existing schedules.
 
-// UpdateWorkflowSchedule changes what the request names.
+// UpdateWorkflowSchedule changes the fields that the request sets.
 func (s *Server) UpdateWorkflowSchedule(ctx context.Context,
 	request *kagziv1.UpdateWorkflowScheduleRequest) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
 	fireAt, err := wire.TimeOf("next_fire_at", request.NextFireAt)
@@ -30,7 +30,7 @@ func (s *Server) UpdateWorkflowSchedule(ctx context.Context,
 	return &kagziv1.UpdateWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// update puts what a request names in the place of what is there.
+// update sets the fields of s that the request sets.
 func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error {
 	for _, text := range []struct {
 		to   *string
@@ -70,7 +70,7 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 	return err
 }
 
-// PauseWorkflowSchedule keeps a schedule from firing.
+// PauseWorkflowSchedule stops a schedule from firing.
 func (s *Server) PauseWorkflowSchedule(ctx context.Context,
 	request *kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
 	schedule, err := s.changeSchedule(ctx, "PauseWorkflowSchedule", request, request.Reason, time.Time{},
@@ -84,8 +84,8 @@ func (s *Server) PauseWorkflowSchedule(ctx context.Context,
 	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// ResumeWorkflowSchedule lets a schedule fire again. Where it stood stays, so that the ticks missed
-// meanwhile are caught up.
+// ResumeWorkflowSchedule lets a schedule fire again. NextFireAt does not change, so that missed
+// ticks are caught up.
 func (s *Server) ResumeWorkflowSchedule(ctx context.Context,
 	request *kagziv1.ResumeWorkflowScheduleRequest) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
 	schedule, err := s.changeSchedule(ctx, "ResumeWorkflowSchedule", request, request.Reason, time.Time{},
@@ -99,11 +99,11 @@ func (s *Server) ResumeWorkflowSchedule(ctx context.Context,
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// changeTries is how often a change is started again because another one came between.
+// changeTries is how often a change is tried if another one comes between.
 const changeTries = 5
 
-// changeSchedule reads a schedule, changes it, decides what its next tick is and writes it back.
-// With fireAt set, that is the first tick not before it.
+// changeSchedule reads a schedule, changes it, sets its next tick and writes it back. With fireAt,
+// the next tick is the first one not before it.
 func (s *Server) changeSchedule(
 	ctx context.Context, method string, r scheduleRef, reason string, fireAt time.Time,
 	change func(*engine.Schedule) error,
@@ -142,9 +142,9 @@ func (s *Server) changeSchedule(
 	}
 }
 
-// retime sets the next tick of a schedule that is changed: counted from now when its expression or
-// zone is another or it was broken; at fireAt when that is set; else it stays. A broken one that
-// nobody repairs stays broken, but may be changed otherwise.
+// retime sets the next tick of a changed schedule: the first after now if its expression or zone
+// changed or it was broken; the first from fireAt on if that is set; otherwise it does not change.
+// A broken schedule that is not repaired stays broken, but its other fields may change.
 func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	other := after.CronExpr != before.CronExpr || after.TimeZone != before.TimeZone
 	if !other && fireAt.IsZero() && before.Broken == "" {
@@ -169,9 +169,9 @@ func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	return nil
 }
 
-// givenUp is how many ticks that are due nobody decides about any more when a schedule goes on at
-// another one: those that it missed while it was paused or no server ran, and one that is due this
-// very moment. What a broken one would have fired nobody knows.
+// givenUp returns how many due ticks a change of NextFireAt skips: those missed while the schedule
+// was paused or no server ran, and one that is due now. For a broken schedule it returns 0, because
+// its ticks are unknown.
 func givenUp(before, after *engine.Schedule, now time.Time) int64 {
 	from := before.NextFireAt
 	if before.Broken != "" || from.IsZero() || from.After(now) || after.NextFireAt.Equal(from) {
@@ -185,7 +185,7 @@ func givenUp(before, after *engine.Schedule, now time.Time) int64 {
 	return skipped
 }
 
-// DeleteWorkflowSchedule deletes a schedule. The runs that it fired stay.
+// DeleteWorkflowSchedule deletes a schedule. Its runs stay.
 func (s *Server) DeleteWorkflowSchedule(ctx context.Context,
 	request *kagziv1.DeleteWorkflowScheduleRequest) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
 	namespace, ref, err := scheduleOf(request)
@@ -207,11 +207,12 @@ func (s *Server) DeleteWorkflowSchedule(ctx context.Context,
 		return nil, err
 	}
 	return &kagziv1.DeleteWorkflowScheduleResponse{
-		Deleted: true, Message: "the schedule is deleted; the runs that it fired stay"}, nil
+		Deleted: true, Message: "the schedule is deleted; its runs stay"}, nil
 }
 
-// unlessDeleted is nil for the id of a schedule that somebody has deleted, so that a delete can be
-// repeated. A name may be another's by then.
+// unlessDeleted returns nil if ref is the id of a deleted schedule, so that a delete can be
+// repeated, otherwise notFound. Names do not count, because another schedule may have the name by
+// then.
 func (s *Server) unlessDeleted(ctx context.Context, namespace, ref string, notFound error) error {
 	id, err := engine.ParseID(ref)
 	if err != nil {
@@ -226,7 +227,7 @@ func (s *Server) unlessDeleted(ctx context.Context, namespace, ref string, notFo
 	return err
 }
 
-// TriggerWorkflowSchedule fires once now, beside the ticks.
+// TriggerWorkflowSchedule starts one run now, independent of the ticks.
 func (s *Server) TriggerWorkflowSchedule(ctx context.Context,
 	request *kagziv1.TriggerWorkflowScheduleRequest) (*kagziv1.TriggerWorkflowScheduleResponse, error) {
 	namespace, ref, err := scheduleOf(request)
@@ -247,7 +248,7 @@ func (s *Server) TriggerWorkflowSchedule(ctx context.Context,
 	return &kagziv1.TriggerWorkflowScheduleResponse{RunId: s.startedTo(started).RunId}, nil
 }
 
-// ListScheduleRuns is the runs that a schedule has fired, newest first, without their payloads.
+// ListScheduleRuns returns a page of a schedule's runs, newest first, without payloads.
 func (s *Server) ListScheduleRuns(ctx context.Context,
 	request *kagziv1.ListScheduleRunsRequest) (*kagziv1.ListScheduleRunsResponse, error) {
 	namespace, ref, err := scheduleOf(request)

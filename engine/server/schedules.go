@@ -14,7 +14,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// CreateWorkflowSchedule makes a schedule. Its first tick is the first one after now, also when it begins disabled.
+// CreateWorkflowSchedule makes a schedule. Its first tick is the first one after now, even if it is
+// created disabled.
 func (s *Server) CreateWorkflowSchedule(ctx context.Context,
 	request *kagziv1.CreateWorkflowScheduleRequest) (*kagziv1.CreateWorkflowScheduleResponse, error) {
 	p, err := s.createOf(ctx, request)
@@ -74,7 +75,7 @@ func overlapOf(p kagziv1.OverlapPolicy) (engine.Overlap, error) {
 	return engine.Overlap(p), nil
 }
 
-// parseCron reads an expression and a zone, naming the field that is wrong.
+// parseCron parses an expression and a zone. Its error names the wrong field.
 func parseCron(expr, zone string) (*cron.Schedule, error) {
 	ticks, err := cron.Parse(expr, zone)
 	if refusal, ok := errors.AsType[*cron.Error](err); ok {
@@ -83,11 +84,11 @@ func parseCron(expr, zone string) (*cron.Schedule, error) {
 	return ticks, err
 }
 
-// nextTick is the first tick after a moment. An expression that has none any more is refused.
+// nextTick returns the first tick after a time. An expression without a further tick is refused.
 func nextTick(ticks *cron.Schedule, after time.Time) (time.Time, error) {
 	next, ok := ticks.Next(after)
 	if !ok {
-		return time.Time{}, engine.Invalid("cron_expr", "never fires again: its years are over")
+		return time.Time{}, engine.Invalid("cron_expr", "never fires again: all its years have passed")
 	}
 	return next, nil
 }
@@ -106,7 +107,7 @@ func scheduleOf(r scheduleRef) (namespace, ref string, err error) {
 	return namespace, r.GetScheduleId(), engine.CheckName("schedule_id", r.GetScheduleId())
 }
 
-// GetWorkflowSchedule is one schedule with its input.
+// GetWorkflowSchedule returns one schedule with its input.
 func (s *Server) GetWorkflowSchedule(ctx context.Context,
 	request *kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
 	namespace, ref, err := scheduleOf(request)
@@ -120,7 +121,7 @@ func (s *Server) GetWorkflowSchedule(ctx context.Context,
 	return &kagziv1.GetWorkflowScheduleResponse{Schedule: wire.ScheduleTo(&schedule)}, nil
 }
 
-// ListWorkflowSchedules is newest first, without inputs.
+// ListWorkflowSchedules returns a page of schedules, newest first, without inputs.
 func (s *Server) ListWorkflowSchedules(ctx context.Context,
 	request *kagziv1.ListWorkflowSchedulesRequest) (*kagziv1.ListWorkflowSchedulesResponse, error) {
 	filter := engine.ScheduleFilter{Queue: request.GetTaskQueue()}
@@ -144,7 +145,7 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context,
 	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: around}, nil
 }
 
-// PreviewSchedule is the next ticks of an expression.
+// PreviewSchedule returns the next ticks of an expression.
 func (s *Server) PreviewSchedule(_ context.Context,
 	request *kagziv1.PreviewScheduleRequest) (*kagziv1.PreviewScheduleResponse, error) {
 	const usual, most = 5, 100

@@ -223,7 +223,8 @@ func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
 			t.Errorf("%s: selects those of %q, %v, want of %s", given, f.ScheduleID, err, want)
 		}
 	}
-	// A name that nobody has is a mistake, for which a bulk change is not to say that there was nothing to do.
+	// A name that nobody has is a mistake, for which a bulk change is not to say that there was
+	// nothing to do.
 	odd := &kagziv1.ListWorkflowsRequest{ScheduleId: new("nightyl")}
 	_, listed := s.ListWorkflows(t.Context(), odd)
 	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{

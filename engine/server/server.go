@@ -1,22 +1,36 @@
-// Package server is the gRPC server: its handlers decode a request, validate it, make one call of
-// the store, and encode the answer. What it keeps in memory can be lost.
+// Package server implements the gRPC API. A handler decodes a request, validates it, calls the
+// store once, and encodes the answer. The server's memory holds nothing that must survive a
+// restart.
 //
-// The handlers are named after what is called: runs.go, start.go, lists.go, steer.go, repair.go,
-// bulk.go, signals.go and capsules.go for WorkflowService; admin.go, audit.go, backup.go,
-// health.go, info.go, keys.go, usage.go and watch.go for AdminService; namespaces.go; schedules.go
-// and schedule_changes.go. interceptors.go surrounds every call, store.go says what is needed of
-// the store, metrics.go what a server tells the process that runs it.
+// # Files
 //
-// The parts are internal packages, each over a small interface of the store:
+//   - WorkflowService: runs.go, start.go, lists.go, steer.go (open runs), repair.go (retry,
+//     override, explain), bulk.go, signals.go, capsules.go (export and import), watch.go.
+//   - WorkflowScheduleService: schedules.go, schedule_changes.go. NamespaceService: namespaces.go.
+//   - AdminService: admin.go (workers, queues), audit.go, backup.go, health.go, info.go, keys.go,
+//     usage.go (statistics), watch.go.
+//   - interceptors.go wraps every call with keys, limits, errors and logs; trace.go adds spans.
+//   - early.go notifies pollers of a start before its commit.
+//   - connections.go counts open connections; connections_linux.go reads from them without a buffer
+//     for each idle one.
+//   - direct.go calls the server from the same process, without a connection.
+//   - store.go declares the parts of the store that the server needs.
+//   - metrics.go exports what the server counts; past.go passes its counters and events on to a
+//     server that replaces it.
 //
-//   - wire: messages, pages and errors, from and to the types of the engine.
-//   - session: WorkerService, the sessions of workers and the same operations as unary calls.
-//   - watch: calls that wait for the ends of runs, or watch runs and namespaces.
-//   - auth: API keys, who may call what, and streams that end with their key. secret makes and
-//     reads the secrets of keys.
+// # Packages
+//
+// The parts are internal packages. Each needs a small interface of the store:
+//
+//   - wire: messages, pages and errors, to and from the types of package engine.
+//   - session: WorkerService: sessions of workers, and the same operations as unary calls.
+//   - watch: calls that wait for the end of runs, or watch runs and namespaces.
+//   - auth: API keys, permissions, and streams that end with their key. secret makes and parses the
+//     secrets of keys.
 //   - bundle: capsules, which are exported runs.
 //   - metrics: counters, activity and events.
-//   - limit: limits of namespaces, and of payload bytes in flight. async: helpers for goroutines.
+//   - limit: limits of namespaces, and of payload bytes in flight.
+//   - async: helpers for goroutines.
 package server
 
 import (
@@ -52,33 +66,34 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Options of a Server. The zero value works.
+// Options configures a Server. The zero value works.
 type Options struct {
 	Log               *slog.Logger  // default: none
 	Version           string        // of the program, for GetServerInfo
-	HeartbeatInterval time.Duration // told to workers; default 10 s
+	HeartbeatInterval time.Duration // sent to workers; default 10 s
 	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs; default 30 s
-	PollTimeout       time.Duration // of a long poll that names none; default 60 s
-	// how long Run goes on with calls under way after its context ended; default 25 s
+	PollTimeout       time.Duration // of a long poll that sets none; default 60 s
+	// how long Run continues calls in progress after its context ended; default 25 s
 	DrainTimeout  time.Duration
 	AllowUnleased bool            // accept writes without a lease token, from clients that know none
-	Keepalive     time.Duration   // how long a connection may be silent before it is asked for life; default 30 s
+	Keepalive     time.Duration   // how long a connection may be idle before the server pings it; default 30 s
 	Tracer        trace.Tracer    // gets a span for each unary call; default none
-	Events        *metrics.Events // where WatchEvents reads; default its own
-	// what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	Events        *metrics.Events // read by WatchEvents; default: a new one
+	// more facts for GetServerInfo, in the order to show them; must not block; default none
 	Facts   func() []Fact
 	TLS     *tls.Config      // default: plaintext
-	Trusted bool             // no call needs a key: the server is reached from within this process only
-	Clock   func() time.Time // measures how long things take and when they are counted; default time.Now
+	Trusted bool             // no call needs a key: only this process can reach the server
+	Clock   func() time.Time // for durations and for the time of counts; default time.Now
 	Past    *Past            // of the server that this one replaces; default none
-	// the store is looked at beside its server, if it has one: what only a server can tell is not told
+	// the store is only read, and another process may serve it: calls about a server's own state
+	// are refused
 	Beside  bool
-	NeedKey bool // calls need a key also while there is none: other machines can reach the server
-	// runs and signals that clients may add to one namespace in a second; default no limit
+	NeedKey bool // calls need a key even if no key exists: other machines can reach the server
+	// runs and signals that clients may add to one namespace per second; default no limit
 	NamespaceRate int
-	Warnings      []string // what GetServerInfo tells an operator at every look; default nothing
-	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its
-	// caller's context. Default: none is made.
+	Warnings      []string // warnings for operators in every GetServerInfo; default none
+	// Backup makes a copy of the database and opens it; Close deletes it. The caller's context
+	// limits it. Default: backups are refused.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
 
@@ -131,20 +146,20 @@ type Server struct {
 	inFlight limit.InFlight
 	recorder *metrics.Recorder
 	readings *metrics.Readings
-	// namespaces is held while one is read, changed and written back.
+	// namespaces is held while a namespace is read, changed and written back.
 	namespaces sync.Mutex
 	importer   *bundle.Importer
-	stopping   chan struct{} // closed when long polls and streams are to end
+	stopping   chan struct{} // closed when long polls and streams have to end
 
 	guard  *auth.Guard
 	quotas limit.NamespaceRate
 
 	methods     metrics.Methods
-	connections atomic.Int32 // that are open
+	connections atomic.Int32 // open connections
 	grpc        *grpc.Server
 }
 
-// New returns a server. Give it every notification of the store with Notify, and serve it with Run.
+// New returns a server. Pass it every notification of the store with Notify, and serve it with Run.
 func New(store Store, matcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
@@ -180,7 +195,7 @@ func New(store Store, matcher *matching.Matcher, options Options) *Server {
 	return s
 }
 
-// newGRPC returns the gRPC server, with no service registered.
+// newGRPC returns the gRPC server without services.
 func (s *Server) newGRPC() *grpc.Server {
 	return grpc.NewServer(
 		grpc.ForceServerCodecV2(wire.Codec{}),
@@ -202,15 +217,14 @@ func (s *Server) newGRPC() *grpc.Server {
 	)
 }
 
-// How much may be on its way to the server, of one stream and of one connection, that has not been
-// read. They stand still because gRPC feels for better ones with a ping for about every message,
-// which costs more than the message.
+// Flow control windows in bytes, for one stream and one connection. They are fixed, because gRPC
+// sends a ping for about every message to adapt them, which costs more than the message.
 const (
 	streamWindow = 2 << 20
 	connWindow   = 8 << 20
 )
 
-// transport is how connections are made safe; without a configuration they are not.
+// transport returns the credentials of connections: TLS, or plaintext if config is nil.
 func transport(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
 		return insecure.NewCredentials()
@@ -218,9 +232,9 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 	return credentials.NewTLS(config)
 }
 
-// Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under
-// way, and stops hard when that takes longer than DrainTimeout. It returns nil after a stop that
-// was asked for.
+// Run serves on l until ctx ends. Then it ends long polls and streams and finishes the calls in
+// progress; after DrainTimeout it aborts them. It returns nil if ctx ended, or the error of the
+// listener.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	defer s.guard.Start()()
@@ -236,7 +250,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	}()
 	err := s.grpc.Serve(l)
 	if ctx.Err() == nil {
-		return err // the listener broke
+		return err // the listener failed
 	}
 	<-stopped
 	if errors.Is(err, grpc.ErrServerStopped) {
@@ -245,7 +259,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// Notify passes a notification of the store on to the parts that wait for it. It does not block.
+// Notify passes a notification of the store to the parts of the server. It does not block.
 func (s *Server) Notify(r engine.Notification) {
 	s.recorder.Notified(r.Kind)
 	s.watch.Notify(r)
@@ -258,7 +272,7 @@ func (s *Server) Notify(r engine.Notification) {
 	}
 }
 
-// RunEnded and SideEffects make the server engine.Outcomes of its store. They do not block.
+// RunEnded and SideEffects implement engine.Outcomes. They do not block.
 func (s *Server) RunEnded(run engine.ID, e *engine.Ending) {
 	s.recorder.Notified(engine.NotifyEnd)
 	s.watch.RunEnded(run, e)
@@ -266,5 +280,5 @@ func (s *Server) RunEnded(run engine.ID, e *engine.Ending) {
 
 func (s *Server) SideEffects(e *engine.SideEffects) { s.recorder.CountSideEffects(e) }
 
-// now is the time by which facts are written down.
+// now returns the store's time.
 func (s *Server) now() time.Time { return s.store.Now() }

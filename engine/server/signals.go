@@ -29,7 +29,7 @@ func (s *Server) SignalWorkflow(ctx context.Context,
 	return &kagziv1.SignalWorkflowResponse{AlreadyDelivered: signalled.Repeated}, nil
 }
 
-// ListSignals is the signals of a run, in the order in which they came.
+// ListSignals returns a page of the signals of a run, in order of arrival.
 func (s *Server) ListSignals(ctx context.Context,
 	request *kagziv1.ListSignalsRequest) (*kagziv1.ListSignalsResponse, error) {
 	namespace, id, err := wire.RunOf(request)

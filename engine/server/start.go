@@ -31,7 +31,7 @@ func (s *Server) StartWorkflow(ctx context.Context,
 	return s.startedTo(started[0]), nil
 }
 
-// StartWorkflows makes many, in one commit; what is wrong with one is its own affair.
+// StartWorkflows makes many runs in one commit. A start that is refused does not affect the others.
 func (s *Server) StartWorkflows(ctx context.Context,
 	request *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
 	if n := len(request.Requests); n == 0 || n > engine.MaxBatch {
@@ -70,14 +70,14 @@ func (s *Server) StartWorkflows(ctx context.Context,
 	return response, nil
 }
 
-// refusedTo is a start of many that fails alone.
+// refusedTo returns the result of a refused start among many.
 func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
 	code, detail := s.errors.Detail(err)
 	return &kagziv1.StartWorkflowsResponse_Result{Error: detail, StatusCode: int32(code)}
 }
 
-// startRuns remembers what it starts, for whoever starts a run mostly waits for it; and workers
-// that wait here may have the runs at once.
+// startRuns starts runs. It registers them with watch first, because most callers wait for the runs
+// that they start, and it offers them to workers that wait on this server.
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	s.watch.Starting(starts)
 	started, err := s.store.StartRuns(ctx, engine.StartRunsParams{
@@ -98,13 +98,14 @@ func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowRespons
 	return &kagziv1.StartWorkflowResponse{RunId: started.RunID.String(), AlreadyExists: started.Existed}
 }
 
-// traceOf is the trace context that a start belongs to, as it is kept with the run.
+// traceOf returns the trace context to store with the run of a start.
 func (s *Server) traceOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) string {
 	own := wire.FitTrace(r.Traceparent)
 	if own == "" || s.options.Tracer == nil {
 		return cmp.Or(own, traceparent(ctx))
 	}
-	// The call carries starts of several traces: each has a span of its own, which points at the call's.
+	// A call may carry starts of several traces: each gets its own span, with a link to the call's
+	// span.
 	ctx, span := s.beginSpan(ctx, carrier{"traceparent": {own}}, startMethod, r,
 		trace.WithLinks(trace.LinkFromContext(ctx)))
 	defer span.End()
@@ -116,7 +117,7 @@ func (s *Server) traceOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) s
 
 const startMethod = "/kagzi.v1.WorkflowService/StartWorkflow"
 
-// traceparent is the caller's W3C trace context, if it is one.
+// traceparent returns the caller's W3C trace context; empty if there is none or it is invalid.
 func traceparent(ctx context.Context) string {
 	if trace.SpanFromContext(ctx).IsRecording() {
 		return traced(ctx) // the server's own span, which has the caller's as its parent

@@ -12,9 +12,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What people do to a run that is open.
+// This file holds the changes of open runs.
 
-// CancelWorkflow ends a run at once or, with a grace, has its code told to stop.
+// CancelWorkflow ends a run at once or, with a grace, asks its code to stop.
 func (s *Server) CancelWorkflow(ctx context.Context,
 	request *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
 	p, err := s.endOf(ctx, request)
@@ -51,7 +51,7 @@ func (s *Server) TerminateWorkflow(ctx context.Context,
 	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus(end.Status)}, nil
 }
 
-// ended counts and notes that a person ended a run, or had its code told, if that is what happened.
+// ended counts and records as an event that a call ended a run or asked its code to stop.
 func (s *Server) ended(p engine.EndRunParams, end engine.RunEnd) {
 	if !end.Changed {
 		return
@@ -65,7 +65,7 @@ func (s *Server) ended(p engine.EndRunParams, end engine.RunEnd) {
 		slog.String("by", p.By.Name), slog.String("peer", p.By.Peer), slog.String("reason", p.Reason))
 }
 
-// PauseWorkflow takes a run out of the workers' hands.
+// PauseWorkflow keeps a run from workers.
 func (s *Server) PauseWorkflow(ctx context.Context,
 	request *kagziv1.PauseWorkflowRequest) (*kagziv1.PauseWorkflowResponse, error) {
 	p, err := s.steerOf(ctx, request)
@@ -79,7 +79,7 @@ func (s *Server) PauseWorkflow(ctx context.Context,
 	return &kagziv1.PauseWorkflowResponse{Workflow: wire.RunTo(&run)}, nil
 }
 
-// ResumeWorkflow gives a run back to the workers.
+// ResumeWorkflow lets workers take a paused run again.
 func (s *Server) ResumeWorkflow(ctx context.Context,
 	request *kagziv1.ResumeWorkflowRequest) (*kagziv1.ResumeWorkflowResponse, error) {
 	p, err := s.steerOf(ctx, request)
@@ -93,7 +93,7 @@ func (s *Server) ResumeWorkflow(ctx context.Context,
 	return &kagziv1.ResumeWorkflowResponse{Workflow: wire.RunTo(&run)}, nil
 }
 
-// PinWorkflow keeps a run from retention, or lets it go.
+// PinWorkflow exempts a run from retention, or ends that.
 func (s *Server) PinWorkflow(ctx context.Context,
 	request *kagziv1.PinWorkflowRequest) (*kagziv1.PinWorkflowResponse, error) {
 	p, err := s.steerOf(ctx, request)
@@ -114,7 +114,7 @@ type steered interface {
 	GetReason() string
 }
 
-// steerOf reads what every change of a run has.
+// steerOf reads the fields that every request to change a run has.
 func (s *Server) steerOf(ctx context.Context, r steered) (engine.SteerParams, error) {
 	namespace, id, err := wire.RunOf(r)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/watch"
 )
 
-// Store is what a Server needs of a store: what its parts need, and what its own handlers read and
-// change. Every engine.Store is one.
+// Store is the part of a store that a Server needs: for its parts, and for its own handlers. Every
+// engine.Store implements it.
 type Store interface {
 	auth.Store
 	session.Store
@@ -65,7 +65,7 @@ type namespaceStore interface {
 	UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error)
 }
 
-// adminStore is for the calls of those who look after the system.
+// adminStore is for the calls of operators.
 type adminStore interface {
 	Health(ctx context.Context) error
 	ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error)

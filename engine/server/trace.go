@@ -14,9 +14,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// span begins the span of a unary call, with what the caller's traceparent names as its parent.
-// Without a tracer it is none. Streams have none: a session lasts for days, and what it carries is
-// traced where it happens, by the worker.
+// span begins the span of a unary call, with the caller's traceparent as its parent. It returns a
+// nil span without a tracer. Streams have no span: a session lasts for days, and workers trace its
+// operations.
 func (s *Server) span(ctx context.Context, method string, request any) (context.Context, trace.Span) {
 	if s.options.Tracer == nil {
 		return ctx, nil
@@ -25,7 +25,7 @@ func (s *Server) span(ctx context.Context, method string, request any) (context.
 	return s.beginSpan(ctx, carrier(md), method, request)
 }
 
-// beginSpan begins a span with what the carrier holds as its parent. There is a tracer.
+// beginSpan begins a span with the carrier's trace context as its parent. It needs a tracer.
 func (s *Server) beginSpan(ctx context.Context, from carrier, method string, request any,
 	options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	ctx = propagation.TraceContext{}.Extract(ctx, from)
@@ -48,7 +48,7 @@ func (s *Server) beginSpan(ctx context.Context, from carrier, method string, req
 		options, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))...)
 }
 
-// add adds an attribute that says something and is fit to be said.
+// add adds an attribute unless its text is empty or not valid.
 func add(attributes []attribute.KeyValue, key, text string) []attribute.KeyValue {
 	if text == "" || engine.CheckText(key, text, engine.MaxName) != nil {
 		return attributes
@@ -56,7 +56,8 @@ func add(attributes []attribute.KeyValue, key, text string) []attribute.KeyValue
 	return append(attributes, attribute.String(key, text))
 }
 
-// endSpan ends a span with the call's outcome, of which only the code goes out: a message may quote what users sent.
+// endSpan ends a span with the status code of the call. It leaves out the message, which may quote
+// users' data.
 func endSpan(span trace.Span, err error) {
 	if span == nil {
 		return
@@ -69,14 +70,14 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// traced is the traceparent of the span that ctx carries; empty when it carries none.
+// traced returns the traceparent of the span in ctx; empty if there is none.
 func traced(ctx context.Context) string {
 	out := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, out)
 	return out["traceparent"]
 }
 
-// carrier reads the trace context out of a call's metadata.
+// carrier reads the trace context from a call's metadata.
 type carrier metadata.MD
 
 func (c carrier) Get(key string) string {

@@ -15,8 +15,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// GetStats counts everything, as of the last second or so. Its rates are those since this server
-// started; WatchStats has the current ones.
+// GetStats counts everything, at most about a second old. Its rates are averages since this server
+// started; WatchStats has current ones.
 func (s *Server) GetStats(ctx context.Context, request *kagziv1.GetStatsRequest) (*kagziv1.GetStatsResponse, error) {
 	return s.statsSince(ctx, request.Namespace, s.recorder.Origin())
 }
@@ -48,7 +48,7 @@ func (s *Server) statsSince(ctx context.Context, namespace *string,
 		response.WorkflowsByStatus[status.String()] = n
 	}
 	if key := auth.CallerOf(ctx); key != nil && !key.ReachesAll() {
-		return response, nil // the rates are those of all namespaces together
+		return response, nil // the rates include all namespaces
 	}
 	done := s.recorder.Since(since)
 	response.RunsStartedPerSecond, response.RunsFinishedPerSecond, response.StepsCompletedPerSecond = done.Started,
@@ -85,7 +85,7 @@ func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.A
 	}
 }
 
-// GetActivity is how much this server did lately. The step of time under way is left out until it is over.
+// GetActivity returns how much this server did in recent steps of time, without the current step.
 func (s *Server) GetActivity(_ context.Context,
 	request *kagziv1.GetActivityRequest) (*kagziv1.GetActivityResponse, error) {
 	if s.options.Beside {

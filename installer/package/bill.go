@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bill is a bill of materials in the form of CycloneDX: the modules a program is made of.
+// bill is a CycloneDX bill of materials: the modules of a program.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -57,7 +57,7 @@ func writeBill(version, program, file string) error {
 func billOf(version, program string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return nil, fmt.Errorf("read what the program is made of: %w", err)
+		return nil, fmt.Errorf("read the program's modules: %w", err)
 	}
 	settings := map[string]string{}
 	for _, s := range info.Settings {
@@ -74,7 +74,8 @@ func billOf(version, program string, at time.Time) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// componentsOf returns the modules that the program was really built with, in the order of their references.
+// componentsOf returns the modules that the program was built with, in the order of their
+// references.
 func componentsOf(modules []*debug.Module) []component {
 	var all []component
 	for _, m := range modules {

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/installer"
 )
 
-// binary is where packages put the program; nfpm.yaml and the scripts name it too.
+// binary is where packages install the program; nfpm.yaml and the scripts have the path too.
 const binary = "/usr/bin/kagzi"
 
 // completions are the files of `kagzi completion`, by shell.
@@ -22,7 +22,7 @@ var completions = map[string]string{"bash": "kagzi.bash", "zsh": "_kagzi", "fish
 // writeFiles writes into a directory, in place of what it wrote there before:
 //
 //	completions/   one file a shell
-//	man/man1/      the manual, as archives hold it
+//	man/           the manual, as archives hold it: man1/ has the commands, man7/ the guide
 //	man.gz/        the same compressed, as packages install it
 //	root/          the unit and the settings of the service, by their place on the disk
 //
@@ -60,30 +60,36 @@ func writeFiles(version, directory, program string) (err error) {
 }
 
 func writeManual(directory, program string) error {
-	manual := filepath.Join(directory, "man", "man1")
-	if err := command(exec.Command(program, "man", "--dir", manual)); err != nil {
-		return err
-	}
-	pages, err := os.ReadDir(manual)
-	if err != nil {
-		return err
-	}
-	for _, page := range pages {
-		text, err := os.ReadFile(filepath.Join(manual, page.Name()))
+	for _, section := range []struct {
+		name string
+		args []string
+	}{{"man1", nil}, {"man7", []string{"--guide"}}} {
+		manual := filepath.Join(directory, "man", section.name)
+		args := append([]string{"man", "--dir", manual}, section.args...)
+		if err := command(exec.Command(program, args...)); err != nil {
+			return err
+		}
+		pages, err := os.ReadDir(manual)
 		if err != nil {
 			return err
 		}
-		if text, err = compressed(text); err != nil {
-			return err
-		}
-		if err := write(filepath.Join(directory, "man.gz", page.Name()+".gz"), text); err != nil {
-			return err
+		for _, page := range pages {
+			text, err := os.ReadFile(filepath.Join(manual, page.Name()))
+			if err != nil {
+				return err
+			}
+			if text, err = compressed(text); err != nil {
+				return err
+			}
+			if err := write(filepath.Join(directory, "man.gz", section.name, page.Name()+".gz"), text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// writeService writes what `kagzi service install` would write for the program of a package.
+// writeService writes what `kagzi service install` would write for a package's program.
 func writeService(directory string) error {
 	files, err := installer.PackagedFiles(binary)
 	if err != nil {

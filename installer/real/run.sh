@@ -347,7 +347,8 @@ if [ -n "$old_package" ]; then
 	deb --install /root/old.deb | says 'systemctl enable --now kagzi' || fail 'the package does not say what to do next'
 	expect_code 3 kagzi service status
 	[ "$(inside cat /usr/lib/systemd/system/kagzi.service)" = "$(inside kagzi service print)" ] || fail 'the unit of the package is not the one of kagzi'
-	inside test -s /usr/share/man/man1/kagzi-workflow.1.gz || fail 'the manual is missing'
+	inside test -s /usr/share/man/man1/kagzi-workflow.1.gz &&
+		inside test -s /usr/share/man/man7/kagzi-guide-backup.7.gz || fail 'the manual is missing'
 	[ "$(stat -c %a "$tree/etc/kagzi/kagzi.env")" = 600 ] || fail 'others can read the environment of the service'
 	inside systemctl enable --quiet --now kagzi
 	inside kagzi service status

@@ -1,5 +1,5 @@
-// Command gen compiles the .proto files below proto and writes the Go code beside them. It needs no
-// protoc: the compiler is a library and the two plugins are tools of this module.
+// Command gen compiles the .proto files in this module and writes the Go code next to them. It
+// needs no protoc: the compiler is a library, and the two plugins are tools of this module.
 //
 // Run it from the module's root with `go generate ./proto`.
 package main
@@ -70,7 +70,7 @@ func protoFiles(root string) ([]string, error) {
 	return files, err
 }
 
-// appendWithImports adds file after everything that it imports, the order that plugins demand.
+// appendWithImports appends file after all files that it imports, as plugins require.
 func appendWithImports(all []*descriptorpb.FileDescriptorProto, seen map[string]bool,
 	file protoreflect.FileDescriptor) []*descriptorpb.FileDescriptorProto {
 	if seen[file.Path()] {
@@ -84,7 +84,7 @@ func appendWithImports(all []*descriptorpb.FileDescriptorProto, seen map[string]
 	return append(all, protoutil.ProtoFromFileDescriptor(file))
 }
 
-// parameters names the Go package here, because the contract itself is free of any language.
+// parameters maps the files to the Go package; the contract itself names no language.
 func parameters(files []string) string {
 	p := "paths=source_relative"
 	for _, f := range files {
@@ -98,7 +98,7 @@ func runPlugin(root, plugin string, files []string, descriptors []*descriptorpb.
 		FileToGenerate: files,
 		Parameter:      proto.String(parameters(files)),
 		ProtoFile:      descriptors,
-		// Fixed, because the plugins write it into their output, which must not change by itself.
+		// fixed, because plugins write it into their output, which must be reproducible
 		CompilerVersion: &pluginpb.Version{Major: proto.Int32(5), Minor: proto.Int32(29), Patch: proto.Int32(0)},
 	})
 	if err != nil {

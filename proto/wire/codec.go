@@ -1,16 +1,16 @@
-// Package wire is how both ends write the messages of the contract.
+// Package wire encodes and decodes gRPC messages for the server and its clients.
 package wire
 
 import (
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec that this one goes by
+	_ "google.golang.org/grpc/encoding/proto" // registers the standard codec
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 )
 
-// Codec is gRPC's own codec for messages, with buffers that fit: of that one every message above 32
-// KiB takes a buffer of 1 MiB, and has all of it cleared, once where it is written and once where
-// it is read. The zero value is ready.
+// Codec is gRPC's standard codec with better buffer sizes. The standard one uses a buffer of 1 MiB
+// for every message above 32 KiB, and clears all of it on writing and on reading. The zero value is
+// ready to use.
 type Codec struct{}
 
 var (
@@ -18,20 +18,20 @@ var (
 	buffers  = fitting()
 )
 
-// fitting is a pool of buffers that are less than twice as large as what they are for, from 1 KiB,
-// below which gRPC takes none, to 8 MiB, about what a message may have.
+// fitting returns a pool whose buffers are less than twice as large as needed, from 1 KiB (gRPC
+// pools none below) to 8 MiB (about the largest message).
 func fitting() mem.BufferPool {
 	pool, err := mem.NewBinaryTieredBufferPool(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
 	if err != nil {
-		panic(err) // the sizes are those above
+		panic(err) // the sizes above are valid
 	}
 	return pool
 }
 
-// Name is that of gRPC's own: what is sent is the same.
+// Name returns the standard codec's name: the encoding is the same.
 func (Codec) Name() string { return standard.Name() }
 
-// Marshal writes a message.
+// Marshal encodes a message.
 func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	message, ok := v.(proto.Message)
 	if !ok {
@@ -49,12 +49,12 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buffer, buffers)}, nil
 }
 
-// Unmarshal reads a message.
+// Unmarshal decodes a message.
 func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	whole := Whole(data)
 	defer whole.Free()
 	return standard.Unmarshal(mem.BufferSlice{whole}, v)
 }
 
-// Whole is a message's bytes in one piece, to be freed.
+// Whole joins a message's bytes into one buffer; the caller frees it.
 func Whole(data mem.BufferSlice) mem.Buffer { return data.MaterializeToBuffer(buffers) }

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
-func TestAMessageIsReadAsItWasWritten(t *testing.T) {
+func TestCodecRoundTrip(t *testing.T) {
 	for _, size := range []int{0, 1, 1000, 1 << 10, 33 << 10, 1 << 20, 3 << 20, 9 << 20} {
 		sent := &kagziv1.Payload{Data: bytes.Repeat([]byte{7}, size),
 			Metadata: map[string]string{"content-type": "application/json"}}
@@ -39,7 +39,7 @@ func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestABufferIsLessThanTwiceAsLargeAsItsMessage(t *testing.T) {
+func TestBuffersAreLessThanTwiceTheMessage(t *testing.T) {
 	for _, size := range []int{2 << 10, 5 << 10, 33 << 10, 65 << 10, 600 << 10, 3 << 20} {
 		written, err := wire.Codec{}.Marshal(&kagziv1.Payload{Data: make([]byte, size)})
 		if err != nil {

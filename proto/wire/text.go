@@ -14,9 +14,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// NameText is a client's interceptor. A request in which a text is not UTF-8 cannot be written, and
-// gRPC answers INTERNAL and does not say which text that was: with this it is INVALID_ARGUMENT with
-// the field, as of a server that was asked.
+// NameText is a client interceptor for requests with text that is not valid UTF-8. gRPC fails these
+// with INTERNAL and does not name the field. NameText returns INVALID_ARGUMENT with the field's
+// name, as a server would.
 func NameText(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, answer, conn, opts...)
@@ -29,7 +29,7 @@ func NameText(ctx context.Context, method string, request, answer any, conn *grp
 	}
 	field := brokenText(m.ProtoReflect())
 	if field == "" {
-		return err // it is the answer that cannot be read
+		return err // the answer, not the request, has the invalid text
 	}
 	st := status.New(codes.InvalidArgument, field+": is not valid UTF-8")
 	if named, failed := st.WithDetails(&kagziv1.ErrorDetail{
@@ -41,7 +41,8 @@ func NameText(ctx context.Context, method string, request, answer any, conn *grp
 	return st.Err()
 }
 
-// brokenText is the path of a field whose text is no UTF-8, of a map that of the map; empty when there is none.
+// brokenText returns the path of a field with invalid UTF-8, in a map that of the map itself; "" if
+// there is none.
 func brokenText(m protoreflect.Message) (path string) {
 	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		name := string(field.Name())

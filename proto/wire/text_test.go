@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
-func TestATextThatCannotBeSentIsNamed(t *testing.T) {
+func TestInvalidUTF8IsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

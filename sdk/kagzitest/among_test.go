@@ -26,29 +26,30 @@ const (
 	namespace = "default"
 	heartbeat = 4 * time.Second
 	lease     = 12 * time.Second
-	// longest bounds what a program waits for among faults, where heartbeats go on all the while.
+	// longest limits what a program waits for when there are faults, as heartbeats continue all the
+	// time.
 	longest = time.Minute
-	// rest is how long a program may take beside its calls when the last fault is over: a worker
-	// that could not reach the server for long tries again after a minute, and what others had
-	// claimed for workers that are gone comes back by their leases.
+	// rest limits the extra time of a program after the last fault: a worker without contact
+	// retries after up to a minute, and runs claimed for workers that are gone come back when their
+	// leases expire.
 	rest = 5 * time.Minute
 )
 
-// plan is what goes wrong in a program, by its seed.
+// plan is what goes wrong in a program, derived from its seed.
 type plan struct {
 	rate   float64
 	fates  []string
-	gentle bool // no fault costs anybody a lease
+	gentle bool // no fault may cost a lease
 	events []event
-	slots  [2]int // of each worker
+	slots  [2]int // per worker
 	heal   time.Duration
-	start  kagzi.StartOptions // of the program's run
-	fails  int                // how often that fails when it has come to its end, and is tried again
+	start  kagzi.StartOptions // options of the program's run
+	fails  int                // how often the run fails at its end and is retried
 }
 
-// event is a fault that comes at a time: "cut", "silence", "deaf", "mute" and "stall" meet the host
-// of a worker or of the client, "kill" that of a worker; "off" and "drain" are an operator's words
-// to a worker; "pause" are those to the run.
+// event is a fault at a time. "cut", "silence", "deaf", "mute" and "stall" affect the host of a
+// worker or the client, "kill" that of a worker. "off" and "drain" are operator commands for a
+// worker, "pause" for the run.
 type event struct {
 	kind  string
 	at    time.Duration
@@ -56,7 +57,7 @@ type event struct {
 	lasts time.Duration
 }
 
-// newPlan has faults meet a program that takes so long.
+// newPlan returns faults for a program that takes want.
 func newPlan(r *rand.Rand, want time.Duration) plan {
 	p := plan{heal: want + want/2 + time.Minute, slots: [2]int{1 + r.IntN(4), 1 + r.IntN(4)}}
 	p.rate = []float64{0, 0.05, 0.15, 0.3}[r.IntN(4)]
@@ -69,7 +70,7 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for _, kind := range kinds[:r.IntN(4)] {
 		for range 1 + r.IntN(3) {
-			within := p.heal // or as long as the program is likely to be at work
+			within := p.heal // or while the program is likely to be running
 			if r.IntN(3) > 0 {
 				within = want + want/4 + time.Second
 			}
@@ -80,7 +81,7 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 		}
 	}
 	p.start.RequestID = "the-program"
-	if r.IntN(3) == 0 { // so that who has lost contact keeps it for longer
+	if r.IntN(3) == 0 { // so that a lost contact lasts longer
 		p.start.HeartbeatTimeout = lease + time.Duration(r.IntN(30))*time.Second
 	}
 	if r.IntN(3) == 0 {
@@ -93,7 +94,7 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 	return p
 }
 
-// among is a server among faults, with two workers and a client that they meet.
+// among is a server with faults, two workers and a client.
 type among struct {
 	*testing.T
 	plan
@@ -104,10 +105,10 @@ type among struct {
 	run    *kagzi.Run
 	began  time.Time
 	stop   context.CancelFunc
-	ctx    context.Context // until the test is over
+	ctx    context.Context // until the test ends
 	group  sync.WaitGroup
 
-	eventful  context.Context // until nothing happens any more
+	eventful  context.Context // until the last event
 	endEvents context.CancelFunc
 	happening sync.WaitGroup
 
@@ -115,7 +116,7 @@ type among struct {
 
 	mu     sync.Mutex
 	hands  [2]*hand
-	probes [2]int // steps of probes that are at work, by worker
+	probes [2]int // running steps of probes, by worker
 }
 
 // hand is one life of a worker.
@@ -126,7 +127,7 @@ type hand struct {
 	kill   context.CancelFunc
 }
 
-// prepare has the plan's faults meet the server's calls.
+// prepare applies the plan's faults to calls of the server.
 func (a *among) prepare(p plan) {
 	a.plan = p
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(a.Context()))
@@ -145,7 +146,7 @@ func (a *among) options(h *host.Host) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(h.Dial)}
 }
 
-// open brings the client and the workers up.
+// open starts the client and the workers.
 func (a *among) open(handle func(w *kagzi.Worker)) {
 	a.handle, a.began, a.host = handle, time.Now(), a.newHost()
 	client, err := kagzi.NewClient(kagzi.ClientOptions{
@@ -169,7 +170,7 @@ func (a *among) open(handle func(w *kagzi.Worker)) {
 	a.after(a.heal, a.faults.heal)
 }
 
-// after has f called at a time after the beginning, unless nothing is to happen any more by then.
+// after calls f at a time after the start, unless events have ended by then.
 func (a *among) after(d time.Duration, f func()) {
 	a.happening.Go(func() {
 		if pause(a.eventful, d-time.Since(a.began)) {
@@ -180,7 +181,7 @@ func (a *among) after(d time.Duration, f func()) {
 
 func (a *among) pause(d time.Duration) bool { return pause(a.ctx, d) }
 
-// pause is false when ctx ends.
+// pause waits; it returns false when ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -192,7 +193,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// close ends workers and client.
+// close ends the workers and the client.
 func (a *among) close() {
 	a.faults.heal()
 	a.endEvents()
@@ -218,13 +219,13 @@ func (a *among) hire(i int) *hand {
 	return h
 }
 
-// man has a worker in the i-th place until the test is over.
+// man keeps a worker running in place i until the test ends.
 func (a *among) man(i int) {
 	for {
 		a.mu.Lock()
 		h := a.hands[i]
 		a.mu.Unlock()
-		_ = h.worker.Run(h.ctx) // that runs were handed back is no fault
+		_ = h.worker.Run(h.ctx) // released runs are no failure
 		h.kill()
 		if !a.pause(time.Second) {
 			return
@@ -241,7 +242,7 @@ func (a *among) hand(i int) *hand {
 	return a.hands[i%len(a.hands)]
 }
 
-// someHost is that of a worker or of the client.
+// someHost returns the host of a worker or of the client.
 func (a *among) someHost(who int) *host.Host {
 	if who %= 3; who == 2 {
 		return a.host
@@ -249,7 +250,7 @@ func (a *among) someHost(who int) *host.Host {
 	return a.hand(who).host
 }
 
-// newHost is a machine that the server can be reached from.
+// newHost returns a machine that can reach the server.
 func (a *among) newHost() *host.Host {
 	return host.New(func(ctx context.Context) (net.Conn, int, error) {
 		conn, err := a.env.Dial(ctx)
@@ -257,7 +258,7 @@ func (a *among) newHost() *host.Host {
 	})
 }
 
-// silence has nothing come through that way for d.
+// silence drops everything in one direction for d.
 func (a *among) silence(h *host.Host, lost host.Way, d time.Duration) {
 	if h.Hush(lost) {
 		pause(a.eventful, d)
@@ -265,7 +266,7 @@ func (a *among) silence(h *host.Host, lost host.Way, d time.Duration) {
 	}
 }
 
-// stall has everything come late by up to d.
+// stall delays everything by up to d.
 func (a *among) stall(h *host.Host, d time.Duration) {
 	if h.Stall() {
 		pause(a.eventful, d)
@@ -273,7 +274,7 @@ func (a *among) stall(h *host.Host, d time.Duration) {
 	}
 }
 
-// takeOff is an operator's worker offline, in the store as no fault meets it.
+// takeOff takes a worker offline in the store, without faults.
 func (a *among) takeOff(who uint64) {
 	id := a.hand(int(who % 2)).worker.ID()
 	if id == "" {
@@ -287,7 +288,7 @@ func (a *among) takeOff(who uint64) {
 	}
 }
 
-// happen carries an event out.
+// happen carries out an event.
 func (a *among) happen(e event) {
 	a.faults.hit(e.kind)
 	switch e.kind {
@@ -304,20 +305,20 @@ func (a *among) happen(e event) {
 	case "kill":
 		h := a.hand(e.who)
 		h.host.Die()
-		pause(a.eventful, e.lasts) // its code goes on meanwhile, and counts for nothing
+		pause(a.eventful, e.lasts) // meanwhile its code still runs, without effect
 		h.kill()
 	case "off":
 		a.takeOff(uint64(e.who))
 	case "drain":
 		admin := kagziv1.NewAdminServiceClient(a.client.Conn())
-		// refused when it is off
+		// refused if it is offline
 		_, _ = admin.DrainWorker(a.ctx, &kagziv1.DrainWorkerRequest{WorkerId: a.hand(e.who).worker.ID()})
 	case "pause":
 		a.pauseRun(e.lasts)
 	}
 }
 
-// pauseRun is an operator's pause of the run, and its end.
+// pauseRun pauses the run for d.
 func (a *among) pauseRun(d time.Duration) {
 	a.mu.Lock()
 	run := a.run
@@ -325,12 +326,12 @@ func (a *among) pauseRun(d time.Duration) {
 	if run == nil {
 		return
 	}
-	_ = a.insist(func() error { return run.Pause(a.ctx, "a look") }) // refused when it has ended
+	_ = a.insist(func() error { return run.Pause(a.ctx, "a look") }) // refused if it has ended
 	pause(a.eventful, d)
 	_ = a.insist(func() error { return run.Resume(a.ctx, "go on") })
 }
 
-// insist repeats a call until it is known what has become of it.
+// insist repeats a call until its outcome is known.
 func (a *among) insist(call func() error) error {
 	for {
 		err := call()
@@ -341,7 +342,7 @@ func (a *among) insist(call func() error) error {
 	}
 }
 
-// inDoubt says that a call may or may not have counted, or a run still be under way.
+// inDoubt reports that the outcome of a call is unknown, or the run still open.
 func inDoubt(err error) bool {
 	var refusal *kagzi.Error
 	var end *kagzi.RunError
@@ -370,7 +371,7 @@ func (a *among) start(p program) *kagzi.Run {
 	p.each(func(c *call) {
 		if c.kind == "signal" {
 			a.after(c.sent, func() {
-				// refused when the run has ended
+				// refused if the run has ended
 				_ = a.insist(func() error {
 					return kagzi.Signal(a.ctx, run, c.name, 1, kagzi.SignalOptions{ID: c.name})
 				})
@@ -380,7 +381,7 @@ func (a *among) start(p program) *kagzi.Run {
 	return run
 }
 
-// result is what the run comes to, by a time.
+// result returns the run's result, or fails after a time.
 func result[Out any](a *among, run *kagzi.Run, by time.Duration) (out Out, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(a.ctx, by)
 	defer cancel()
@@ -402,7 +403,7 @@ func (a *among) late(run *kagzi.Run) {
 	a.Fatalf("the run has not ended %s after the last fault: %s", time.Since(a.began)-a.heal, why.Summary)
 }
 
-// recordsOf is a run's steps as the store has them.
+// recordsOf returns a run's steps from the store.
 func (a *among) recordsOf(run string) []engine.Step {
 	steps, _, err := a.env.Store().ListSteps(
 		context.Background(), namespace, idOf(a.T, run), "", engine.Page{Limit: 1000})
@@ -412,7 +413,7 @@ func (a *among) recordsOf(run string) []engine.Step {
 	return steps
 }
 
-// calmDown ends what goes wrong, and waits until both workers are there and nothing is left to do.
+// calmDown ends the faults and waits until both workers are registered and all runs have ended.
 func (a *among) calmDown() {
 	a.faults.heal()
 	a.endEvents()
@@ -422,11 +423,12 @@ func (a *among) calmDown() {
 			a.Fatalf("a worker has not come back, or a child not ended, within %s", rest)
 		}
 	}
-	// what others had claimed is free again, and the longest step that nobody waits for is over
+	// leases of other claims have expired, and the longest abandoned step has ended
 	a.pause(2*lease + 20*time.Second)
 }
 
-// settled says that both workers are there and all runs have ended; children may outlive a run that was cancelled.
+// settled reports that both workers are registered and all runs have ended; children may outlive a
+// cancelled run.
 func (a *among) settled() bool {
 	for i := range a.hands {
 		w, err := a.env.Store().GetWorker(a.ctx, cmp.Or(a.hand(i).worker.ID(), "none"))
@@ -463,7 +465,7 @@ func (a *among) probe(ctx kagzi.Context, worker int) (int, error) {
 	})
 }
 
-// hasAllSlots wants each worker to take as many runs at once as it may.
+// hasAllSlots checks that each worker can run as many runs at once as configured.
 func (a *among) hasAllSlots() {
 	began := time.Now()
 	var runs []*kagzi.Run
@@ -484,8 +486,8 @@ func (a *among) hasAllSlots() {
 	}
 }
 
-// leftBehind looks at what there is in the end: the run and those children that it has on record,
-// and nothing that is held. It returns how many.
+// leftBehind checks what remains at the end: the run and its recorded children, and no leases. It
+// returns the number of children.
 func (a *among) leftBehind(run *kagzi.Run) (children int) {
 	for _, s := range a.recordsOf(run.ID()) {
 		if !s.ChildRunID.IsZero() {
@@ -503,7 +505,7 @@ func (a *among) leftBehind(run *kagzi.Run) (children int) {
 	return children
 }
 
-// output is what a run has come to, whatever its status.
+// output returns a run's output, whatever its status.
 func (a *among) output(run *kagzi.Run) string {
 	r, err := a.env.Store().GetRun(a.ctx, namespace, idOf(a.T, run.ID()))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// cancelled has a run of the code end that is cancelled, with an hour to clean up, so long after
-// its start. Its history has to replay.
+// cancelled runs code that is cancelled, with an hour to clean up, at a time after its start. Its
+// history must replay.
 func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ int) (int, error),
 	after time.Duration) {
 	t.Helper()
@@ -35,11 +35,11 @@ func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ 
 	}
 }
 
-// What code learns from its Context alone, because no call was ended by the cancellation, it learns
-// again in each stay: else it would not come back to where it cleans up.
-func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
+// If code learns of the cancellation only from its Context, it learns it at the same place in every
+// activation. Otherwise it would not come back to its cleanup.
+func TestCodeThatChecksItsContextCleansUpInFull(t *testing.T) {
 	ship := func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }
-	first := map[string]func(ctx kagzi.Context){ // what it begins with where it cleans up
+	first := map[string]func(ctx kagzi.Context){ // its first call when it cleans up
 		"a step":   func(ctx kagzi.Context) {},
 		"the time": func(ctx kagzi.Context) { kagzi.Now(kagzi.Cleanup(ctx)) },
 		"the time, by the Context that has ended": func(ctx kagzi.Context) { kagzi.Now(ctx) },
@@ -49,7 +49,7 @@ func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 		name   string
 		cancel time.Duration // after the start
 		code   func(ctx kagzi.Context)
-		begin  string // in first
+		begin  string // key of first
 	}{
 		{"behind a step that was at work and succeeds", time.Second,
 			func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }, "a step"},
@@ -117,8 +117,8 @@ func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 	}
 }
 
-// What is recorded of a branch comes before the end of its Context, also where another branch has less to come back to.
-func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
+// The records of a branch come before the end of its Context, even if another branch has fewer.
+func TestABranchReplaysInFullBeforeItsContextEnds(t *testing.T) {
 	const rooms = 30
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var mu sync.Mutex
@@ -167,9 +167,9 @@ func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
 	})
 }
 
-// Code that finds its Context ended behind its branches finds it so behind their last calls, and
+// Code that sees its Context ended after waiting for branches sees it ended after their last calls,
 // not before their first.
-func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.T) {
+func TestBranchesReplayInFullBeforeCodeThatChecksItsContext(t *testing.T) {
 	const rooms = 5
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var undone []string
@@ -203,9 +203,9 @@ func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.
 	})
 }
 
-// A branch that makes no call, because it waits for the end of its Context, does not keep the
-// cancellation from the others, nor they from it.
-func TestABranchThatOnlyWaitsForTheEndOfItsContextIsToldLikeTheOthers(t *testing.T) {
+// A branch that makes no call, because it waits for the end of its Context, does not delay the
+// cancellation of the others, nor they its own.
+func TestABranchThatOnlyWaitsForItsContextIsCancelledToo(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var told, slept time.Time
 		kagzi.Handle(env.Worker, "watched", func(ctx kagzi.Context, _ int) (int, error) {

@@ -16,7 +16,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/seam"
 )
 
-// encrypting runs test with a client and a worker that encrypt, on the real engine. start lets the worker run.
+// encrypting runs test on the real engine, with a client and a worker that encrypt. start starts
+// the worker.
 func encrypting(t *testing.T, test func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func())) {
 	t.Helper()
 	codec := aesCodec(t)
@@ -59,7 +60,7 @@ func result[T comparable](t *testing.T, run *kagzi.Run, want T) {
 }
 
 func TestEncryptedPayloads(t *testing.T) {
-	t.Run("survive a retry of the run, with its signals, its children and what it drew", func(t *testing.T) {
+	t.Run("survive a retry with signals, children and random numbers", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			broken := true
 			var drawn []string
@@ -130,7 +131,7 @@ func TestEncryptedPayloads(t *testing.T) {
 	})
 
 	t.Run(
-		"of signals are read by the runs that take them over: in a loop that continues as new, and after a restart with another input", func(t *testing.T) {
+		"signals can be read by continuations and restarts", func(t *testing.T) {
 			encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 				type state struct{ Sum, Left int }
 				broken := true
@@ -168,7 +169,7 @@ func TestEncryptedPayloads(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for n := 14; n < 20; n++ { // to whichever run goes on
+				for n := 14; n < 20; n++ { // to the current continuation
 					if err := kagzi.Signal(t.Context(), c.Run(again.ID()), "add", n+1,
 						kagzi.SignalOptions{}); err != nil {
 						t.Fatal(err)
@@ -178,7 +179,7 @@ func TestEncryptedPayloads(t *testing.T) {
 			})
 		})
 
-	t.Run("can be put in by hand: a step's result, a child's, a signal's and another input", func(t *testing.T) {
+	t.Run("results, signals and inputs can be set by hand", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			kagzi.Handle(w, "ship", func(kagzi.Context, string) (string, error) { return "", errors.New("no ship") })
 			kagzi.Handle(w, "order", func(ctx kagzi.Context, in string) (string, error) {
@@ -238,7 +239,7 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
-	t.Run("reach the runs of schedules, what they continue as, and handlers of failures", func(t *testing.T) {
+	t.Run("work with schedules, continuations and failure handlers", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			handled := make(chan string, 1)
 			count := func(ctx kagzi.Context, in int) (int, error) {
@@ -285,7 +286,7 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
-	t.Run("of children are those of their last runs, however they are waited for, also in a retry and in a replay",
+	t.Run("results of children are those of their last runs",
 		func(t *testing.T) {
 			encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 				broken := true
@@ -358,7 +359,7 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 }
 
-func TestAnEncryptedCallThatIsRepeatedByItsRequestIDHasTheSameAnswer(t *testing.T) {
+func TestARepeatedEncryptedCallHasTheSameAnswer(t *testing.T) {
 	conflict := func(t *testing.T, what string, err error) {
 		t.Helper()
 		var e *kagzi.Error

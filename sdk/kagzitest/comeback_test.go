@@ -11,17 +11,17 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// Code that looks at its Context, instead of at what calls return, comes back to where it was
-// cancelled in each stay of its clean-up: what it undoes is what it has done, and its history
+// Code that checks its Context, rather than the errors of calls, comes back to where it was
+// cancelled in every activation of its cleanup: it undoes what it has done, and its history
 // replays.
-func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
+func TestCodeReplaysToWhereItWasCancelled(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		at   time.Duration // after the start
 		code func(undo func(kagzi.Context, ...string)) func(kagzi.Context, int) (int, error)
 		want []string
 	}{
-		{"of two branches that stop because they look, each where it stopped", 150 * time.Second, lookInBranches,
+		{"two branches that check their Context stop where they did", 150 * time.Second, lookInBranches,
 			[]string{"ada-0", "ada-1", "ada-2", "bob-0", "bob-1", "bob-2"}},
 		{"a branch without calls ends it beside one that has booked", 150 * time.Second, lookBeforeAnyCall,
 			[]string{"room-0", "room-1", "room-2"}},
@@ -29,7 +29,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 			[]string{"early", "second"}},
 		{"a branch that waited for such a one is no other", 90 * time.Second, lookBehindABranchOfABranch,
 			[]string{"early"}},
-		{"a branch waits for the end of its Context beside a step that the cancellation ended", 90 * time.Second,
+		{"a branch waits for its Context beside a cancelled step", 90 * time.Second,
 			waitBesideAStep, []string{"pay", "tell"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 							undone = append(undone, name)
 							return 0, nil
 						})
-						kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute) // the next is for another stay
+						kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute) // for the next activation
 					}
 				})
 				cancelled(t, env, code, test.at)
@@ -53,7 +53,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 	}
 }
 
-// bookUntilCancelled books a room in each minute, until it sees that the run is being cancelled.
+// bookUntilCancelled books a room every minute until it sees that the run is being cancelled.
 func bookUntilCancelled(ctx kagzi.Context, guest string) (booked []string, err error) {
 	for i := 0; i < 5 && ctx.Err() == nil; i++ {
 		name := fmt.Sprintf("%s-%d", guest, i)
@@ -92,7 +92,7 @@ func lookBeforeAnyCall(undo func(kagzi.Context, ...string)) func(kagzi.Context, 
 	}
 }
 
-// bookAndLook is a branch that goes another way if it is cancelled.
+// bookAndLook is a branch that takes another path if it is cancelled.
 func bookAndLook(name string) func(kagzi.Context) (string, error) {
 	return func(ctx kagzi.Context) (string, error) {
 		works(ctx, name, time.Second)

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ends tells who waits for a run that it has ended. A client's wait asks the server again every
-// minute, which would make a month of 43,200 calls; with ends it asks once.
+// ends notifies callers that wait for the end of a run. Without it, a client's wait would ask the
+// server every minute, which is 43,200 calls in a month of test time.
 type ends struct {
 	store engine.Store
 
@@ -20,7 +20,7 @@ func newEnds(store engine.Store) *ends {
 	return &ends{store: store, waiting: map[engine.ID][]chan struct{}{}}
 }
 
-func (e *ends) ring(r engine.Notification) {
+func (e *ends) notify(r engine.Notification) {
 	if r.Kind == engine.NotifyEnd {
 		e.ended(r.ID)
 	}
@@ -35,7 +35,7 @@ func (e *ends) ended(run engine.ID) {
 	delete(e.waiting, run)
 }
 
-// outcomes tells the waiters of the test of runs that end in this process, beside the server.
+// outcomes also reports runs that end in this process to the waiting test.
 type outcomes struct {
 	engine.Outcomes
 	ends *ends
@@ -46,21 +46,21 @@ func (o outcomes) RunEnded(run engine.ID, e *engine.Ending) {
 	o.ends.ended(run)
 }
 
-// await returns when the run has ended, cannot be read, or ctx is over.
+// await returns when the run has ended, cannot be read, or ctx is done.
 func (e *ends) await(ctx context.Context, runID string) {
 	id, err := engine.ParseID(runID)
 	if err != nil {
 		return
 	}
-	rung := make(chan struct{})
+	done := make(chan struct{})
 	e.mu.Lock()
-	e.waiting[id] = append(e.waiting[id], rung)
+	e.waiting[id] = append(e.waiting[id], done)
 	e.mu.Unlock()
 	if run, err := e.store.GetRun(ctx, namespace, id); err != nil || run.Status.Ended() {
 		return
 	}
 	select {
-	case <-rung:
+	case <-done:
 	case <-ctx.Done():
 	}
 }

@@ -1,7 +1,7 @@
-// Package kagzitest tests workflows on the real engine: the server, the store and a worker run in
-// the test's own process on a private database, in a bubble of testing/synctest. Time stands still
-// while anything is at work, and jumps to the next moment at which something is due when nothing
-// is. A workflow that sleeps for 30 days is tested in milliseconds:
+// Package kagzitest tests workflows on the real engine. Server, store and worker run in the test's
+// own process, with a private database, in a bubble of testing/synctest. The clock of the bubble
+// stands still while code runs, and jumps to the next timer when nothing does. So a workflow that
+// sleeps for 30 days is tested in milliseconds:
 //
 //	func TestOrder(t *testing.T) {
 //		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
@@ -15,10 +15,10 @@
 //		})
 //	}
 //
-// The rules of a bubble hold (see testing/synctest): it begins at midnight UTC of 2000-01-01, t.Run
-// and t.Parallel are not for its inside, and what waits for the network outside keeps time from
-// passing until it is answered. A test that still waits when 30 years have gone by is ended, and
-// told what its open runs wait for.
+// The rules of testing/synctest apply. The clock starts at midnight UTC on 2000-01-01. t.Run and
+// t.Parallel are not allowed inside. Time does not advance while code waits for the network outside
+// of the bubble. A test that still waits after 30 years of test time is stopped, with an
+// explanation of what its open runs wait for.
 package kagzitest
 
 import (
@@ -47,52 +47,52 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/seam"
 )
 
-// forever is longer than any test: what is done once in it is never done.
+// forever is longer than any test.
 const forever = 100 * 365 * 24 * time.Hour
 
-// lifetime is how long a test may last by the clock of its bubble: three times the longest sleep.
+// lifetime limits the test time: three times the longest sleep.
 const lifetime = 30 * 365 * 24 * time.Hour
 
-// patience is how long code that does not heed its context may take to end after the test.
-const patience = 24 * time.Hour
+// codeLimit is how long code that ignores its context may run on after the test.
+const codeLimit = 24 * time.Hour
 
 const namespace = "default"
 
-// Env is a server of its own, a client of it, and a worker.
+// Env is a server with a client and a worker.
 type Env struct {
-	// Client starts, signals and reads runs. kagzi.Result and Run.Wait let time pass.
+	// Client starts, signals and reads runs. Time passes while kagzi.Result and Run.Wait wait.
 	Client *kagzi.Client
-	// Worker serves the queue "default". Give it workflows with kagzi.Handle, then call Start.
+	// Worker serves the queue "default". Register workflows with kagzi.Handle, then call Start.
 	Worker *kagzi.Worker
 
 	t       *testing.T
 	store   engine.Store
 	ends    *ends
 	address *bufconn.Listener
-	stop    []func() // in the order of their making
+	stop    []func() // in the order of starting
 	started bool
 
 	mu       sync.Mutex
 	replaced map[string]seam.Step
 }
 
-// Run runs test in a bubble with an Env, which is gone when test returns.
+// Run calls test in a bubble with a new Env, which it closes when test returns.
 func Run(t *testing.T, test func(t *testing.T, env *Env)) {
 	t.Helper()
-	run(t, calm, test)
+	run(t, noTimers, test)
 }
 
-// climate is what the server of an Env lives in.
-type climate struct {
+// config configures the server of an Env.
+type config struct {
 	heartbeat, lease, keepalive time.Duration
-	// what the server has in the place of its store; nil: that itself
+	// wraps the store that the server uses; nil for none
 	store func(engine.Store) engine.Store
 }
 
-// calm is that of Run: nothing that the server does by the clock alone happens within forever.
-var calm = climate{heartbeat: forever, lease: forever, keepalive: forever}
+// noTimers is the configuration of Run: no timer of the server fires during a test.
+var noTimers = config{heartbeat: forever, lease: forever, keepalive: forever}
 
-func run(t *testing.T, c climate, test func(t *testing.T, env *Env)) {
+func run(t *testing.T, c config, test func(t *testing.T, env *Env)) {
 	t.Helper()
 	path := sqlitetest.Fresh(t, sqlite.Migrate)
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func run(t *testing.T, c climate, test func(t *testing.T, env *Env)) {
 	})
 }
 
-func newEnv(t *testing.T, c climate, path string) *Env {
+func newEnv(t *testing.T, c config, path string) *Env {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := sqlite.Open(t.Context(), path, engine.OpenOptions{Log: log})
@@ -131,7 +131,7 @@ func newEnv(t *testing.T, c climate, path string) *Env {
 	return e
 }
 
-// dialOptions lead to the server in this process, over a connection that is never looked after.
+// dialOptions connect to the server in this process, without keepalive.
 func (e *Env) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -141,46 +141,47 @@ func (e *Env) dialOptions() []grpc.DialOption {
 	}
 }
 
-// serve starts the parts of a server.
-func (e *Env) serve(log *slog.Logger, c climate) {
+// serve starts the parts of the server.
+func (e *Env) serve(log *slog.Logger, c config) {
 	store := e.store
 	if c.store != nil {
 		store = c.store(store)
 	}
 	matcher := matching.New(store, log)
-	door := server.New(store, matcher, server.Options{
+	srv := server.New(store, matcher, server.Options{
 		Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
-	upkeep := coordinator.New(store, coordinator.Options{
+	coord := coordinator.New(store, coordinator.Options{
 		Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {
 		return store.Listen(ctx, func(r engine.Notification) {
 			matcher.Notify(r)
-			door.Notify(r)
-			upkeep.Notify(r)
-			e.ends.ring(r)
-		}, outcomes{door, e.ends})
+			srv.Notify(r)
+			coord.Notify(r)
+			e.ends.notify(r)
+		}, outcomes{srv, e.ends})
 	})
-	e.part(upkeep.Run)
+	e.part(coord.Run)
 	e.part(matcher.Run)
-	e.part(func(ctx context.Context) error { return door.Run(ctx, e.address) })
+	e.part(func(ctx context.Context) error { return srv.Run(ctx, e.address) })
 }
 
-// part runs a part until close.
+// part runs a part of the server until close.
 func (e *Env) part(run func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(e.t.Context()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := run(ctx); err != nil && ctx.Err() == nil {
-			e.t.Errorf("kagzitest: a part of the server ended: %v", err)
+			e.t.Errorf("kagzitest: the server stopped: %v", err)
 		}
 	}()
 	e.stop = append(e.stop, func() { cancel(); <-ended })
 }
 
-// giveUp ends a test that waits for what does not come. In a bubble time would jump on without end otherwise.
+// giveUp stops a test that waits for something that never happens: the clock would jump on without
+// end.
 func (e *Env) giveUp() {
-	text := fmt.Sprintf("kagzitest: the test still waits after %d years", lifetime/(365*24*time.Hour))
+	text := fmt.Sprintf("kagzitest: the test still waits after %d years of test time", lifetime/(365*24*time.Hour))
 	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{
 		kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
 	for run, err := range e.Client.List(context.Background(), open) {
@@ -191,11 +192,11 @@ func (e *Env) giveUp() {
 			text += fmt.Sprintf("\n  run %s of type %s: %s", run.RunID, run.WorkflowType, why.Summary)
 		}
 	}
-	debug.SetTraceback("all") // which shows where the test waits
+	debug.SetTraceback("all") // to show where the test waits
 	panic(text)
 }
 
-// Start lets the worker run. What it serves has been given to it before.
+// Start starts the worker and waits until it is registered. Call kagzi.Handle before.
 func (e *Env) Start() {
 	e.t.Helper()
 	if e.started {
@@ -219,25 +220,25 @@ func (e *Env) Start() {
 	}
 }
 
-// Pass lets d go by and everything that is due within it be done.
+// Pass advances the clock by d and waits until all work that is due by then is done.
 func (e *Env) Pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// Settle waits until nothing is at work, without letting time pass.
+// Settle waits until all current work is done. The clock does not advance.
 func (e *Env) Settle() { synctest.Wait() }
 
-// close stops the parts in the reverse of their order: the worker first. No code may be left in the
-// bubble, whose time stands still afterwards.
+// close stops the parts in reverse order, the worker first. No code may remain in the bubble, whose
+// clock stops afterwards.
 func (e *Env) close() {
 	for i := len(e.stop) - 1; i >= 0; i-- {
 		e.stop[i]()
 	}
-	if !seam.CodeEnds(e.Worker, patience) {
+	if !seam.CodeEnds(e.Worker, codeLimit) {
 		e.t.Errorf(
-			"kagzitest: code of a step or a workflow goes on %v after the end of its context: have it end by then",
-			patience)
+			"kagzitest: step or workflow code still runs %v after its context ended: it must return before",
+			codeLimit)
 	}
 	if err := e.Client.Close(); err != nil {
 		e.t.Errorf("kagzitest: %v", err)
@@ -247,9 +248,9 @@ func (e *Env) close() {
 	}
 }
 
-// ReplaceStep has every step of that name, in whatever workflow, run fn instead of its own code.
-// Steps that Kagzi numbers (name:2, …) go by the name that the code gave. The result's type has to
-// be the step's; fn nil gives the step its own code back.
+// ReplaceStep makes every step with a name, in all workflows, run fn instead of its own code. For
+// repeated steps (name:2, …), name is the one in the code. fn must return the step's result type; a
+// nil fn restores the step's own code.
 func ReplaceStep[T any](e *Env, name string, fn func(ctx context.Context) (T, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,7 +21,7 @@ type receipt struct {
 	Took     time.Duration
 }
 
-// trial is a workflow that charges, sleeps for a month and waits for somebody's approval.
+// trial is a workflow that charges, sleeps for a month and waits for an approval.
 func trial(ctx kagzi.Context, in order) (receipt, error) {
 	begun := kagzi.Now(ctx)
 	charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) {
@@ -68,7 +68,7 @@ func TestAMonthPassesInNoTime(t *testing.T) {
 	t.Logf("took %v", time.Since(real))
 }
 
-func TestSettleLetsEverythingThatIsDueBeDoneAndNoTimePass(t *testing.T) {
+func TestSettleFinishesDueWorkWithoutAdvancingTheClock(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "trial", trial)
 		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
@@ -89,7 +89,7 @@ func TestSettleLetsEverythingThatIsDueBeDoneAndNoTimePass(t *testing.T) {
 	})
 }
 
-func TestTimeJumpsWhileTheResultIsWaitedFor(t *testing.T) {
+func TestTheClockJumpsWhileAResultIsAwaited(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "trial", trial)
 		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
@@ -111,7 +111,7 @@ func TestTimeJumpsWhileTheResultIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAStepHasItsOwnCodeBackWhenItsReplacementIsTakenAway(t *testing.T) {
+func TestRemovingAReplacementRestoresTheStep(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "trial", trial)
 		kagzitest.ReplaceStep(env, "charge", func(context.Context) (string, error) { return "paid", nil })
@@ -127,7 +127,7 @@ func TestAStepHasItsOwnCodeBackWhenItsReplacementIsTakenAway(t *testing.T) {
 	})
 }
 
-func TestAReplacementOfAnotherTypeFailsTheStepAndSaysSo(t *testing.T) {
+func TestAReplacementOfAnotherTypeFailsTheStep(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "trial", trial)
 		kagzitest.ReplaceStep(env, "charge", func(context.Context) (int, error) { return 1, nil })
@@ -138,13 +138,13 @@ func TestAReplacementOfAnotherTypeFailsTheStepAndSaysSo(t *testing.T) {
 		}
 		_, err = kagzi.Result[receipt](t.Context(), run)
 		failed, ok := errors.AsType[*kagzi.RunError](err)
-		if !ok || !strings.Contains(failed.Error(), "the code in its place returns int") {
+		if !ok || !strings.Contains(failed.Error(), "its replacement returns int") {
 			t.Fatalf("the result is %v, want a RunError that names the types", err)
 		}
 	})
 }
 
-func TestAStepThatDoesNotHeedItsContextMayEndAfterTheTest(t *testing.T) {
+func TestAStepThatIgnoresItsContextMayEndAfterTheTest(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "deaf", func(ctx kagzi.Context, _ order) (string, error) {
 			return kagzi.Step(ctx, "ask", func(context.Context) (string, error) {
@@ -163,8 +163,8 @@ func TestAStepThatDoesNotHeedItsContextMayEndAfterTheTest(t *testing.T) {
 	})
 }
 
-// Each case is a test that fails, in a process of its own.
-func TestATestThatFailsSaysWhy(t *testing.T) {
+// Each case is a failing test, in its own process.
+func TestAFailingTestSaysWhy(t *testing.T) {
 	const variable = "KAGZITEST_CASE"
 	cases := map[string]struct {
 		test func(t *testing.T, env *kagzitest.Env)
@@ -195,7 +195,7 @@ func TestATestThatFailsSaysWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestATestThatFailsSaysWhy$", "-test.timeout=8m")
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestAFailingTestSaysWhy$", "-test.timeout=8m")
 			own := t.TempDir() // a test that panics leaves its directories
 			cmd.Env = append(os.Environ(), variable+"="+name, "TMPDIR="+own, "TMP="+own)
 			out, err := cmd.CombinedOutput()

@@ -9,14 +9,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// RunAmongFaults is Run with a server whose workers can be lost, on the store that the other one is made into.
+// RunAmongFaults is Run with a server that can lose workers, on a store that the given function wraps.
 func RunAmongFaults(t *testing.T, heartbeat, lease time.Duration, store func(engine.Store) engine.Store,
 	test func(t *testing.T, env *Env)) {
 	t.Helper()
-	run(t, climate{heartbeat: heartbeat, lease: lease, keepalive: 30 * time.Second, store: store}, test)
+	run(t, config{heartbeat: heartbeat, lease: lease, keepalive: 30 * time.Second, store: store}, test)
 }
 
-// Store is the server's store as no fault meets it.
+// Store returns the server's store, without injected faults.
 func (e *Env) Store() engine.Store { return e.store }
 
 // Dial connects to the server.

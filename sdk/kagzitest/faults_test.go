@@ -15,36 +15,36 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/host"
 )
 
-// faults stands before a server's store and decides by seed, verb and number what becomes of each
-// call. It also holds against each other what the store has taken: no fault may make a result that
-// is recorded another one, or end a run twice.
+// faults wraps a server's store and decides, by seed, method and number, what happens to each call.
+// It also checks what the store has recorded: no fault may change a recorded result or end a run
+// twice.
 type faults struct {
 	engine.Store
 	t        *testing.T
 	seed     uint64
 	rate     float64
 	fates    []string
-	spare    []string         // verbs that nothing happens to
-	off      func(who uint64) // takes a worker off
+	spare    []string         // methods without faults
+	off      func(who uint64) // takes a worker offline
 	someHost func(who int) *host.Host
 
 	mu            sync.Mutex
 	calls         map[string]int
 	hits          map[string]int
 	ready, healed bool
-	recorded      map[string]string // a step's first result
+	recorded      map[string]string // the first result of a step
 	ended         map[engine.ID]engine.Token
 }
 
-// The fates of a call. All but the first carry it out.
+// What can happen to a call. All but the first carry it out.
 const (
-	fateFail      = "fail"       // and the caller is told that the database does not answer
+	fateFail      = "fail"       // and report that the database does not answer
 	fateLose      = "lose"       // likewise
 	fateLate      = "late"       // after up to 40 s
 	fateCutBefore = "cut before" // after a connection was cut
-	fateCutAfter  = "cut after"  // before a connection is cut, and its caller told
-	fateOffBefore = "off before" // after a worker was taken off
-	fateOffAfter  = "off after"  // before a worker is taken off, and its caller told
+	fateCutAfter  = "cut after"  // before a connection is cut, and the caller answered
+	fateOffBefore = "off before" // after a worker was taken offline
+	fateOffAfter  = "off after"  // before a worker is taken offline, and the caller answered
 )
 
 var errAway = &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
@@ -56,7 +56,7 @@ func (f *faults) hit(what string) {
 	f.hits[what]++
 }
 
-// begin has faults meet calls from now on: there is somebody whom they can meet.
+// begin enables the faults.
 func (f *faults) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +69,7 @@ func (f *faults) heal() {
 	f.healed = true
 }
 
-// fate is what is to become of the next call of a verb, with its luck.
+// fate returns what happens to the next call of a method, and its random source.
 func (f *faults) fate(verb string) (string, *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,10 +88,10 @@ func (f *faults) fate(verb string) (string, *rand.Rand) {
 	return fate, luck
 }
 
-// cut breaks the connections of somebody.
+// cut breaks the connections of a random host.
 func (f *faults) cut(luck *rand.Rand) { f.someHost(luck.IntN(3)).Cut(host.All) }
 
-// meet carries a write out, or not.
+// meet carries out a write, or not.
 func meet[P, A any](ctx context.Context, f *faults, verb string, p P,
 	call func(context.Context, P) (A, error)) (A, error) {
 	var none A
@@ -105,7 +105,7 @@ func meet[P, A any](ctx context.Context, f *faults, verb string, p P,
 	if s, ok := any(&p).(interface {
 		GetTicket() *engine.Ticket
 		SetTicket(*engine.Ticket)
-	}); ok && s.GetTicket() != nil { // what stands behind it is handed over when it is known what the server was told
+	}); ok && s.GetTicket() != nil { // later operations are handed over once it is known what the server was told
 		ticket := engine.NewTicket(s.GetTicket().Prev())
 		s.SetTicket(ticket)
 		defer ticket.Close(nil)
@@ -132,7 +132,7 @@ func meet[P, A any](ctx context.Context, f *faults, verb string, p P,
 	return answer, err
 }
 
-// look is meet for what changes nothing.
+// look is meet for reads.
 func look[A any](ctx context.Context, f *faults, verb string, call func(context.Context) (A, error)) (A, error) {
 	switch fate, _ := f.fate(verb); fate {
 	case fateFail, fateLose:
@@ -142,7 +142,7 @@ func look[A any](ctx context.Context, f *faults, verb string, call func(context.
 	return call(ctx)
 }
 
-// told is meet for a verb that answers nothing.
+// told is meet for methods without an answer.
 func told[P any](ctx context.Context, f *faults, verb string, p P, call func(context.Context, P) error) error {
 	_, err := meet(ctx, f, verb, p, func(ctx context.Context, p P) (struct{}, error) {
 		return struct{}{}, call(ctx, p)
@@ -283,7 +283,7 @@ func (f *faults) HeldBy(ctx context.Context, worker string) ([]engine.Held, erro
 	})
 }
 
-// records holds a result that the store has taken against the one before.
+// records compares a recorded result with the one before.
 func (f *faults) records(run engine.ID, s *engine.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,14 +294,14 @@ func (f *faults) records(run engine.ID, s *engine.Step) {
 	f.recorded[key] = string(s.Output.Data)
 }
 
-// recordOf is the result of a step as the store took it.
+// recordOf returns the recorded result of a step.
 func (f *faults) recordOf(run, step string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.recorded[run+"/"+step]
 }
 
-// ends wants that no other lease has ended the run before.
+// ends checks that no other lease has ended the run before.
 func (f *faults) ends(l engine.Lease) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -311,7 +311,7 @@ func (f *faults) ends(l engine.Lease) {
 	f.ended[l.RunID] = l.Token
 }
 
-// String is what has happened, for people.
+// String returns what has happened.
 func (f *faults) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,7 @@ var (
 	faultyTold = flag.Bool("programs.told", false, "with -v: tell of each of these what happened in it")
 )
 
-// eachFaultyProgram tries as many seeds as are asked for.
+// eachFaultyProgram tries as many seeds as requested.
 func eachFaultyProgram(t *testing.T, try func(a *among, r *rand.Rand)) {
 	n := *faulty
 	if testing.Short() {
@@ -46,7 +46,7 @@ func eachFaultyProgram(t *testing.T, try func(a *among, r *rand.Rand)) {
 	}
 }
 
-// shorten bounds what a program waits for.
+// shorten limits what a program waits for.
 func (p program) shorten() {
 	p.each(func(c *call) {
 		c.takes, c.sent = min(c.takes, longest), min(c.sent, 2*longest)
@@ -59,7 +59,7 @@ func (p program) shorten() {
 	})
 }
 
-// crowd has children wait for each other's slots.
+// crowd makes children wait for each other's slots.
 func (p program) crowd(r *rand.Rand) {
 	limit := r.IntN(4)
 	p.each(func(c *call) {
@@ -69,7 +69,7 @@ func (p program) crowd(r *rand.Rand) {
 	})
 }
 
-// counts is how many children a program starts, and how often its steps fail.
+// counts returns how many children a program starts, and how often its steps fail.
 func (p program) counts() (children, failures int) {
 	p.each(func(c *call) {
 		switch c.kind {
@@ -84,7 +84,7 @@ func (p program) counts() (children, failures int) {
 	return children, failures
 }
 
-// replayed wants the run as it stands to be replayed by the code, if it can be had.
+// replayed replays the current record of the run with its code, if it can be read.
 func replayed[Out any](a *among, when string, look func(kagzi.Context, int) (Out, error)) {
 	a.mu.Lock()
 	run := a.run
@@ -107,7 +107,8 @@ func replayed[Out any](a *among, when string, look func(kagzi.Context, int) (Out
 // that costs is time, and code that runs again. Many of them, and how a program is tried again:
 //
 //	go test ./sdk/kagzitest -run RandomProgramAmongFaults -args -programs.faulty=400
-//	go test ./sdk/kagzitest -run RandomProgramAmongFaults -v -args -programs.faulty=1 -programs.from=258 -programs.told
+//	go test ./sdk/kagzitest -run RandomProgramAmongFaults -v \
+//		-args -programs.faulty=1 -programs.from=258 -programs.told
 func TestARandomProgramAmongFaultsComesToWhatItsCallsCameTo(t *testing.T) {
 	eachFaultyProgram(t, func(a *among, r *rand.Rand) {
 		p := (&author{Rand: r, prefix: "call-"}).program(2)
@@ -116,10 +117,10 @@ func TestARandomProgramAmongFaultsComesToWhatItsCallsCameTo(t *testing.T) {
 		a.prepare(newPlan(r, want))
 		defer a.close()
 		p.crowd(r)
-		l := newLedger(a, p)
+		l := newOracle(a, p)
 		var endings atomic.Int64
 		code := func(ctx kagzi.Context, _ int) (map[string]int, error) {
-			s := l.stay(ctx)
+			s := l.activation(ctx)
 			err := p.run(ctx, s)
 			if err == nil && endings.Add(1) <= int64(a.fails) {
 				err = errors.New("again as a whole")
@@ -161,8 +162,8 @@ func TestARandomProgramAmongFaultsComesToWhatItsCallsCameTo(t *testing.T) {
 	})
 }
 
-// As TestARandomProgramThatIsCancelled…, likewise: what goes wrong keeps no run from its clean-up,
-// nor the clean-up from its end.
+// Like TestARandomProgramThatIsCancelled…, with faults: they keep no run from its cleanup, and no
+// cleanup from its end.
 func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 	eachFaultyProgram(t, func(a *among, r *rand.Rand) {
 		p := (&author{Rand: r, prefix: "call-"}).program(2)
@@ -184,7 +185,7 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 		want := p.end(0)
 		a.prepare(newPlan(r, want))
 		defer a.close()
-		l := newLedger(a, p, undo)
+		l := newOracle(a, p, undo)
 		began, done := make(chan struct{}), false
 		var first sync.Once
 		codeOf := func(witnessOf func(kagzi.Context) witness, done func(error)) func(kagzi.Context, int) (int, error) {
@@ -200,7 +201,7 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 		}
 		code := codeOf(func(ctx kagzi.Context) witness {
 			first.Do(func() { close(began) })
-			return l.stay(ctx)
+			return l.activation(ctx)
 		}, func(err error) {
 			if err != nil {
 				a.Errorf("the clean-up came to %v", err)
@@ -217,7 +218,7 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 		a.after(cancelAt, func() {
 			select {
 			case <-began: // else there is nothing to clean up
-				// refused when it has ended
+				// refused if it has ended
 				_ = a.insist(func() error { return run.CancelGracefully(a.ctx, 24*time.Hour, "") })
 			case <-a.eventful.Done():
 			}
@@ -229,7 +230,7 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 		a.calmDown()
 		a.leftBehind(run)
 		replayed(a, "at the end", look)
-		cleaned := err != nil && a.output(run) != "1" // else the code was at its end before it was told, or heard of
+		cleaned := err != nil && a.output(run) != "1" // else the code ended before it was told
 		if cleaned && !done {
 			a.Errorf("cancelled at %s it took %s and came to %v, cleaned up: %v", cancelAt, took, err, done)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// A user's tests may use SQLite too, through the same library. The page cache that Kagzi's server
-// program replaces, for the whole process, must stay SQLite's own there. To look at it, SQLite must
-// not be running, so that happens in a process of its own.
+// Users' tests may use SQLite as well, through the same library. Kagzi's server replaces the page
+// cache of the whole process; in tests it must stay SQLite's own. It can only be read while SQLite
+// is not in use, so this runs in its own process.
 func TestSQLiteOfTheUsersTestsIsNotConfigured(t *testing.T) {
 	const own = "KAGZITEST_PROCESS"
 	if os.Getenv(own) == "" {
@@ -55,7 +55,7 @@ func TestSQLiteOfTheUsersTestsIsNotConfigured(t *testing.T) {
 	}
 }
 
-// pageCache returns the functions that make up the page cache of every connection of the process.
+// pageCache returns the functions of the page cache of every connection in the process.
 func pageCache(t *testing.T) (methods lib.Tsqlite3_pcache_methods2) {
 	t.Helper()
 	tls := libc.NewTLS()

@@ -24,16 +24,16 @@ var (
 type call struct {
 	kind     string // step, sleep, signal, child, children, retried or branches
 	name     string
-	takes    time.Duration // of a step, a sleep and a child; between the attempts of what is retried
-	sent     time.Duration // when a signal is sent, after the start
-	limit    time.Duration // of the wait for it; none at 0
-	fails    int           // attempts, of what is retried
+	takes    time.Duration // of a step, a sleep or a child; of retried calls, between attempts
+	sent     time.Duration // time of the signal after the start
+	limit    time.Duration // limit of the wait; 0 for none
+	fails    int           // failing attempts of a retried call
 	children []time.Duration
 	branches []program
-	options  kagzi.ChildOptions // of a child and of children
+	options  kagzi.ChildOptions // of child and children
 }
 
-// program is what a workflow does: calls one after the other, of which some have branches.
+// program is what a workflow does: sequential calls, some of them with branches.
 type program []*call
 
 func (p program) String() string {
@@ -53,7 +53,7 @@ func (p program) write(b *strings.Builder, indent string) {
 	}
 }
 
-// each calls f with all calls of the program.
+// each calls f for every call of the program.
 func (p program) each(f func(*call)) {
 	for _, c := range p {
 		f(c)
@@ -63,7 +63,7 @@ func (p program) each(f func(*call)) {
 	}
 }
 
-// end is when the program has come to its end if it begins at that time.
+// end returns when the program ends if it starts at a time.
 func (p program) end(at time.Duration) time.Duration {
 	for _, c := range p {
 		switch c.kind {
@@ -101,7 +101,7 @@ func (a *author) duration() time.Duration {
 	switch a.IntN(6) {
 	case 0:
 		return 0
-	case 1, 2, 3: // as long as a branch lets a sibling's step work before it asks the server
+	case 1, 2, 3: // as long as a branch waits beside a busy one before it asks the server
 		return time.Duration(a.IntN(2000)) * time.Millisecond
 	case 4:
 		return time.Duration(a.IntN(20)) * time.Second
@@ -109,7 +109,7 @@ func (a *author) duration() time.Duration {
 	return time.Duration(a.IntN(600)) * time.Minute
 }
 
-// program makes one whose branches are nested at most so deep.
+// program returns one whose branches are nested at most depth deep.
 func (a *author) program(depth int) (p program) {
 	for range 1 + a.IntN(4) {
 		a.calls++
@@ -143,11 +143,11 @@ func (a *author) program(depth int) (p program) {
 
 // witness sees what a program's code does.
 type witness interface {
-	saw(name string, value int, err error) // what a call came to
-	begins(name string) (result int)       // a step's own code, which is to have this result
+	saw(name string, value int, err error) // the outcome of a call
+	begins(name string) (result int)       // called by a step's own code; returns its result
 }
 
-// run is the program as a workflow's code.
+// run is the program as workflow code.
 func (p program) run(ctx kagzi.Context, w witness) error {
 	for _, c := range p {
 		if err := c.make(ctx, w); err != nil {
@@ -215,7 +215,7 @@ func (c *call) make(ctx kagzi.Context, w witness) error {
 	return err
 }
 
-// outcomes holds what calls come to in all stays of a run against one another.
+// outcomes compares what calls return in all activations of a run.
 type outcomes struct {
 	*testing.T
 	mu   sync.Mutex
@@ -249,8 +249,8 @@ func nap(ctx kagzi.Context, d time.Duration) (int, error) {
 	return 1, nil
 }
 
-// perform starts the program's workflow, with its signals, and replays it at these moments by the
-// code that only looks. It returns how long the run took.
+// perform starts the program's workflow, sends its signals, and replays it at some times with code
+// that only looks. It returns how long the run took.
 func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi.Context, int) (int, error),
 	cancelAt time.Duration, moments ...time.Duration) (time.Duration, error) {
 	kagzi.Handle(env.Worker, "nap", nap)
@@ -265,7 +265,7 @@ func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi
 	at := func(moment time.Duration, f func()) { timers = append(timers, time.AfterFunc(moment, f)) }
 	p.each(func(c *call) {
 		if c.kind == "signal" {
-			// refused when the run has ended
+			// refused if the run has ended
 			at(c.sent, func() { _ = kagzi.Signal(context.Background(), run, c.name, 1, kagzi.SignalOptions{}) })
 		}
 	})
@@ -289,7 +289,7 @@ func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi
 	return took, err
 }
 
-// eachProgram tries as many seeds as are asked for.
+// eachProgram tries as many seeds as requested.
 func eachProgram(t *testing.T, try func(t *testing.T, env *kagzitest.Env, r *rand.Rand)) {
 	n := *programs
 	if testing.Short() {
@@ -308,8 +308,8 @@ func eachProgram(t *testing.T, try func(t *testing.T, env *kagzitest.Env, r *ran
 	}
 }
 
-// late bounds how much longer a program may take than its calls: while a sibling is at work a
-// branch asks after what it waits for in pauses.
+// late limits how much longer a program may take than its calls: beside a busy branch, others ask
+// for what they wait for only from time to time.
 const late = time.Minute
 
 func TestARandomProgramTakesAsLongAsItsCallsAndIsReplayedAsItWent(t *testing.T) {
@@ -343,7 +343,7 @@ func TestARandomProgramThatIsCancelledCleansUpInFull(t *testing.T) {
 			}
 			calls++
 		})
-		cancelAt := time.Millisecond + time.Duration(r.Int64N(int64(p.end(0))+1)) // when its code has begun
+		cancelAt := time.Millisecond + time.Duration(r.Int64N(int64(p.end(0))+1)) // after its code has started
 		all := outcomes{T: t, seen: map[string]string{}}
 		done := false
 		codeOf := func(w witness, done func(error)) func(kagzi.Context, int) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// exported is the run as it stands, for a replay.
+// exported returns the current record of the run for a replay.
 func exported(t *testing.T, _ *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
 	t.Helper()
 	c, err := record(t, run)
@@ -22,7 +22,7 @@ func exported(t *testing.T, _ *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
 	return c
 }
 
-// record is exported where the server may be away.
+// record is exported for times when the server may be away.
 func record(t *testing.T, run *kagzi.Run) (*kagzi.Capsule, error) {
 	name := filepath.Join(t.TempDir(), "run.kagzi")
 	file, err := os.Create(name)
@@ -39,7 +39,7 @@ func record(t *testing.T, run *kagzi.Run) (*kagzi.Capsule, error) {
 	return c, err
 }
 
-// The code that made a record does not part from it, at whatever moment that is taken.
+// Code agrees with its own record, whenever that is taken.
 func TestARunAgreesWithItsOwnCode(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -47,7 +47,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 		after time.Duration // its start
 		code  func(ctx kagzi.Context, in int) (int, error)
 	}{
-		{"past a sleep that was over while a sibling kept the run on its worker", nil, 2 * time.Minute,
+		{"past a sleep that ended while a branch kept the run", nil, 2 * time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
 					works(ctx, "long", 10*time.Minute)
@@ -57,7 +57,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 				works(ctx, "after", time.Second)
 				return beside.Wait(ctx)
 			}},
-		{"when it was tried again as a whole, and has no use for a step that failed before", &kagzi.Retry{Attempts: 2},
+		{"retried as a whole, without a step that had failed", &kagzi.Retry{Attempts: 2},
 			time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				fail := func(context.Context) (int, error) { return 0, kagzi.NonRetryable(errors.New("out of order")) }
@@ -77,7 +77,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 				kagzi.Sleep(ctx, "cool-off", time.Hour)
 				return 1, nil
 			}},
-		{"when it took the first of two results and left the other behind", nil, time.Minute,
+		{"with the first of two results, without the other", nil, time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				results := make(chan int, 2)
 				for i, took := range []time.Duration{time.Second, 10 * time.Minute} {
@@ -124,9 +124,9 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 	}
 }
 
-// The server completes a sleep only when the run's lease ends. One that was over while a sibling
-// kept the run on its worker is not where the record ends.
-func TestARunThatIsCancelledAgreesWithItsOwnCodePastASleepThatWasOver(t *testing.T) {
+// The server completes a sleep only when the run's lease ends. A sleep that was over while another
+// branch kept the run on its worker is not the end of the record.
+func TestACancelledRunReplaysPastASleepThatWasOver(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		code := func(ctx kagzi.Context, _ int) (int, error) {
 			beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// night is what a branch sleeps that nothing else of its run is to wait for.
+// night is a sleep that nothing else of the run should wait for.
 const night = time.Hour
 
 // works is a step that takes d.
@@ -18,14 +18,14 @@ func works(ctx kagzi.Context, name string, d time.Duration) {
 	_, _ = kagzi.Step(ctx, name, func(context.Context) (int, error) { time.Sleep(d); return 0, nil })
 }
 
-// What a branch waits for may come about while a sibling is at work, before the branch has asked
-// the server for it. It is not to be slept over when the sibling's sleep parks the run.
+// What a branch waits for may happen while another branch is active, before the branch has asked
+// the server. It must not be missed when the other branch's sleep parks the run.
 func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 	nap := func(ctx kagzi.Context, d time.Duration) (int, error) { kagzi.Sleep(ctx, "nap", d); return 1, nil }
 	for _, c := range []struct {
 		name   string
 		signal time.Duration // when it is sent; 0 for never
-		want   time.Duration // when the first branch goes on
+		want   time.Duration // when the first branch continues
 		code   func(ctx kagzi.Context) (time.Time, error)
 	}{
 		{"a child that has ended meanwhile", 0, 500 * time.Millisecond,
@@ -65,7 +65,7 @@ func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 					}
 					return kagzi.Now(ctx), nil
 				})
-				kagzi.Sleep(ctx, "minute", time.Minute) // the next stay knows of the wait, and asks later
+				kagzi.Sleep(ctx, "minute", time.Minute) // the next activation knows of the wait and asks later
 				works(ctx, "work", 500*time.Millisecond)
 				kagzi.Sleep(ctx, "night", night)
 				return f.Wait(ctx)
@@ -124,8 +124,8 @@ func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 	}
 }
 
-// A limit is not lengthened by the pauses between a wait's questions.
-func TestALimitHoldsBesideASiblingAtWork(t *testing.T) {
+// The pauses between a wait's questions do not extend its limit.
+func TestALimitHoldsBesideABusyBranch(t *testing.T) {
 	for _, limit := range []time.Duration{-1, 300 * time.Millisecond, 1500 * time.Millisecond, 30 * time.Second} {
 		t.Run(limit.String(), func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {

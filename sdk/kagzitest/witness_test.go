@@ -9,15 +9,15 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// stay is one stay of the program's run on a worker.
-type stay struct {
-	*ledger
+// activation is one activation of the program's run on a worker.
+type activation struct {
+	*oracle
 	run  string
 	mu   sync.Mutex
 	seen map[string]outcome
 }
 
-// outcome is what a call came to.
+// outcome is what a call returned.
 type outcome struct {
 	value int
 	err   error
@@ -30,21 +30,21 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%d, %v", o.value, o.err)
 }
 
-// ledger is what is known of a program's calls over all stays.
-type ledger struct {
+// oracle is what is known of a program's calls over all activations.
+type oracle struct {
 	*among
-	before map[string][]string // by call: those that come before it
-	steps  map[string]bool     // the names of steps
+	before map[string][]string // by call: the calls before it
+	steps  map[string]bool     // names of steps
 
 	mu     sync.Mutex
 	number int
-	begun  map[string]int     // how often its code has begun, by step
-	final  map[string]outcome // what a call has come to for good
+	begun  map[string]int     // how often the code of a step has started
+	final  map[string]outcome // final outcomes of calls
 }
 
-// newLedger is that of a program, or of some that follow each other.
-func newLedger(a *among, programs ...program) *ledger {
-	l := &ledger{among: a, before: map[string][]string{}, steps: map[string]bool{}, begun: map[string]int{},
+// newOracle returns the oracle of a program, or of several in sequence.
+func newOracle(a *among, programs ...program) *oracle {
+	l := &oracle{among: a, before: map[string][]string{}, steps: map[string]bool{}, begun: map[string]int{},
 		final: map[string]outcome{}}
 	var before []string
 	for _, p := range programs {
@@ -53,8 +53,9 @@ func newLedger(a *among, programs ...program) *ledger {
 	return l
 }
 
-// order notes for each call of a program which come before it, and returns those that come before what follows.
-func (l *ledger) order(p program, before []string) []string {
+// order notes for each call of a program which calls come before it, and returns those before what
+// follows.
+func (l *oracle) order(p program, before []string) []string {
 	for _, c := range p {
 		l.before[c.name] = before
 		l.steps[c.name] = c.kind == "step" || c.kind == "retried"
@@ -67,12 +68,12 @@ func (l *ledger) order(p program, before []string) []string {
 	return before
 }
 
-func (l *ledger) stay(ctx kagzi.Context) *stay {
-	return &stay{ledger: l, run: kagzi.Info(ctx).RunID, seen: map[string]outcome{}}
+func (l *oracle) activation(ctx kagzi.Context) *activation {
+	return &activation{oracle: l, run: kagzi.Info(ctx).RunID, seen: map[string]outcome{}}
 }
 
-// values is what the calls without an error came to.
-func (s *stay) values() map[string]int {
+// values returns the results of calls without errors.
+func (s *activation) values() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	values := map[string]int{}
@@ -84,10 +85,9 @@ func (s *stay) values() map[string]int {
 	return values
 }
 
-// saw notes what a call came to. A result that the server has told is so for good. What this worker
-// has made, a step's result or that a call was cancelled, is so when it is recorded, and of a lease
-// that is lost it never is.
-func (s *stay) saw(name string, value int, err error) {
+// saw notes the outcome of a call. A result from the server is final. One made by this worker, a
+// step's result or a cancellation, is final when it is recorded, and never if the lease is lost.
+func (s *activation) saw(name string, value int, err error) {
 	o := outcome{value, err}
 	s.mu.Lock()
 	s.seen[name] = o
@@ -95,8 +95,8 @@ func (s *stay) saw(name string, value int, err error) {
 	if err != nil || s.steps[name] {
 		return
 	}
-	s.ledger.mu.Lock()
-	defer s.ledger.mu.Unlock()
+	s.oracle.mu.Lock()
+	defer s.oracle.mu.Unlock()
 	final, is := s.final[name]
 	if is && final.err == nil && final.value != value {
 		s.Errorf("%s came to %s for good, and later to %s", name, final, o)
@@ -106,14 +106,14 @@ func (s *stay) saw(name string, value int, err error) {
 	}
 }
 
-// begins is told when a step's code does: what its code builds on has to be recorded by then. The
-// result is another one each time.
-func (s *stay) begins(name string) int {
+// begins is called by a step's code: what it depends on must be recorded by then. Each call returns
+// another result.
+func (s *activation) begins(name string) int {
 	recorded := s.recorded(s.run)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ledger.mu.Lock()
-	defer s.ledger.mu.Unlock()
+	s.oracle.mu.Lock()
+	defer s.oracle.mu.Unlock()
 	for _, before := range s.before[name] {
 		o, seen := s.seen[before]
 		if !seen {
@@ -149,8 +149,8 @@ func (v *viewer) saw(name string, value int, err error) {
 
 func (v *viewer) begins(string) int { return -1 }
 
-// recorded is the results of a run's steps, by name.
-func (l *ledger) recorded(run string) map[string]string {
+// recorded returns the results of a run's steps by name.
+func (l *oracle) recorded(run string) map[string]string {
 	recorded := map[string]string{}
 	for _, s := range l.recordsOf(run) {
 		if s.Latest && s.Status == engine.StepCompleted {
@@ -160,8 +160,8 @@ func (l *ledger) recorded(run string) map[string]string {
 	return recorded
 }
 
-// check holds the run's result against what is recorded, and against what the program is.
-func (l *ledger) check(run *kagzi.Run, p program, got map[string]int, failures int) {
+// check compares the run's result with the record and with the program.
+func (l *oracle) check(run *kagzi.Run, p program, got map[string]int, failures int) {
 	recorded := l.recorded(run.ID())
 	p.each(func(c *call) {
 		if c.kind != "step" && c.kind != "retried" {

@@ -17,7 +17,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// document is what a file says to clients. A nil one says nothing.
+// document is the clients' part of a file; nil if there is none.
 type document struct {
 	path     string
 	preset   string // the profile that [client] names
@@ -25,7 +25,8 @@ type document struct {
 	profiles map[string]layer
 }
 
-// Names is the names of the profiles in the file, sorted, and the file, which is empty when there is none.
+// Names returns the sorted names of the profiles in the file, and the file's path. Both are empty
+// if there is no file.
 func Names() (names []string, file string, err error) {
 	d, err := open()
 	if d == nil || err != nil {
@@ -34,7 +35,7 @@ func Names() (names []string, file string, err error) {
 	return slices.Sorted(maps.Keys(d.profiles)), d.path, nil
 }
 
-// load is what the file says for a profile, and the profile's name.
+// load returns the settings that the file has for a profile, and the profile's name.
 func load(name string) (layer, string, error) {
 	if name = cmp.Or(name, os.Getenv("KAGZI_PROFILE")); name == Off {
 		return nil, "", nil
@@ -45,7 +46,7 @@ func load(name string) (layer, string, error) {
 	}
 	if d == nil {
 		if name != "" {
-			return nil, "", fmt.Errorf("no profile %q: there is no file of settings%s", name, expected())
+			return nil, "", fmt.Errorf("no profile %q: there is no settings file%s", name, expected())
 		}
 		return nil, "", nil
 	}
@@ -60,7 +61,7 @@ func load(name string) (layer, string, error) {
 	return said.over(d.client), name, nil
 }
 
-// listed is names for a sentence.
+// listed formats names for an error text.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "no table [profile.NAME]"
@@ -72,7 +73,7 @@ func listed(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// expected is where a file would have been found.
+// expected returns where a file would have been found.
 func expected() string {
 	if path := defaultFile(); os.Getenv("KAGZI_CONFIG") == "" && path != "" {
 		return " at " + plain(path)
@@ -80,7 +81,8 @@ func expected() string {
 	return ""
 }
 
-// defaultFile is read when no file is named; empty: the system has no place for it.
+// defaultFile returns the file that is read if none is named; "" if the system has no directory for
+// it.
 func defaultFile() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -89,7 +91,7 @@ func defaultFile() string {
 	return filepath.Join(dir, "kagzi", "kagzi.toml")
 }
 
-// open reads the file, nil if there is none. One that is named has to be there.
+// open reads the file; nil if there is none. A file that is named must exist.
 func open() (*document, error) {
 	path := os.Getenv("KAGZI_CONFIG")
 	if path == Off {
@@ -112,9 +114,10 @@ func open() (*document, error) {
 	return parse(path, data)
 }
 
-// known are the tables of a file. Those of clients know none of their keys, so that decoding tells each with its line.
+// known are the tables of a file. Those of clients declare no keys, so that decoding reports each
+// key with its line.
 type known struct {
-	Server  any                 `toml:"server"` // the server's to read and to find fault with
+	Server  any                 `toml:"server"` // checked by the server
 	Client  struct{}            `toml:"client"`
 	Profile map[string]struct{} `toml:"profile"`
 }
@@ -148,16 +151,16 @@ func parse(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// findProfiles takes up the profiles' names.
+// findProfiles collects the names of the profiles.
 func (d *document) findProfiles(content map[string]any) error {
 	table, there := content["profile"]
 	profiles, ok := table.(map[string]any)
 	if there && !ok {
-		return errors.New("profile is no table: a profile is [profile.NAME], and [client] names the one to take")
+		return errors.New("profile is not a table: a profile is [profile.NAME], and profile in [client] selects the default")
 	}
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		if _, ok := profiles[name].(map[string]any); !ok {
-			return fmt.Errorf("%q in [profile] is no table: a profile is [profile.NAME]", name)
+			return fmt.Errorf("%q in [profile] is not a table: a profile is [profile.NAME]", name)
 		}
 		if name == Off || name == "" {
 			return fmt.Errorf("a profile cannot have the name %q: choose another", name)
@@ -167,7 +170,7 @@ func (d *document) findProfiles(content map[string]any) error {
 	return nil
 }
 
-// atLine is why a text is no TOML, and where.
+// atLine adds the position to a TOML error.
 func atLine(path string, err error) error {
 	bad, ok := errors.AsType[*toml.DecodeError](err)
 	if !ok {
@@ -177,13 +180,13 @@ func atLine(path string, err error) error {
 	return fmt.Errorf("%s:%d: %s", plain(path), line, plain(strings.TrimPrefix(bad.Error(), "toml: ")))
 }
 
-// take takes up one key with its value.
+// take stores one key with its value.
 func (d *document) take(key toml.Key, content map[string]any, place string) error {
 	table, _ := content[key[0]].(map[string]any)
 	into, rest := d.client, key[1:]
 	switch {
 	case table == nil:
-		return fmt.Errorf("%q stands outside of the tables: [client] and [profile.NAME] hold what clients are told",
+		return fmt.Errorf("%q is outside the tables: settings of clients belong in [client] or [profile.NAME]",
 			key[0])
 	case key[0] == "profile":
 		into, rest = d.profiles[key[1]], key[2:]
@@ -212,7 +215,7 @@ func (d *document) take(key toml.Key, content map[string]any, place string) erro
 	return nil
 }
 
-// read is a value of the file, which is in dir, as text.
+// read converts a value of the file, which is in dir, to text.
 func (s *setting) read(v any, dir string) (string, error) {
 	if s.field == nil {
 		on, ok := v.(bool)
@@ -227,7 +230,7 @@ func (s *setting) read(v any, dir string) (string, error) {
 	}
 	switch {
 	case !s.file || text == "" || filepath.IsAbs(text):
-	case os.IsPathSeparator(text[0]): // on Windows, where it stands for the top of a drive: that of the file
+	case os.IsPathSeparator(text[0]): // on Windows, the root of the file's drive
 		text = filepath.VolumeName(dir) + filepath.Clean(text)
 	default:
 		text = filepath.Join(dir, text)
@@ -235,7 +238,7 @@ func (s *setting) read(v any, dir string) (string, error) {
 	return text, nil
 }
 
-// plain is text with what is not printable made visible.
+// plain escapes characters that are not printable.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -248,7 +251,7 @@ func plain(text string) string {
 	return b.String()
 }
 
-// instead asks whether the known name that is nearest to one that is not known was meant, if it is near enough.
+// instead suggests the known name nearest to an unknown one, if it is near enough.
 func instead(name string, known []string) string {
 	nearest, least := "", max(len(name)/2, 2)+1
 	for _, candidate := range known {
@@ -262,7 +265,7 @@ func instead(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", nearest)
 }
 
-// distance is how many letters are to be changed, added or left out to make b of a.
+// distance returns how many letters must be changed, added or removed to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,18 +1,17 @@
-// Package profile is what kagzi.toml and the environment tell a client of Kagzi: where its server
-// is, and how to get in. The SDK and the command line share it, so that workers, clients and people
-// are told once.
+// Package profile reads how to reach a server from kagzi.toml and the environment. The SDK and the
+// command line share it.
 //
-//	[client]                  # holds for all
-//	profile = "prod"          # where nobody names another
+//	[client]                  # for all profiles
+//	profile = "prod"          # default profile
 //
 //	[profile.prod]
 //	address = "kagzi.example.com:50051"
 //	namespace = "shop"
-//	api-key-file = "prod.key" # names of files are relative to this one
+//	api-key-file = "prod.key" # relative to this file
 //	tls-ca = "ca.pem"
 //
-// The file is that of KAGZI_CONFIG ("off" for none), else kagzi/kagzi.toml in the directory that
-// os.UserConfigDir names, if it is there.
+// The file is the one in KAGZI_CONFIG ("off" for none), else kagzi/kagzi.toml in the directory that
+// os.UserConfigDir returns.
 package profile
 
 import (
@@ -24,42 +23,42 @@ import (
 	"strings"
 )
 
-// What holds where nothing else is said.
+// Built-in defaults.
 const (
 	DefaultAddress   = "127.0.0.1:50051"
 	DefaultNamespace = "default"
 )
 
-// Off is the name of no profile. When a caller of Resolve gives it, neither the environment nor a
-// file counts; as the value of KAGZI_PROFILE or KAGZI_CONFIG it means that no file is read.
+// Off, as the name of a profile given to Resolve, ignores the environment and the file. As the
+// value of KAGZI_PROFILE or KAGZI_CONFIG, it only ignores the file.
 const Off = "off"
 
-// Profile is how to reach a server. Every empty field says nothing.
+// Profile describes how to reach a server. Empty fields are not set.
 type Profile struct {
-	Name      string // of the table; empty: none but [client]
+	Name      string // table [profile.NAME]; empty if only [client] applies
 	Address   string // host:port
 	Namespace string
 
 	APIKey     Secret
-	APIKeyFile string // that holds the key instead
+	APIKeyFile string // file with the API key, instead of APIKey
 
-	TLS           *bool  // nil: it is used when one of the others is set
-	TLSCA         string // file of the PEM certificates to trust in place of the system's
-	TLSCert       string // file of the client's own PEM certificate, together with TLSKey
+	TLS           *bool  // nil means on if one of the fields below is set
+	TLSCA         string // PEM file of the certificates to trust (the system's)
+	TLSCert       string // PEM file of the client's certificate; needs TLSKey
 	TLSKey        string
-	TLSServerName string // that the server's certificate has to have (the address's)
+	TLSServerName string // name that the server's certificate must have (the address's host)
 
-	// Sources says where values come from, by their keys such as "api-key-file": "given",
-	// "environment KAGZI_ADDRESS" or, fit for a terminal, "file
-	// /home/ada/.config/kagzi/kagzi.toml:3". Those left out are defaults.
+	// Sources tells where values come from, by key, such as "api-key-file": "given", "environment
+	// KAGZI_ADDRESS", or "file /home/ada/.config/kagzi/kagzi.toml:3". Defaults are left out. It is
+	// safe to print.
 	Sources map[string]string
-	// Warnings are for people: secrets in files that everybody can read. Fit for a terminal.
+	// Warnings are for operators, such as secrets in files that every user can read. Safe to print.
 	Warnings []string
 }
 
-// Load is what the file says in the profile of a name, with [client] for what that leaves open. No
-// name means that of KAGZI_PROFILE, else the one that [client] names, else [client] alone. Where
-// there is no file, only a profile that was named is an error.
+// Load returns the settings of a profile in the file; [client] supplies those that the profile
+// leaves open. An empty name means KAGZI_PROFILE, else the default of [client], else [client]
+// alone. Without a file, only a profile that was named is an error.
 func Load(name string) (Profile, error) {
 	said, name, err := load(name)
 	if err != nil {
@@ -68,11 +67,13 @@ func Load(name string) (Profile, error) {
 	return said.profile(name), nil
 }
 
-// Resolve is what holds: what the caller says, else the environment (KAGZI_ and the key in
-// capitals: KAGZI_API_KEY_FILE), else the profile that the caller, or whatever Load goes by, names,
-// else the defaults. A key and the file of a key are one thing, and so are a client's certificate
-// and its key: who says one of them says both. And who names what only TLS needs, turns it on over
-// a "tls = false" of those after it.
+// Resolve returns the effective settings. The order of precedence is: said, environment variables
+// (KAGZI_ and the key in capitals: KAGZI_API_KEY_FILE), the profile (said.Name, else as in Load),
+// defaults.
+//
+// A key and its file count as one setting, and so do a client's certificate and its key: a source
+// that sets one of them overrides both. A source that sets something only TLS needs turns TLS on,
+// over a "tls = false" of lower precedence.
 func Resolve(said Profile) (Profile, error) {
 	all, name := said.layer(), ""
 	if said.Name != Off {
@@ -91,18 +92,18 @@ func Resolve(said Profile) (Profile, error) {
 	return p, nil
 }
 
-// value is what one place says of a setting.
+// value is a setting's text and its source.
 type value struct{ text, source string }
 
-// layer is what one place says, by key.
+// layer holds the settings of one source, by key.
 type layer map[string]value
 
-// setting is one thing that can be said; field is nil for "tls".
+// setting describes one key; field is nil for "tls".
 type setting struct {
 	key   string
 	field func(p *Profile) *string
-	file  bool   // it names one
-	with  string // the other key of a pair of which a place says both or neither
+	file  bool   // the value is a file name
+	with  string // the other key of a pair that a source sets as a whole
 }
 
 var settings = []setting{
@@ -117,8 +118,8 @@ var settings = []setting{
 	{key: "tls-server-name", field: func(p *Profile) *string { return &p.TLSServerName }},
 }
 
-// Keys are those that a profile may hold, in the order of reading. A flag has the same name, and a
-// variable is KAGZI_ and the name in capitals.
+// Keys returns the keys that a profile may have, in display order. Flags have the same names;
+// Variable returns the environment variables.
 func Keys() []string {
 	keys := make([]string, len(settings))
 	for i, s := range settings {
@@ -127,12 +128,12 @@ func Keys() []string {
 	return keys
 }
 
-// Variable is the environment variable of a key.
+// Variable returns the environment variable of a key.
 func Variable(key string) string {
 	return "KAGZI_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
-// fromEnvironment is what the environment says; an empty variable says nothing.
+// fromEnvironment returns the settings of the environment; empty variables do not count.
 func fromEnvironment() (layer, error) {
 	said := layer{}
 	for _, s := range settings {
@@ -149,7 +150,7 @@ func fromEnvironment() (layer, error) {
 	return said, nil
 }
 
-// layer is what a caller says.
+// layer returns the settings of a Profile.
 func (p Profile) layer() layer {
 	said := layer{}
 	if p.TLS != nil {
@@ -163,7 +164,7 @@ func (p Profile) layer() layer {
 	return said
 }
 
-// over is what l says, and for the rest what lower does.
+// over merges two layers; l has precedence.
 func (l layer) over(lower layer) layer {
 	both := layer{}
 	for _, s := range settings {
@@ -178,9 +179,9 @@ func (l layer) over(lower layer) layer {
 	return both
 }
 
-// settles says whether l says of a setting that it does not hold what lower has for it: of the
-// other of a pair, and of tls where it names what only TLS needs. Else a "tls = false" for all
-// would send a key in the open to the server whose authority a profile names.
+// settles reports whether l overrides a setting of a lower layer without setting it: the other key
+// of a pair, or tls when l sets something that only TLS needs. Otherwise a global "tls = false"
+// would send a key unencrypted to a server whose profile names its CA.
 func (l layer) settles(s setting) bool {
 	if s.key == "tls" {
 		return slices.ContainsFunc(settings, func(other setting) bool {
@@ -192,7 +193,7 @@ func (l layer) settles(s setting) bool {
 	return paired
 }
 
-// profile is the Profile that says what l does.
+// profile converts a layer to a Profile.
 func (l layer) profile(name string) Profile {
 	p := Profile{Name: name, Sources: map[string]string{}}
 	for _, s := range settings {
@@ -204,7 +205,7 @@ func (l layer) profile(name string) Profile {
 		if s.field != nil {
 			*s.field(&p) = v.text
 		} else {
-			on, _ := strconv.ParseBool(v.text) // every place has been found good
+			on, _ := strconv.ParseBool(v.text) // validated before
 			p.TLS = &on
 		}
 	}

@@ -20,8 +20,8 @@ func equal[T any](t *testing.T, got, want T) {
 	}
 }
 
-// clean takes all settings out of the environment for the time of a test, and leads to a file that
-// it returns, which is not there.
+// clean removes all settings from the environment during a test, and returns the path of the file,
+// which does not exist.
 func clean(t *testing.T) (path string) {
 	t.Helper()
 	for _, key := range append(Keys(), "profile") {
@@ -32,7 +32,7 @@ func clean(t *testing.T) (path string) {
 	return path
 }
 
-// file is clean with a file.
+// file is clean with a file that has some text.
 func file(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = clean(t)
@@ -136,7 +136,7 @@ func TestLoad(t *testing.T) {
 			t.Fatalf("Names = %q, %q, %v", names, path, err)
 		}
 		_, err = Load("prod")
-		if err == nil || !strings.HasPrefix(err.Error(), `no profile "prod": there is no file of settings at `) {
+		if err == nil || !strings.HasPrefix(err.Error(), `no profile "prod": there is no settings file at `) {
 			t.Fatalf("err = %v", err)
 		}
 	})
@@ -185,14 +185,14 @@ func TestLoad(t *testing.T) {
 		{"an unknown table", "[profiles.a]\naddress = \"x\"",
 			`:1: there is no table "profiles"; did you mean "profile"?`},
 		{"a key outside of the tables", "address = \"x\"",
-			`:1: "address" stands outside of the tables: [client] and [profile.NAME] hold what clients are told`},
+			`:1: "address" is outside the tables: settings of clients belong in [client] or [profile.NAME]`},
 		{"no text", "[client]\naddress = 1", `:2: address: want a text in quotes`},
 		{"no truth", "[client]\ntls = \"yes\"", `:2: tls: want true or false`},
 		{"no name", "[client]\nprofile = 1", `:2: profile: want the name of a profile in quotes`},
 		{"a profile without a name", "profile = \"prod\"",
-			`: profile is no table: a profile is [profile.NAME], and [client] names the one to take`},
+			`: profile is not a table: a profile is [profile.NAME], and profile in [client] selects the default`},
 		{"a profile that is no table", "[profile]\nprod = 1",
-			`: "prod" in [profile] is no table: a profile is [profile.NAME]`},
+			`: "prod" in [profile] is not a table: a profile is [profile.NAME]`},
 		{"a profile called off", "[profile.off]", `: a profile cannot have the name "off": choose another`},
 		{"no TOML", "[client\n", `:1: expected`},
 		{"letters that are no text", "[client]\n\"a\\u001b\" = 1", `:2: there is no setting "a\x1b"`},
@@ -225,7 +225,7 @@ func TestResolve(t *testing.T) {
 		return p
 	}
 
-	t.Run("takes each from the caller, the environment, the profile or the default, and says from where",
+	t.Run("reports the value and source of each setting",
 		func(t *testing.T) {
 			path := file(t, "[client]\naddress = \"file:1\"\nnamespace = \"file\"\ntls-server-name = \"file\"\n")
 			t.Setenv("KAGZI_NAMESPACE", "environment")
@@ -251,7 +251,7 @@ func TestResolve(t *testing.T) {
 			Profile{Address: DefaultAddress, Namespace: "n", Sources: map[string]string{"namespace": "given"}})
 	})
 
-	t.Run("who names a key says that there is no file of one, and the other way round", func(t *testing.T) {
+	t.Run("a key overrides a key file, and the other way round", func(t *testing.T) {
 		file(t, "[client]\napi-key-file = \"f\"\n")
 		t.Setenv("KAGZI_API_KEY", "kz_environment")
 		p := resolve(t, Profile{})
@@ -266,7 +266,7 @@ func TestResolve(t *testing.T) {
 		p := resolve(t, Profile{})
 		equal(t, []string{p.TLSCert, p.TLSKey}, []string{"c", ""})
 		_, err := p.TLSConfig()
-		equal(t, fmt.Sprint(err), "tls-client-cert and tls-client-key go together: give both or neither")
+		equal(t, fmt.Sprint(err), "tls-client-cert and tls-client-key go together: set both or neither")
 	})
 
 	t.Run("TLS can be turned off by who comes first", func(t *testing.T) {

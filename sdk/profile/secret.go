@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// Secret is a text that shows itself to nobody: printed, logged or encoded it is "***". A
-// conversion to string gives it away.
+// Secret is a string that prints, logs and encodes as "***". Converting it to string reveals it.
 type Secret string
 
 const masked = "***"
 
-// String is "***", or "" for no secret.
+// String returns "***", or "" for an empty secret.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -25,28 +24,28 @@ func (s Secret) String() string {
 	return masked
 }
 
-// GoString is String.
+// GoString returns String.
 func (s Secret) GoString() string { return s.String() }
 
-// Format prints String, whatever the verb.
+// Format prints String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText is String, for JSON and the like.
+// MarshalText returns String, for JSON and other encodings.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue is String.
+// LogValue returns String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// maxKey is more than any key has, in bytes.
+// maxKey is longer than any key, in bytes.
 const maxKey = 1024
 
-// Key is the API key: APIKey, or what stands in APIKeyFile; "" when there is neither. The blanks
-// around it are taken off. The error says where it should have been, and never what was there.
+// Key returns the API key: APIKey, or the content of APIKeyFile without surrounding space; "" if
+// neither is set. Errors name the source of the key, never its content.
 func (p Profile) Key() (Secret, error) {
 	where, text := p.Sources["api-key"], string(p.APIKey)
 	switch {
 	case p.APIKey != "" && p.APIKeyFile != "":
-		return "", errors.New("api-key and api-key-file are both there: give one of them")
+		return "", errors.New("api-key and api-key-file are both set: set one of them")
 	case p.APIKeyFile != "":
 		data, err := readLimited(p.APIKeyFile)
 		if err != nil {
@@ -66,7 +65,7 @@ func (p Profile) Key() (Secret, error) {
 	return Secret(text), nil
 }
 
-// readLimited reads at most a little more than a key can have: the file may be the wrong one.
+// readLimited reads little more than a key can have, as the file may be the wrong one.
 func readLimited(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +75,7 @@ func readLimited(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 2*maxKey))
 }
 
-// warnings name the files with secrets that everybody can read. Windows keeps its permissions elsewhere.
+// warnings names files with secrets that every user can read. Windows has other permissions.
 func (p Profile) warnings() []string {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -85,11 +84,11 @@ func (p Profile) warnings() []string {
 	place, inFile := strings.CutPrefix(p.Sources["api-key"], "file ")
 	if at := strings.LastIndexByte(place, ':'); inFile && p.APIKey != "" && everybodyReads(place[:at]) {
 		found = append(found,
-			fmt.Sprintf("%s holds an API key, and everybody on this machine can read it: chmod 600 it", place[:at]))
+			fmt.Sprintf("%s holds an API key, and every user of this machine can read it: run chmod 600", place[:at]))
 	}
 	for _, path := range []string{p.APIKeyFile, p.TLSKey} {
 		if path != "" && everybodyReads(path) {
-			found = append(found, fmt.Sprintf("%s is a secret, and everybody on this machine can read it: chmod 600 it",
+			found = append(found, fmt.Sprintf("%s is a secret, and every user of this machine can read it: run chmod 600",
 				plain(path)))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Encrypted says whether TLS is used.
+// Encrypted reports whether TLS is used.
 func (p Profile) Encrypted() bool {
 	if p.TLS != nil {
 		return *p.TLS
@@ -16,9 +16,9 @@ func (p Profile) Encrypted() bool {
 	return p.TLSCA != "" || p.TLSCert != "" || p.TLSKey != "" || p.TLSServerName != ""
 }
 
-// TLSConfig is the client's side of TLS, 1.3 at least, as every server with TLS speaks it; nil
-// without TLS. The errors are about the files. The client's certificate is read anew for each
-// connection, so that it may be replaced while a worker runs.
+// TLSConfig returns the client's TLS configuration (TLS 1.3 or later, as every Kagzi server has),
+// nil without TLS. Errors are about files. The client's certificate is read for each connection, so
+// it can be replaced while a worker runs.
 func (p Profile) TLSConfig() (*tls.Config, error) {
 	if !p.Encrypted() {
 		return nil, nil
@@ -35,7 +35,7 @@ func (p Profile) TLSConfig() (*tls.Config, error) {
 		}
 	}
 	if (p.TLSCert == "") != (p.TLSKey == "") {
-		return nil, errors.New("tls-client-cert and tls-client-key go together: give both or neither")
+		return nil, errors.New("tls-client-cert and tls-client-key go together: set both or neither")
 	}
 	if p.TLSCert == "" {
 		return config, nil

@@ -11,10 +11,10 @@ import (
 
 const (
 	enqueuers  = 4  // batches in flight
-	collectors = 64 // results asked for at a time
+	collectors = 64 // results requested at a time
 )
 
-// startAll starts one run for each input in batches, in order, `enqueuers` of them at a time.
+// startAll starts one run per input in batches, in order, `enqueuers` of them at a time.
 func startAll[In any](ctx context.Context, r *fixture, workflowType string, ins []In) ([]*kagzi.Run, error) {
 	runs := make([]*kagzi.Run, len(ins))
 	batches := (len(ins) + kagzi.MaxBatch - 1) / kagzi.MaxBatch
@@ -31,7 +31,7 @@ func startAll[In any](ctx context.Context, r *fixture, workflowType string, ins 
 	return runs, err
 }
 
-// startBatch starts one run for each input in one call, the b-th.
+// startBatch starts one run per input in one call; b is the number of the batch.
 func startBatch[In any](ctx context.Context, r *fixture, b int, workflowType string, ins []In) ([]*kagzi.Run, error) {
 	started, err := kagzi.StartMany(ctx, r.client(b), workflowType, ins, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
@@ -40,12 +40,12 @@ func startBatch[In any](ctx context.Context, r *fixture, b int, workflowType str
 	return started, nil
 }
 
-// collect waits for runs and hands over each as it ended.
+// collect waits for runs and passes on each result.
 func collect[Out any](ctx context.Context, runs []*kagzi.Run,
 	take func(i int, d *kagzi.RunDetails, out Out) error) error {
 	last := len(runs) - 1
 	return each(ctx, len(runs), collectors, func(ctx context.Context, n int) error {
-		i := last - n // the last first: when it has ended, so have most, and few calls are waiting
+		i := last - n // the last first: when it has ended most others have too, and few calls wait
 		d, err := runs[i].Wait(ctx)
 		if err != nil {
 			return fmt.Errorf("wait for run %s: %w", runs[i].ID(), err)
@@ -61,7 +61,7 @@ func collect[Out any](ctx context.Context, runs []*kagzi.Run,
 	})
 }
 
-// window is the time from the earliest to the latest of some moments.
+// window is the time from the earliest to the latest of some times.
 type window struct {
 	mu       sync.Mutex
 	from, to time.Time
@@ -78,15 +78,15 @@ func (w *window) add(from, to time.Time) {
 	}
 }
 
-// backlog is what a backlog came to.
+// backlog is the result of draining a backlog.
 type backlog struct {
 	enqueued, drained time.Duration
 	costs             []cost
 }
 
-// drain starts n runs with no worker there, then the workers, which take them all. Draining is
-// counted from the first claim to the last end, by the server's clock, so neither the workers'
-// start nor the collecting is in it.
+// drain starts n runs without a worker, then the workers, which process them all. It measures from
+// the first claim to the last end by the server's clock, without the workers' start and the
+// collecting.
 func drain(ctx context.Context, r *fixture, n int) (b backlog, err error) {
 	seeds := make([]int, n)
 	for i := range seeds {
@@ -118,7 +118,7 @@ func drain(ctx context.Context, r *fixture, n int) (b backlog, err error) {
 	var drain window
 	err = collect(ctx, runs, func(i int, d *kagzi.RunDetails, out int) error {
 		if d.StartedAt.IsZero() || d.FinishedAt.IsZero() {
-			return fmt.Errorf("run %s has ended and has no times", d.RunID)
+			return fmt.Errorf("run %s has ended without times", d.RunID)
 		}
 		drain.add(d.StartedAt, d.FinishedAt)
 		return expect(runs[i], out, seeds[i])
@@ -144,10 +144,10 @@ func measureBacklog(ctx context.Context, r *fixture, p plan) (sample, error) {
 	}, err
 }
 
-// smallBacklogPart is how much larger the backlog of W6-1M is than the one of W6 beside it.
+// smallBacklogPart is the ratio of the large backlog of W6-1M to the small one it is compared with.
 const smallBacklogPart = 50
 
-// measureLargeBacklog is W6 on a small backlog, then on a large one.
+// measureLargeBacklog is W6 with a small backlog, then with a large one.
 func measureLargeBacklog(ctx context.Context, r *fixture, p plan) (sample, error) {
 	few := p.runs / smallBacklogPart
 	small, err := drain(ctx, r, few)

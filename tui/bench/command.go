@@ -1,6 +1,6 @@
-// Package bench owns `kagzi bench`: it puts load on a server, with a worker process of its own, and
-// measures throughput, latency and cost of the workloads W1 to W10. A run that does not return what
-// it must makes the bench fail, whatever the figures.
+// Package bench implements `kagzi bench`: it puts load on a server, with a worker process of its
+// own, and measures throughput, latency and cost of the workloads W1 to W10. A wrong result of any
+// run fails the bench.
 package bench
 
 import (
@@ -29,7 +29,7 @@ type options struct {
 	concurrency int
 	slots       int
 	asJSON      bool
-	said        profile.Profile // what the flags say of how to reach a server
+	said        profile.Profile // the settings for reaching a server from flags
 	namespace   string
 	db          string
 	fullDB      string
@@ -39,27 +39,30 @@ type options struct {
 	timeout     time.Duration
 }
 
-// Command is `kagzi bench`, with the hidden command of its worker process. It starts processes of
-// its own binary, whose root must hold child.Command and, for private servers, the command server.
+// Command returns `kagzi bench`, with the hidden command of its worker process. It starts its own
+// binary, whose root must have child.Command and, for private servers, the server command.
 func Command() *cobra.Command {
 	var o options
 	var flags cli.ClientFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure throughput, latency and cost of a server",
-		Long: `Put load on a server, with a worker that is a process of its own, and measure. Every run's result is checked.
-Where the system tells (Linux), the report also says what processor time each run or step cost, of whom, and how much memory a
-private server had, and what the machine gave before each measurement: where that differs, so do the figures.
+		Long: `Put load on a server, with a worker in its own process, and measure. The result of every run is checked.
+On Linux the report also shows processor time per run or step, the memory of private servers, and
+the machine's speed before each measurement: figures taken at different speeds differ as well.
 
 ` + listing() + `
-A private server is started for each measurement: on SQLite in a temporary directory on a disk, or on the database of --db. A server
-that runs is measured when --address or --profile names it. Runs on a server or database that is not private stay there, in queues of
-their own.
+By default a private server is started for each measurement: on SQLite in a temporary directory on a
+disk, or on the database of --db. --address or --profile measures a running server instead; other
+settings, such as KAGZI_ADDRESS, do not. Runs on a server or database that is not private stay
+there, in queues of their own.
 
-W9 takes a connection for each worker, so server and worker process need as many open files. W10 compares two private servers: on
-Postgres, --db names an empty database and --full-db the one to be filled, which is filled once and used again.
+W9 opens a connection per worker, so server and worker process need as many open files. W10 compares
+two private servers: on Postgres, --db names an empty database and --full-db the one to fill, which
+is filled once and reused.
 
-Exit code: 0 when every run returned what it must, 1 when not, 7 when no server answers, 130 when interrupted.`,
+Exit code: 0 when every run returned the right result, 1 when not, 7 when no server answers,
+130 when interrupted.`,
 		Example: `  kagzi bench
   kagzi bench --workload W2 --repeat 3 --json
   kagzi bench --workload W1,W6 --scale 0.1 --address 127.0.0.1:50051
@@ -75,29 +78,29 @@ Exit code: 0 when every run returned what it must, 1 when not, 7 when no server 
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.workloads, "workload", "W1,W2,W3,W4", `workloads, separated by commas; "all" is W1 to W8`)
-	fs.Float64Var(&o.scale, "scale", 1, "how much of each workload: 0.1 is a tenth of the runs")
+	fs.Float64Var(&o.scale, "scale", 1, "size of each workload: 0.1 is a tenth of the runs")
 	fs.IntVar(&o.runs, "runs", 0, "runs of each workload, steps of W8, workers of W9 (default: by workload and scale)")
 	fs.DurationVar(&o.duration, "duration", 0,
-		"let W1 to W5 go on this long instead of counting runs; how long W9 is idle")
-	fs.IntVar(&o.repeat, "repeat", 1, "measure so many times, workload after workload, and report medians")
+		"run W1 to W5 for this time instead of a number of runs; idle time of W9")
+	fs.IntVar(&o.repeat, "repeat", 1, "number of measurements of each workload; the report has medians")
 	fs.IntVar(&o.concurrency, "concurrency", 0, "runs in flight in W1, W2 and W5 (default 100, 100 and 16)")
-	fs.IntVar(&o.slots, "slots", 100, "runs that the worker takes at once")
-	fs.BoolVar(&o.asJSON, "json", false, "report as one JSON document")
-	fs.BoolVar(&o.markdown, "markdown", false, "report as tables in Markdown")
+	fs.IntVar(&o.slots, "slots", 100, "runs that the worker executes at once")
+	fs.BoolVar(&o.asJSON, "json", false, "print the report as one JSON document")
+	fs.BoolVar(&o.markdown, "markdown", false, "print the report as Markdown tables")
 	flags.RegisterReach(fs)
 	fs.StringVar(&o.db, "db", "", "database URL for a private server, such as postgres://…")
 	fs.IntVar(&o.servers, "servers", 1, "private servers on --db, each with a worker process of its own")
 	fs.StringVar(&o.fullDB, "full-db", "",
-		"database URL for W10's many ended runs, kept and used again (default: on SQLite, removed afterwards)")
+		"database URL for the ended runs of W10, kept and reused (default: on SQLite, removed afterwards)")
 	fs.StringVar(&o.dir, "dir", "",
-		"directory for a private server's database (default: one for temporary files, on a disk)")
+		"directory for a private server's database (default: a temporary directory on a disk)")
 	fs.DurationVar(&o.timeout, "timeout", 15*time.Minute,
-		"give up when one measurement takes so much longer than --duration")
+		"time limit of one measurement, in addition to --duration")
 	cmd.AddCommand(newWorker())
 	return cmd
 }
 
-// listing says what the workloads are.
+// listing describes the workloads.
 func listing() string {
 	var b strings.Builder
 	for _, w := range workloads {
@@ -109,20 +112,20 @@ func listing() string {
 func (o options) check() error {
 	switch {
 	case !(o.scale > 0) || o.scale > 10_000:
-		return usagef("--scale %v: want more than 0, at most 10000", o.scale)
+		return usagef("--scale %v: must be more than 0, at most 10000", o.scale)
 	case o.runs < 0 || o.repeat < 1 || o.concurrency < 0 || o.slots < 1 || o.servers < 1 || o.duration < 0 ||
 		o.timeout <= 0:
 		return usagef(
-			"--runs, --repeat, --concurrency, --slots, --servers, --duration and --timeout want positive values")
+			"--runs, --repeat, --concurrency, --slots, --servers, --duration and --timeout must be positive")
 	case o.asJSON && o.markdown:
-		return usagef("--json and --markdown are two forms of one report: give one of them")
+		return usagef("--json and --markdown cannot be given together")
 	case o.concurrency > maxConcurrency:
-		return usagef("--concurrency %d: want at most %d", o.concurrency, maxConcurrency)
+		return usagef("--concurrency %d: must be at most %d", o.concurrency, maxConcurrency)
 	}
 	return nil
 }
 
-// maxConcurrency keeps below the streams that servers allow on one connection.
+// maxConcurrency is below the number of streams that servers allow on one connection.
 const maxConcurrency = 900
 
 func run(ctx context.Context, out, messages io.Writer, o options) (err error) {
@@ -165,13 +168,13 @@ func run(ctx context.Context, out, messages io.Writer, o options) (err error) {
 	return r.print(out, o)
 }
 
-// queuePrefix begins the name of every queue that a bench uses; what follows is its own.
+// queuePrefix is the prefix of every queue of a bench.
 const queuePrefix = "bench-"
 
-// measure makes one measurement with processes of its own.
+// measure makes one measurement with its own processes.
 func measure(ctx context.Context, t *target, w workload, o options) (s sample, err error) {
 	limited, cancel := context.WithTimeoutCause(
-		ctx, o.duration+o.timeout, fmt.Errorf("not over after %s (--timeout)", o.duration+o.timeout))
+		ctx, o.duration+o.timeout, fmt.Errorf("not finished after %s (--timeout)", o.duration+o.timeout))
 	defer cancel()
 	servers, database, closeServers, err := t.open(limited)
 	if err != nil {
@@ -209,14 +212,14 @@ func measure(ctx context.Context, t *target, w workload, o options) (s sample, e
 	return s, err
 }
 
-// Exit codes of errors that are not 1; the same for every command.
+// Exit codes other than 1, the same for every command.
 const (
 	exitUnavailable      = 7
 	exitPermissionDenied = 8
 	exitUsage            = 64
 )
 
-// exitError says with which code the process is to end.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	err  error

@@ -12,21 +12,21 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// counters are what servers tell of themselves in their metrics, those of several added up.
+// counters are sums of the servers' metrics.
 type counters struct {
 	commits float64
-	writes  float64 // that shared those commits
-	claims  float64 // questions to the store for due runs
+	writes  float64 // in those commits
+	claims  float64 // requests to the store for due runs
 }
 
-// counterNames are the metrics that fill each field.
+// counterNames maps metrics to fields.
 var counterNames = map[string]func(*counters) *float64{
 	"kagzi_commit_writes_count":          func(c *counters) *float64 { return &c.commits },
 	"kagzi_commit_writes_sum":            func(c *counters) *float64 { return &c.writes },
 	"kagzi_claim_duration_seconds_count": func(c *counters) *float64 { return &c.claims },
 }
 
-// add reads metrics in the text format of Prometheus. Each that is named must be there.
+// add reads metrics in the text format of Prometheus. Each named metric must be present.
 func (c *counters) add(text io.Reader) error {
 	missing := len(counterNames)
 	lines := bufio.NewScanner(text)
@@ -54,7 +54,7 @@ func (c counters) minus(earlier counters) counters {
 		claims: c.claims - earlier.claims}
 }
 
-// fetch adds what the server at an address of its metrics has counted.
+// fetch adds the metrics of the server at an address.
 func (c *counters) fetch(ctx context.Context, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *counters) fetch(ctx context.Context, address string) error {
 	return c.add(response.Body)
 }
 
-// fact is a line that a server tells of itself; empty when it does not.
+// fact returns a line of a server's info; empty if it has none.
 func fact(info *kagziv1.GetServerInfoResponse, section, name string) string {
 	for _, f := range info.GetFacts() {
 		if f.GetSection() == section && f.GetName() == name {

@@ -2,5 +2,5 @@
 
 package bench
 
-// inMemory is not known here; file systems in memory are rare for temporary files.
+// inMemory is unknown here; temporary directories are rarely in memory.
 func inMemory(string) bool { return false }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// figure is one thing that was measured.
+// figure is one measured value.
 type figure struct {
 	name  string // "throughput", "p50"
 	unit  string // "runs/s", "ms"
@@ -23,8 +23,8 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-// spreads brings the repetitions of the same figures together, in the order of the first. Where one
-// was not measured each time, the times that it was count.
+// spreads groups the same figures of all repetitions, in the order of the first. A figure that was
+// not always measured counts the times that it was.
 func spreads(repetitions [][]figure) []spread {
 	if len(repetitions) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func spreads(repetitions [][]figure) []spread {
 	return all
 }
 
-// median of sorted values, at least one: the middle one, or the mean of the two in the middle.
+// median returns the median of sorted values, at least one.
 func median(sorted []float64) float64 {
 	half := len(sorted) / 2
 	if len(sorted)%2 == 1 {
@@ -54,8 +54,8 @@ func median(sorted []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// percentile is the smallest value that at least p percent of the sorted values do not exceed
-// (nearest rank); 0 of none.
+// percentile returns the smallest value that at least p percent of the sorted values do not exceed
+// (nearest rank); 0 if there are none.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -64,7 +64,7 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// percentiles are the p50 and p99 of some times, in milliseconds. They need not be sorted.
+// percentiles returns the p50 and p99 of some times in milliseconds. They need not be sorted.
 func percentiles(what string, times []time.Duration) []figure {
 	sorted := slices.Clone(times)
 	slices.Sort(sorted)
@@ -76,7 +76,7 @@ func percentiles(what string, times []time.Duration) []figure {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// rate is n a second over d; 0 when d is too short to tell.
+// rate returns n per second over d; 0 if d is too short.
 func rate(n float64, d time.Duration) float64 {
 	if d <= 0 {
 		return 0
@@ -84,7 +84,7 @@ func rate(n float64, d time.Duration) float64 {
 	return n / d.Seconds()
 }
 
-// ratio is a by b; 0 when there is no b.
+// ratio returns a divided by b; 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -92,7 +92,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// digits shows a value to three digits, and all digits before the point.
+// digits formats a value with three significant digits, and all digits before the point.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:

@@ -13,23 +13,24 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// place is a server that is measured. Of one that is not the bench's own neither process nor metrics are known.
+// place is a server to measure. Process and metrics are only known for the bench's own.
 type place struct {
 	address string
 	pid     int
 	metrics string // host:port
 }
 
-// fixture is what one measurement works with: servers of one database, and a queue and worker processes of its own.
+// fixture is the environment of one measurement: servers on one database, and a queue and worker
+// processes.
 type fixture struct {
 	servers  []place
-	database string // of private servers on Postgres, as GetServerInfo names it
+	database string // of private servers on Postgres, as in GetServerInfo
 	clients  []*kagzi.Client
-	spec     workerSpec // but for the address
+	spec     workerSpec // without the address
 	workers  []worker
-	full     *fixture // of W10: the servers on the database with many ended runs
+	full     *fixture // in W10: the servers on the database with many ended runs
 
-	heartbeat time.Duration // how often the servers want to hear from each worker
+	heartbeat time.Duration // the servers' heartbeat interval for workers
 }
 
 func newFixture(servers []place, database string, spec workerSpec) (*fixture, error) {
@@ -55,10 +56,10 @@ func newFixture(servers []place, database string, spec workerSpec) (*fixture, er
 	return r, nil
 }
 
-// client is the one that the i-th call is made by: servers take turns.
+// client returns the client for the i-th call: servers take turns.
 func (r *fixture) client(i int) *kagzi.Client { return r.clients[i%len(r.clients)] }
 
-// startWorkers starts one worker process for each server.
+// startWorkers starts one worker process per server.
 func (r *fixture) startWorkers(ctx context.Context) error {
 	for _, s := range r.servers {
 		spec := r.spec
@@ -113,22 +114,22 @@ func expect[Out comparable](run *kagzi.Run, got, want Out) error {
 	return nil
 }
 
-// plan is how much of a workload to do.
+// plan is the size of a measurement.
 type plan struct {
-	runs     int           // or steps, in W8
-	duration time.Duration // closed loops go on this long, and do not count runs; 0 means that they do
+	runs     int           // steps in W8
+	duration time.Duration // how long a closed loop runs; 0 means it counts runs
 	inFlight int
 }
 
-// loop is what a closed loop has done.
+// loop is the result of a closed loop.
 type loop struct {
 	runs    int
 	elapsed time.Duration   // from the first start to the last result
-	times   []time.Duration // of each run, from start call to result
+	times   []time.Duration // of each run, from the start call to the result
 }
 
-// closedLoop keeps p.inFlight calls of one going, each with a number of its own from first on,
-// until the plan is done. The first error ends it.
+// closedLoop keeps p.inFlight calls of one running until the plan is done, each with its own
+// number, from first on. The first error ends it.
 func closedLoop(ctx context.Context, p plan, first int, one func(ctx context.Context, i int) error) (loop, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -160,7 +161,7 @@ func closedLoop(ctx context.Context, p plan, first int, one func(ctx context.Con
 	return loop{runs: len(all), elapsed: time.Since(began), times: all}, nil
 }
 
-// each calls work for 0 to n-1, at most `wide` at a time, in that order. The first error ends it.
+// each calls work for 0 to n-1 in order, at most `wide` at a time. The first error ends it.
 func each(ctx context.Context, n, wide int, work func(ctx context.Context, i int) error) error {
 	if n == 0 {
 		return nil

@@ -87,7 +87,7 @@ func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
 		{"a sleeper of W7 that was too early", completed, -5, "W7", "too early"},
 		{"a wrong sum of W8", completed, paceOf{Total: 1, Executed: paceLeast}, "W8", "add up to 1"},
 		{"a run of W8 that changed hands", completed, paceOf{Total: job{7, paceLeast}.total(), Executed: 3}, "W8",
-			"changed hands"},
+			"moved to another execution"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, err := choose(c.workload)

@@ -12,12 +12,12 @@ import (
 
 const (
 	fullRuns  = 1_000_000 // ended runs of W10 at scale 1
-	listPages = 100       // that are read one after the other in each kind of list
+	listPages = 100       // pages read one after another in each kind of list
 	fillSlots = 1000      // of the worker that fills the table
 )
 
-// measureFull is W10: the same loads on an empty database and on one with many ended runs, each
-// load on one right after the other, so that whatever else the machine does meets both.
+// measureFull is W10: the same workloads on an empty database and on one with many ended runs. Each
+// workload runs on one right after the other, so that other load on the machine affects both.
 func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) {
 	began := time.Now()
 	if err := fill(ctx, r.full, p.runs); err != nil {
@@ -53,9 +53,9 @@ func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) 
 	return s, nil
 }
 
-// compare measures one workload in both tables. What is compared is the rate of W1 and W2, the
-// times of W3, and what a run or step costs the server, which other load on the machine disturbs
-// least; a slowdown above 1 means that the full table is slower.
+// compare measures one workload on both tables. It compares the rate of W1 and W2, the times of W3,
+// and the server's cost per run or step, which other load disturbs least. A slowdown above 1 means
+// that the full table is slower.
 func (s *sample) compare(ctx context.Context, r *fixture, w workload, scale float64) error {
 	p := w.plan(options{scale: scale})
 	empty, err := w.measure(ctx, r, p)
@@ -105,7 +105,8 @@ func ended(ctx context.Context, r *fixture) (int64, error) {
 	return stats.GetCompletedWorkflows(), nil
 }
 
-// fill brings a database up to so many ended runs: what lacks is started in batches and worked off, like any run.
+// fill adds ended runs to a database up to wanted: it starts the missing ones in batches and
+// executes them.
 func fill(ctx context.Context, r *fixture, wanted int) error {
 	there, err := ended(ctx, r)
 	if err != nil || there >= int64(wanted) {
@@ -136,10 +137,10 @@ func fill(ctx context.Context, r *fixture, wanted int) error {
 	return counted(ctx, r, wanted)
 }
 
-// countedWithin is how long a server may go on to tell how many runs it had counted before.
+// countedWithin limits how long a server may report a cached count of runs.
 const countedWithin = time.Minute
 
-// counted waits until the server says that so many runs have completed.
+// counted waits until the server reports that many completed runs.
 func counted(ctx context.Context, r *fixture, wanted int) error {
 	limit := time.NewTimer(countedWithin)
 	defer limit.Stop()
@@ -160,14 +161,14 @@ func counted(ctx context.Context, r *fixture, wanted int) error {
 	}
 }
 
-// settled waits for the end of the last of some runs: most of the others have ended then.
+// settled waits for the end of the last of some runs, when most others have ended.
 func settled(ctx context.Context, runs []*kagzi.Run) error {
 	_, err := runs[len(runs)-1].Wait(ctx)
 	return err
 }
 
-// listTimes reads pages as people do: the newest runs, those of a status, of a type and of a queue,
-// each from page to page.
+// listTimes reads pages as users do: the newest runs, and those of a status, type or queue, page by
+// page.
 func listTimes(ctx context.Context, r *fixture) (times []time.Duration, err error) {
 	workflows := kagziv1.NewWorkflowServiceClient(r.client(0).Conn())
 	kind, queue := emptyType, r.spec.queue

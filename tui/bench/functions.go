@@ -30,13 +30,14 @@ func handle(w *kagzi.Worker) {
 	kagzi.Handle(w, paceType, pace)
 }
 
-// job is the input of most workflow types. Seed tells runs apart, so that a result that went astray is noticed.
+// job is the input of most workflow types. Seed differs between runs, so that a result of the wrong
+// run is noticed.
 type job struct {
 	Seed  int `json:"seed"`
 	Steps int `json:"steps"`
 }
 
-// total is what the steps of a job add up to.
+// total returns the sum of the results of a job's steps.
 func (j job) total() int { return j.Seed*j.Steps + j.Steps*(j.Steps-1)/2 }
 
 func empty(_ kagzi.Context, seed int) (int, error) { return seed, nil }
@@ -83,8 +84,8 @@ func blobs(ctx kagzi.Context, in job) (uint32, error) {
 	return sum, nil
 }
 
-// addText goes on with a checksum. It copies no text as a whole, so that the worker does not spend
-// its time on collecting what only the measurement throws away.
+// addText updates a checksum. It does not copy the text, so that the worker does not spend its time
+// on garbage that only the measurement produces.
 func addText(sum uint32, text string) uint32 {
 	var part [4 << 10]byte
 	for len(text) > 0 {
@@ -94,7 +95,7 @@ func addText(sum uint32, text string) uint32 {
 	return sum
 }
 
-// checksum is what blobs returns for a job.
+// checksum returns the result of blobs for a job.
 func (j job) checksum() (sum uint32) {
 	for i := range j.Steps {
 		head, rest := blobParts(j.Seed, i)
@@ -104,13 +105,13 @@ func (j job) checksum() (sum uint32) {
 	return sum
 }
 
-// blobBytes is the size of a step's result, as JSON, in W5.
+// blobBytes is the size of a step's result in W5, as JSON.
 const blobBytes = 64 << 10
 
-// letters make a text as long as its JSON, but for the two quotes.
+// letters is a text whose JSON is only two quotes longer.
 var letters = []byte(strings.Repeat("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", blobBytes/64))
 
-// blob is a text of its own for each step of each job.
+// blob returns a different text for each step of each job.
 func blob(seed, step int) string {
 	head, rest := blobParts(seed, step)
 	var b strings.Builder
@@ -125,30 +126,31 @@ func blobParts(seed, step int) (head string, rest []byte) {
 	return head, letters[:blobBytes-2-len(head)]
 }
 
-// sleeper returns by how many nanoseconds the first line after its sleep came late. at is in Unix milliseconds.
+// sleeper returns how many nanoseconds late the first line after its sleep ran. at is in Unix
+// milliseconds.
 func sleeper(ctx kagzi.Context, at int64) (int64, error) {
 	due := time.UnixMilli(at)
 	kagzi.SleepUntil(ctx, "until-due", due)
 	return int64(time.Since(due)), nil
 }
 
-// paceOf is what a run found out about the pace of its own steps, in nanoseconds a step.
+// paceOf is the pace of a run's own steps, in nanoseconds per step.
 type paceOf struct {
 	Total int `json:"total"`
-	// steps whose code ran in the execution that ended the run: less than all spoil the figures
+	// steps executed by the last execution of the run; fewer than all make the figures useless
 	Executed int   `json:"executed"`
 	Early    int64 `json:"early"`
 	Late     int64 `json:"late"`
 }
 
 const (
-	paceFirst  = 5 // the first step of the early ones, from 1
+	paceFirst  = 5 // the first of the early steps, from 1
 	paceWindow = 20
 	paceLeast  = paceFirst - 1 + 2*paceWindow // steps
 )
 
 func pace(ctx kagzi.Context, in job) (paceOf, error) {
-	began := make([]time.Time, 0, in.Steps+1) // of each step, and the end
+	began := make([]time.Time, 0, in.Steps+1) // start of each step, and the end
 	var executed atomic.Int64
 	sum := 0
 	for i := range in.Steps {

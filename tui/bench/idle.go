@@ -9,20 +9,20 @@ import (
 const (
 	idleFor       = 30 * time.Second // three heartbeats of every worker
 	idleLeast     = time.Second
-	idleSettles   = 2 * time.Second // after the last worker has joined, at most
-	idleWorkers   = 1000            // from so many on, look at them for the full time
+	idleSettles   = 2 * time.Second // at most, after the last worker has joined
+	idleWorkers   = 1000            // with at least this many, measure for the full time
 	firstTasks    = 100
-	filesOfOthers = 200 // that a process has open beside the connections
+	filesOfOthers = 200 // open files of a process in addition to the connections
 )
 
-// measureIdle is W9: workers that are connected and have nothing to do, what they cost the server,
-// and how soon one of them has the first work after that.
+// measureIdle is W9: connected workers without work, what they cost the server, and how soon one
+// gets the first task.
 func measureIdle(ctx context.Context, r *fixture, p plan) (sample, error) {
 	each := (p.runs + len(r.servers) - 1) / len(r.servers)
 	if limit, need := openFiles(), uint64(each+filesOfOthers); limit > 0 && limit < need {
 		return sample{},
 			fmt.Errorf(
-				"%d workers on a server need %d open files there and in the worker process, this user may have %d: raise that (ulimit -Hn %[2]d) or take a smaller --scale",
+				"%d workers on a server need %d open files there and in the worker process, but this user may have %d: raise the limit (ulimit -Hn %[2]d) or use a smaller --scale",
 				each, need, limit)
 	}
 	before, _ := r.serverMemory()
@@ -66,7 +66,7 @@ func measureIdle(ctx context.Context, r *fixture, p plan) (sample, error) {
 	return s, err
 }
 
-// idleLength is how long to look at idle workers: a part of the usual for a part of the workers.
+// idleLength returns how long to measure idle workers: less for fewer workers.
 func idleLength(p plan) time.Duration {
 	if p.duration > 0 {
 		return p.duration
@@ -74,8 +74,8 @@ func idleLength(p plan) time.Duration {
 	return max(idleLeast, min(idleFor, idleFor*time.Duration(p.runs)/idleWorkers))
 }
 
-// idleStretch waits while nothing is due, and tells what servers do meanwhile. Heartbeats are
-// writes; nothing else should be.
+// idleStretch waits without any due work and measures what servers do meanwhile. Only heartbeats
+// should write.
 func idleStretch(ctx context.Context, r *fixture, length time.Duration, workers int) ([]figure, error) {
 	counted, err := r.counted(ctx)
 	if err != nil {

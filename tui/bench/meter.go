@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// memoryEvery is how often the memory of servers is looked at.
+// memoryEvery is the interval between two reads of the servers' memory.
 const memoryEvery = 250 * time.Millisecond
 
 // The figures of a cost.
@@ -24,15 +24,15 @@ const (
 	memoryPeak   = "server memory, peak"
 )
 
-// cost is what a stretch of a measurement used up, as far as this machine tells: of private servers
-// and of the bench's own processes, and of a Postgres beside them.
+// cost is what a part of a measurement used, as far as this machine can tell: by private servers,
+// by the bench's own processes, and by a local Postgres.
 type cost struct {
-	stretch string // of the workload; empty for all of it
-	per     string // what processor time and commits are counted for: "run", "step"
+	stretch string // part of the workload; empty for all of it
+	per     string // unit of processor time and commits: "run", "step"
 	figures []figure
 }
 
-// of is the figure with a name; 0 when it was not measured.
+// of returns the figure with a name; 0 if it was not measured.
 func (c cost) of(name string) float64 {
 	for _, f := range c.figures {
 		if f.name == name {
@@ -42,7 +42,7 @@ func (c cost) of(name string) float64 {
 	return 0
 }
 
-// meter measures a cost. Whoever began one ends it.
+// meter measures a cost. The caller must call end.
 type meter struct {
 	r        *fixture
 	ctx      context.Context
@@ -52,22 +52,22 @@ type meter struct {
 
 	stop    context.CancelFunc
 	watcher sync.WaitGroup
-	memory  []float64 // of all servers together, in MiB, one look after the other
+	memory  []float64 // of all servers together in MiB, one value per read
 }
 
 // reading is the processor time that each part has used so far.
 type reading struct {
 	server, worker, load, database time.Duration
-	measured                       map[string]bool // by the names of the figures
+	measured                       map[string]bool // by figure name
 }
 
-// since says whether what a part has used since an earlier reading is known: the part was known
-// then, too. Workers count from when they were ready.
+// since reports whether the usage of a part since an earlier reading is known, because it was known
+// then too. Workers count from when they were ready.
 func (r reading) since(earlier reading, name string) bool {
 	return r.measured[name] && (earlier.measured[name] || name == workerTime)
 }
 
-// meter begins to measure. Memory is looked at until the end.
+// meter starts to measure. It reads the memory until the end.
 func (r *fixture) meter(ctx context.Context) (*meter, error) {
 	m := &meter{r: r, ctx: ctx}
 	var err error
@@ -81,7 +81,7 @@ func (r *fixture) meter(ctx context.Context) (*meter, error) {
 	return m, nil
 }
 
-// end tells the cost for n runs or steps.
+// end returns the cost for n runs or steps.
 func (m *meter) end(stretch, per string, n int) (cost, error) {
 	after := m.r.read()
 	m.halt()
@@ -104,13 +104,13 @@ func (m *meter) end(stretch, per string, n int) (cost, error) {
 	return c, err
 }
 
-// halt ends the looks at the memory. It may be called again.
+// halt stops reading the memory. It may be called twice.
 func (m *meter) halt() {
 	m.stop()
 	m.watcher.Wait()
 }
 
-// watch looks at the memory of the servers now and then, and a last time.
+// watch reads the memory of the servers at intervals, and once at the end.
 func (m *meter) watch(ctx context.Context) {
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()
@@ -128,7 +128,7 @@ func (m *meter) watch(ctx context.Context) {
 	}
 }
 
-// memoryFigures are the means of the first and the last tenth of the looks, and the highest.
+// memoryFigures returns the means of the first and last tenth of the values, and the maximum.
 func memoryFigures(looks []float64) []figure {
 	if len(looks) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func mean(values []float64) float64 {
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// read looks at the processor time of every part. What a worker used before it was ready does not count.
+// read returns the processor time of every part, without what a worker used before it was ready.
 func (r *fixture) read() reading {
 	t := reading{measured: map[string]bool{}}
 	add := func(name string, to *time.Duration, used time.Duration, known bool) {
@@ -179,7 +179,7 @@ func (r *fixture) read() reading {
 	return t
 }
 
-// serverMemory is what the private servers have in use together.
+// serverMemory returns the memory of all private servers together.
 func (r *fixture) serverMemory() (total int64, known bool) {
 	for _, s := range r.servers {
 		if s.pid == 0 {
@@ -192,7 +192,7 @@ func (r *fixture) serverMemory() (total int64, known bool) {
 	return total, known
 }
 
-// counted is what the private servers have counted.
+// counted returns the counters of the private servers.
 func (r *fixture) counted(ctx context.Context) (c counters, err error) {
 	for _, s := range r.servers {
 		if s.metrics == "" {

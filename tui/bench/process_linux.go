@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// clockTick is the unit of processor time in /proc, the same on every Linux that Go runs on.
+// clockTick is the unit of processor time in /proc, the same on every Linux that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// process is what /proc tells of one.
+// process is what /proc reports about a process.
 type process struct {
 	parent int
 	used   time.Duration // on all cores, in whole ticks
-	waited time.Duration // what children had used that have ended and were waited for
+	waited time.Duration // used by ended children that were waited for
 }
 
 func lookAt(pid int) (p process, known bool) {
@@ -26,7 +26,7 @@ func lookAt(pid int) (p process, known bool) {
 	if err != nil {
 		return p, false
 	}
-	_, after, _ := bytes.Cut(data, []byte(") ")) // here the program's name ends
+	_, after, _ := bytes.Cut(data, []byte(") ")) // the program's name ends here
 	fields := bytes.Fields(after)
 	if len(fields) < 15 {
 		return p, false
@@ -44,13 +44,13 @@ func lookAt(pid int) (p process, known bool) {
 	return p, err == nil
 }
 
-// processorTime is what a process has used so far, on all cores.
+// processorTime returns how much a process has used so far, on all cores.
 func processorTime(pid int) (used time.Duration, known bool) {
 	p, known := lookAt(pid)
 	return p.used, known
 }
 
-// residentBytes is how much memory a process has in use.
+// residentBytes returns the resident memory of a process.
 func residentBytes(pid int) (n int64, known bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -64,10 +64,10 @@ func residentBytes(pid int) (n int64, known bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// postgresTime is the processor time of the Postgres server that serves a database, which is named
-// as GetServerInfo does: "localhost:5432/kagzi". All of the server's processes count, also those
-// for other databases. It is unknown where the server is on another machine, or where two on this
-// one have a database of that name.
+// postgresTime returns the processor time of the Postgres server of a database, named as in
+// GetServerInfo: "localhost:5432/kagzi". It includes all processes of that server, also those for
+// other databases. It is unknown if the server is on another machine, or if two local servers have
+// a database of that name.
 func postgresTime(database string) (used time.Duration, known bool) {
 	at := strings.LastIndex(database, "/")
 	if at < 0 || !isHere(database[:at]) {
@@ -101,7 +101,8 @@ func postgresTime(database string) (used time.Duration, known bool) {
 	return byParent[server] + p.used + p.waited, known
 }
 
-// isHere tells whether a database's host, with or without a port, is a socket's directory or a loopback address.
+// isHere reports whether a database host, with or without port, is a socket directory or a loopback
+// address.
 func isHere(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -109,7 +110,7 @@ func isHere(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "" || host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// processorModel is the name of the processor, empty where the system does not say.
+// processorModel returns the name of the processor, or "".
 func processorModel() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

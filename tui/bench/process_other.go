@@ -4,7 +4,7 @@ package bench
 
 import "time"
 
-// What other processes use is not known here without further tools: reports leave it out.
+// The usage of other processes is unknown here without other tools: reports omit it.
 
 func processorTime(int) (used time.Duration, known bool)   { return 0, false }
 func residentBytes(int) (n int64, known bool)              { return 0, false }

@@ -12,7 +12,7 @@ import (
 
 // report is the result of a bench. Its JSON is a stable contract.
 type report struct {
-	Command   string           `json:"command"` // without what says where
+	Command   string           `json:"command"` // without where it ran
 	Server    serverReport     `json:"server"`
 	Cores     int              `json:"cores"` // of the machine that made the load
 	Platform  string           `json:"platform"`
@@ -20,21 +20,21 @@ type report struct {
 	Go        string           `json:"go"`
 	Slots     int              `json:"slots"`
 	Repeat    int              `json:"repeat"`
-	Machine   []spread         `json:"machine"` // what it gave before each measurement
+	Machine   []spread         `json:"machine"` // its speed before each measurement
 	Workloads []workloadReport `json:"workloads"`
 }
 
 type serverReport struct {
-	Address        string `json:"address,omitempty"` // empty for private ones
+	Address        string `json:"address,omitempty"` // empty for private servers
 	Private        bool   `json:"private"`
 	Servers        int    `json:"servers"`
 	Version        string `json:"version"`
 	Backend        string `json:"backend"`
 	BackendVersion string `json:"backend_version"`
-	Durability     string `json:"durability"` // as the database tells: "journal_mode=wal, synchronous=full"
+	Durability     string `json:"durability"` // as reported by the database: "journal_mode=wal, synchronous=full"
 }
 
-// workloadReport is one workload over all repetitions; what was counted is that of one repetition, the last.
+// workloadReport is one workload over all repetitions; counts are those of the last repetition.
 type workloadReport struct {
 	Workload string       `json:"workload"`
 	What     string       `json:"what"`
@@ -46,8 +46,8 @@ type workloadReport struct {
 	Costs    []costReport `json:"costs,omitempty"`
 }
 
-// costReport is what a stretch of a workload used up: microseconds of processor time and commits
-// for each run or step, and memory.
+// costReport is what a part of a workload used: microseconds of processor time and commits per run
+// or step, and memory.
 type costReport struct {
 	Stretch string   `json:"stretch,omitempty"` // empty for the whole workload
 	Per     string   `json:"per"`
@@ -67,7 +67,8 @@ func newReport(o options, t *target, looks [][]figure) *report {
 	}
 }
 
-// command is what the report was made by, without addresses: those of databases may hold passwords.
+// command returns the options of the report, without addresses: database URLs may contain
+// passwords.
 func (o options) command() string {
 	text := "kagzi bench --workload " + o.workloads
 	if o.scale != 1 {
@@ -107,7 +108,7 @@ func (r *report) add(w workload, p plan, samples []sample) {
 	r.Workloads = append(r.Workloads, added)
 }
 
-// counted says what the figures of a workload were counted over.
+// counted describes what the figures of a workload were measured over.
 func (w workloadReport) counted() string {
 	text := count(w.Runs, "run")
 	if w.Steps > 0 {
@@ -126,8 +127,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// figureRows is a row for each figure: of what, its name, its median with the unit, the extremes if
-// there are several, what it was counted over.
+// figureRows returns a row per figure: workload, name, median with unit, extremes if repeated, and
+// what it was measured over.
 func (r *report) figureRows() [][]string {
 	var rows [][]string
 	for _, w := range r.Workloads {
@@ -145,7 +146,7 @@ func (r *report) figureRows() [][]string {
 	return rows
 }
 
-// costRows is a row for each cost, in medians.
+// costRows returns a row per cost, in medians.
 func (r *report) costRows() [][]string {
 	var rows [][]string
 	for _, w := range r.Workloads {
@@ -166,7 +167,7 @@ func (r *report) costRows() [][]string {
 	return rows
 }
 
-// machine is where and on what was measured, in one line.
+// machine describes the machine and server in one line.
 func (r *report) machine() string {
 	parts := []string{count(r.Cores, "core")}
 	if r.Processor != "" {
@@ -203,7 +204,7 @@ func (r *report) print(out io.Writer, o options) error {
 	return nil
 }
 
-const costsExplained = "Processor time in µs and commits, each for one run or step; memory of the server in MiB, in the first and the last tenth of the time and at most."
+const costsExplained = "Processor time in µs and commits, per run or step; server memory in MiB: mean of the first tenth and the last tenth of the time, and peak."
 
 var (
 	figureColumns = []render.Column{

@@ -11,13 +11,13 @@ import (
 
 const (
 	sleeperSpread = 10 * time.Second
-	sleeperGap    = 10 * time.Millisecond // between two sleepers, when that makes the spread shorter
-	sleeperLead   = 2 * time.Second       // for all to be started and parked, and
-	parkRate      = 1000                  // a second more for so many of them
+	sleeperGap    = 10 * time.Millisecond // between two sleepers, if that makes the spread shorter
+	sleeperLead   = 2 * time.Second       // for all to be started and parked, plus
+	parkRate      = 1000                  // one second per this many
 )
 
-// measureSleepers is W7: runs that sleep until moments spread evenly over ten seconds, and tell how
-// late their first line after the sleep came.
+// measureSleepers is W7: runs that sleep until times spread evenly over ten seconds, and report how
+// late they woke.
 func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 	m, err := r.meter(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	if err := until(ctx, time.UnixMilli(due[len(due)-1])); err != nil { // collecting must not disturb
+	if err := until(ctx, time.UnixMilli(due[len(due)-1])); err != nil { // collecting must not disturb them
 		return sample{}, err
 	}
 	late := make([]time.Duration, p.runs)
@@ -43,10 +43,10 @@ func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 		late[i] = time.Duration(out)
 		switch {
 		case out < 0:
-			return fmt.Errorf("run %s went on %s too early", d.RunID, -late[i])
+			return fmt.Errorf("run %s woke %s too early", d.RunID, -late[i])
 		case !d.StartedAt.Before(time.UnixMilli(due[i])):
 			return errors.New(
-				"runs were handed out only when they were due already: the lateness says nothing, take a smaller --scale")
+				"runs were started only after they were due, so their lateness is meaningless: use a smaller --scale")
 		}
 		return nil
 	})
@@ -59,7 +59,7 @@ func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 		err
 }
 
-// until waits for a moment.
+// until waits for a time.
 func until(ctx context.Context, t time.Time) error {
 	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()

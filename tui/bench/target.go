@@ -19,23 +19,23 @@ import (
 	"github.com/kagzi/kagzi/tui/child"
 )
 
-// answerLimit is how long the server that is to be measured may take to answer.
+// answerLimit limits how long the measured server may take to answer.
 const answerLimit = 5 * time.Second
 
-// target says where servers to measure come from.
+// target selects the servers to measure.
 type target struct {
-	address string          // of one that runs already; empty means private ones for each measurement
-	db      string          // of private ones; empty means SQLite
-	dir     string          // under which private ones get a directory each; empty when there are none
-	servers int             // private ones for each measurement, at least 1
-	reach   profile.Profile // how to reach that one
+	address string          // of a running server; empty: private servers for each measurement
+	db      string          // of private servers; empty: SQLite
+	dir     string          // parent directory of private servers; empty if there are none
+	servers int             // private servers per measurement, at least 1
+	reach   profile.Profile // how to reach the running server
 	info    *kagziv1.GetServerInfoResponse
 
-	fullDB string   // of the private server with many ended runs; empty means SQLite
-	full   *private // that server, for all measurements; nil: not yet needed
+	fullDB string   // of the private server with many ended runs; empty: SQLite
+	full   *private // that server, for all measurements; nil: not needed yet
 }
 
-// private is a server of the bench's own.
+// private is a server started by the bench.
 type private struct {
 	*child.Server
 	dir string
@@ -47,23 +47,23 @@ func (s *private) place() place {
 
 func (s *private) stop() error { return errors.Join(s.Stop(stopGrace), os.RemoveAll(s.dir)) }
 
-// findTarget is the server that the command line names, or private ones. What the environment or
-// kagzi.toml says of a server is not enough to put load on it.
+// findTarget returns the server named on the command line, or private servers. A server named only
+// by the environment or kagzi.toml is not measured: that is not enough to put load on it.
 func findTarget(ctx context.Context, o options) (*target, error) {
 	running := o.said.Address != "" || o.said.Name != "" && o.said.Name != profile.Off
 	switch {
 	case o.db != "" && running:
 		return nil,
-			usagef("--db is for a private server, --address and --profile are for one that runs: give one of them")
+			usagef("--db is for a private server, --address and --profile for a running one: give only one of them")
 	case o.servers > 1 && o.db == "":
-		return nil, usagef("--servers %d is for private servers that share a Postgres: give --db too", o.servers)
+		return nil, usagef("--servers %d is for private servers sharing Postgres: add --db", o.servers)
 	case running:
 		return runningTarget(ctx, o.said)
 	case o.said.TLS != nil || cmp.Or(string(o.said.APIKey), o.said.APIKeyFile, o.said.TLSCA, o.said.TLSCert,
 		o.said.TLSKey, o.said.TLSServerName) != "":
 		return nil,
 			usagef(
-				"a private server takes no key and no TLS: give --address or --profile too, to measure one that runs")
+				"a private server has no keys and no TLS: add --address or --profile to measure a running server")
 	}
 	dir, err := diskDirectory(o.dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 	return &target{db: o.db, dir: dir, servers: o.servers, fullDB: o.fullDB}, nil
 }
 
-// runningTarget is the server at the address that was said, or that of the profile.
+// runningTarget returns the server at the given address, or that of the profile.
 func runningTarget(ctx context.Context, said profile.Profile) (*target, error) {
 	reach, err := profile.Resolve(said)
 	if err != nil {
@@ -89,8 +89,8 @@ func runningTarget(ctx context.Context, said profile.Profile) (*target, error) {
 	return &target{address: reach.Address, reach: reach, info: info}, nil
 }
 
-// namespace is the one to work in: on a server that runs as every client command has it, on private
-// ones without a word of a profile.
+// namespace returns the namespace to use: as in every client command on a running server, and
+// without profiles on private ones.
 func (t *target) namespace(o options) string {
 	if t.address != "" {
 		return t.reach.Namespace
@@ -98,7 +98,8 @@ func (t *target) namespace(o options) string {
 	return cmp.Or(o.said.Namespace, os.Getenv("KAGZI_NAMESPACE"), profile.DefaultNamespace)
 }
 
-// dialOptions say how to reach the server of a profile. The errors are about the files of keys and certificates.
+// dialOptions returns how to reach the server of a profile. Errors are about files of keys and
+// certificates.
 func dialOptions(p profile.Profile) (tui.DialOptions, error) {
 	encrypted, err := p.TLSConfig()
 	if err != nil {
@@ -108,41 +109,41 @@ func dialOptions(p profile.Profile) (tui.DialOptions, error) {
 	return tui.DialOptions{Address: p.Address, APIKey: string(key), TLS: encrypted}, err
 }
 
-// unanswered tells a server that is not there from one that refuses.
+// unanswered explains why a server could not be asked: it is not there, or it refuses.
 func unanswered(address string, err error) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return &exitError{exitUnavailable, fmt.Errorf(
-			"no server answers at %s; start one with kagzi server, or name none to measure a private one", address)}
+			"no server answers at %s; start one with kagzi server, or omit the address to measure a private one", address)}
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return &exitError{exitPermissionDenied, fmt.Errorf(
-			"the server at %s refuses: %s", address, status.Convert(err).Message())}
+			"the server at %s refused: %s", address, status.Convert(err).Message())}
 	}
 	return fmt.Errorf("the server at %s: %w", address, err)
 }
 
-// backend is what a server keeps its runs in: "sqlite 3.51.0".
+// backend returns a server's database with its version: "sqlite 3.51.0".
 func backend(info *kagziv1.GetServerInfoResponse) string {
 	return strings.TrimSpace(info.GetBackend() + " " + info.GetBackendVersion())
 }
 
-// say tells where the measurements are made and what stays behind.
+// say describes where the measurements run and what stays behind.
 func (t *target) say() string {
 	switch {
 	case t.address != "":
 		return fmt.Sprintf(
-			"measuring the server at %s (%s, %s); the runs stay in its database, in queues that begin with %s",
+			"measuring the server at %s (%s, %s); the runs stay in its database, in queues named %s*",
 			t.address, backend(t.info), t.info.GetDatabase(), queuePrefix)
 	case t.db != "":
 		return fmt.Sprintf(
-			"starting %s for each measurement on the database of --db; the runs stay in it, in queues that begin with %s",
+			"starting %s for each measurement on the database of --db; the runs stay in it, in queues named %s*",
 			count(t.servers, "private server"), queuePrefix)
 	}
 	return fmt.Sprintf("starting a private server for each measurement, on SQLite under %s, removed afterwards", t.dir)
 }
 
-// open returns the servers for one measurement, and the name of their database if it is a Postgres;
-// close them afterwards.
+// open returns the servers for one measurement, and the database's name if it is on Postgres. Call
+// closeAll afterwards.
 func (t *target) open(ctx context.Context) (places []place, database string, closeAll func() error, err error) {
 	if t.address != "" {
 		return []place{{address: t.address}}, "", func() error { return nil }, nil
@@ -165,8 +166,8 @@ func (t *target) open(ctx context.Context) (places []place, database string, clo
 	return places, postgresName(t.info), closeAll, nil
 }
 
-// openFull returns the server on the database with many ended runs. It is the same one for all
-// measurements, until the target is closed.
+// openFull returns the server on the database with many ended runs, the same for all measurements
+// until the target is closed.
 func (t *target) openFull(ctx context.Context) (p place, database string, err error) {
 	if t.full == nil {
 		if t.full, err = t.start(ctx, t.fullDB); err != nil {
@@ -196,22 +197,22 @@ func (t *target) start(ctx context.Context, db string) (*private, error) {
 	return &private{server, dir}, nil
 }
 
-// suits tells whether the workloads can be measured there.
+// suits reports an error if a workload cannot be measured on this target.
 func (t *target) suits(chosen []workload) error {
 	for _, w := range chosen {
 		switch {
 		case w.fills && t.address != "":
 			return usagef(
-				"%s fills a database with runs that ended, so it takes private servers: give --db, not the server at %s", w.id, t.address)
+				"%s fills a database with ended runs, so it needs private servers: use --db, not the server at %s", w.id, t.address)
 		case w.fills && t.db != "" && !strings.HasPrefix(t.db, "sqlite:") && t.fullDB == "":
-			return usagef("%s compares two databases: name an empty one with --db and the one to fill with --full-db",
+			return usagef("%s compares two databases: give an empty one with --db and the one to fill with --full-db",
 				w.id)
 		}
 	}
 	return nil
 }
 
-// postgresName is the name of a server's database, empty for one that works inside the server.
+// postgresName returns the name of a server's Postgres database; empty for SQLite.
 func postgresName(info *kagziv1.GetServerInfoResponse) string {
 	if info.GetBackend() != "postgres" {
 		return ""
@@ -219,8 +220,8 @@ func postgresName(info *kagziv1.GetServerInfoResponse) string {
 	return info.GetDatabase()
 }
 
-// diskDirectory is the wanted directory, or one for temporary files that is on a disk: a database
-// in memory would measure something else.
+// diskDirectory returns the wanted directory, or a temporary one on a disk. A database in memory
+// would measure something else.
 func diskDirectory(wanted string) (string, error) {
 	if wanted != "" {
 		return filepath.Abs(wanted)
@@ -234,5 +235,5 @@ func diskDirectory(wanted string) (string, error) {
 			return filepath.Abs(dir)
 		}
 	}
-	return "", usagef("no directory for temporary files is on a disk; name one with --dir")
+	return "", usagef("no temporary directory is on a disk; choose a directory with --dir")
 }

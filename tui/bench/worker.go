@@ -24,19 +24,19 @@ const (
 	stopGrace   = 30 * time.Second
 )
 
-// workerSpec says which worker process to start.
+// workerSpec describes a worker process.
 type workerSpec struct {
 	address   string
 	namespace string
 	queue     string
 	slots     int
-	count     int             // workers in the process, each with a connection of its own
+	count     int             // workers in the process, each with its own connection
 	reach     profile.Profile // how to reach the server, unless it is private
-	// the server is the bench's own: neither the environment nor kagzi.toml says how to reach it
+	// the server is the bench's own: ignore the environment and kagzi.toml
 	private bool
 }
 
-// profile is that of the SDK by which the server is reached.
+// profile returns the SDK's profile for reaching the server.
 func (s workerSpec) profile() string {
 	if s.private {
 		return kagzi.NoProfile
@@ -47,10 +47,10 @@ func (s workerSpec) profile() string {
 // worker is a worker process.
 type worker struct {
 	*child.Process
-	starting time.Duration // the processor time that it used before it was ready
+	starting time.Duration // processor time used before it was ready
 }
 
-// start starts the process and waits until the server has taken all its workers on.
+// start starts the process and waits until all its workers are registered.
 func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 	var env []string
 	if !s.private {
@@ -74,12 +74,12 @@ func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 	return w, nil
 }
 
-// newWorker is the hidden command that the worker process runs.
+// newWorker returns the hidden command of the worker process.
 func newWorker() *cobra.Command {
 	var s workerSpec
 	cmd := &cobra.Command{
 		Use:    "worker",
-		Short:  "Work on the bench's workflows",
+		Short:  "Run the bench's workflows",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,22 +87,22 @@ func newWorker() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&s.address, "address", "", "host:port of the server")
-	cmd.Flags().StringVar(&s.namespace, "namespace", "", "namespace to work in")
+	cmd.Flags().StringVar(&s.namespace, "namespace", "", "namespace to use")
 	cmd.Flags().StringVar(&s.queue, "queue", "", "queue to work on")
-	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs in hand at once")
+	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs executed at once")
 	cmd.Flags().IntVar(&s.count, "count", 1, "workers in this process")
 	cmd.Flags().BoolVar(&s.private, "private", false, "the server is the bench's own")
 	for _, flag := range []string{"address", "namespace", "queue", "slots"} {
-		_ = cmd.MarkFlagRequired(flag) // fails only for a flag that is not there
+		_ = cmd.MarkFlagRequired(flag) // fails only if the flag does not exist
 	}
 	return cmd
 }
 
-// joining is how many workers of a process may be on their way to the server at once: what listens
-// there keeps a queue of some hundred connections.
+// joining limits how many workers of a process connect at once: the listen queue holds a few
+// hundred connections.
 const joining = 64
 
-// run works until ctx ends or a worker fails, and says when all are ready.
+// run works until ctx ends or a worker fails, and prints when all are ready.
 func (s workerSpec) run(ctx context.Context, out, messages io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -10,16 +10,16 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// workload is one of the loads that are measured.
+// workload is a load to measure.
 type workload struct {
 	id       string
 	what     string
-	runs     int  // at scale 1; for W8 steps, for W9 workers
-	least    int  // that the measurement makes sense with
-	inFlight int  // runs at a time; 0 where --concurrency means nothing
-	timed    bool // --duration holds for it
+	runs     int  // at scale 1; steps in W8, workers in W9
+	least    int  // minimum for a meaningful measurement
+	inFlight int  // runs at a time; 0 if --concurrency does not apply
+	timed    bool // whether --duration applies
 	alone    bool // no worker until the measurement starts one
-	fills    bool // it needs a second database, with many ended runs
+	fills    bool // needs a second database with many ended runs
 	measure  func(ctx context.Context, r *fixture, p plan) (sample, error)
 }
 
@@ -32,7 +32,7 @@ type sample struct {
 	elapsed time.Duration
 }
 
-// What is compared in W10, too.
+// The workloads that W10 compares.
 var (
 	emptyRuns = workload{id: "W1", what: "empty runs", runs: 20_000, least: 1, inFlight: 100, timed: true,
 		measure: measureEmpty}
@@ -42,7 +42,7 @@ var (
 		measure: stepsOf(1)}
 )
 
-// workloads are those of research: the figures can be put beside those of other engines measured in the same way.
+// workloads are commonly used ones, so that the figures can be compared with other engines.
 var workloads = []workload{
 	emptyRuns, tenSteps, oneStep,
 	{id: "W4", what: "100 parallel steps a run", runs: 100, least: 1, inFlight: 1, timed: true,
@@ -62,7 +62,7 @@ var workloads = []workload{
 // all are the workloads that take seconds.
 const all = "W1,W2,W3,W4,W5,W6,W7,W8"
 
-// choose finds the workloads that a list such as "W1,w6" names.
+// choose returns the workloads in a list such as "W1,w6".
 func choose(list string) ([]workload, error) {
 	if strings.EqualFold(strings.TrimSpace(list), "all") {
 		list = all
@@ -77,7 +77,7 @@ func choose(list string) ([]workload, error) {
 			}
 		}
 		if !found {
-			return nil, usagef("--workload %q: want some of %s, separated by commas, or all", list,
+			return nil, usagef("--workload %q: must be a comma-separated list of %s, or all", list,
 				strings.Join(ids(), ", "))
 		}
 	}
@@ -92,7 +92,7 @@ func ids() []string {
 	return names
 }
 
-// plan says how much of the workload the options ask for.
+// plan returns the size of the workload for the options.
 func (w workload) plan(o options) plan {
 	p := plan{runs: max(w.least, int(math.Round(float64(w.runs)*o.scale))), inFlight: w.inFlight}
 	if o.runs > 0 {
@@ -107,12 +107,13 @@ func (w workload) plan(o options) plan {
 	return p
 }
 
-// warmUp is a little of the workload that is not counted: connections, caches, and the goroutines of both processes.
+// warmUp is a small, uncounted part of the workload that warms connections, caches and goroutines.
 func (p plan) warmUp() plan {
 	return plan{runs: max(1, min(p.runs/10, 2*p.inFlight)), inFlight: min(p.inFlight, max(1, p.runs/10))}
 }
 
-// closed measures a closed loop of runs that each return what want says, after a warm-up; the cost is for each run.
+// closed measures a closed loop of runs after a warm-up. Each run must return the result that want
+// gives; cost is per run.
 func closed[Out comparable](ctx context.Context, r *fixture, p plan, w looped[Out]) (sample, error) {
 	one := func(ctx context.Context, i int) error { return perform(ctx, r, i, w.kind, w.in(i), w.want(i)) }
 	warm := p.warmUp()
@@ -140,14 +141,14 @@ func closed[Out comparable](ctx context.Context, r *fixture, p plan, w looped[Ou
 	}, err
 }
 
-// looped is what a closed loop does over and over.
+// looped is what a closed loop repeats.
 type looped[Out comparable] struct {
-	kind  string // of workflow
-	steps int    // of a run
+	kind  string // workflow type
+	steps int    // per run
 	in    func(i int) any
 	want  func(i int) Out
 	unit  string
-	each  float64 // what a run counts for, in that unit
+	each  float64 // how much a run counts, in that unit
 }
 
 func measureEmpty(ctx context.Context, r *fixture, p plan) (sample, error) {
@@ -177,10 +178,10 @@ func measureBlobs(ctx context.Context, r *fixture, p plan) (sample, error) {
 	}, "MB/s", n * blobBytes / 1e6})
 }
 
-// jobs are inputs of so many steps.
+// jobs returns inputs with that many steps.
 func jobs(steps int) func(i int) any { return func(i int) any { return job{i, steps} } }
 
-// measurePace is W8: the pace of one run's steps, as the run itself saw it.
+// measurePace is W8: the pace of one run's steps, measured by the run itself.
 func measurePace(ctx context.Context, r *fixture, p plan) (sample, error) {
 	in := job{Seed: 7, Steps: p.runs}
 	m, err := r.meter(ctx)
@@ -207,7 +208,7 @@ func measurePace(ctx context.Context, r *fixture, p plan) (sample, error) {
 	}
 	if got.Executed != in.Steps {
 		return sample{},
-			fmt.Errorf("the run changed hands midway (%d of %d steps in the last execution): its pace says nothing",
+			fmt.Errorf("the run moved to another execution midway (%d of %d steps in the last one): its pace is meaningless",
 				got.Executed, in.Steps)
 	}
 	return sample{

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// yardstickTime is how long each part of a look at the machine takes.
+// yardstickTime is how long each part of a machine check takes.
 const yardstickTime = 60 * time.Millisecond
 
-// The parts of a look at the machine.
+// The parts of a machine check.
 const (
 	sorting   = "one core sorts"
 	roundTrip = "round trip over loopback"
 	syncing   = "synced write"
 )
 
-// yardstick looks at what the machine gives before a measurement, as nobody else but the bench can:
-// virtual machines give half as much an hour later, and then what was measured is half as much as
-// well. dir is where private databases are; with "", no disk is looked at.
+// yardstick measures the machine's speed before a measurement. Virtual machines can be half as fast
+// an hour later, which explains differences between figures. dir is where private databases are; ""
+// skips the disk.
 func yardstick(dir string) ([]figure, error) {
 	numbers := sortRate()
 	way, err := loopbackTime()
@@ -43,7 +43,8 @@ func yardstick(dir string) ([]figure, error) {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// sortRate is how many numbers a second one core puts in order, ten thousand at a time, always the same ones.
+// sortRate returns how many numbers per second one core sorts, ten thousand at a time, always the
+// same ones.
 func sortRate() float64 {
 	shuffled := rand.New(rand.NewPCG(1, 2)).Perm(10_000)
 	numbers := make([]int, len(shuffled))
@@ -55,7 +56,7 @@ func sortRate() float64 {
 	return float64(len(numbers)) / times.median.Seconds()
 }
 
-// loopbackTime is how long a byte takes to another goroutine and back, by TCP.
+// loopbackTime returns how long a byte takes to another goroutine and back over TCP.
 func loopbackTime() (time.Duration, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,7 +65,7 @@ func loopbackTime() (time.Duration, error) {
 	defer func() { _ = listener.Close() }()
 	go func() { // ends with the connection
 		if other, err := listener.Accept(); err == nil {
-			// hidden from splice, which saves the way into the process
+			// hidden from splice, which would skip the way into the process
 			_, _ = io.Copy(struct{ io.Writer }{other}, struct{ io.Reader }{other})
 			_ = other.Close()
 		}
@@ -85,7 +86,8 @@ func loopbackTime() (time.Duration, error) {
 	return times.median, times.err
 }
 
-// syncTime is how long 16 KiB take to the disk that overwrite what a file had, as SQLite's log is written.
+// syncTime returns how long it takes to overwrite and sync 16 KiB of a file, as SQLite writes its
+// log.
 func syncTime(dir string) (took time.Duration, err error) {
 	file, err := os.CreateTemp(dir, "kagzi-bench-*")
 	if err != nil {
@@ -102,7 +104,7 @@ func syncTime(dir string) (took time.Duration, err error) {
 		}
 		return file.Sync()
 	}
-	if err := write(); err != nil { // makes the file longer, which takes more time
+	if err := write(); err != nil { // extends the file, which takes longer
 		return 0, err
 	}
 	times := repeatedly(write)
@@ -112,10 +114,10 @@ func syncTime(dir string) (took time.Duration, err error) {
 // taken is how long one of many calls took.
 type taken struct {
 	median time.Duration
-	err    error // of the call that failed; there was none after it
+	err    error // of the failed call, which was the last
 }
 
-// repeatedly calls one again and again for yardstickTime, at least once.
+// repeatedly calls one for yardstickTime, at least once.
 func repeatedly(one func() error) taken {
 	var times []time.Duration
 	for began := time.Now(); len(times) == 0 || time.Since(began) < yardstickTime; {
@@ -129,7 +131,7 @@ func repeatedly(one func() error) taken {
 	return taken{median: percentile(times, 50)}
 }
 
-// meanwhile is what the looks at the machine saw, in one line.
+// meanwhile describes the machine checks in one line.
 func (r *report) meanwhile() string {
 	parts := make([]string, len(r.Machine))
 	for i, f := range r.Machine {

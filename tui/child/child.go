@@ -1,6 +1,6 @@
-// Package child runs further processes of this same binary, for commands that need a server or
-// workers of their own. A child cannot outlive its parent: it stops in good order when its standard
-// input ends, and the parent holds the other end.
+// Package child runs more processes of this binary, for commands that need their own server or
+// workers. A child cannot outlive its parent: it stops gracefully when its standard input ends, and
+// the parent holds the other end.
 package child
 
 import (
@@ -15,15 +15,16 @@ import (
 	"time"
 )
 
-// Spec says which process to start. Only Args is needed.
+// Spec describes the process to start. Only Args is required.
 type Spec struct {
 	Args []string // the command line without the binary: "server", "--listen", ..
-	Env  []string // KEY=value pairs beside the parent's environment, of which the child sees no KAGZI_ variable
+	Env  []string // KEY=value pairs added to the parent's environment without its KAGZI_ variables
 	Dir  string   // working directory; empty means the parent's
 	Log  io.Writer
 }
 
-// Process is a running child. Its methods may be called from any goroutine, but only one at a time may Await.
+// Process is a running child. Its methods may be called from any goroutine, but Await only from one
+// at a time.
 type Process struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -33,7 +34,7 @@ type Process struct {
 	stop    sync.Once
 }
 
-// Start starts a child. It is not tied to a context: Stop or Kill it, else it ends with this process.
+// Start starts a child. No context ends it: call Stop or Kill, or it ends with this process.
 func Start(spec Spec) (*Process, error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -46,7 +47,7 @@ func Start(spec Spec) (*Process, error) {
 	}
 	p.cmd.Env = append(withoutSettings(os.Environ()), spec.Env...)
 	p.cmd.Dir = spec.Dir
-	p.cmd.Stdout, p.cmd.Stderr = p.journal, p.journal // the same value, so that exec writes to it one at a time
+	p.cmd.Stdout, p.cmd.Stderr = p.journal, p.journal // the same value, so that exec does not write to it concurrently
 	p.cmd.SysProcAttr = ownGroup()
 	p.cmd.WaitDelay = time.Second
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -62,7 +63,7 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// withoutSettings takes the variables away that would change what the child's flags say.
+// withoutSettings removes the variables that would change the meaning of the child's flags.
 func withoutSettings(environment []string) []string {
 	kept := make([]string, 0, len(environment))
 	for _, pair := range environment {
@@ -73,16 +74,16 @@ func withoutSettings(environment []string) []string {
 	return kept
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Stop asks the process to end and waits for it. One that has not ended after the grace is killed,
-// which is an error, as is any exit code but 0. Stopping what has ended already tells how it ended.
+// Stop asks the process to end and waits. After grace it is killed, which is an error, as is any
+// exit code but 0. If the process has already ended, Stop returns how.
 func (p *Process) Stop(grace time.Duration) error {
-	p.stop.Do(func() { _ = p.stdin.Close() }) // closed already when the process has gone
+	p.stop.Do(func() { _ = p.stdin.Close() }) // already closed if the process has ended
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
 	select {
@@ -99,12 +100,12 @@ func (p *Process) Stop(grace time.Duration) error {
 
 // Kill ends the process at once, as kill -9 does, and waits until it is gone.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // fails only when it has ended already
+	_ = p.cmd.Process.Kill() // fails only if it has already ended
 	<-p.done
 }
 
-// Await waits for a line of the process's output that match takes, and returns what match made of it. It is an error
-// when the process or ctx ends first.
+// Await waits for a line of output that match accepts, and returns what match returned. It fails if
+// the process or ctx ends first.
 func (p *Process) Await(ctx context.Context, match func(line string) (string, bool)) (string, error) {
 	for next := 0; ; {
 		var lines []string
@@ -127,7 +128,7 @@ func (p *Process) Await(ctx context.Context, match func(line string) (string, bo
 	}
 }
 
-// Tail is the last lines, at most n, that the process has printed.
+// Tail returns at most n of the last printed lines.
 func (p *Process) Tail(n int) []string { return p.journal.tail(n) }
 
 func (p *Process) ended() bool {
@@ -148,13 +149,13 @@ func (p *Process) ending() error {
 	return fmt.Errorf("%s: %w", p.name(), p.err)
 }
 
-// unexpected says that the process has ended when it should not have, and what it said last.
+// unexpected is the error for a process that ended early, with its last output.
 func (p *Process) unexpected() error {
 	how := "exit status 0"
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	return fmt.Errorf("%s ended early (%s); its last words: %s", p.name(), how, strings.Join(p.Tail(lastWords), " | "))
+	return fmt.Errorf("%s ended early (%s); its last output: %s", p.name(), how, strings.Join(p.Tail(lastWords), " | "))
 }
 
 const lastWords = 5

@@ -11,13 +11,13 @@ import (
 
 const (
 	commandName = "child"
-	// orphanLimit is how long a child may take to stop in good order before it ends anyway.
+	// orphanLimit limits how long a child may take to stop gracefully before it exits anyway.
 	orphanLimit = 30 * time.Second
 	orphanExit  = 1
 )
 
-// Command is the hidden command that every child is started through: `child COMMAND ARG…` runs a command of the
-// same root, whose context ends when standard input does.
+// Command returns the hidden command that starts every child: `child COMMAND ARG…` runs a command
+// of the same root, whose context ends when standard input does.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:                commandName + " COMMAND",
@@ -29,7 +29,7 @@ func Command() *cobra.Command {
 			ctx, stop := context.WithCancel(cmd.Context())
 			defer stop()
 			go func() {
-				_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // however it ends, the parent is gone
+				_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // on any error the parent has gone too
 				stop()
 				time.Sleep(orphanLimit)
 				os.Exit(orphanExit)

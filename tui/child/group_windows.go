@@ -2,7 +2,7 @@ package child
 
 import "syscall"
 
-// ownGroup keeps the terminal's ctrl-C from children: the parent stops them, in its order.
+// ownGroup keeps the terminal's Ctrl-C from children: the parent stops them in order.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -8,26 +8,26 @@ import (
 
 const (
 	keptLines  = 200
-	longLine   = 8 << 10 // bytes; what a process writes beyond it in one line is cut off
+	longLine   = 8 << 10 // bytes; the rest of a longer line is dropped
 	cutLineEnd = " … [cut]"
 )
 
-// journal is what a process has printed, line by line; the last lines are kept, and all of it goes to a log as it is.
+// journal holds the last lines printed by a process. All output is also copied to a log.
 type journal struct {
-	wake chan struct{} // capacity one: there is more
+	wake chan struct{} // capacity 1: signals more lines
 
 	mu      sync.Mutex
 	log     io.Writer // may be nil
 	partial []byte
 	lines   []string
-	dropped int // lines before the first that is kept
+	dropped int // lines dropped before the first kept one
 }
 
 func newJournal(log io.Writer) *journal {
 	return &journal{wake: make(chan struct{}, 1), log: log}
 }
 
-// Write never fails: a full disk under the log must not stop the process that logs.
+// Write never fails: a full disk under the log must not stop the process.
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,7 +64,7 @@ func (j *journal) add() {
 	}
 }
 
-// since returns the lines from the n-th on, as far as they are kept, and the number to ask with next time.
+// since returns the kept lines from the n-th on, and the number for the next call.
 func (j *journal) since(n int) ([]string, int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/kagzi/kagzi/tui"
 )
 
-// ServerSpec says what a private server is to be like. Its settings come from here alone: no environment and no
-// configuration file reaches it.
+// ServerSpec describes a private server. All its settings come from here, none from the environment
+// or a settings file.
 type ServerSpec struct {
-	DataDir string   // of its database, locks and logs; also its working directory
-	DB      string   // a database URL; empty means SQLite in DataDir
-	Flags   []string // further flags of the command server
+	DataDir string   // for its database, locks and logs; also its working directory
+	DB      string   // database URL; empty: SQLite in DataDir
+	Flags   []string // more flags of the server command
 	Log     io.Writer
 }
 
-// Server is a server process that listens on a free port of the loopback interface.
+// Server is a server process on a free loopback port.
 type Server struct {
 	*Process
 	Address string // host:port
@@ -35,7 +35,7 @@ func StartServer(ctx context.Context, spec ServerSpec) (*Server, error) {
 		"--config", "off"}, spec.Flags...)
 	var env []string
 	if spec.DB != "" {
-		// not a flag: process lists show those, and a URL may hold a password
+		// not a flag: process lists show those, and a URL may have a password
 		env = append(env, "KAGZI_DB_URL="+spec.DB)
 	}
 	p, err := Start(Spec{Args: args, Env: env, Dir: spec.DataDir, Log: spec.Log})
@@ -59,15 +59,15 @@ func StartServer(ctx context.Context, spec ServerSpec) (*Server, error) {
 	return s, nil
 }
 
-// announced finds addresses in what a server prints. Which of them is the right one is not told by the wording
-// around it, but by who answers there.
+// announced matches addresses in a server's output. The right one is the one where a server
+// answers, so that the wording around it does not matter.
 var announced = regexp.MustCompile(`\b127\.0\.0\.1:[1-9][0-9]*\b`)
 
-// answerLimit is how long an address that was announced may take to answer.
+// answerLimit limits how long a printed address may take to answer.
 const answerLimit = 5 * time.Second
 
-// Ask asks who serves at an address. It waits at most limit for an answer, but not for a server
-// that is not there, unless an option says so.
+// Ask returns who serves at an address. It waits at most limit for an answer, but not for a missing
+// server, unless an option says so.
 func Ask(ctx context.Context, o tui.DialOptions, limit time.Duration,
 	options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	conn, err := tui.Dial(o)

@@ -13,21 +13,22 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// action is what a command does to each of the things that its arguments name.
+// action is what a command does to each thing named by its arguments.
 type action struct {
-	id     string   // name of the thing's id in documents: "run_id"
-	fields []string // of an outcome, in documents, behind the id
+	id     string   // field of the thing's id in documents: "run_id"
+	fields []string // fields of an outcome in documents, after the id
 	do     func(ctx context.Context, c *client, id string) (outcome, error)
 }
 
-// outcome is what an action came to: a safe line for people, and a value for each of the action's fields.
+// outcome is the result of an action: a safe line for people and a value for each field of the
+// action.
 type outcome struct {
 	line      string
 	values    []any
-	unchanged bool // it was as wanted already; told of runs that are many
+	unchanged bool // it was already as requested; only shown for bulk actions
 }
 
-// actor does an action to one thing after another and remembers with which code that ends.
+// actor runs an action on one thing after another and keeps the exit code.
 type actor struct {
 	*client
 	action action
@@ -36,7 +37,7 @@ type actor struct {
 	code   int
 }
 
-// act does an action to all that ids name, answering for each.
+// act runs an action on all ids and prints a result for each.
 func (c *client) act(ctx context.Context, action action, ids []string) error {
 	a := &actor{client: c, action: action, seq: &sequence{out: c.out}}
 	var err error
@@ -57,7 +58,8 @@ func (c *client) act(ctx context.Context, action action, ids []string) error {
 	return exit(a.code)
 }
 
-// one acts and prints what came of it. Only errors that the next one would meet as well come back.
+// one runs the action and prints its result. It returns only errors that would also hit the next
+// id.
 func (a *actor) one(ctx context.Context, id string) error {
 	o, err := a.action.do(ctx, a.client, id)
 	if err != nil && !ofOne(err) {
@@ -82,7 +84,7 @@ func (a *actor) one(ctx context.Context, id string) error {
 	return a.seq.add(line, append(document, problem))
 }
 
-// ofOne says that an error is about the one thing that was named, so that the next one may well succeed.
+// ofOne reports whether an error concerns only this id, so that the next may succeed.
 func ofOne(err error) bool {
 	switch status.Code(err) {
 	case codes.NotFound, codes.FailedPrecondition, codes.InvalidArgument, codes.AlreadyExists, codes.Aborted:
@@ -91,7 +93,7 @@ func ofOne(err error) bool {
 	return false
 }
 
-// fail remembers a code, different ones become the general one, and hints, each once.
+// fail keeps the exit code and each hint once. Different codes become ExitError.
 func (a *actor) fail(code int, hints []string) {
 	if a.code != ExitOK && a.code != code {
 		code = ExitError
@@ -104,18 +106,18 @@ func (a *actor) fail(code int, hints []string) {
 	}
 }
 
-// runOptions are those of commands about single runs.
+// runOptions are the options of commands on single runs.
 type runOptions struct {
 	external bool
 	reason   string
 }
 
 func (o *runOptions) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.external, "external", false, "the IDs are external ids: their newest runs are meant")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for whoever looks at the run later")
+	cmd.Flags().BoolVar(&o.external, "external", false, "IDs are external ids; use the newest run of each")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "reason, kept in the audit log")
 }
 
-// runID is the id of the run that an argument names.
+// runID returns the id of the run that an argument names.
 func (c *client) runID(ctx context.Context, id string, external bool) (string, error) {
 	if !external {
 		return id, nil
@@ -124,7 +126,7 @@ func (c *client) runID(ctx context.Context, id string, external bool) (string, e
 	return run.GetRunId(), err
 }
 
-// action makes an action on runs that are named as the options say.
+// action returns an action on runs that are named by id or external id.
 func (o *runOptions) action(fields []string, do func(context.Context, *client, string) (outcome, error)) action {
 	return action{id: "run_id", fields: fields, do: func(ctx context.Context, c *client, id string) (outcome, error) {
 		runID, err := c.runID(ctx, id, o.external)
@@ -149,10 +151,11 @@ type overrideOptions struct {
 func newOverride(e *env, o *overrideOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "override ID STEP --result JSON|--error MESSAGE --reason WHY",
-		Short: "Set what a step came to, so that a run can go on past it",
-		Long: `Set the recorded result of a step of a run that is paused or has ended badly. The step counts as completed with the
-result, or as failed for good with the error. The old record stays in the history with who changed it and why; a paused run goes
-on with: kagzi workflow resume, one that has ended with: kagzi workflow retry.`,
+		Short: "Set the result of a step, so that a stuck run can continue",
+		Long: `Set the recorded result of a step of a run that is paused or has ended without success. The step
+counts as completed with the result, or as failed for good with the error. The old record stays in
+the history, with who changed it and why. To continue a paused run use kagzi workflow resume; to
+continue an ended run use kagzi workflow retry.`,
 		Example: `  kagzi workflow override 01936b2e-… charge --result '{"id": "ch_7"}' --reason "charged by hand"
   kagzi workflow override 01936b2e-… charge --error "card stolen" --error-type CardDeclined --reason "as support said"`,
 		Args:              cobra.ExactArgs(2),

@@ -14,7 +14,7 @@ import (
 
 func newNamespace(e *env) *cobra.Command {
 	cmd := &cobra.Command{Use: "namespace", Aliases: []string{"namespaces", "ns"},
-		Short: "Keep the runs, workers and schedules of teams and stages apart"}
+		Short: "Manage namespaces, which separate teams and environments"}
 	cmd.AddCommand(
 		newNamespaceCreate(e, &namespaceFlags{}),
 		newNamespaceList(e, &pageFlags{}),
@@ -72,7 +72,7 @@ func runNamespaceList(ctx context.Context, c *client, o *pageFlags) error {
 func newNamespaceShow(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show [NAME]",
-		Short:             "Show a namespace; without a name the one that --namespace says",
+		Short:             "Show a namespace (default: the one of --namespace)",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: e.completeOne(completeNamespaces),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -91,7 +91,7 @@ func newNamespaceShow(e *env) *cobra.Command {
 	}
 }
 
-// namespaceFlags are what create and update say of a namespace.
+// namespaceFlags are the flags of create and update.
 type namespaceFlags struct {
 	displayName  string
 	description  string
@@ -103,22 +103,22 @@ type namespaceFlags struct {
 
 func (f *namespaceFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.displayName, "display-name", "", "name for people")
-	fs.StringVar(&f.description, "description", "", "what it is for")
+	fs.StringVar(&f.displayName, "display-name", "", "name to display")
+	fs.StringVar(&f.description, "description", "", "what the namespace is for")
 	fs.Var(&f.retention, "retention",
-		"delete ended runs after this long: 720h, 30d; default goes back to the server's setting")
+		"delete ended runs after this time: 720h, 30d; default restores the server's setting")
 	fs.Var(&f.keep, "keep",
-		"retention by outcome, before --retention: completed=3d,failed=90d; also cancelled, timed_out, terminated")
+		"retention by outcome, overrides --retention: completed=3d,failed=90d; also cancelled, timed_out, terminated")
 	fs.StringVar(&f.failureQueue, "failure-queue", "",
-		"queue of the global failure handler's runs when no online worker serves it")
-	// fails only for a flag that is not there
+		"queue for runs of the global failure handler when no online worker serves it")
+	// fails only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("failure-queue", e.complete(completeQueues))
 }
 
 func newNamespaceCreate(e *env, o *namespaceFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "create NAME",
-		Short:   "Make a namespace",
+		Short:   "Create a namespace",
 		Example: "  kagzi namespace create payments --display-name Payments --retention 30d --keep completed=3d,failed=90d",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,7 +145,7 @@ func newNamespaceCreate(e *env, o *namespaceFlags) *cobra.Command {
 func newNamespaceUpdate(e *env, o *namespaceFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update NAME",
-		Short: "Change what is named of a namespace; all else stays",
+		Short: "Update a namespace; flags that are not given keep their values",
 		Example: `  kagzi namespace update payments --retention 60d
   kagzi namespace update payments --keep failed=180d,completed=default --reason audit`,
 		Args:              cobra.ExactArgs(1),
@@ -153,7 +153,7 @@ func newNamespaceUpdate(e *env, o *namespaceFlags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
 			if !anyOf(changed, []string{"display-name", "description", "retention", "keep", "failure-queue"}) {
-				return &usageError{err: usagef("nothing to change is named"),
+				return &usageError{err: usagef("nothing to update: no flags given"),
 					hint: []string{"see: " + cmd.CommandPath() + " --help"}}
 			}
 			return e.run(cmd, func(ctx context.Context, c *client) error {
@@ -162,7 +162,7 @@ func newNamespaceUpdate(e *env, o *namespaceFlags) *cobra.Command {
 		},
 	}
 	o.register(e, cmd)
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for whoever looks at the namespace later")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "reason, kept in the audit log")
 	return cmd
 }
 
@@ -182,7 +182,7 @@ func runNamespaceUpdate(ctx context.Context, c *client, o *namespaceFlags, chang
 		request.Retention = durationpb.New(o.retention.D)
 	}
 	if changed("keep") {
-		// goes over the wire whole: the outcomes that are not named stay because they are sent as they were
+		// Keep is replaced as a whole, so send the current values of outcomes that are not given.
 		old, err := c.GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: name})
 		if err != nil {
 			return err
@@ -212,14 +212,14 @@ func (o *namespaceActOptions) command(e *env, cmd *cobra.Command,
 				}}, args)
 		})
 	}
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for whoever looks at the namespace later")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "reason, kept in the audit log")
 	return cmd
 }
 
 func newNamespaceEnable(e *env, o *namespaceActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "enable NAME...",
-		Short: "Let runs start, be worked on and be fired in namespaces again",
+		Short: "Enable namespaces: allow starts, claims and schedules again",
 	}, func(ctx context.Context, c *client, name string) (*kagziv1.Namespace, error) {
 		answer, err := c.EnableNamespace(ctx, &kagziv1.EnableNamespaceRequest{Namespace: name, Reason: o.reason})
 		return answer.GetNamespace(), err
@@ -229,7 +229,7 @@ func newNamespaceEnable(e *env, o *namespaceActOptions) *cobra.Command {
 func newNamespaceDisable(e *env, o *namespaceActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "disable NAME...",
-		Short: "Let no run start, be taken up or be fired in namespaces; what a worker holds may end",
+		Short: "Disable namespaces: block starts, claims and schedules; claimed runs may finish",
 	}, func(ctx context.Context, c *client, name string) (*kagziv1.Namespace, error) {
 		answer, err := c.DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: name, Reason: o.reason})
 		return answer.GetNamespace(), err
@@ -247,12 +247,13 @@ type auditOptions struct {
 func newAudit(e *env, o *auditOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "See who changed what, and who was refused, newest first",
-		Long: `See who changed what, newest first: everything that a person or a key did to runs, workers, schedules, namespaces and keys, and every
-change that was refused. What workers do in their work is not here, nor are starts and signals that were let in.
+		Short: "List who changed what, and who was refused, newest first",
+		Long: `List changes, newest first: everything that a person or a key did to runs, workers, schedules,
+namespaces and keys, and every change that was refused. The normal work of workers is not listed,
+nor are starts and signals that were accepted.
 
-The list is of one namespace; what was done to keys belongs to none and is shown with --keys. A server forgets what is older than 400
-days, or than its --audit-retention.`,
+The list covers one namespace. Changes to keys belong to no namespace; show them with --keys. A
+server deletes entries after 400 days, or as set with its --audit-retention.`,
 		Example: `  kagzi audit --since 24h
   kagzi audit --subject 01936b2e-…
   kagzi audit --keys --db default`,
@@ -270,10 +271,10 @@ days, or than its --audit-retention.`,
 	o.near.register(cmd)
 	o.page.register(cmd)
 	cmd.Flags().StringVar(&o.subject, "subject", "",
-		"only what was done to this run, schedule, worker, namespace or key: its id")
+		"only changes to the run, schedule, worker, namespace or key with this id")
 	cmd.Flags().StringVar(&o.since, "since", "",
-		"only what was done at or after this time: 24h, 2026-11-20, 2026-11-20T12:00:00Z")
-	cmd.Flags().BoolVar(&o.keys, "keys", false, "what was done to keys")
+		"only changes at or after this time: 24h, 2026-11-20, 2026-11-20T12:00:00Z")
+	cmd.Flags().BoolVar(&o.keys, "keys", false, "show changes to keys")
 	return cmd
 }
 
@@ -283,9 +284,9 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 		return err
 	}
 	request := &kagziv1.ListAuditEventsRequest{Namespace: c.namespace}
-	none := "nothing was changed in namespace " + c.namespace
+	none := "no changes in namespace " + c.namespace
 	if o.keys {
-		request.Namespace, none = "", "nothing was done to keys"
+		request.Namespace, none = "", "no changes to keys"
 	}
 	if o.subject != "" {
 		request.SubjectId = &o.subject
@@ -305,7 +306,7 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 		info := answer.GetPage()
 		for _, e := range answer.GetEvents() {
 			if !recent(e) {
-				// what follows is older
+				// the rest is older
 				return len(answer.GetEvents()), &kagziv1.PageInfo{PrevPageToken: info.GetPrevPageToken()}, err
 			}
 			events = append(events, e)
@@ -324,8 +325,8 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 	}, tokens)
 }
 
-// endAtOlder takes the way on from a list whose next event is too old for it: --limit ended it
-// where it would have ended anyway.
+// endAtOlder drops the next page's token if the next event is older than --since: the list is
+// complete although --limit ended it.
 func (c *client) endAtOlder(ctx context.Context, request *kagziv1.ListAuditEventsRequest,
 	recent func(*kagziv1.AuditEvent) bool, tokens *pageTokens) error {
 	request.Page = &kagziv1.PageRequest{PageSize: 1, PageToken: tokens.behind}
@@ -336,7 +337,7 @@ func (c *client) endAtOlder(ctx context.Context, request *kagziv1.ListAuditEvent
 	return err
 }
 
-// since says which events are as new as --since wants them.
+// since returns a test for events at or after --since.
 func (c *client) since(text string) (func(*kagziv1.AuditEvent) bool, error) {
 	if text == "" {
 		return func(*kagziv1.AuditEvent) bool { return true }, nil

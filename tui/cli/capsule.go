@@ -27,10 +27,11 @@ type exportOptions struct {
 func newExport(e *env, o *exportOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID",
-		Short: "Write a run with its children, steps, payloads and signals to one file",
-		Long: `Write a run with its children, steps, attempts, payloads and signals to one zip file, a capsule: its manifest.json says what
-is inside. It can be imported into any server, and replayed under a debugger with kagzi.ReplayCapsule of the SDK. Without --file it
-goes to stdout, when that is no terminal.`,
+		Short: "Export a run with its children, steps, payloads and signals to a file",
+		Long: `Export a run with its children, steps, attempts, payloads and signals to a capsule: one zip file
+whose manifest.json lists the contents. A capsule can be imported into any server, and replayed
+under a debugger with kagzi.ReplayCapsule of the SDK. Without --file it goes to stdout, unless
+stdout is a terminal.`,
 		Example: `  kagzi workflow export 01936b2e-… --file order-17.zip
   kagzi workflow export --external order-17 --redact > order-17.zip`,
 		Args:              cobra.ExactArgs(1),
@@ -46,22 +47,24 @@ goes to stdout, when that is no terminal.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&o.file, "file", "f", "-", "file to write; - is stdout")
 	fs.BoolVar(&o.force, "force", false, "overwrite the file")
-	fs.BoolVar(&o.redact, "redact", false, "leave payloads out, but for their sizes and hashes")
-	fs.BoolVar(&o.external, "external", false, "ID is an external id: its newest run is meant")
+	fs.BoolVar(&o.redact, "redact", false, "replace payloads by their sizes and hashes")
+	fs.BoolVar(&o.external, "external", false, "ID is an external id; use its newest run")
 	return cmd
 }
 
-// fileExistsError says that a file is in the way.
+// fileExistsError reports that the output file exists.
 type fileExistsError struct{ path string }
 
-func (e *fileExistsError) Error() string { return e.path + " exists already; --force overwrites it" }
-func (*fileExistsError) ExitCode() int   { return ExitConflict }
+func (e *fileExistsError) Error() string {
+	return e.path + " already exists; overwrite it with --force"
+}
+func (*fileExistsError) ExitCode() int { return ExitConflict }
 
 func (o *exportOptions) check(outTTY bool) error {
 	if o.file == "-" {
 		if outTTY {
-			return &usageError{err: errors.New("a capsule is a zip file, which no terminal can show"),
-				hint: []string{"name a file: --file run.zip"}}
+			return &usageError{err: errors.New("a capsule is a zip file and cannot be printed to a terminal"),
+				hint: []string{"write it to a file: --file run.zip"}}
 		}
 		return nil
 	}
@@ -124,14 +127,14 @@ func copyCapsule(w io.Writer, stream interface {
 	}
 }
 
-// writeFile makes a file that its owner alone may read, whole or not at all: it is filled beside its place under
-// another name. A file that is in its place stays, unless force says otherwise.
+// writeFile creates a file readable by its owner only, whole or not at all: it writes a temporary
+// file next to it and renames it. An existing file stays unless force is set.
 func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (size int64, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it is gone when all went well
+	defer func() { _ = os.Remove(f.Name()) }() // already renamed if all went well
 	size, err = fill(f)
 	if err == nil {
 		err = f.Sync()
@@ -145,7 +148,7 @@ func writeFile(path string, force bool, fill func(io.Writer) (int64, error)) (si
 	case force:
 		return size, os.Rename(f.Name(), path)
 	}
-	place, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // takes the place, or finds it taken
+	place, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // claims the name, or finds it taken
 	if errors.Is(err, os.ErrExist) {
 		return 0, &fileExistsError{path}
 	}
@@ -166,12 +169,13 @@ type importOptions struct {
 func newImport(e *env, o *importOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Read a run from a file that export wrote, under a new id",
-		Long: `Read a run with its children from a capsule, the zip file that export writes, under new ids, and print the run's id. - reads
-stdin.
+		Short: "Import a run from a file written by export, under a new id",
+		Long: `Import a run with its children from a capsule, the zip file that export writes. They get new ids;
+the run's new id is printed. "-" reads stdin.
 
-Runs that are open come in paused: each goes on once kagzi workflow resume has let it. They keep their external ids, and do not hold them: a
-start with one of these ids does not find them. Runs that have ended are kept as long as if they had ended with the import.`,
+Open runs are imported paused; start them with kagzi workflow resume. Runs keep their external ids
+but do not reserve them: a start with the same external id does not find them. Ended runs are kept
+as long as if they had ended at the import.`,
 		Example: "  kagzi workflow import order-17.zip --namespace staging",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -184,33 +188,33 @@ start with one of these ids does not find them. Runs that have ended are kept as
 				}
 				file = f
 			}
-			defer func() { _ = file.Close() }() // it was only read
+			defer func() { _ = file.Close() }() // only read from
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runImport(ctx, c, o, file) })
 		},
 	}
 	cmd.Flags().StringVar(&o.requestID, "request-id", "",
-		"id of this very import, to repeat it safely (default: a new one)")
+		"idempotency key of this import, to repeat it safely (default: a new one)")
 	return cmd
 }
 
-// capsuleChunk is how much of a capsule goes into one message.
+// capsuleChunk is the number of capsule bytes in one message.
 const capsuleChunk = 256 << 10
 
 func runImport(ctx context.Context, c *client, o *importOptions, file io.Reader) error {
 	if o.requestID == "" {
 		o.requestID = c.newID()
 	}
-	ctx, cancel := context.WithCancel(ctx) // a file that cannot be read to its end must not be taken for a whole one
+	ctx, cancel := context.WithCancel(ctx) // cancels the stream, so that a file read only partly is not taken as whole
 	defer cancel()
 	answer, err := sendCapsule(ctx, c, o, file)
 	if detailOf(status.Convert(err)).GetMetadata()["field"] == "data" {
-		return &callError{err: err, hint: "want a whole file as kagzi workflow export writes it: " + o.file}
+		return &callError{err: err, hint: "give a complete file written by kagzi workflow export: " + o.file}
 	}
 	if err != nil {
 		return hintedUncertain(err, "to repeat it without a second run add: --request-id "+o.requestID)
 	}
 	if answer.GetAlreadyImported() {
-		c.out.say("this request was answered before; nothing was imported now")
+		c.out.say("this request id was already used; nothing was imported")
 	}
 	return c.out.print(result{
 		human: func() []string {
@@ -245,7 +249,7 @@ func sendCapsule(ctx context.Context, c *client, o *importOptions,
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if last || err != nil { // the server ended the stream: its answer says why
+		if last || err != nil { // the server ended the stream; its answer says why
 			return stream.CloseAndRecv()
 		}
 		part = &kagziv1.Capsule{}

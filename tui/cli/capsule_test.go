@@ -144,7 +144,7 @@ func TestImport(t *testing.T) {
 		s := &session{server: &fake{}, stdin: "zip"}
 		out, msg := s.want(t, ExitOK, "wf", "import", "-", "--request-id", "taken", "-o", "jsonl")
 		if want := `{"run_id":"run-9","runs":3,"already_imported":true}` + "\n"; out != want ||
-			!strings.Contains(msg, "answered before") {
+			!strings.Contains(msg, "already used") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})

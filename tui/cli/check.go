@@ -22,26 +22,25 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// checkFlag is what a worker's build is started with to replay the open runs instead of working.
+// checkFlag makes a worker replay the open runs instead of working.
 const checkFlag = "-kagzi-check"
 
-// checkTimeout is how long an interrupted check may take to end by itself.
+// checkTimeout limits how long an interrupted check may take to exit.
 const checkTimeout = 10 * time.Second
 
 func newCheck(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags] COMMAND [ARG...]",
-		Short: "Say whether a new build of a worker would go on with the open runs",
-		Long: `Start a build of your worker with the extra last argument ` + checkFlag +
-			`, which the SDK takes away before its main begins: it replays
-the history of every open run of its workflow types on the server without running a step's body, and reports the runs that would diverge,
-and at which step. The server, namespace, key and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY,
-KAGZI_TLS_CA and so on.
+		Short: "Check that a new worker build can continue the open runs",
+		Long: `Start your worker with the extra last argument ` + checkFlag + `, which the SDK removes before
+main begins. The worker replays the history of every open run of its workflow types without running
+any step, and reports runs that would diverge, and at which step. It gets the server, namespace, key
+and TLS files as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and so on.
 
-With -o json and the like stdout holds the counts alone, and what the build says goes to stderr.
+With -o json, jsonl or yaml stdout holds only the counts; the worker's own output goes to stderr.
 
-Exit code: 0 when all open runs would go on, 1 when runs would diverge, or when the build ended well and checked nothing; any other code is the
-build's own.`,
+Exit code: 0 when all open runs can continue, 1 when runs would diverge or nothing was checked; any
+other code is the worker's own.`,
 		Example: `  kagzi check ./worker
   kagzi check --address prod:50051 --namespace orders ./worker --config worker.toml
   kagzi check go run ./cmd/worker`,
@@ -54,7 +53,7 @@ build's own.`,
 		},
 	}
 	e.register(cmd)
-	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
+	cmd.Flags().SetInterspersed(false) // flags after the command's name belong to that command
 	return cmd
 }
 
@@ -73,7 +72,7 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	out := newOutput(s, e.flags, e.lookup)
 	said := &verdict{out: s.out}
 	build.Stdout, build.Stderr = said, s.err
-	if out.format != "table" { // a document is all that stdout holds
+	if out.format != "table" { // stdout holds the document only
 		said.out = s.err
 		build.Stderr = said
 	}
@@ -95,28 +94,28 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	}
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) {
-		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err),
+		return &usageError{err: fmt.Errorf("cannot start %s: %w", args[0], err),
 			hint: []string{"usage: kagzi check [flags] COMMAND [ARG...]"}}
 	}
 	if ended.ExitCode() == ExitError && len(said.checks) > 0 {
-		return codeError(ExitError) // it has said which runs would diverge
+		return codeError(ExitError) // the worker has printed which runs diverge
 	}
 	return &checkError{command: args[0], state: ended.ProcessState}
 }
 
-// verdictLine is what the SDK says last in a check. It crosses containers and shells, as a file or
-// a variable would not.
+// verdictLine matches the last line that the SDK prints in a check. Unlike a file or a variable it
+// passes through containers and shells.
 var verdictLine = regexp.MustCompile(
 	`^checked (\d+) open runs of (\d+) workflow types in namespace (.*): (\d+) diverge, (\d+) came to no end\r?$`)
 
-// verdictLength is more than such a line has.
+// verdictLength is an upper bound for such a line.
 const verdictLength = 1024
 
-// verdict hands on what a build prints, and hears whether it has checked, and whether all runs would go on.
+// verdict forwards a worker's output and parses the verdict lines in it.
 type verdict struct {
 	out    io.Writer
-	line   []byte // begun, and cut where it is too long for a verdict
-	checks []any  // one for each worker of the build; none: it has not checked
+	line   []byte // the current line, cut off if too long for a verdict
+	checks []any  // one per worker in the process; empty if none was checked
 	failed bool
 }
 
@@ -140,7 +139,7 @@ func (v *verdict) Write(p []byte) (int, error) {
 	return v.out.Write(p)
 }
 
-// result is the verdict for programs.
+// result returns the verdict as a document.
 func (v *verdict) result() result {
 	return result{
 		document: render.Object{{Name: "sound", Value: !v.failed}, {Name: "checks", Value: v.checks}},
@@ -148,22 +147,22 @@ func (v *verdict) result() result {
 	}
 }
 
-// ofSuccess is what a build's exit code 0 is worth.
+// ofSuccess returns the error for a worker that exited with 0, or nil if its verdict agrees.
 func (v *verdict) ofSuccess(command string) error {
 	switch {
 	case len(v.checks) == 0:
 		return fmt.Errorf(
-			"%s checked nothing, although it ended well: its main must call the worker's Run, and %s must reach it",
+			"%s exited with 0 but checked nothing: main must call the worker's Run, and the argument %s must reach it",
 			command, checkFlag)
 	case v.failed:
 		return fmt.Errorf(
-			"%s ended well although runs would not go on: its main must end with another exit code when the worker's Run returns an error", command)
+			"%s exited with 0 although runs would diverge: main must exit with another code when the worker's Run returns an error", command)
 	}
 	return nil
 }
 
-// checkEnvironment is the environment of a build that is checked: this process's own, with the
-// server that the flags name, which no profile is to change.
+// checkEnvironment returns the environment for the checked worker: this process's own, with the
+// server from the flags. No profile can change it.
 func checkEnvironment(own []string, f *ClientFlags) ([]string, error) {
 	environment, err := Environment(own, f.Profile)
 	if err != nil {
@@ -172,8 +171,8 @@ func checkEnvironment(own []string, f *ClientFlags) ([]string, error) {
 	return environment, nil
 }
 
-// Environment is an environment with the server of a profile that was resolved, whatever it said of
-// servers before. The errors are about the file of the key.
+// Environment returns own with the settings of a resolved profile in place of its KAGZI_ variables.
+// Errors are about the key file.
 func Environment(own []string, p profile.Profile) ([]string, error) {
 	key, err := p.Key()
 	if err != nil {
@@ -200,7 +199,7 @@ func Environment(own []string, p profile.Profile) ([]string, error) {
 	return environment, nil
 }
 
-// checkError says that a build ended otherwise than a check does.
+// checkError reports a worker that ended without a verdict.
 type checkError struct {
 	command string
 	state   *os.ProcessState
@@ -208,11 +207,11 @@ type checkError struct {
 
 func (e *checkError) Error() string {
 	return fmt.Sprintf(
-		"%s could not be checked: it ended with %s and no verdict; see what it says itself, that its main calls the worker's Run, and that %s reaches it",
+		"%s ended with %s and no verdict; see its output, and check that main calls the worker's Run and gets the argument %s",
 		e.command, e.state, checkFlag)
 }
 
-// ExitCode is the build's own, or as a shell's for one that a signal killed.
+// ExitCode returns the worker's own code, or 128 plus the signal as a shell does.
 func (e *checkError) ExitCode() int {
 	if code := e.state.ExitCode(); code > 0 {
 		return code

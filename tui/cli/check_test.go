@@ -154,28 +154,28 @@ func TestCheck(t *testing.T) {
 	t.Run("of a build that knows no check says what is missing and ends with its code", func(t *testing.T) {
 		t.Setenv(asWorker, "knows no check")
 		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") ||
-			!strings.Contains(msg, "could not be checked: it ended with exit status 2 and no verdict") {
+			!strings.Contains(msg, "ended with exit status 2 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of a build that fails by itself does not pass for a verdict", func(t *testing.T) {
 		t.Setenv(asWorker, "fails")
 		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
-			msg, "could not be checked: it ended with exit status 1 and no verdict") {
+			msg, "ended with exit status 1 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of a build that ends well without a word of runs fails", func(t *testing.T) {
 		t.Setenv(asWorker, "does nothing")
 		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
-			msg, "checked nothing, although it ended well: its main must call the worker's Run") {
+			msg, "exited with 0 but checked nothing: main must call the worker's Run") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of a build that ends well although runs diverge fails", func(t *testing.T) {
 		t.Setenv(asWorker, "hides that it diverges")
 		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
-			msg, "must end with another exit code") {
+			msg, "must exit with another code") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -202,7 +202,7 @@ func TestCheck(t *testing.T) {
 	})
 	t.Run("of what cannot be started is a usage error", func(t *testing.T) {
 		if _, msg := (&session{}).want(t, ExitUsage, "check", "./no-such-worker"); !strings.Contains(
-			msg, "./no-such-worker does not start") {
+			msg, "cannot start ./no-such-worker") {
 			t.Errorf("stderr %q", msg)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// chooseFlags say which runs a command is about; each stands for a condition of the filter language.
+// chooseFlags select runs; each flag is one condition of the filter language.
 type chooseFlags struct {
 	query      string
 	status     []string
@@ -29,20 +29,20 @@ type chooseFlags struct {
 	parent     string
 	worker     string
 
-	given func(name string) bool // the flag was on the command line
+	given func(name string) bool // whether the flag was given
 }
 
 const queryHelp = `filter, such as: status = "FAILED" and type in ("a","b") and created > -24h and tag.customer = "x"`
 
-// filterHelp describes the language of -q for the commands that take it.
-const filterHelp = `The filter of -q is made of conditions joined by "and":
+// filterHelp describes the language of -q.
+const filterHelp = `A filter consists of conditions joined by "and":
 
   status, type, queue            = "x", in ("x", "y")
   created                        >, >=, <, <= with 2026-11-20T12:00:00Z, 2026-11-20 or -24h
   tag.KEY                        = "x"
-  id                             = a run id, or how it begins
+  id                             = a run id or its beginning
   external_id                    = a whole external id
-  search                         = how a run id or external id begins
+  search                         = the beginning of a run id or external id
   schedule                       = an id or a name
   parent, worker                 = an id`
 
@@ -51,7 +51,7 @@ func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	f.given = fs.Changed
 	fs.StringVarP(&f.query, "query", "q", "", queryHelp)
 	fs.StringSliceVar(&f.status, "status", nil,
-		"runs of these statuses: PENDING, RUNNING, SLEEPING, COMPLETED, FAILED, CANCELLED, TIMED_OUT, TERMINATED")
+		"runs with these statuses: PENDING, RUNNING, SLEEPING, COMPLETED, FAILED, CANCELLED, TIMED_OUT, TERMINATED")
 	fs.StringSliceVar(&f.types, "type", nil, "runs of these workflow types")
 	fs.StringSliceVar(&f.queues, "queue", nil, "runs of these queues")
 	fs.Var(flagvalue.Pairs(&f.tags), "tag", "runs with this tag; may be repeated")
@@ -59,19 +59,19 @@ func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&f.until, "until", "", "runs created before this time")
 	fs.StringVar(&f.externalID, "external-id", "", "runs with this external id")
 	fs.StringVar(&f.search, "search", "", "runs whose id or external id begins with this")
-	fs.StringVar(&f.schedule, "schedule", "", "runs that this schedule fired, by its id or its name")
+	fs.StringVar(&f.schedule, "schedule", "", "runs started by this schedule, by id or name")
 	fs.StringVar(&f.parent, "parent", "", "children of this run")
 	fs.StringVar(&f.worker, "worker", "", "runs that this worker holds")
 	for flag, from := range map[string]completer{
 		"type": completeTypes, "queue": completeQueues, "schedule": completeSchedules, "parent": completeRuns,
 		"worker": completeWorkers} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only for a flag that is not there
+		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only if the flag does not exist
 	}
 	_ = cmd.RegisterFlagCompletionFunc("status",
 		words("PENDING", "RUNNING", "SLEEPING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
 }
 
-// filter joins -q and the flags into one filter.
+// filter combines -q and the flags.
 func (f *chooseFlags) filter() (filter.Filter, error) {
 	all, err := filter.Parse(f.query)
 	if err != nil {
@@ -94,12 +94,12 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 		{"external-id", []string{f.externalID}}, {"search", []string{f.search}}, {"schedule", []string{f.schedule}},
 		{"parent", []string{f.parent}}, {"worker", []string{f.worker}},
 	} {
-		switch { // what a script meant to ask for got lost on the way
+		switch { // an empty variable in a script
 		case !f.given(wanted.flag):
 		case strings.Join(wanted.values, "") == "":
-			return nil, usagef("--%s is empty; leave it out to select whatever it is", wanted.flag)
+			return nil, usagef("--%s is empty; omit it to select any", wanted.flag)
 		case slices.Contains(wanted.values, ""):
-			return nil, usagef("one of the values of --%s is empty: %q", wanted.flag, strings.Join(wanted.values, ","))
+			return nil, usagef("--%s has an empty value: %q", wanted.flag, strings.Join(wanted.values, ","))
 		}
 	}
 	add(filter.Status, filter.In, f.status...)
@@ -108,7 +108,7 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 	for k, v := range f.tags {
 		all = append(all, filter.Condition{Field: filter.Tag, Key: k, Op: filter.Equal, Values: []string{v}})
 	}
-	// A bare distance means the past here: nothing was created in the future.
+	// A bare duration means the past: nothing was created in the future.
 	for _, bound := range []struct {
 		flag, text string
 		op         filter.Op
@@ -126,7 +126,7 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 	return all, nil
 }
 
-// past reads "24h" as "-24h" and leaves all else alone.
+// past reads "24h" as "-24h" and leaves other text alone.
 func past(text string) string {
 	if d, err := filter.ParseDuration(text); err == nil && d > 0 && !strings.HasPrefix(text, "+") {
 		return "-" + text
@@ -134,10 +134,10 @@ func past(text string) string {
 	return text
 }
 
-// compile makes the filter a query of this client's namespace.
+// compile turns the filter into a query of this client's namespace.
 func (c *client) compile(f filter.Filter) (filter.Query, error) { return c.compileAt(f, c.now()) }
 
-// compileAt does so with the moment that relative times count from.
+// compileAt does so with relative times counted from now.
 func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error) {
 	q, err := f.Compile(c.namespace, now)
 	if err != nil {
@@ -146,8 +146,8 @@ func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error)
 	return q, nil
 }
 
-// eachPage asks for runs page by page, until limit of them (negative: all) have been seen or there are no more, and
-// returns the tokens of what lies before and behind them.
+// eachPage requests runs page by page until limit runs (negative: all) were seen or none are left.
+// It returns the tokens of the pages before and after.
 func (c *client) eachPage(ctx context.Context, q filter.Query, limit int, token string,
 	see func([]*kagziv1.Workflow) error) (pageTokens, error) {
 	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
@@ -174,7 +174,7 @@ func kept(q filter.Query, runs []*kagziv1.Workflow) []*kagziv1.Workflow {
 	return kept
 }
 
-// countRuns says how many runs a query means.
+// countRuns returns how many runs match a query.
 func (c *client) countRuns(ctx context.Context, q filter.Query) (int64, error) {
 	if q.Keep == nil {
 		q.Request.Page = &kagziv1.PageRequest{PageSize: 1, IncludeTotalCount: true}
@@ -189,20 +189,20 @@ func (c *client) countRuns(ctx context.Context, q filter.Query) (int64, error) {
 	return n, err
 }
 
-// completeTime is how long a shell may hang for its suggestions.
+// completeTime limits how long shell completion may take.
 const completeTime = time.Second
 
-// completer finds what could stand where the user is typing.
+// completer suggests values for what the user is typing.
 type completer func(ctx context.Context, c *client, typed string) []cobra.Completion
 
-// complete turns a completer into the hook of cobra. A server that does not answer means no suggestions.
+// complete turns a completer into a cobra hook. A server that does not answer means no suggestions.
 func (e *env) complete(from completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		c, closeConn, err := e.connect(cmd)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		defer func() { _ = closeConn() }() // nothing is left in flight
+		defer func() { _ = closeConn() }() // no call is in flight
 		parent := cmd.Context()
 		if parent == nil {
 			parent = context.Background()
@@ -224,12 +224,12 @@ func (e *env) completeOne(from completer) cobra.CompletionFunc {
 	}
 }
 
-// words completes a flag that takes one of a few.
+// words completes a flag that takes one of a few words.
 func words(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// suggest keeps what begins as typed; names that would not be harmless in a shell are left out.
+// suggest keeps values that start with what was typed and are safe in a shell.
 func suggest(list []cobra.Completion, typed, name, description string) []cobra.Completion {
 	if name == "" || !strings.HasPrefix(name, typed) || render.Safe(name) != name {
 		return list
@@ -242,7 +242,7 @@ func completeRuns(ctx context.Context, c *client, typed string) []cobra.Completi
 	if typed != "" {
 		request.Search = &typed
 	}
-	answer, _ := c.ListWorkflows(ctx, request) // an error leaves nothing to suggest, here and below
+	answer, _ := c.ListWorkflows(ctx, request) // on an error there is nothing to suggest, here and below
 	var list []cobra.Completion
 	for _, r := range answer.GetWorkflows() {
 		list = suggest(list, typed, r.GetRunId(), r.GetWorkflowType()+" "+render.RunStatus(r.GetStatus()))
@@ -295,14 +295,14 @@ func completeSchedules(ctx context.Context, c *client, typed string) []cobra.Com
 	for _, s := range answer.GetSchedules() {
 		about := s.GetWorkflowType() + " " + s.GetCronExpr()
 		list = suggest(list, typed, s.GetName(), about)
-		if s.GetName() == "" || typed != "" { // ids are for those who have begun to type one
+		if s.GetName() == "" || typed != "" { // suggest ids only once one was begun
 			list = suggest(list, typed, s.GetScheduleId(), about)
 		}
 	}
 	return list
 }
 
-// stepsOf completes the names of the steps of a run.
+// stepsOf completes names of the steps of a run.
 func stepsOf(runID string) completer {
 	return func(ctx context.Context, c *client, typed string) []cobra.Completion {
 		answer, _ := c.ListSteps(ctx, &kagziv1.ListStepsRequest{
@@ -317,7 +317,7 @@ func stepsOf(runID string) completer {
 	}
 }
 
-// completeStep completes a flag that names a step of the run that is the first argument.
+// completeStep completes a flag that names a step of the run given as first argument.
 func (e *env) completeStep() cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 0 {

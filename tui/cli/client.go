@@ -19,52 +19,52 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// defaultCallTimeout bounds one call when --timeout is not given.
+// defaultCallTimeout limits one call if --timeout is not given.
 const defaultCallTimeout = 10 * time.Second
 
-// ClientFlags are the flags of every command that talks to a server. Register them, then Resolve before use.
+// ClientFlags are the flags of every command that talks to a server. Call Register, then Resolve
+// before use.
 type ClientFlags struct {
-	// Profile is how to reach the server. Resolve fills what no flag says from the environment, the
-	// profile of kagzi.toml and the defaults.
+	// Profile is how to reach the server. Resolve fills what no flag sets from the environment, the
+	// profile in kagzi.toml and the defaults.
 	profile.Profile
 	Output  string // table, json, jsonl or yaml
 	Time    string // relative or iso
 	NoColor bool
-	Timeout time.Duration // of the whole command; 0 means the default of 10 s a call
+	Timeout time.Duration // for the whole command; 0 means 10 s per call
 
 	tls     bool   // the flag --tls
-	timeout string // Timeout as it was given
+	timeout string // Timeout as given
 }
 
 // Register defines the flags in a flag set.
 func (f *ClientFlags) Register(fs *pflag.FlagSet) {
 	f.RegisterReach(fs)
 	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
-	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
-	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
+	fs.Var(choice(&f.Time, "relative", "iso"), "time", "time format in tables: relative or iso")
+	fs.BoolVar(&f.NoColor, "no-color", false, "disable colours, like NO_COLOR")
 	fs.Var(flagvalue.GivenDuration(&f.Timeout, &f.timeout), "timeout",
-		"give up after this long (default 10s for a call; no limit for watch and wait)")
+		"time limit (default 10s per call; none for watch and wait)")
 }
 
-// RegisterReach defines only those flags that say how to reach a server. Said is what they say.
+// RegisterReach defines only the flags for reaching a server. Said returns their values.
 func (f *ClientFlags) RegisterReach(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Name, "profile", "",
-		"settings to go by, of the table [profile.NAME] in kagzi.toml; off reads no file")
-	fs.StringVar(&f.Address, "address", profile.DefaultAddress, "host:port of the server")
-	fs.StringVarP(&f.Namespace, "namespace", "n", profile.DefaultNamespace, "namespace to work in")
+		"use the settings of [profile.NAME] in kagzi.toml; off ignores the file")
+	fs.StringVar(&f.Address, "address", profile.DefaultAddress, "server address, host:port")
+	fs.StringVarP(&f.Namespace, "namespace", "n", profile.DefaultNamespace, "namespace to use")
 	fs.StringVar((*string)(&f.APIKey), "api-key", "",
-		"key to authenticate with; better given as KAGZI_API_KEY or in a file, which no process list shows")
-	fs.StringVar(&f.APIKeyFile, "api-key-file", "", "file that holds the key")
-	fs.BoolVar(&f.tls, "tls", false, "encrypt the connection")
-	fs.StringVar(&f.TLSCA, "tls-ca", "", "file of the authorities to trust instead of the system's")
-	fs.StringVar(&f.TLSCert, "tls-client-cert", "", "file of the certificate to show the server")
-	fs.StringVar(&f.TLSKey, "tls-client-key", "", "file of that certificate's key")
-	fs.StringVar(&f.TLSServerName, "tls-server-name", "", "name to expect in the server's certificate")
+		"API key; prefer KAGZI_API_KEY or --api-key-file, which process lists do not show")
+	fs.StringVar(&f.APIKeyFile, "api-key-file", "", "file with the API key")
+	fs.BoolVar(&f.tls, "tls", false, "use TLS")
+	fs.StringVar(&f.TLSCA, "tls-ca", "", "CA certificates to trust instead of the system's")
+	fs.StringVar(&f.TLSCert, "tls-client-cert", "", "file with the client certificate")
+	fs.StringVar(&f.TLSKey, "tls-client-key", "", "file with the client certificate's private key")
+	fs.StringVar(&f.TLSServerName, "tls-server-name", "", "host name expected in the server's certificate")
 }
 
-// Resolve fills what was not given: how to reach the server from the environment and kagzi.toml, as
-// find does (profile.Resolve), and the rest from the variables KAGZI_…, which lookup finds
-// (os.LookupEnv).
+// Resolve fills what was not given: how to reach the server from find (profile.Resolve), the rest
+// from KAGZI_ variables, read with lookup (os.LookupEnv).
 func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bool),
 	find func(profile.Profile) (profile.Profile, error)) error {
 	for _, name := range []string{"output", "time", "no-color", "timeout"} {
@@ -85,7 +85,7 @@ func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bo
 	return nil
 }
 
-// Said is what the flags say that were given.
+// Said returns the settings from the flags that were given.
 func (f *ClientFlags) Said(given func(string) bool) profile.Profile {
 	said := profile.Profile{Name: f.Name}
 	if given("tls") {
@@ -105,7 +105,7 @@ func (f *ClientFlags) Said(given func(string) bool) profile.Profile {
 	return said
 }
 
-// DialOptions say how to reach the server that the flags name. The errors are about the files of keys and certificates.
+// DialOptions returns how to reach the server. Errors are about files of keys and certificates.
 func (f *ClientFlags) DialOptions() (tui.DialOptions, error) {
 	key, err := f.Key()
 	if err != nil {
@@ -121,53 +121,53 @@ func (f *ClientFlags) DialOptions() (tui.DialOptions, error) {
 	return o, nil
 }
 
-// client is what a command works with: the server, where its output goes, what time it is.
+// client is what a command works with: the server, the output and the clock.
 type client struct {
 	tui.API
 	namespace string
 	address   string
 	timeout   time.Duration
-	given     string     // timeout as it was given
-	query     string     // the filter of -q, as it was given
-	home      model.Home // where a command line goes that names no place
+	given     string     // timeout as given
+	query     string     // the filter of -q, as given
+	home      model.Home // the default target of printed command lines
 	out       *output
-	typed     func(field string) string // what was typed for a field of a request
+	typed     func(field string) string // what was typed for a field of the request
 	now       func() time.Time
 	newID     func() string
 }
 
-// view is how this command shows values now.
+// view returns how this command shows values now.
 func (c *client) view() render.View {
 	return render.View{Now: c.now(), ISO: c.out.iso, Payloads: linePayload}
 }
 
-// linePayload is how much of a payload a line of a table takes.
+// linePayload is the number of payload bytes shown in a table row.
 const linePayload = 200
 
 // register adds the flags of every client command to a group.
 func (e *env) register(cmd *cobra.Command) {
 	e.flags.Register(cmd.PersistentFlags())
-	// fails only for a flag that is not there
+	// fails only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("namespace", e.complete(completeNamespaces))
 	_ = cmd.RegisterFlagCompletionFunc("profile", completeProfiles)
 	_ = cmd.RegisterFlagCompletionFunc("output", words("table", "json", "jsonl", "yaml"))
 	_ = cmd.RegisterFlagCompletionFunc("time", words("relative", "iso"))
 }
 
-// run connects, works, and says of an error where it came from.
+// run connects, works, and adds the server's address to errors.
 func (e *env) run(cmd *cobra.Command, work func(context.Context, *client) error) error {
 	c, closeConn, err := e.connect(cmd)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeConn() }() // nothing is left in flight
+	defer func() { _ = closeConn() }() // no call is in flight
 	for _, warning := range e.flags.Warnings {
 		c.out.say("warning: %s", warning)
 	}
 	return c.work(cmd.Context(), work)
 }
 
-// work does a command's work within its time.
+// work runs a command's work within its time limit.
 func (c *client) work(ctx context.Context, work func(context.Context, *client) error) error {
 	whole := ctx
 	if c.timeout > 0 {
@@ -196,12 +196,12 @@ func (e *env) connect(cmd *cobra.Command) (*client, func() error, error) {
 	return c, closeConn, nil
 }
 
-// resolve makes the flags whole.
+// resolve completes the flags.
 func (e *env) resolve(cmd *cobra.Command) error {
 	return e.flags.Resolve(cmd.Flags(), e.lookup, e.find)
 }
 
-// reach prepares a connection to the server that the flags name.
+// reach prepares a connection to the server.
 func (e *env) reach() (tui.API, func() error, error) {
 	options, err := e.flags.DialOptions()
 	if err != nil {
@@ -218,17 +218,17 @@ func (e *env) reach() (tui.API, func() error, error) {
 	return api, closeConn, nil
 }
 
-// inTheClear says how to keep a key secret on its way.
+// inTheClear refuses to send a key unencrypted and tells what to do.
 func inTheClear(address string) error {
-	err := usagef("the API key would go to %s unencrypted", address)
+	err := usagef("refusing to send the API key to %s unencrypted", address)
 	err.hint = []string{
-		"encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own",
-		"a server without TLS that other machines reach is best reached through a tunnel to 127.0.0.1",
+		"use --tls, or --tls-ca ca.crt for a private CA",
+		"to reach a server without TLS, tunnel to it and use 127.0.0.1",
 	}
 	return err
 }
 
-// client is what a command works with once there is a connection.
+// client returns what a command works with on a connection.
 func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 	f := e.flags
 	query := ""
@@ -242,7 +242,7 @@ func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 	}
 }
 
-// placed adds the server's address to an error that it, or the way to it, gave.
+// placed adds the server's address to an error of a call.
 func (c *client) placed(err error) error {
 	var call *callError
 	if errors.As(err, &call) {
@@ -279,28 +279,28 @@ func (c *choiceValue) Set(s string) error {
 	return fmt.Errorf("want %s or %s", strings.Join(c.words[:len(c.words)-1], ", "), c.words[len(c.words)-1])
 }
 
-// nearFlags let a command work on a database itself, without a server and without a key.
+// nearFlags let a command open a database directly, without a server or a key.
 type nearFlags struct{ db string }
 
-// ownDatabase is what --db says for the database of this machine's settings.
+// ownDatabase is the value of --db for the database of this machine's server settings.
 const ownDatabase = "default"
 
 func (f *nearFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.db, "db", "",
-		"work on this database itself, without a server and without a key: sqlite:FILE, postgres://…, or default for that of the server's settings")
-	// fails only for a flag that is not there
+		"open this database directly, without a server or a key: sqlite:FILE, postgres://…, or default for the server settings' database")
+	// fails only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("db", words(ownDatabase, "sqlite:", "postgres://"))
 }
 
-// runNear is run on the database that --db names, and as run without it. With create a database
-// that is not there yet is made.
+// runNear is run on the database of --db, or run if --db is not given. create makes a missing
+// database.
 func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(context.Context, *client) error) error {
 	if f.db == "" {
 		return e.run(cmd, work)
 	}
 	for _, name := range []string{"address", "profile", "api-key", "api-key-file"} {
 		if cmd.Flags().Changed(name) {
-			return usagef("--db and --%s cannot be given together: with --db no server is asked", name)
+			return usagef("--db and --%s cannot be given together: --db uses no server", name)
 		}
 	}
 	if err := e.resolve(cmd); err != nil {
@@ -311,7 +311,7 @@ func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(c
 		url = ""
 	}
 	if e.local.Open == nil {
-		return errors.New("this program cannot open a database; ask a server with --address")
+		return errors.New("this program cannot open databases; use --address to reach a server")
 	}
 	near, err := e.local.Open(cmd.Context(), url, create)
 	if err != nil {
@@ -326,12 +326,12 @@ func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(c
 	return errors.Join(err, closeConn(), near.Close())
 }
 
-// heldError says that a server has the database to itself, and what to do then. Its exit code is that of the error.
+// heldError reports that a server has the database locked. The exit code is that of the error.
 type heldError struct{ error }
 
 func (e *heldError) Unwrap() error { return e.error }
 
-// ifHeld makes an error of opening a database that a server has to itself one that says what to do.
+// ifHeld wraps such an error of opening a database, and returns others as they are.
 func ifHeld(err error) error {
 	if own, ok := errors.AsType[interface {
 		error

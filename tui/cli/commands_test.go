@@ -176,7 +176,7 @@ func TestList(t *testing.T) {
 	t.Run("goes on from a token", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, msg := s.want(t, ExitOK, "wf", "list", "--page-token", "2")
-		if strings.Count(out, "\n") != 2 || msg != "the runs before these: --page-token <2\n" {
+		if strings.Count(out, "\n") != 2 || msg != "previous runs: --page-token <2\n" {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -204,7 +204,7 @@ func TestList(t *testing.T) {
 				if !strings.Contains(out, s.server.runs[1].RunId) || strings.Contains(out, s.server.runs[0].RunId) {
 					t.Errorf("%q: goes on with\n%s", args, out)
 				}
-				if _, before, _ := strings.Cut(msg, "the runs before these: --page-token "); before == "" {
+				if _, before, _ := strings.Cut(msg, "previous runs: --page-token "); before == "" {
 					t.Errorf("%q: stderr %q does not lead back", args, msg)
 				} else {
 					s.since += time.Second
@@ -329,7 +329,7 @@ func TestWait(t *testing.T) {
 			{RunId: "run-2", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED},
 		}}}
 		out, msg := s.want(t, ExitRunFailed, "wf", "wait", "run-1")
-		if !strings.HasPrefix(out, "run-2  ") || !strings.Contains(msg, "it continued as run run-2") {
+		if !strings.HasPrefix(out, "run-2  ") || !strings.Contains(msg, "the run continued as run-2") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -355,7 +355,7 @@ func TestWait(t *testing.T) {
 func TestQueueList_says_what_it_left_out(t *testing.T) {
 	s := &session{server: sampleServer()}
 	out, msg := s.want(t, ExitOK, "queue", "list", "--limit", "1")
-	if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "1 queue left out") {
+	if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "1 queue not shown") {
 		t.Fatalf("stdout %q, stderr %q", out, msg)
 	}
 	if out, msg := s.want(t, ExitOK, "queue", "list", "--limit", "1", "--all"); strings.Count(out, "\n") != 3 ||

@@ -18,7 +18,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// States of a Check.
+// The states of a Check.
 const (
 	checkOK   = "ok"
 	checkWarn = "warn"
@@ -28,12 +28,12 @@ const (
 func newDoctor(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong, and what to do about it",
-		Long: `Look at the server, its database, clock, disk, keys and certificate, at the workers and queues of the namespace, and say in one line
-each whether it is well, and what to do when it is not. Where no server answers it looks at what one would need here: settings, data
-directory, disk, schema and ports.
+		Short: "Check the setup and suggest fixes",
+		Long: `Check the server, its database, clock, disk, keys and certificate, and the workers and queues of the
+namespace. Print one line per check, with a fix for each problem. If no server answers, check what
+a server would need on this machine: settings, data directory, disk, schema and ports.
 
-Exit code: 1 when something is bad, 0 otherwise.`,
+Exit code: 1 when a check is bad, 0 otherwise.`,
 		Example: "  kagzi doctor\n  kagzi doctor --profile prod -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +58,7 @@ func runDoctor(ctx context.Context, c *client, local Local, version string) erro
 	return c.printChecks(checks)
 }
 
-// printChecks prints what was found, and ends with the code of the worst.
+// printChecks prints the checks; the exit code is that of the worst.
 func (c *client) printChecks(checks []Check) error {
 	styles := map[string]render.Style{checkOK: render.Good, checkWarn: render.Waiting, checkBad: render.Bad}
 	items := make([]any, len(checks))
@@ -94,14 +94,14 @@ func pad(text string, cells int) string {
 	return text + strings.Repeat(" ", max(cells-render.Width(text), 1))
 }
 
-// examined is a server that is examined: what it answered. What it did not tell is nil.
+// examined holds the answers of a server. What it did not answer is nil.
 type examined struct {
 	*client
 	version string // of this program
 	reached bool
 
 	health  *kagziv1.HealthCheckResponse
-	sent    time.Time // of the question after the server's health
+	sent    time.Time // when the server's health was requested
 	trip    time.Duration
 	peer    peer.Peer
 	me      *kagziv1.WhoAmIResponse
@@ -111,11 +111,11 @@ type examined struct {
 	keys    []*kagziv1.Key
 	refused []string // what the caller's key may not see
 
-	unanswered []string // what the server gave no answer about
+	unanswered []string // what the server did not answer
 	trouble    Check    // why
 }
 
-// examine asks the server for all that there is to know, and says what it found. Errors are the command's own end.
+// examine asks the server and returns the checks. An error ends the command.
 func (p *examined) examine(ctx context.Context) ([]Check, error) {
 	if err := p.greet(ctx); err != nil {
 		return p.unreachable(ctx, err)
@@ -130,7 +130,7 @@ func (p *examined) examine(ctx context.Context) ([]Check, error) {
 	return p.checks(), nil
 }
 
-// greet asks how the server is, which needs no key.
+// greet asks for the server's health, which needs no key.
 func (p *examined) greet(ctx context.Context) (err error) {
 	p.sent = p.now()
 	p.health, err = p.HealthCheck(ctx, &kagziv1.HealthCheckRequest{}, grpc.Peer(&p.peer))
@@ -138,7 +138,7 @@ func (p *examined) greet(ctx context.Context) (err error) {
 	return err
 }
 
-// unreachable is what there is to say of a server that does not answer.
+// unreachable returns the checks for a server that does not answer.
 func (p *examined) unreachable(ctx context.Context, err error) ([]Check, error) {
 	if ctx.Err() != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (p *examined) unreachable(ctx context.Context, err error) ([]Check, error) 
 		Advice: cmp.Or(strings.Join(lines, "; "), "see the server's log")}}, nil
 }
 
-// identify asks who the caller is. A key that opens nothing is a finding.
+// identify asks who the caller is. An invalid key is a finding.
 func (p *examined) identify(ctx context.Context) ([]Check, error) {
 	me, err := p.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
 	switch status.Code(err) {
@@ -162,7 +162,7 @@ func (p *examined) identify(ctx context.Context) ([]Check, error) {
 		p.me = me
 		return nil, nil
 	case codes.Unimplemented:
-		return nil, nil // it has no keys
+		return nil, nil // the server has no keys
 	case codes.Unauthenticated:
 		lines, _ := explain(p.placed(err))
 		return []Check{{Name: "caller", State: checkBad, Text: lines[0], Advice: lines[1]}}, nil
@@ -170,18 +170,17 @@ func (p *examined) identify(ctx context.Context) ([]Check, error) {
 	if !told(ctx, err) {
 		return nil, err
 	}
-	return []Check{p.unknown("caller", "not known", err)}, nil
+	return []Check{p.unknown("caller", "unknown", err)}, nil
 }
 
-// told says of a failed call that the server is there all the same, so that its failure is a
-// finding: one that has lost its database answers, and what it says of itself is what the caller
-// wants to know.
+// told reports whether the server itself failed the call, which is then a finding: a server that
+// lost its database still answers and says so.
 func told(ctx context.Context, err error) bool {
 	code := status.Code(err)
 	return ctx.Err() == nil && code != codes.Canceled && (code != codes.Unavailable || taken(err))
 }
 
-// unknown is the finding that a call failed.
+// unknown is the finding for a failed call.
 func (p *examined) unknown(name, what string, err error) Check {
 	lines, _ := explain(p.placed(err))
 	text, advice, _ := strings.Cut(lines[0], "; ")
@@ -192,11 +191,11 @@ func (p *examined) unknown(name, what string, err error) Check {
 		Advice: cmp.Or(advice, "see the server's log; of a service: kagzi service logs")}
 }
 
-// serverSetUp is what a server tells only those who look after it.
+// serverSetUp is what a server shows only to operators and admins.
 const serverSetUp = "how the server is set up"
 
-// ask gathers the rest. What the key may not see is left out, and so is everything from the first
-// question on that the server has no answer to.
+// ask gathers the rest. It skips what the key may not see, and stops at the first request that the
+// server does not answer.
 func (p *examined) ask(ctx context.Context) error {
 	questions := []struct {
 		what string
@@ -204,7 +203,7 @@ func (p *examined) ask(ctx context.Context) error {
 	}{
 		{"the server's settings", func() (err error) {
 			p.info, err = p.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
-			if err == nil && p.info.GetStartedAt() == nil { // a client or a worker is told what its program has to know
+			if err == nil && p.info.GetStartedAt() == nil { // clients and workers see only what their program needs
 				p.refused = append(p.refused, serverSetUp)
 			}
 			return err
@@ -245,12 +244,12 @@ func (p *examined) ask(ctx context.Context) error {
 	return nil
 }
 
-// seen says that the server has told about something.
+// seen reports whether the server answered about something.
 func (p *examined) seen(what string) bool {
 	return !slices.Contains(p.refused, what) && !slices.Contains(p.unanswered, what)
 }
 
-// tls is how the connection is encrypted; ok is false when it is not.
+// tls returns the TLS state of the connection; ok is false without TLS.
 func (p *examined) tls() (info credentials.TLSInfo, ok bool) {
 	info, ok = p.peer.AuthInfo.(credentials.TLSInfo)
 	return info, ok

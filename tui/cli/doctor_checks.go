@@ -15,16 +15,16 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// What is still well, and what is not any more.
+// Limits between ok, warn and bad.
 const (
-	soon     = 14 * 24 * time.Hour // before a key or a certificate ends to be valid
+	soon     = 14 * 24 * time.Hour // before a key or certificate expires
 	skewWarn = 2 * time.Second
-	skewBad  = 30 * time.Second // a worker's lease
+	skewBad  = 30 * time.Second // the default worker lease
 	diskWarn = 1 << 30          // bytes left
 	diskBad  = 256 << 20        // below, new runs are refused
 )
 
-// checks are what was found at a server that answered, in the order of its layers.
+// checks are the findings for a server that answered, from the connection up.
 func (p *examined) checks() []Check {
 	list := p.ofConnection()
 	list = append(list, p.ofCaller(), p.ofClock())
@@ -35,7 +35,7 @@ func (p *examined) checks() []Check {
 		list = append(list, p.ofBackups()...)
 		for _, warning := range p.info.GetWarnings() {
 			list = append(list, Check{Name: "exposure", State: checkWarn, Text: warning,
-				Advice: "give the server --tls-cert and --tls-key, and keys to those who call it: kagzi tls init --help, kagzi key --help"})
+				Advice: "set --tls-cert and --tls-key on the server and create keys: kagzi tls init --help, kagzi key --help"})
 		}
 	}
 	list = append(list, p.ofWorkers()...)
@@ -46,12 +46,12 @@ func (p *examined) checks() []Check {
 	}
 	if len(p.refused) > 0 {
 		list = append(list, Check{Name: "left out", State: checkWarn,
-			Text: "not seen: " + strings.Join(p.refused, ", "), Advice: "an admin's key sees everything"})
+			Text: "not checked, the key may not see them: " + strings.Join(p.refused, ", "), Advice: "use an admin's key to check everything"})
 	}
 	return list
 }
 
-// ofConnection is about the server itself and the way there.
+// ofConnection checks the server's health and the connection.
 func (p *examined) ofConnection() []Check {
 	text := fmt.Sprintf("answers at %s in %s", p.address, render.Duration(p.trip))
 	info, encrypted := p.tls()
@@ -62,8 +62,8 @@ func (p *examined) ofConnection() []Check {
 	}
 	server := Check{Name: "server", State: checkOK, Text: text}
 	if p.health.GetStatus() == kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING {
-		server.State, server.Text = checkBad, "is not well: "+cmp.Or(p.health.GetMessage(), "it does not say why")
-		server.Advice = "see the server's log; of a service: kagzi service logs"
+		server.State, server.Text = checkBad, "unhealthy: "+cmp.Or(p.health.GetMessage(), "no reason given")
+		server.Advice = "see the server's log (installed as a service: kagzi service logs)"
 	}
 	list := []Check{server}
 	if encrypted && len(info.State.PeerCertificates) > 0 {
@@ -76,34 +76,34 @@ func (p *examined) ofCertificate(until time.Time) Check {
 	left := until.Sub(p.now())
 	c := Check{Name: "certificate", State: checkOK, Text: "valid until " + until.UTC().Format(time.RFC3339)}
 	if left < soon {
-		c.State, c.Text = checkWarn, "of the server ends to be valid "+render.Ago(-left)
-		c.Advice = "renew it; for one of `kagzi tls init`: kagzi tls init --renew (the server takes it up by itself)"
+		c.State, c.Text = checkWarn, "the server's certificate expires "+render.Ago(-left)
+		c.Advice = "renew it; if made by kagzi tls init: kagzi tls init --renew (the server reloads it)"
 	}
 	return c
 }
 
-// ofCaller says who the server takes the caller for.
+// ofCaller shows the identity that the server sees.
 func (p *examined) ofCaller() Check {
-	c := Check{Name: "caller", State: checkOK, Text: "no key is needed, and everything is allowed"}
+	c := Check{Name: "caller", State: checkOK, Text: "no key needed; every call is allowed"}
 	key := p.me.GetKey()
 	switch {
 	case key != nil:
 		c.Text = fmt.Sprintf("key %s (%s), role %s, %s", key.GetName(), key.GetKeyId(), render.KeyRole(key.GetRole()),
 			strings.Join(render.KeyScope(key), ", "))
 	case p.me.GetKeysRequired():
-		c.Text = "trusted: within the server's process"
+		c.Text = "trusted: in the server's process"
 	}
 	if name := p.me.GetCertificate(); name != "" {
-		c.Text += ", with the certificate of " + name
+		c.Text += ", client certificate " + name
 	}
 	return c
 }
 
-// ofClock compares the server's clock with this machine's. The way there and back is its uncertainty.
+// ofClock compares the server's clock with this machine's, within the round-trip time.
 func (p *examined) ofClock() Check {
 	if p.health.GetTimestamp() == nil {
-		return Check{Name: "clock", State: checkWarn, Text: "the server does not tell its time",
-			Advice: "it is older than this program: upgrade it"}
+		return Check{Name: "clock", State: checkWarn, Text: "the server does not report its time",
+			Advice: "the server is older than this program: upgrade it"}
 	}
 	skew := p.health.GetTimestamp().AsTime().Sub(p.sent.Add(p.trip / 2))
 	off, ahead := skew.Abs(), "ahead of"
@@ -111,10 +111,10 @@ func (p *examined) ofClock() Check {
 		ahead = "behind"
 	}
 	c := Check{Name: "clock", State: checkOK,
-		Text: "the server's and this machine's agree to " + render.Duration(max(off, p.trip))}
+		Text: "the server's and this machine's clocks agree within " + render.Duration(max(off, p.trip))}
 	if off-p.trip > skewWarn {
-		c.State, c.Text = checkWarn, fmt.Sprintf("the server's is %s %s this machine's", render.Duration(off), ahead)
-		c.Advice = "let both machines set their clocks by NTP: timedatectl set-ntp true"
+		c.State, c.Text = checkWarn, fmt.Sprintf("the server's clock is %s %s this machine's", render.Duration(off), ahead)
+		c.Advice = "enable NTP on both machines: timedatectl set-ntp true"
 	}
 	if off-p.trip > skewBad {
 		c.State = checkBad
@@ -122,7 +122,7 @@ func (p *examined) ofClock() Check {
 	return c
 }
 
-// ofDatabase is about the database; its kind is all that the server tells a client or a worker.
+// ofDatabase checks the database. Clients and workers see its kind only.
 func (p *examined) ofDatabase() Check {
 	i := p.info
 	if !p.seen(serverSetUp) {
@@ -143,14 +143,14 @@ func (p *examined) ofVersions() Check {
 	}
 	switch {
 	case model.Older(server, p.version):
-		c.State, c.Advice = checkWarn, "the server is the older one: put this program in its place and restart it"
+		c.State, c.Advice = checkWarn, "the server is older: upgrade it and restart"
 	case model.Older(p.version, server):
-		c.State, c.Advice = checkWarn, "this program is the older one: upgrade it"
+		c.State, c.Advice = checkWarn, "this program is older: upgrade it"
 	}
 	return c
 }
 
-// ofNotifications is about how servers wake each other; nothing where that is not told.
+// ofNotifications checks how servers notify each other; nil if unknown.
 func (p *examined) ofNotifications() []Check {
 	how := p.info.GetNotifications()
 	if !p.seen(serverSetUp) {
@@ -158,41 +158,41 @@ func (p *examined) ofNotifications() []Check {
 	}
 	if how == "polling" {
 		return []Check{{Name: "notifications", State: checkWarn,
-			Text:   "servers learn of each other's work only by polling, so that runs may start seconds late",
-			Advice: "let the server reach Postgres directly, not through a pooler in transaction mode, so that LISTEN works"}}
+			Text:   "servers see each other's changes only by polling; runs may start seconds late",
+			Advice: "connect to Postgres directly, not through a pooler in transaction mode, so that LISTEN works"}}
 	}
 	return []Check{{Name: "notifications", State: checkOK, Text: cmp.Or(how, "in-process")}}
 }
 
-// ofDisk is about the room that the server's database has left; nothing where it does not tell.
+// ofDisk checks the free space for the server's database; nil if unknown.
 func (p *examined) ofDisk() []Check {
 	value, told := model.Fact(p.info, "database", "free disk space")
 	free, known := model.ParseBytes(value)
 	if !told || !known {
 		return nil
 	}
-	c := Check{Name: "disk", State: checkOK, Text: value + " left for the database"}
+	c := Check{Name: "disk", State: checkOK, Text: value + " free for the database"}
 	if free < diskWarn {
 		c.State, c.Advice = checkWarn,
-			"make room, or end the keeping of old runs sooner: kagzi namespace update NAME --retention 7d"
+			"free disk space, or keep ended runs for less time: kagzi namespace update NAME --retention 7d"
 	}
 	if free < diskBad {
-		c.State, c.Text = checkBad, "only "+value+" left for the database: new runs are refused"
+		c.State, c.Text = checkBad, "only "+value+" free for the database: new runs are refused"
 	}
 	return []Check{c}
 }
 
-// ofBackups is about those that the server makes by itself; nothing where it does not tell.
+// ofBackups checks the server's automatic backups; nil if unknown.
 func (p *examined) ofBackups() []Check {
 	last, told := model.Fact(p.info, "backups", "last")
 	if !told {
 		return nil
 	}
 	if why, failed := model.Fact(p.info, "backups", "last error"); failed {
-		return []Check{{Name: "backups", State: checkBad, Text: "the last one failed: " + why,
-			Advice: "see that the directory has room and may be written to: kagzi version --server -o json"}}
+		return []Check{{Name: "backups", State: checkBad, Text: "the last backup failed: " + why,
+			Advice: "check that the backup directory has space and is writable: kagzi version --server -o json"}}
 	}
-	return []Check{{Name: "backups", State: checkOK, Text: "last " + last}}
+	return []Check{{Name: "backups", State: checkOK, Text: "last backup " + last}}
 }
 
 // ofWorkers counts the workers of the namespace.
@@ -217,7 +217,7 @@ func (p *examined) ofWorkers() []Check {
 			continue
 		}
 		if p.serverNow().Sub(w.GetLastHeartbeatAt().AsTime()) > limit {
-			silent = append(silent, w.GetWorkerId()) // what `kagzi worker show` takes; of one host there may be several
+			silent = append(silent, w.GetWorkerId()) // the argument of `kagzi worker show`; host names may repeat
 		}
 		if v := w.GetVersion(); v != "" {
 			versions[v]++
@@ -231,13 +231,13 @@ func (p *examined) ofWorkers() []Check {
 	list := []Check{c}
 	if len(silent) > 0 {
 		list = append(list, Check{Name: "workers", State: checkWarn,
-			Text:   "silent for longer than two heartbeats: " + some(silent),
-			Advice: "see whether they run and reach the server; their runs are given to others when their lease is over: kagzi worker show ID"})
+			Text:   "no heartbeat for more than two intervals: " + some(silent),
+			Advice: "check that they run and reach the server: kagzi worker show ID; other workers get their runs when the lease expires"})
 	}
 	return list
 }
 
-// versioned says how many workers have which version, where any has one; none is how many have not.
+// versioned counts the workers of each version, if any has one; none is the number without.
 func versioned(versions map[string]int64, none int64) string {
 	names := slices.Sorted(maps.Keys(versions))
 	if len(names) == 0 {
@@ -256,7 +256,7 @@ func versioned(versions map[string]int64, none int64) string {
 	return ": " + list
 }
 
-// serverNow is what time it is by the server's clock.
+// serverNow returns the time by the server's clock.
 func (p *examined) serverNow() time.Time {
 	if at := p.health.GetTimestamp(); at != nil {
 		return at.AsTime()
@@ -264,7 +264,7 @@ func (p *examined) serverNow() time.Time {
 	return p.now()
 }
 
-// ofQueues names the queues in which runs wait that no worker takes.
+// ofQueues lists the queues with waiting runs that no worker serves.
 func (p *examined) ofQueues() []Check {
 	if !p.seen("queues") {
 		return nil
@@ -273,19 +273,19 @@ func (p *examined) ofQueues() []Check {
 	for _, q := range p.queues {
 		if text := render.Unserved(q); text != "" {
 			list = append(list, Check{Name: "queues", State: checkWarn,
-				Text: "in queue " + q.GetTaskQueue() + " wait " + text,
-				Advice: "start a worker that serves them: kagzi queue show " + q.GetTaskQueue() + " --namespace " +
+				Text: "queue " + q.GetTaskQueue() + ": " + text,
+				Advice: "start a worker for them: kagzi queue show " + q.GetTaskQueue() + " --namespace " +
 					p.namespace})
 		}
 	}
 	if len(list) == 0 {
 		list = append(list, Check{Name: "queues", State: checkOK,
-			Text: fmt.Sprintf("every run that waits in namespace %s has a worker that serves it", p.namespace)})
+			Text: fmt.Sprintf("every waiting run in namespace %s has a worker that serves it", p.namespace)})
 	}
 	return list
 }
 
-// ofKeys counts the keys, and names those that end to be valid soon.
+// ofKeys counts the keys and lists those that expire soon.
 func (p *examined) ofKeys() []Check {
 	if !p.seen("keys") {
 		return nil
@@ -299,7 +299,7 @@ func (p *examined) ofKeys() []Check {
 			valid++
 		case left > 0:
 			valid++
-			ending = append(ending, k.GetName()+" "+render.Ago(-left))
+			ending = append(ending, fmt.Sprintf("key %q expires %s", k.GetName(), render.Ago(-left)))
 		default:
 			ended = append(ended, k.GetName())
 		}
@@ -307,13 +307,13 @@ func (p *examined) ofKeys() []Check {
 	c := Check{Name: "keys", State: checkOK, Text: flagvalue.Counted(int64(valid), "valid key")}
 	switch {
 	case len(p.keys) == 0:
-		c.Text = "none: every call is let in"
+		c.Text = "none: every call is allowed"
 	case len(ending) > 0:
-		c.State, c.Text = checkWarn, c.Text+"; ending to be valid: "+some(ending)
-		c.Advice = "make new ones, hand them out, and revoke the old: kagzi key create --help"
+		c.State, c.Text = checkWarn, c.Text+"; "+some(ending)
+		c.Advice = "create new keys, distribute them, and revoke the old ones: kagzi key create --help"
 	case valid == 0:
-		c.State, c.Text = checkBad, "every key has expired: nobody is let in"
-		c.Advice = "beside the database: kagzi key create NAME --role admin --db default"
+		c.State, c.Text = checkBad, "every key has expired: every call is refused"
+		c.Advice = "on the database's host: kagzi key create NAME --role admin --db default"
 	}
 	if len(ended) > 0 && valid > 0 {
 		c.Text += "; expired: " + some(ended)
@@ -321,7 +321,7 @@ func (p *examined) ofKeys() []Check {
 	return []Check{c}
 }
 
-// some names a few of many.
+// some lists the first names and counts the rest.
 func some(names []string) string {
 	const most = 5
 	if len(names) > most {

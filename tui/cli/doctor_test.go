@@ -72,26 +72,26 @@ func TestDoctor(t *testing.T) {
 		"a server that is ill": {func(f *fake) {
 			f.health = &kagziv1.HealthCheckResponse{
 				Status: kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, Message: "disk full", Timestamp: at(0)}
-		}, "server", "bad is not well: disk full", ExitError},
+		}, "server", "bad unhealthy: disk full", ExitError},
 		"a clock that is a little off": {func(f *fake) {
 			f.health = &kagziv1.HealthCheckResponse{Timestamp: at(5 * time.Second)}
-		}, "clock", "warn the server's is 5s ahead of", ExitOK},
+		}, "clock", "warn the server's clock is 5s ahead of", ExitOK},
 		"a clock that is far off": {func(f *fake) {
 			f.health = &kagziv1.HealthCheckResponse{Timestamp: at(-time.Minute)}
-		}, "clock", "bad the server's is 1m0s behind", ExitError},
+		}, "clock", "bad the server's clock is 1m0s behind", ExitError},
 		"a disk that fills": {fact("database", "free disk space", "700.0 MiB"), "disk",
-			"warn 700.0 MiB left", ExitOK},
+			"warn 700.0 MiB free", ExitOK},
 		"a disk that is full": {fact("database", "free disk space", "12.0 MiB"), "disk",
-			"bad only 12.0 MiB left", ExitError},
+			"bad only 12.0 MiB free", ExitError},
 		"polling": {func(f *fake) {
 			f.info.Notifications = "polling"
-		}, "notifications", "warn servers learn", ExitOK},
+		}, "notifications", "warn servers see", ExitOK},
 		"backups": {fact("backups", "last", "2026-11-20T11:00:00.000Z"), "backups",
-			"ok last 2026-11-20T11", ExitOK},
+			"ok last backup 2026-11-20T11", ExitOK},
 		"backups that fail": {func(f *fake) {
 			fact("backups", "last", "none yet")(f)
 			fact("backups", "last error", "no room")(f)
-		}, "backups", "bad the last one failed: no room", ExitError},
+		}, "backups", "bad the last backup failed: no room", ExitError},
 		"an exposed server": {func(f *fake) {
 			f.info.Warnings = []string{"other machines can reach it"}
 		}, "exposure", "warn other machines can reach it", ExitOK},
@@ -106,10 +106,10 @@ func TestDoctor(t *testing.T) {
 		"a silent worker": {func(f *fake) {
 			f.workers[0].WorkerId, f.workers[0].Hostname, f.workers[0].LastHeartbeatAt = "worker-7", "vm",
 				at(-time.Minute)
-		}, "workers", "warn silent for longer than two heartbeats: worker-7 /", ExitOK},
-		"a queue that nobody serves": {func(*fake) {}, "queues", "warn in queue orders wait 1 of type mail", ExitOK},
+		}, "workers", "warn no heartbeat for more than two intervals: worker-7 /", ExitOK},
+		"a queue that nobody serves": {func(*fake) {}, "queues", "warn queue orders: 1 of type mail", ExitOK},
 		"a key that ends soon": {func(*fake) {}, "keys",
-			"warn 2 valid keys; ending to be valid: shop in 10d", ExitOK},
+			"warn 2 valid keys; key \"shop\" expires in 10d", ExitOK},
 		"keys that all have expired": {func(f *fake) {
 			f.keys = f.keys[:1]
 		}, "keys", "bad every key has expired", ExitError},
@@ -123,20 +123,20 @@ func TestDoctor(t *testing.T) {
 		"what the caller's key may not see": {func(f *fake) {
 			f.fail = map[string]error{"ListKeys": status.Error(codes.PermissionDenied, "no"),
 				"ListWorkers": status.Error(codes.PermissionDenied, "no")}
-		}, "left out", "warn not seen: workers, keys", ExitOK},
+		}, "left out", "warn not checked, the key may not see them: workers, keys", ExitOK},
 		"what a worker's key is told of the database": {func(f *fake) {
 			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
 		}, "database", "ok postgres / ", ExitOK},
 		"what a worker's key is not told": {func(f *fake) {
 			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
-		}, "left out", "warn not seen: how the server is set up / an admin's key sees everything", ExitOK},
+		}, "left out", "warn not checked, the key may not see them: how the server is set up / use an admin's key to check everything", ExitOK},
 		"what a worker's key does not know of the servers": {func(f *fake) {
 			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
 		}, "notifications", "nothing", ExitOK},
 		"a certificate that ends soon": {func(f *fake) {
 			f.tls = &tls.ConnectionState{Version: tls.VersionTLS13,
 				PeerCertificates: []*x509.Certificate{{NotAfter: noon.Add(50 * time.Hour)}}}
-		}, "certificate", "warn of the server ends to be valid in 2d", ExitOK},
+		}, "certificate", "warn the server's certificate expires in 2d", ExitOK},
 		"an encrypted connection": {func(f *fake) {
 			f.tls = &tls.ConnectionState{Version: tls.VersionTLS13,
 				PeerCertificates: []*x509.Certificate{{NotAfter: noon.Add(900 * time.Hour)}}}
@@ -167,11 +167,11 @@ func TestDoctor(t *testing.T) {
 	t.Run("of a server that cannot read its database says what it knows", func(t *testing.T) {
 		const lost = "the database could not be reached; try again"
 		for method, c := range map[string]struct{ check, want, known string }{
-			"WhoAmI": {"caller", "bad not known: " + lost + " / this passes; try again in a moment", "server"},
+			"WhoAmI": {"caller", "bad unknown: " + lost + " / this is temporary; try again in a moment", "server"},
 			"GetServerInfo": {"left out", "bad no answer about the server's settings, workers, queues, keys: " + lost +
-				" / this passes; try again in a moment", "clock"},
+				" / this is temporary; try again in a moment", "clock"},
 			"GetQueueDepth": {"left out", "bad no answer about queues, keys: " + lost +
-				" / this passes; try again in a moment", "workers"},
+				" / this is temporary; try again in a moment", "workers"},
 		} {
 			t.Run(method, func(t *testing.T) {
 				s := &session{server: sampleServer()}
@@ -186,7 +186,7 @@ func TestDoctor(t *testing.T) {
 				s.server.fail = map[string]error{method: answer.Err()}
 				found := diagnosis(t, s, ExitError)
 				if found["server"] !=
-					"bad is not well: database lost / see the server's log; of a service: kagzi service logs" ||
+					"bad unhealthy: database lost / see the server's log (installed as a service: kagzi service logs)" ||
 					found[c.check] != c.want || found[c.known] == "" || found["keys"] != "" {
 					t.Errorf("found %q, want of %s %q, something of %s, and nothing of keys", found, c.check,
 						c.want, c.known)

@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// usageError is a mistake in what was typed, and what to type instead.
+// usageError is a mistake on the command line, with hints what to type instead.
 type usageError struct {
 	err  error
 	hint []string
@@ -29,15 +29,15 @@ func usagef(format string, args ...any) *usageError {
 	return &usageError{err: fmt.Errorf(format, args...)}
 }
 
-// codeError ends the process with a code when all there is to say has been printed.
+// codeError ends the process with a code after everything has been printed.
 type codeError int
 
 func (e codeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// timeoutError says that --timeout is over.
+// timeoutError reports that --timeout expired.
 type timeoutError struct {
-	limit string // as it was given
-	err   error  // what was being done
+	limit string // as given
+	err   error  // what was interrupted
 	hint  []string
 }
 
@@ -46,20 +46,20 @@ func (e *timeoutError) Error() string {
 }
 func (e *timeoutError) Unwrap() error { return e.err }
 
-// callError is what a server answered, with where it was asked.
+// callError is an error of a server, with the address that was called.
 type callError struct {
 	address   string
 	namespace string
-	query     string // the filter of -q; empty: there is none
+	query     string // the filter of -q; empty if there is none
 	err       error
-	hint      string              // of the command that called
-	typed     func(string) string // what was typed for a field of the request; nil where that is not known
+	hint      string              // from the calling command
+	typed     func(string) string // what was typed for a field of the request; nil if unknown
 }
 
 func (e *callError) Error() string { return e.err.Error() }
 func (e *callError) Unwrap() error { return e.err }
 
-// explain is the one place where an error becomes what people read and the exit code.
+// explain turns an error into lines for the user and an exit code. It is the only place that does.
 func explain(err error) (lines []string, code int) {
 	var (
 		usage *usageError
@@ -80,7 +80,7 @@ func explain(err error) (lines []string, code int) {
 		return explainCall(call)
 	case errors.As(err, &held) && errors.As(err, &own):
 		return []string{err.Error(),
-				"ask that server in place of its database, with --address instead of --db; or stop it first"},
+				"use --address instead of --db to ask that server, or stop it first"},
 			own.ExitCode()
 	case errors.As(err, &own) && own.ExitCode() > 0:
 		return []string{err.Error()}, own.ExitCode()
@@ -90,7 +90,7 @@ func explain(err error) (lines []string, code int) {
 	return []string{err.Error()}, ExitError
 }
 
-// callExit gives each gRPC code the exit code that scripts see.
+// callExit maps gRPC codes to exit codes.
 var callExit = map[codes.Code]int{
 	codes.NotFound: ExitNotFound, codes.AlreadyExists: ExitConflict, codes.FailedPrecondition: ExitConflict,
 	codes.Aborted:     ExitConflict,
@@ -105,7 +105,7 @@ func explainCall(e *callError) ([]string, int) {
 		error
 		GRPCStatus() *status.Status
 	}](e.err); ok {
-		s = own.GRPCStatus() // of an error around it Convert makes the raw text of gRPC
+		s = own.GRPCStatus() // for a wrapped error, Convert would return gRPC's raw text
 	}
 	code, ok := callExit[s.Code()]
 	if !ok {
@@ -118,7 +118,7 @@ func explainCall(e *callError) ([]string, int) {
 		if detail == nil && !strings.HasPrefix(s.Message(), "server") {
 			lines = unreached(e.address, s.Message())
 		} else {
-			lines = append(lines, "this passes; try again in a moment")
+			lines = append(lines, "this is temporary; try again in a moment")
 		}
 	case codes.NotFound:
 		if list := listsOf[detail.GetSubject()]; list != "" && e.namespace != "" {
@@ -127,25 +127,26 @@ func explainCall(e *callError) ([]string, int) {
 		}
 		switch detail.GetSubject() {
 		case "step":
-			lines = append(lines, "which steps a run has: kagzi workflow show ID")
+			lines = append(lines, "list the steps of a run: kagzi workflow show ID")
 		case "worker":
-			lines = append(lines, "which workers there are: kagzi worker list")
+			lines = append(lines, "list workers: kagzi worker list")
 		case "namespace":
-			lines = append(lines, "which namespaces there are: kagzi namespace list")
+			lines = append(lines, "list namespaces: kagzi namespace list")
 		}
 	case codes.DeadlineExceeded:
-		lines = []string{fmt.Sprintf("no answer from %s in time; a longer limit is --timeout 1m", e.address)}
+		lines = []string{fmt.Sprintf("no answer from %s in time; wait longer with --timeout 1m", e.address)}
 	case codes.Unauthenticated:
 		lines = append(lines,
-			"give a key with --api-key-file FILE, KAGZI_API_KEY or a profile; which one is used now: kagzi profile show",
-			"an admin makes keys with: kagzi key create NAME --role client --namespace NAMESPACE; with no admin left, beside the database: kagzi key create NAME --role admin --db default")
+			"give a key with --api-key-file FILE, KAGZI_API_KEY or a profile; see which one is used: kagzi profile show",
+			"an admin creates keys: kagzi key create NAME --role client --namespace NAMESPACE",
+			"no admin left? on the database's host: kagzi key create NAME --role admin --db default")
 	case codes.PermissionDenied:
 		lines = append(lines,
-			"kagzi doctor says who you are here; an admin makes keys that may do more: kagzi key create --help")
+			"kagzi doctor shows your role; an admin can create a key with more rights: kagzi key create --help")
 	case codes.Unimplemented:
 		lines = []string{
 			fmt.Sprintf(
-				"the server at %s does not offer this; it may be older than this command, see: kagzi version --server",
+				"the server at %s does not support this; it may be older than this command: kagzi version --server",
 				e.address)}
 	}
 	if e.hint != "" {
@@ -154,10 +155,10 @@ func explainCall(e *callError) ([]string, int) {
 	return lines, code
 }
 
-// listsOf are the commands that list what a namespace has of a thing.
+// listsOf names the command that lists a kind of thing.
 var listsOf = map[string]string{"run": "kagzi workflow list", "schedule": "kagzi schedule list"}
 
-// lines are the server's message, and below it where in a filter it is about something.
+// lines returns the server's message and, for an error in a filter, a pointer to the place.
 func (e *callError) lines(s *status.Status, detail *kagziv1.ErrorDetail) []string {
 	name, place := spelling.InFilter(e.query, detail.GetMetadata()["field"])
 	if place < 0 {
@@ -168,7 +169,7 @@ func (e *callError) lines(s *status.Status, detail *kagziv1.ErrorDetail) []strin
 	return append([]string{asked.line(s, detail)}, pointed(e.query, place)...)
 }
 
-// line is the server's message with what it is about, unless the message says so itself.
+// line returns the server's message, with its subject unless the message names it.
 func (e *callError) line(s *status.Status, detail *kagziv1.ErrorDetail) string {
 	line := s.Message()
 	if line == "" {
@@ -202,7 +203,7 @@ func detailOf(s *status.Status) *kagziv1.ErrorDetail {
 	return nil
 }
 
-// unreached says why a server was not reached, and what to do.
+// unreached explains why a server was not reached and what to do.
 func unreached(address, message string) []string {
 	why := tui.WhyUnreached(address, message)
 	lines := []string{why.Text, why.Advice}
@@ -215,7 +216,7 @@ func unreached(address, message string) []string {
 	return lines
 }
 
-// filterError shows where a filter went wrong, with a caret under the place.
+// filterError shows where a filter is wrong, with a caret under the place.
 func filterError(err error) error {
 	var syntax *filter.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -226,13 +227,13 @@ func filterError(err error) error {
 	return usage
 }
 
-// pointed is a filter with a caret under a place in it.
+// pointed returns a filter with a caret under a place in it.
 func pointed(text string, offset int) []string {
 	before, after := render.Safe(text[:offset]), render.Safe(text[offset:])
 	return []string{before + after, strings.Repeat(" ", render.Width(before)) + "^"}
 }
 
-// hintedUncertain adds a hint to the failure of a call that may nevertheless have had its effect.
+// hintedUncertain adds a hint to the error of a call that may have taken effect.
 func hintedUncertain(err error, hint string) error {
 	if uncertain(err) {
 		return &callError{err: err, hint: hint}
@@ -240,14 +241,14 @@ func hintedUncertain(err error, hint string) error {
 	return err
 }
 
-// uncertain says of a call that failed that it may nevertheless have had its effect.
+// uncertain reports whether a failed call may have taken effect.
 func uncertain(err error) bool {
 	code := status.Code(err)
 	return code == codes.DeadlineExceeded || code == codes.Unavailable && taken(err)
 }
 
-// taken says of a call that is Unavailable that a server was there for it: what gRPC cannot send
-// fails for want of a connection.
+// taken reports whether a call that failed as Unavailable reached a server. Calls that gRPC could
+// not send fail with a connection error.
 func taken(err error) bool {
 	return !strings.Contains(status.Convert(err).Message(), "connection error")
 }

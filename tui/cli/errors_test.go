@@ -41,16 +41,16 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			"error: no schedule x\n  looked in namespace default; see: kagzi schedule list --namespace default\n"},
 		"a missing step": {detailed(codes.NotFound, "no step x",
 			&kagziv1.ErrorDetail{Subject: "step", SubjectId: "x"}), ExitNotFound,
-			"error: no step x\n  which steps a run has: kagzi workflow show ID\n"},
+			"error: no step x\n  list the steps of a run: kagzi workflow show ID\n"},
 		"a missing worker": {detailed(codes.NotFound, "no worker x",
 			&kagziv1.ErrorDetail{Subject: "worker", SubjectId: "x"}), ExitNotFound,
-			"error: no worker x\n  which workers there are: kagzi worker list\n"},
+			"error: no worker x\n  list workers: kagzi worker list\n"},
 		"a wrong field": {detailed(codes.InvalidArgument, "too long",
 			&kagziv1.ErrorDetail{Metadata: map[string]string{"field": "workflow_type"}}), ExitUsage,
 			"error: --type: too long\n"},
 		"a missing namespace": {detailed(codes.NotFound, "no namespace x",
 			&kagziv1.ErrorDetail{Subject: "namespace", SubjectId: "x"}), ExitNotFound,
-			"error: no namespace x\n  which namespaces there are: kagzi namespace list\n"},
+			"error: no namespace x\n  list namespaces: kagzi namespace list\n"},
 		"an ended run": {detailed(codes.FailedPrecondition, "run r1 has ended",
 			&kagziv1.ErrorDetail{Subject: "run", SubjectId: "r1", Metadata: map[string]string{"status": "COMPLETED"}}),
 			ExitConflict, "error: run r1 has ended, it is COMPLETED\n"},
@@ -59,8 +59,8 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		"a refused key": {status.Error(codes.Unauthenticated, "the key is revoked"), ExitPermissionDenied,
 			"error: the key is revoked\n  give a key with --api-key-file"},
 		"a wrong key": {status.Error(codes.PermissionDenied, "not yours"), ExitPermissionDenied,
-			"error: not yours\n  kagzi doctor says who you are"},
-		"an old server":  {status.Error(codes.Unimplemented, "unknown method"), ExitError, "does not offer this"},
+			"error: not yours\n  kagzi doctor shows your role"},
+		"an old server":  {status.Error(codes.Unimplemented, "unknown method"), ExitError, "does not support this"},
 		"a full disk":    {status.Error(codes.ResourceExhausted, "disk full"), ExitError, "error: disk full\n"},
 		"a server's bug": {status.Error(codes.Internal, "internal error"), ExitError, "error: internal error\n"},
 	} {
@@ -180,7 +180,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 		for _, verb := range []string{"drain", "offline"} {
 			if _, msg := s.want(t, ExitNotFound, "worker", verb,
 				"w"); msg !=
-				"error: no worker w that is online or draining\n  which workers there are: kagzi worker list\n" {
+				"error: no worker w that is online or draining\n  list workers: kagzi worker list\n" {
 				t.Errorf("%s: stderr %q", verb, msg)
 			}
 		}
@@ -190,7 +190,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			&kagziv1.ErrorDetail{Metadata: map[string]string{"field": "data"}})
 		s := &session{stdin: "x", server: &fake{fail: map[string]error{"ImportWorkflow": wrong}}}
 		if _, msg := s.want(t, ExitUsage, "wf", "import", "-"); !strings.Contains(
-			msg, "  want a whole file as kagzi workflow export writes it: -\n") {
+			msg, "  give a complete file written by kagzi workflow export: -\n") {
 			t.Errorf("stderr %q", msg)
 		}
 	})

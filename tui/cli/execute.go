@@ -38,9 +38,9 @@ const (
 	ExitInterrupted      = 130
 )
 
-// Execute runs the command that args name and returns the process's exit code. Errors go to stderr, one clear line
-// and where there is one a hint. A cancelled ctx means that the user interrupted. An error of another package may say
-// its own code with a method ExitCode() int.
+// Execute runs the command named by args and returns the exit code of the process. Errors go to
+// stderr: one line, then hints. A cancelled ctx means that the user interrupted. An error from
+// another package may choose its code with a method ExitCode() int.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if args == nil {
 		args = []string{} // nil would mean os.Args to cobra
@@ -54,16 +54,13 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	prepare(root)
-	if help, _, err := root.Find([]string{"help"}); err == nil {
-		help.Args = helpArguments
-	}
 
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled):
-		return ExitInterrupted // who interrupts needs no message
+		return ExitInterrupted // the user interrupted and needs no message
 	}
 	lines, code := explain(err)
 	for i, line := range lines {
@@ -72,17 +69,17 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		} else {
 			line = "  " + line
 		}
-		_, _ = io.WriteString(stderr, render.Safe(line)+"\n") // nowhere is left to report to
+		_, _ = io.WriteString(stderr, render.Safe(line)+"\n") // stderr is gone; nowhere to report it
 	}
 	return code
 }
 
-// prepare gives every command of every package the same behaviour: a group without a command prints its help and knows
-// what a typo meant, and wrong arguments are a usage error.
+// prepare gives the commands of all packages the same behaviour: a group without a subcommand
+// prints its help and suggests a command for a typo; wrong arguments are a usage error.
 func prepare(cmd *cobra.Command) {
 	switch {
 	case cmd.HasSubCommands() && !cmd.Runnable():
-		cmd.DisableFlagsInUseLine = true // alone it takes none
+		cmd.DisableFlagsInUseLine = true // a group alone takes no flags
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -104,8 +101,8 @@ func prepare(cmd *cobra.Command) {
 	}
 }
 
-// wrongArguments says which argument is missing, or one too many, by the command's line of use; err
-// where that line has no objection.
+// wrongArguments reports the missing or extra argument, based on the command's usage line. It
+// returns err if the usage line does not explain it.
 func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 	names, required, open := spelling.Arguments(cmd)
 	if own, ok := errors.AsType[*usageError](err); ok {
@@ -113,23 +110,15 @@ func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 	} else if len(args) < required {
 		err = fmt.Errorf("%s is missing", strings.ReplaceAll(strings.TrimSuffix(names[len(args)], "..."), "|", " or "))
 	} else if len(args) > len(names) && !open {
-		err = fmt.Errorf("%q is one argument too many; %s takes %s", args[len(names)], cmd.CommandPath(),
+		err = fmt.Errorf("unexpected argument %q; %s takes %s", args[len(names)], cmd.CommandPath(),
 			cmp.Or(strings.Join(names, " "), "none"))
 	}
 	return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine(), "see: " + cmd.CommandPath() + " --help"}}
 }
 
-// helpArguments wants what `kagzi help` is asked about to be a command.
-func helpArguments(help *cobra.Command, args []string) error {
-	if cmd, rest, _ := help.Root().Find(args); len(rest) > 0 {
-		return unknownCommand(cmd, rest[0])
-	}
-	return nil
-}
-
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
-	err := usagef("%q is no command of %s", name, cmd.CommandPath())
+	err := usagef("unknown command %q for %s", name, cmd.CommandPath())
 	if other := spelling.OtherCommand(cmd, name); other != "" {
 		err.hint = append(err.hint, "did you mean: "+cmd.CommandPath()+" "+other)
 	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
@@ -140,10 +129,10 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return err
 }
 
-// flagError words what the flag parser found wrong.
+// flagError rewrites an error of the flag parser.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); len(args) > 0 && cmd.HasSubCommands() {
-		return unknownCommand(cmd, args[0]) // the flag belongs to a command that was mistyped
+		return unknownCommand(cmd, args[0]) // the flag belongs to a mistyped command
 	}
 	usage := &usageError{err: err}
 	var (
@@ -155,7 +144,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &wrong):
 		usage.err = wrongValue(wrong)
 	case errors.As(err, &bare):
-		usage.err = fmt.Errorf("--%s wants a value", bare.GetFlag().Name)
+		usage.err = fmt.Errorf("--%s needs a value", bare.GetFlag().Name)
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if letters := unknown.GetSpecifiedShortnames(); letters != "" {
@@ -167,7 +156,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			return usage
 		}
 		if ui, _, err := cmd.Find([]string{"tui"}); err == nil && !cmd.HasParent() && ui.Flag(name) != nil {
-			// kagzi alone opens the UI as well
+			// `kagzi` alone opens the UI too
 			usage.hint = append(usage.hint, "did you mean: "+ui.CommandPath()+" --"+name)
 			return usage
 		}
@@ -184,7 +173,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage
 }
 
-// wrongValue names the flag, its value and what is wanted.
+// wrongValue names the flag, the value and what is expected.
 func wrongValue(wrong *pflag.InvalidValueError) error {
 	reason := errors.Unwrap(wrong)
 	if number, ok := errors.AsType[*strconv.NumError](reason); ok {
@@ -196,7 +185,7 @@ func wrongValue(wrong *pflag.InvalidValueError) error {
 	return fmt.Errorf("--%s %q: %w", wrong.GetFlag().Name, wrong.GetValue(), reason)
 }
 
-// wantedNumber says what a flag of a type takes, in other words than those of strconv.
+// wantedNumber describes the expected number in simpler words than strconv.
 func wantedNumber(kind string, err *strconv.NumError) string {
 	switch {
 	case kind == "bool":
@@ -209,7 +198,7 @@ func wantedNumber(kind string, err *strconv.NumError) string {
 	return "want a whole number"
 }
 
-// nearestFlag is the command's flag that a mistyped name most likely meant, or empty.
+// nearestFlag returns the flag closest to a mistyped name, or "".
 func nearestFlag(cmd *cobra.Command, name string) string {
 	near, best := "", 3
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -220,8 +209,8 @@ func nearestFlag(cmd *cobra.Command, name string) string {
 	return near
 }
 
-// UntilInterrupted is a context that ends with the first Ctrl-C or SIGTERM; the next one ends the
-// process at once. What is typed while the terminal is lent to another program is for that one.
+// UntilInterrupted returns a context that ends with the first Ctrl-C or SIGTERM; a second one ends
+// the process at once. It ignores Ctrl-C while the terminal is lent to another program.
 func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	heard := make(chan os.Signal, 1)

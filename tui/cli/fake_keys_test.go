@@ -87,7 +87,7 @@ func sampleKeys() []*kagziv1.Key {
 	}
 }
 
-// sampleAudit is what was done to keys and runs, newest first.
+// sampleAudit is show changes to keys and runs, newest first.
 func sampleAudit() []*kagziv1.AuditEvent {
 	return []*kagziv1.AuditEvent{
 		{At: at(-60 * 1e9), Actor: "ada (01936b2e-0000-7000-8000-0000000000a1)", Peer: "10.0.0.7:5123",

@@ -19,9 +19,9 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Health asks the server that listens at an address of this machine whether it serves; an empty
-// address is the server's default. How to trust its certificate is what the environment and
-// kagzi.toml say. It needs no key. The error is one line, fit for a terminal.
+// Health checks that the server listening at an address of this machine serves; an empty address is
+// the server's default. It needs no key. TLS settings come from the environment and kagzi.toml. The
+// error is one line.
 func Health(ctx context.Context, listen string) error {
 	p, err := reaching(listen)
 	if err != nil {
@@ -47,39 +47,40 @@ func Health(ctx context.Context, listen string) error {
 	return nil
 }
 
-// reaching is how a server of this machine is reached. Where clients go, by a profile or
-// KAGZI_ADDRESS, may be another machine's.
+// reaching returns how to reach the server of this machine. It ignores the address of profiles and
+// KAGZI_ADDRESS, which may be another machine's.
 func reaching(listen string) (profile.Profile, error) {
 	return profile.Resolve(profile.Profile{Address: cmp.Or(local(listen), profile.DefaultAddress)})
 }
 
-// local is where a client on this machine finds who listens at an address.
+// local returns the address at which a local client reaches a listener.
 func local(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen
 	}
 	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.Unmap().IsUnspecified() {
-		host = "localhost" // the name that a certificate is likely to have
+		host = "localhost" // most likely in the certificate
 	}
 	return net.JoinHostPort(host, port)
 }
 
-// BackupClient fetches a backup from a running server, for the command `kagzi db backup`, which is in another package.
+// BackupClient fetches a backup from a running server for `kagzi db backup`, which is in another
+// package.
 type BackupClient struct{ env *env }
 
-// NewBackupClient makes one. version is the program's.
+// NewBackupClient returns one. version is the program's version.
 func NewBackupClient(version string) *BackupClient { return &BackupClient{newEnv(version)} }
 
-// Flags adds the flags of a client to a command; those that it has already stay its own.
+// Flags adds the client flags to a command, except those it already has.
 func (b *BackupClient) Flags(cmd *cobra.Command) {
 	flags := &cobra.Command{}
 	b.env.flags.Register(flags.Flags())
 	cmd.Flags().AddFlagSet(flags.Flags())
 }
 
-// Fetch writes a backup of the database of the server that the command's flags name, or of the one
-// at address, to w. What was written is whole only when it returns nil.
+// Fetch writes a backup of a server's database to w. The server is the one of the command's flags,
+// or at address. The backup is complete only if the error is nil.
 func (b *BackupClient) Fetch(cmd *cobra.Command, address string, w io.Writer) error {
 	if address != "" {
 		if err := cmd.Flags().Set("address", address); err != nil {
@@ -99,7 +100,7 @@ func fetchBackup(ctx context.Context, c *client, w io.Writer) error {
 	return copyBackup(w, stream)
 }
 
-// copyBackup writes what comes, and holds it to the size and the checksum that the server sends last.
+// copyBackup copies the stream and verifies the size and checksum that the server sends last.
 func copyBackup(w io.Writer, stream interface {
 	Recv() (*kagziv1.BackupChunk, error)
 }) error {
@@ -108,7 +109,7 @@ func copyBackup(w io.Writer, stream interface {
 	for {
 		part, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return errors.New("the server ended the backup without its checksum; it is not whole")
+			return errors.New("the server ended the backup early: it has no checksum and is not complete")
 		}
 		if err != nil {
 			return err
@@ -124,7 +125,7 @@ func copyBackup(w io.Writer, stream interface {
 		}
 		if size != part.GetTotalBytes() || !bytes.Equal(hash.Sum(nil), part.GetSha256()) {
 			return fmt.Errorf(
-				"the backup came damaged: %d of %d bytes, or with another checksum than the server's; try again", size,
+				"the backup is damaged: got %d of %d bytes, or the checksum differs from the server's; try again", size,
 				part.GetTotalBytes())
 		}
 		return nil

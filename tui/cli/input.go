@@ -18,33 +18,34 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// maxInput is where reading an input stops; the server's own limit lies below it and has the better message.
+// maxInput limits what is read as input. It is above the server's limit, which has the better
+// message.
 const maxInput = 8 << 20
 
-// inputFlags are where a run's input comes from.
+// inputFlags select a run's input.
 type inputFlags struct {
 	input string
 	file  string
 }
 
 func (f *inputFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.input, "input", "", "the run's input: JSON, @FILE that holds JSON, or - for stdin")
-	fs.StringVar(&f.file, "input-file", "", "file that holds the input as JSON; - is stdin")
+	fs.StringVar(&f.input, "input", "", "input of the run: JSON, @FILE with JSON, or - for stdin")
+	fs.StringVar(&f.file, "input-file", "", "file with the input as JSON; - for stdin")
 }
 
-// stdin says that the input is read from stdin.
+// stdin reports whether the input is read from stdin.
 func (f *inputFlags) stdin() bool { return f.file == "-" || f.input == "-" || f.input == "@-" }
 
-// given says that the flags name an input.
+// given reports whether the flags select an input.
 func (f *inputFlags) given(changed func(string) bool) bool {
 	return changed("input") || changed("input-file")
 }
 
-// read is the input that the flags name, checked to be JSON; nil when they name none.
+// read returns the selected input, checked to be JSON; nil if there is none.
 func (f *inputFlags) read(changed func(string) bool, in io.Reader) (*kagziv1.Payload, error) {
 	switch {
 	case changed("input") && changed("input-file"):
-		return nil, usagef("--input and --input-file are both given; want one")
+		return nil, usagef("--input and --input-file cannot be given together")
 	case changed("input-file"):
 		return readPayload("--input-file", "@"+f.file, in)
 	case changed("input"):
@@ -53,7 +54,7 @@ func (f *inputFlags) read(changed func(string) bool, in io.Reader) (*kagziv1.Pay
 	return nil, nil
 }
 
-// readPayload is the payload that a flag's value means: JSON, @FILE that holds JSON, or - for stdin.
+// readPayload returns the payload of a flag: JSON, @FILE with JSON, or - for stdin.
 func readPayload(flag, value string, in io.Reader) (*kagziv1.Payload, error) {
 	path, named := strings.CutPrefix(value, "@")
 	if value == "-" {
@@ -69,11 +70,10 @@ func readPayload(flag, value string, in io.Reader) (*kagziv1.Payload, error) {
 	return jsonPayload(flag, data)
 }
 
-// largePayload is how many bytes of data are worth a warning, as in the SDK.
+// largePayload is the size in bytes above which a payload gets a warning, as in the SDK.
 const largePayload = 256 << 10
 
-// warnLarge tells of payloads that had better be kept elsewhere: each is stored, and sent to
-// whoever takes the run up, whole.
+// warnLarge warns about large payloads: each is stored and sent to workers whole.
 func (o *output) warnLarge(what string, payloads ...*kagziv1.Payload) {
 	var large []int64
 	for _, p := range payloads {
@@ -81,7 +81,7 @@ func (o *output) warnLarge(what string, payloads ...*kagziv1.Payload) {
 			large = append(large, int64(n))
 		}
 	}
-	const advice = "is stored whole, and sent to each worker that takes the run up; better keep it elsewhere and hand over where"
+	const advice = "is stored and sent whole to each worker that claims the run; store it elsewhere and pass a reference"
 	switch len(large) {
 	case 0:
 	case 1:
@@ -92,14 +92,14 @@ func (o *output) warnLarge(what string, payloads ...*kagziv1.Payload) {
 	}
 }
 
-// readAll reads a file, or stdin for "-", up to a limit.
+// readAll reads a file, or stdin for "-", up to a limit in bytes.
 func readAll(path string, in io.Reader, limit int64) ([]byte, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // it was only read
+		defer func() { _ = f.Close() }() // only read from
 		in = f
 	}
 	data, err := io.ReadAll(io.LimitReader(in, limit+1))
@@ -116,16 +116,16 @@ func jsonPayload(source string, data []byte) (*kagziv1.Payload, error) {
 	return &kagziv1.Payload{Data: data, Metadata: map[string]string{"content-type": "application/json"}}, nil
 }
 
-// checkJSON says where data is not JSON, with a caret under the place.
+// checkJSON reports where data is not JSON, with a caret under the place.
 func checkJSON(source string, data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return usagef("%s is empty; want JSON, such as null or {}", source)
+		return usagef("%s is empty; give JSON, such as null or {}", source)
 	}
 	offset := len(data)
 	var reason string
 	switch {
 	case !utf8.Valid(data):
-		reason = "it is not UTF-8 text"
+		reason = "not UTF-8 text"
 		offset = validPrefix(data)
 	default:
 		var value json.RawMessage
@@ -152,7 +152,7 @@ func checkJSON(source string, data []byte) error {
 	return usage
 }
 
-// validPrefix is how many bytes from the start are UTF-8.
+// validPrefix returns how many bytes at the start are UTF-8.
 func validPrefix(data []byte) int {
 	n := 0
 	for n < len(data) {
@@ -165,7 +165,7 @@ func validPrefix(data []byte) int {
 	return n
 }
 
-// place finds the line around an offset: its number from 1, the offset within it in bytes, and its text.
+// place finds the line at an offset: its number from 1, the byte offset in it, and its text.
 func place(data []byte, offset int) (line, column int, text string) {
 	begin := bytes.LastIndexByte(data[:offset], '\n') + 1
 	end := len(data)
@@ -175,23 +175,23 @@ func place(data []byte, offset int) (line, column int, text string) {
 	return bytes.Count(data[:offset], []byte("\n")) + 1, offset - begin, string(data[begin:end])
 }
 
-// askable refuses what has to be asked for where nobody can answer. hint says what else there is to do.
+// askable returns an error where no terminal can answer a question. hint says what to do instead.
 func (o *output) askable(hint string) error {
 	if o.inTTY {
 		return nil
 	}
-	return &usageError{err: errors.New("there is no terminal to ask on"), hint: []string{hint}}
+	return &usageError{err: errors.New("confirmation needs a terminal"), hint: []string{hint}}
 }
 
-// ask puts a question to the person; anything but yes is an error that ends the command.
+// ask asks a yes-or-no question; anything but yes is an error that ends the command.
 func (o *output) ask(ctx context.Context, question string) error {
-	_, _ = fmt.Fprint(o.err, render.Safe(question+" [y/N] ")) // a question that cannot be shown gets no answer
+	_, _ = fmt.Fprint(o.err, render.Safe(question+" [y/N] ")) // if it cannot be shown, nobody answers
 	answer, err := bufio.NewReader(o.in).ReadString('\n')
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	} // any other end of input means no
 	if reply := strings.ToLower(strings.TrimSpace(answer)); reply != "y" && reply != "yes" {
-		o.say("nothing done")
+		o.say("aborted; nothing changed")
 		return codeError(ExitError)
 	}
 	return nil

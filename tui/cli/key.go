@@ -17,14 +17,16 @@ func newKey(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "key",
 		Aliases: []string{"keys"},
-		Short:   "Say who may do what: make, list and revoke API keys",
-		Long: `Say who may do what: make, list and revoke API keys.
+		Short:   "Create, list and revoke API keys",
+		Long: `Create, list and revoke API keys, which control who may do what.
 
-As long as a database has no key, no call needs one. From the first on, which has to be an admin's, every call to every server of the
-database needs a valid key: in a file that --api-key-file, KAGZI_API_KEY_FILE or the profile names, or in KAGZI_API_KEY.
+A database without keys accepts every call. The first key must be an admin's; from then on every
+call to every server of the database needs a valid key, from the file named by --api-key-file,
+KAGZI_API_KEY_FILE or the profile, or from KAGZI_API_KEY.
 
-With --db the commands work on the database itself, without a server and without a key: before a server is exposed for the first time, and
-when the last admin's secret is lost. An SQLite database must have no server running then.`,
+With --db the commands open the database directly, without a server or a key: before a server is
+exposed for the first time, or when the last admin's secret is lost. A server using an SQLite
+database must be stopped for that.`,
 	}
 	cmd.AddCommand(newKeyCreate(e, &keyCreateOptions{}), newKeyList(e, &keyListOptions{}),
 		newKeyRevoke(e, &keyRevokeOptions{}))
@@ -42,7 +44,7 @@ func newKeyList(e *env, o *keyListOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List keys, newest first; their secrets are kept nowhere",
+		Short:   "List keys, newest first; their secrets are not stored",
 		Example: "  kagzi key list\n  kagzi key list --revoked --db default",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,13 +79,13 @@ func runKeyList(ctx context.Context, c *client, o *keyListOptions) error {
 	}
 	return c.out.printList(listed{
 		name: "keys", noun: "keys",
-		none:  "no keys: every call is let in; make the first with: kagzi key create NAME --role admin",
+		none:  "no keys: every call is allowed; create the first with: kagzi key create NAME --role admin",
 		items: render.Documents(keys),
 		table: func() render.Table { return render.KeysTable(keys, c.view()) },
 	}, tokens)
 }
 
-// eachKeys asks for keys page by page; see says how many it took.
+// eachKeys requests keys page by page; see returns how many it took.
 func (c *client) eachKeys(ctx context.Context, limit int, token string,
 	see func([]*kagziv1.Key) int) (pageTokens, error) {
 	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
@@ -92,7 +94,7 @@ func (c *client) eachKeys(ctx context.Context, limit int, token string,
 	})
 }
 
-// keys are all keys that are not revoked.
+// keys returns all keys that are not revoked.
 func (c *client) keys(ctx context.Context) ([]*kagziv1.Key, error) {
 	var keys []*kagziv1.Key
 	_, err := c.eachKeys(ctx, -1, "", func(page []*kagziv1.Key) int {
@@ -114,10 +116,11 @@ type keyRevokeOptions struct {
 func newKeyRevoke(e *env, o *keyRevokeOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID|NAME",
-		Short: "Make a key worthless for good, on all servers within 5 s",
-		Long: `Make a key worthless for good, on all servers within 5 s: calls with it are refused, and its streams and sessions end.
+		Short: "Revoke a key for good, on all servers within 5 s",
+		Long: `Revoke a key for good, on all servers within 5 s: calls with it are refused, and its streams and
+sessions end.
 
-The command asks first; -y answers yes, and without a terminal it is required.`,
+The command asks for confirmation; -y skips it, and is required without a terminal.`,
 		Example:           "  kagzi key revoke ci-2025\n  kagzi key revoke 01936b2e-… -y",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeOne(completeKeys),
@@ -128,12 +131,12 @@ The command asks first; -y answers yes, and without a terminal it is required.`,
 		},
 	}
 	o.near.register(cmd)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 
 func completeKeys(ctx context.Context, c *client, typed string) []cobra.Completion {
-	keys, _ := c.keys(ctx) // an error leaves nothing to suggest
+	keys, _ := c.keys(ctx) // on an error there is nothing to suggest
 	var list []cobra.Completion
 	for _, k := range keys {
 		list = suggest(list, typed, k.GetName(), render.KeyRole(k.GetRole()))
@@ -143,7 +146,7 @@ func completeKeys(ctx context.Context, c *client, typed string) []cobra.Completi
 
 func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named string) error {
 	if !o.yes {
-		if err := c.out.askable("-y goes ahead without asking"); err != nil {
+		if err := c.out.askable("-y skips the confirmation"); err != nil {
 			return err
 		}
 	}
@@ -154,7 +157,7 @@ func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named str
 	key := keyNamed(keys, named)
 	if key == nil {
 		return status.Errorf(codes.NotFound,
-			"no key that is not revoked has the id or the name %s; see: kagzi key list", named)
+			"no valid key has the id or name %s; see: kagzi key list", named)
 	}
 	if !o.yes {
 		me, err := c.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
@@ -178,7 +181,7 @@ func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named str
 	})
 }
 
-// keyNamed is the key with an id, else that with a name; nil when there is none.
+// keyNamed returns the key with an id, else with a name; nil if there is none.
 func keyNamed(keys []*kagziv1.Key, named string) *kagziv1.Key {
 	var found *kagziv1.Key
 	for _, k := range keys {
@@ -192,7 +195,7 @@ func keyNamed(keys []*kagziv1.Key, named string) *kagziv1.Key {
 	return found
 }
 
-// revokeQuestion says what goes with a key that is revoked.
+// revokeQuestion tells the consequences of revoking a key.
 func (c *client) revokeQuestion(key *kagziv1.Key, me *kagziv1.WhoAmIResponse, keys int) string {
 	question := fmt.Sprintf("revoke the %s's key %s (%s)", render.KeyRole(key.GetRole()), key.GetName(), key.GetKeyId())
 	if used := key.GetLastUsedAt(); used != nil {
@@ -200,14 +203,14 @@ func (c *client) revokeQuestion(key *kagziv1.Key, me *kagziv1.WhoAmIResponse, ke
 	}
 	switch {
 	case keys == 1:
-		return question + "? It is the last one: afterwards no call needs a key. Go ahead?"
+		return question + "? It is the last key: afterwards every call is allowed without a key. Continue?"
 	case key.GetKeyId() == me.GetKey().GetKeyId():
-		return question + "? It is the one that you are using: you will be locked out. Go ahead?"
+		return question + "? It is the key you are using: you will be locked out. Continue?"
 	}
 	return question + "?"
 }
 
-// keyLine is a key in one line of raw text.
+// keyLine returns a key as one line of raw text.
 func (c *client) keyLine(k *kagziv1.Key) string {
 	line := fmt.Sprintf("key %s (%s), role %s", k.GetName(), k.GetKeyId(), render.KeyRole(k.GetRole()))
 	for _, scope := range render.KeyScope(k) {

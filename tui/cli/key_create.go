@@ -34,19 +34,19 @@ var keyRoles = []string{"admin", "operator", "client", "worker", "viewer"}
 func newKeyCreate(e *env, o *keyCreateOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME --role ROLE",
-		Short: "Make a key; its secret is shown this once and kept nowhere",
-		Long: `Make a key. Its secret alone is printed on stdout, this once: it is kept nowhere.
+		Short: "Create a key; its secret is shown only once",
+		Long: `Create a key. Only its secret is printed on stdout, and only now: it is not stored.
 
 Roles:
 
-  admin      everything, keys and namespaces included; without --namespace of all namespaces
-  operator   see and steer the runs, workers and schedules of its namespaces
+  admin      everything, including keys and namespaces; all namespaces unless --namespace is given
+  operator   view and control the runs, workers and schedules of its namespaces
   client     start, signal, read and cancel runs of its namespaces
-  worker     work on the queues and types that --queue and --type name, * standing for any text; on all without them
-  viewer     read, payloads left out
+  worker     work on the queues and types of --queue and --type ("*" matches any text; default: all)
+  viewer     read everything except payloads
 
-The first key of a database has to be an admin's, and locks out everybody who has none: workers and clients too. The command then asks
-first; -y answers yes, and without a terminal it is required.`,
+The first key must be an admin's. From then on clients and workers without a key are refused, so the
+command asks for confirmation; -y skips it, and is required without a terminal.`,
 		Example: `  kagzi key create ada --role admin --output-file ~/.config/kagzi/ada.key
   KAGZI_API_KEY=$(kagzi key create shop --role worker --namespace shop --queue 'orders*' --expires 90d)
   kagzi key create root --role admin --db default`,
@@ -63,35 +63,36 @@ first; -y answers yes, and without a terminal it is required.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.role, "role", "", "admin, operator, client, worker or viewer")
-	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "namespaces that the key is for; may be repeated")
+	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "namespaces of the key; may be repeated")
 	f.StringSliceVar(&o.queues, "queue", nil,
-		"queues that a worker with this key may serve, such as 'orders*'; may be repeated")
-	f.StringSliceVar(&o.types, "type", nil, "workflow types that a worker with this key may work on; may be repeated")
+		"queues a worker with this key may serve, such as 'orders*'; may be repeated")
+	f.StringSliceVar(&o.types, "type", nil, "workflow types a worker with this key may run; may be repeated")
 	f.StringVar(&o.expires, "expires", "",
-		"when the key ends to be valid: 90d, 2027-01-31, 2027-01-31T12:00:00Z (default: never)")
-	f.StringVar(&o.file, "output-file", "", "write the secret to this new file, for its owner only, instead of stdout")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+		"when the key expires: 90d, 2027-01-31, 2027-01-31T12:00:00Z (default: never)")
+	f.StringVar(&o.file, "output-file", "", "write the secret to this new file, readable by its owner only, instead of stdout")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	o.near.register(cmd)
 	for flag, from := range map[string]completer{
 		"namespace": completeNamespaces, "queue": completeQueues, "type": completeTypes} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // these fail only for a flag that is not there
+		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only if the flag does not exist
 	}
 	_ = cmd.RegisterFlagCompletionFunc("role", words(keyRoles...))
 	return cmd
 }
 
-// key is what the flags ask for. What is checked here could not be said as well by the server.
+// key returns the key that the flags describe. It checks only what the server could not report as
+// well.
 func (o *keyCreateOptions) key(name string, now time.Time) (*kagziv1.Key, error) {
 	role, known := kagziv1.KeyRole_value["KEY_ROLE_"+strings.ToUpper(o.role)]
 	switch {
 	case o.role == "":
-		return nil, usagef("--role is missing: want %s", strings.Join(keyRoles, ", "))
+		return nil, usagef("--role is required: %s", strings.Join(keyRoles, ", "))
 	case !known || role == 0:
-		return nil, usagef("--role %q: want %s", o.role, strings.Join(keyRoles, ", "))
+		return nil, usagef("--role %q: must be %s", o.role, strings.Join(keyRoles, ", "))
 	case o.role != "admin" && len(o.namespaces) == 0:
-		return nil, usagef("--namespace is missing: only an admin's key is for all namespaces")
+		return nil, usagef("--namespace is required: only an admin's key covers all namespaces")
 	case o.role != "worker" && len(o.queues)+len(o.types) > 0:
-		return nil, usagef("--queue and --type are for the role worker only")
+		return nil, usagef("--queue and --type need --role worker")
 	}
 	key := &kagziv1.Key{Name: name, Role: kagziv1.KeyRole(role), Namespaces: o.namespaces, TaskQueues: o.queues,
 		WorkflowTypes: o.types}
@@ -105,7 +106,7 @@ func (o *keyCreateOptions) key(name string, now time.Time) (*kagziv1.Key, error)
 	return key, nil
 }
 
-// expiry is the moment that --expires names: a distance from now, or a time.
+// expiry parses --expires: a duration from now, or a time.
 func expiry(text string, now time.Time) (time.Time, error) {
 	if d, err := filter.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d), nil
@@ -115,7 +116,7 @@ func expiry(text string, now time.Time) (time.Time, error) {
 	case err != nil:
 		return at, usagef("--expires %q: want 90d, 2027-01-31 or 2027-01-31T12:00:00Z", text)
 	case !at.After(now):
-		return at, usagef("--expires %q: this is over; want a time to come", text)
+		return at, usagef("--expires %q is in the past", text)
 	}
 	return at, nil
 }
@@ -130,7 +131,7 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 			return err
 		}
 	}
-	file, err := newSecretFile(o.file) // first: a secret that cannot be kept is better not made
+	file, err := newSecretFile(o.file) // first: without a place for the secret no key must be created
 	if err != nil {
 		return err
 	}
@@ -144,65 +145,65 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 	if err := c.printNewKey(answer, o.file); err != nil {
 		return err
 	}
-	c.out.say("made %s", c.keyLine(answer.GetKey()))
+	c.out.say("created %s", c.keyLine(answer.GetKey()))
 	switch {
 	case o.file != "":
-		c.out.say("its secret is in %s; use it with --api-key-file %s", o.file, o.file)
+		c.out.say("its secret is in %s; use it with: --api-key-file %s", o.file, o.file)
 	case c.out.format == "table":
 		c.out.say(
-			"its secret stands above and is kept nowhere: put it in a file for --api-key-file, or in KAGZI_API_KEY")
+			"its secret is printed above and not stored: put it in a file for --api-key-file, or in KAGZI_API_KEY")
 	}
 	if first {
 		c.out.say(
-			"every call needs a key from now on; workers and clients get theirs with: kagzi key create NAME --role worker --namespace default")
+			"from now on every call needs a key; create more with: kagzi key create NAME --role worker --namespace default")
 	}
 	return nil
 }
 
-// lost is a key that was made and whose secret nobody has: what to say to be rid of it, and to get
-// in again where it was the first.
+// lost reports a key that was created but whose secret could not be written, with the command to
+// revoke it. After a first key nobody could call the server.
 func (o *keyCreateOptions) lost(err error, key *kagziv1.Key, first bool) error {
 	what := fmt.Errorf("the key was made, but its secret could not be kept: %w", err)
 	switch {
 	case o.near.db != "":
-		return fmt.Errorf("%w; say: kagzi key revoke %s, with the same --db", what, key.GetKeyId())
+		return fmt.Errorf("%w; revoke it: kagzi key revoke %s, with the same --db", what, key.GetKeyId())
 	case first:
 		return fmt.Errorf(
-			"%w; every call needs a key now, and nobody has one: stop a server that has the database to itself, "+
-				"and say beside it: kagzi key revoke %s --db default", what, key.GetKeyId())
+			"%w; every call now needs a key and nobody has one: on the database's host run: "+
+				"kagzi key revoke %s --db default (stop the server first on SQLite)", what, key.GetKeyId())
 	}
-	return fmt.Errorf("%w; say: kagzi key revoke %s", what, key.GetKeyId())
+	return fmt.Errorf("%w; revoke it: kagzi key revoke %s", what, key.GetKeyId())
 }
 
-// firstKey says whether the database has no key yet. A server that cannot say has none.
+// firstKey reports whether the database has no key. A server that cannot tell has none.
 func (c *client) firstKey(ctx context.Context) (bool, error) {
 	me, err := c.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
 	if status.Code(err) == codes.Unimplemented {
-		return false, nil // it has no keys either, and will say so
+		return false, nil // it does not support keys and will say so
 	}
 	return !me.GetKeysRequired(), err
 }
 
-// confirmFirst asks before everybody else is locked out.
+// confirmFirst asks before everyone without a key is locked out.
 func (o *keyCreateOptions) confirmFirst(ctx context.Context, c *client, key *kagziv1.Key) error {
 	if o.role != "admin" || len(o.namespaces) > 0 {
-		return usagef("the first key has to be an admin's for all namespaces: kagzi key create %s --role admin",
+		return usagef("the first key must be an admin's for all namespaces: kagzi key create %s --role admin",
 			key.GetName())
 	}
 	if o.yes {
 		return nil
 	}
 	if err := c.out.askable(
-		"-y goes ahead without asking: the first key locks out everybody who has none, workers and clients too"); err !=
+		"-y skips the confirmation: after the first key, clients and workers without a key are refused"); err !=
 		nil {
 		return err
 	}
 	return c.out.ask(ctx,
-		"this is the first key: from now on every call needs one, and whoever has none is locked out, workers and clients too. Go ahead?")
+		"this is the first key: from now on every call needs one, and clients and workers without a key are refused. Continue?")
 }
 
-// printNewKey prints the secret alone, so that a shell can take it, or both as a document. What is
-// in a file is not printed.
+// printNewKey prints the secret alone, so that a shell can capture it, or key and secret as a
+// document. A secret in a file is not printed.
 func (c *client) printNewKey(answer *kagziv1.CreateKeyResponse, file string) error {
 	secret, where := render.Field{Name: "secret", Value: answer.GetSecret()}, render.Field{Name: "secret_file"}
 	if file != "" {
@@ -219,17 +220,17 @@ func (c *client) printNewKey(answer *kagziv1.CreateKeyResponse, file string) err
 	})
 }
 
-// secretFile is a file that a secret is to be written to. A nil one keeps nothing.
+// secretFile is a new file for a secret. Methods of a nil secretFile do nothing.
 type secretFile struct{ f *os.File }
 
-// newSecretFile makes a file that was not there before, for its owner only; nil without a name.
+// newSecretFile creates a file, readable by its owner only; nil without a name.
 func newSecretFile(name string) (*secretFile, error) {
 	if name == "" {
 		return nil, nil
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, usagef("--output-file %s is there already; choose another name, or remove it", name)
+		return nil, usagef("--output-file %s already exists; remove it or choose another name", name)
 	}
 	if err != nil {
 		return nil, &usageError{err: fmt.Errorf("--output-file: %w", err)}
@@ -241,10 +242,11 @@ func newSecretFile(name string) (*secretFile, error) {
 	return s, nil
 }
 
-// secretRoom is more than a secret takes, in bytes.
+// secretRoom is an upper bound for a secret's size in bytes.
 const secretRoom = 1 << 10
 
-// reserve makes room for a secret on the disk: when a key is made, it is too late to find that there is none.
+// reserve allocates disk space for the secret, because after the key is created it is too late to
+// find the disk full.
 func reserve(f *os.File) (*secretFile, error) {
 	s := &secretFile{f}
 	if _, err := f.Write(make([]byte, secretRoom)); err != nil {
@@ -256,7 +258,7 @@ func reserve(f *os.File) (*secretFile, error) {
 	return s, nil
 }
 
-// keep writes the secret, so that it is on the disk.
+// keep writes the secret and syncs it to disk.
 func (s *secretFile) keep(secret string) error {
 	if s == nil {
 		return nil

@@ -53,7 +53,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("%v, %v; want mode 0600", info, err)
 		}
 		if _, msg := s.want(t, ExitUsage, "key", "create", "ada2", "--role", "admin", "--output-file",
-			file); !strings.Contains(msg, "is there already") {
+			file); !strings.Contains(msg, "already exists") {
 			t.Errorf("stderr %q", msg)
 		}
 		if len(s.server.keys) != 1 {
@@ -103,10 +103,10 @@ func TestKey_create(t *testing.T) {
 			db    string
 			want  string
 		}{
-			{false, "", "say: kagzi key revoke k1"},
+			{false, "", "revoke it: kagzi key revoke k1"},
 			{true, "",
-				"every call needs a key now, and nobody has one: stop a server that has the database to itself, and say beside it: kagzi key revoke k1 --db default"},
-			{true, "sqlite:a.db", "say: kagzi key revoke k1, with the same --db"},
+				"every call now needs a key and nobody has one: on the database's host run: kagzi key revoke k1 --db default (stop the server first on SQLite)"},
+			{true, "sqlite:a.db", "revoke it: kagzi key revoke k1, with the same --db"},
 		} {
 			o := &keyCreateOptions{near: nearFlags{db: c.db}}
 			if err := o.lost(errors.New("no room"), key, c.first); !strings.HasSuffix(err.Error(), c.want) ||
@@ -118,7 +118,7 @@ func TestKey_create(t *testing.T) {
 	t.Run("of the first key asks, because it locks everybody else out", func(t *testing.T) {
 		s := &session{server: &fake{}, tty: true, stdin: "n\n"}
 		if _, msg := s.want(t, ExitError, "key", "create", "ada", "--role", "admin"); !strings.Contains(
-			msg, "locked out") || len(s.server.keys) != 0 {
+			msg, "are refused") || len(s.server.keys) != 0 {
 			t.Errorf("stderr %q, keys %v", msg, s.server.keys)
 		}
 		s = &session{server: &fake{}}
@@ -131,7 +131,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 		if out, msg := s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "-y"); out != secret+"\n" ||
-			!strings.Contains(msg, "every call needs a key from now on") {
+			!strings.Contains(msg, "from now on every call needs a key") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -146,7 +146,7 @@ func TestKey_list_leaves_out_revoked_keys_unless_asked(t *testing.T) {
 		t.Errorf("stdout\n%s", out)
 	}
 	s = &session{}
-	if out, msg := s.want(t, ExitOK, "key", "list"); out != "" || !strings.Contains(msg, "every call is let in") {
+	if out, msg := s.want(t, ExitOK, "key", "list"); out != "" || !strings.Contains(msg, "every call is allowed") {
 		t.Errorf("stdout %q, stderr %q", out, msg)
 	}
 }
@@ -166,15 +166,15 @@ func TestKey_revoke(t *testing.T) {
 	})
 	t.Run("asks, and says what goes with the key", func(t *testing.T) {
 		for named, want := range map[string]string{
-			"ada": "last used 3m ago? It is the one that you are using", "shop": "revoke the worker's key shop ("} {
+			"ada": "last used 3m ago? It is the key you are using", "shop": "revoke the worker's key shop ("} {
 			s := &session{server: &fake{keys: sampleKeys(), me: required()}, tty: true, stdin: "n\n"}
 			if _, msg := s.want(t, ExitError, "key", "revoke", named); !strings.Contains(msg, want) ||
-				!strings.Contains(msg, "nothing done") {
+				!strings.Contains(msg, "nothing changed") {
 				t.Errorf("stderr %q, want %q", msg, want)
 			}
 		}
 		s := &session{server: &fake{keys: sampleKeys()[3:], me: required()}, tty: true, stdin: "y\n"}
-		if _, msg := s.want(t, ExitOK, "key", "revoke", "ada"); !strings.Contains(msg, "no call needs a key") {
+		if _, msg := s.want(t, ExitOK, "key", "revoke", "ada"); !strings.Contains(msg, "every call is allowed") {
 			t.Errorf("stderr %q", msg)
 		}
 		s = &session{server: &fake{keys: sampleKeys(), me: required()}}
@@ -233,7 +233,7 @@ func TestKeys_with_db(t *testing.T) {
 		}}}
 		_, msg := s.want(t, ExitConflict, "key", "create", "root", "--role", "admin", "-y", "--db", "default")
 		want := "error: the database a.db is in use by process 7; one server at a time can have it\n" +
-			"  ask that server in place of its database, with --address instead of --db; or stop it first\n"
+			"  use --address instead of --db to ask that server, or stop it first\n"
 		if msg != want {
 			t.Errorf("stderr %q, want %q", msg, want)
 		}
@@ -261,14 +261,14 @@ func TestAudit(t *testing.T) {
 		}
 		s = &session{server: &fake{audit: append(events[:1:1], events...)}}
 		if _, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.HasPrefix(
-			msg, "there are more events: go on with --page-token 1") {
+			msg, "there are more events: continue with --page-token 1") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("says of what there is nothing", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		if _, msg := s.want(t, ExitOK, "audit", "--subject", "a1", "--since",
-			"24h"); msg != "nothing was changed in namespace default with subject a1 since 24h\n" {
+			"24h"); msg != "no changes in namespace default with subject a1 since 24h\n" {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -277,7 +277,7 @@ func TestAudit(t *testing.T) {
 		_, msg := s.want(t, ExitOK, "audit", "--keys", "--subject", "01936b2e-0000-7000-8000-0000000000a1")
 		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" ||
 			r.GetSubjectId() != "01936b2e-0000-7000-8000-0000000000a1" ||
-			msg != "nothing was done to keys with subject 01936b2e-0000-7000-8000-0000000000a1\n" {
+			msg != "no changes to keys with subject 01936b2e-0000-7000-8000-0000000000a1\n" {
 			t.Errorf("asked %v, stderr %q", r, msg)
 		}
 	})

@@ -14,10 +14,10 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// maxPage is the server's limit of one page.
+// maxPage is the server's limit for one page.
 const maxPage = 1000
 
-// pageFlags say how much of a list to show.
+// pageFlags select how much of a list to show.
 type pageFlags struct {
 	limit int
 	token string
@@ -27,33 +27,33 @@ type pageFlags struct {
 func (f *pageFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "show at most this many")
 	cmd.Flags().StringVar(&f.token, "page-token", "",
-		"go on where an earlier list ended, or back to what stands before it")
-	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
+		"continue an earlier list at this token")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all")
 }
 
-// most is how many to show, negative for all.
+// most returns how many to show; negative means all.
 func (f *pageFlags) most() (int, error) {
 	switch {
 	case f.all:
 		return -1, nil
 	case f.limit < 1:
-		return 0, usagef("--limit is %d; want at least 1, or --all", f.limit)
+		return 0, usagef("--limit is %d; it must be at least 1 (or use --all)", f.limit)
 	}
 	return f.limit, nil
 }
 
-// pageTokens lead to what lies before and behind a list; empty where nothing does.
+// pageTokens are the tokens of the pages before and after a list; empty if there is none.
 type pageTokens struct{ before, behind string }
 
-// A server takes a token only with the very request that it gave it for. Where that counts from
-// now, the tokens of a list carry the moment that it counted from, in microseconds, behind a mark
-// that no token of a server has, and a list that goes on counts from there as well.
+// A server accepts a token only with the same request. If the request depends on now, the token
+// carries that time in microseconds, after a mark that no server token has, so that the next page
+// counts from the same time.
 const (
 	momentMark = "."
 	momentBase = 36
 )
 
-// of is the tokens of a list that counts from a moment.
+// of adds the time that the list counts from.
 func (t pageTokens) of(now time.Time) pageTokens {
 	with := func(token string) string {
 		if token == "" {
@@ -64,8 +64,8 @@ func (t pageTokens) of(now time.Time) pageTokens {
 	return pageTokens{before: with(t.before), behind: with(t.behind)}
 }
 
-// begunAt is the moment that a list counts from which goes on from a token: that of the token, or
-// else now, without what a token cannot carry of it. rest is the server's own.
+// begunAt returns the time that a continued list counts from: that of the token, or now, truncated
+// to what a token carries. rest is the server's token.
 func begunAt(token string, now time.Time) (at time.Time, rest string) {
 	if i := strings.LastIndex(token, momentMark); i >= 0 {
 		if micros, err := strconv.ParseInt(token[i+len(momentMark):], momentBase, 64); err == nil {
@@ -75,8 +75,8 @@ func begunAt(token string, now time.Time) (at time.Time, rest string) {
 	return now.Truncate(time.Microsecond), token
 }
 
-// eachPage asks page by page, from a token on, until limit items (negative: all) have been taken or there are no more.
-// ask says how many of a page's items it took.
+// eachPage requests page by page from a token on, until limit items (negative: all) were taken or
+// none are left. ask returns how many items of the page it took.
 func eachPage(limit int, token string, ask func(*kagziv1.PageRequest) (int, *kagziv1.PageInfo, error)) (pageTokens,
 	error) {
 	tokens := pageTokens{behind: token}
@@ -102,16 +102,16 @@ func eachPage(limit int, token string, ask func(*kagziv1.PageRequest) (int, *kag
 	return tokens, nil
 }
 
-// listed is a list as a command prints it.
+// listed is a list for printing.
 type listed struct {
-	name  string // of the items' field in a document: "workflows"
-	noun  string // of the items in a message: "runs"
-	none  string // what to say when there are none
+	name  string // field of the items in a document: "workflows"
+	noun  string // name of the items in messages: "runs"
+	none  string // message if there are none
 	items []any
 	table func() render.Table
 }
 
-// printList prints a list that was gathered from its pages, and how to get what it left out.
+// printList prints a list gathered from pages, and how to get the rest.
 func (o *output) printList(l listed, tokens pageTokens) error {
 	if len(l.items) == 0 && o.format == "table" {
 		o.say("%s", l.none)
@@ -128,17 +128,18 @@ func (o *output) printList(l listed, tokens pageTokens) error {
 	return nil
 }
 
-// sayMore tells people how to get what a list left out.
+// sayMore tells how to get the rest of a list.
 func (o *output) sayMore(what string, tokens pageTokens) {
 	if tokens.behind != "" {
-		o.say("there are more %s: go on with --page-token %s, or show all with --all", what, tokens.behind)
+		o.say("there are more %s: continue with --page-token %s, or show all with --all", what, tokens.behind)
 	}
 	if tokens.before != "" {
-		o.say("the %s before these: --page-token %s", what, tokens.before)
+		o.say("previous %s: --page-token %s", what, tokens.before)
 	}
 }
 
-// pageDocument is a list as one document: the items under their proto name, and the page's tokens.
+// pageDocument returns a list as one document: the items under their proto name, and the page
+// tokens.
 func pageDocument(name string, items []any, tokens pageTokens) render.Object {
 	return render.Object{{Name: name, Value: items}, {Name: "page", Value: render.Object{
 		{Name: "next_page_token", Value: tokens.behind}, {Name: "has_more", Value: tokens.behind != ""},
@@ -156,7 +157,7 @@ func newList(e *env, o *listOptions) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List runs, newest first",
-		Long:    "List runs, newest first. Every flag and condition that is given must hold.\n\n" + filterHelp,
+		Long:    "List runs, newest first. All given flags and conditions must match.\n\n" + filterHelp,
 		Example: `  kagzi workflow list --status FAILED --since 24h
   kagzi workflow list -q 'type in ("order","refund") and tag.customer = "x"' -o jsonl --all`,
 		Args: cobra.NoArgs,
@@ -188,7 +189,7 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	}
 	var runs []*kagziv1.Workflow
 	tokens, err := c.eachPage(ctx, q, limit, token, func(more []*kagziv1.Workflow) error {
-		if c.out.format == "jsonl" { // as they come: a list of millions needs no memory
+		if c.out.format == "jsonl" { // printed as they come, so a long list needs no memory
 			return c.out.print(result{items: render.Documents(more)})
 		}
 		runs = append(runs, more...)
@@ -224,7 +225,7 @@ func newCount(e *env, o *countOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "count",
 		Short:   "Count runs",
-		Long:    "Count runs. Every flag and condition that is given must hold.\n\n" + filterHelp,
+		Long:    "Count runs. All given flags and conditions must match.\n\n" + filterHelp,
 		Example: `  kagzi workflow count -q 'status = "FAILED" and created > -1h'`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

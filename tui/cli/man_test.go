@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +14,11 @@ import (
 
 func TestManual(t *testing.T) {
 	command := func() *cobra.Command {
-		cmd := root((&session{server: &fake{}}).env())
-		cmd.AddCommand(newMan("1.2.3"))
+		e := (&session{server: &fake{}}).env()
+		e.version, e.local.Guides = "1.2.3", fstest.MapFS{
+			"installer/guide/backup.md": {Data: []byte("# Backups\n\nHow to.\n\n## Do\n\n- .item\n")}}
+		cmd := root(e)
+		cmd.AddCommand(newMan(e))
 		return cmd
 	}
 	write := func(dir string) {
@@ -54,7 +58,7 @@ func TestManual(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Make a key;",
+			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Create a key;",
 			".B kagzi key create NAME \\-\\-role ROLE", ".SH EXAMPLES\n.nf\n",
 			".B \\-\\-output\\-file string\nwrite the secret", ".SH OPTIONS OF THE GROUP\n", ".B \\-\\-address string",
 			".SH SEE ALSO\n.BR kagzi\\-key (1)\n",
@@ -68,6 +72,20 @@ func TestManual(t *testing.T) {
 		if got := manual.RoffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got !=
 			"\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
 			t.Errorf("%q", got)
+		}
+	})
+	t.Run("has the guide's chapters in section 7", func(t *testing.T) {
+		dir := t.TempDir()
+		args := []string{"man", "--guide", "--dir", dir}
+		if code := Execute(t.Context(), command(), args, strings.NewReader(""), discard{}, discard{}); code != ExitOK {
+			t.Fatalf("exit code %d", code)
+		}
+		page, err := os.ReadFile(filepath.Join(dir, "kagzi-guide-backup.7"))
+		want := ".TH \"KAGZI\\-GUIDE\\-BACKUP\" \"7\" \"\" \"kagzi 1.2.3\" \"Kagzi\"\n" +
+			".SH NAME\nkagzi\\-guide\\-backup \\- Backups\n.SH DESCRIPTION\n.nf\n.sp\nHow to.\n.fi\n" +
+			".SH \"Do\"\n.nf\n.sp\n\\- .item\n.fi\n.SH SEE ALSO\n.BR kagzi (1)\n"
+		if err != nil || string(page) != want {
+			t.Errorf("%v, got\n%s\nwant\n%s", err, page, want)
 		}
 	})
 	t.Run("wants a directory", func(t *testing.T) {

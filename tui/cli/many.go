@@ -17,16 +17,16 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel,
-// terminate, retry, pause, resume, pin, unpin.
+// manyOptions are the options of commands on runs given by id or by filter: cancel, terminate,
+// retry, pause, resume, pin, unpin.
 type manyOptions struct {
 	runOptions
 	verb     string // "cancel"
 	action   action
-	server   kagziv1.BulkAction // the same action as the server does it to all that a filter chooses
-	oneByOne func() bool        // the server's action cannot do it, or not what the flags ask for
-	statuses []string           // that a filter chooses when it names none; nil: any
-	open     *standing          // nil: a filter's runs are all to be acted on
+	server   kagziv1.BulkAction // the server's bulk action for the filter
+	oneByOne func() bool        // whether the server's bulk action cannot do what the flags ask for
+	statuses []string           // statuses to select if the filter names none; nil: any
+	open     *standing          // which of the selected runs to act on; nil: all
 
 	ids    []string
 	query  string
@@ -35,22 +35,22 @@ type manyOptions struct {
 	yes    bool
 }
 
-// standing is how a run stands on which there is something to do: the others that a filter finds
-// are left alone, and not counted.
+// standing selects the runs that need the action. Other runs that match the filter are neither
+// changed nor counted.
 type standing struct {
 	word string // "not paused"
 	of   func(*kagziv1.Workflow) bool
 }
 
-// chosen says in a line or two which of the runs that a filter describes are meant.
+// chosen describes which runs a filter selects.
 func (o *manyOptions) chosen() string {
 	var said []string
 	if o.statuses != nil {
-		said = append(said, fmt.Sprintf("Unless the filter names a status it chooses runs that are %s.",
+		said = append(said, fmt.Sprintf("Unless the filter names a status, it selects runs that are %s.",
 			strings.Join(o.statuses, ", ")))
 	}
 	if o.open != nil {
-		said = append(said, fmt.Sprintf("A filter chooses only runs that are %s.", o.open.word))
+		said = append(said, fmt.Sprintf("A filter selects only runs that are %s.", o.open.word))
 	}
 	return strings.Join(said, "\n")
 }
@@ -61,10 +61,9 @@ func (o *manyOptions) command(e *env, short, long, example string) *cobra.Comman
 		Short: short,
 		Long: short + ".\n\n" + long + fmt.Sprintf(`
 
-Runs are named by their ids, or chosen with -q.
-%s
-With -q the command asks first, naming how many there are; -y answers yes, and without a terminal it is required. It says how far
-it is on stderr, and ends with exit code 1 when it could not %s all.
+Give the runs by id, or select them with -q. %s
+With -q the command shows how many runs match and asks for confirmation; -y skips it, and is
+required without a terminal. Progress goes to stderr. The exit code is 1 if a run failed to %s.
 
 `, o.chosen(), o.verb) + filterHelp,
 		Example: fmt.Sprintf(
@@ -84,8 +83,8 @@ it is on stderr, and ends with exit code 1 when it could not %s all.
 	}
 	o.register(cmd)
 	cmd.Flags().StringVarP(&o.query, "query", "q", "", queryHelp)
-	cmd.Flags().Int64Var(&o.limit, "limit", 0, "with -q: stop after so many runs (default: all)")
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with -q: do not ask")
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "with -q: stop after this many runs (default: all)")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with -q: do not ask for confirmation")
 	return cmd
 }
 
@@ -93,18 +92,18 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	o.ids = args
 	switch {
 	case len(args) == 0 && strings.TrimSpace(o.query) == "":
-		err := usagef("which runs? want their ids, or a filter with -q")
+		err := usagef("no runs given: name their ids, or a filter with -q")
 		err.hint = []string{"usage: kagzi workflow " + o.verb + " ID... | -q FILTER [flags]",
 			"see: kagzi workflow " + o.verb + " --help"}
 		return err
 	case len(args) > 0 && changed("query"):
-		return usagef("ids and -q are both given; want one")
+		return usagef("ids and -q cannot be given together")
 	case len(args) > 0 && changed("limit"):
-		return usagef("--limit goes with -q only")
+		return usagef("--limit needs -q")
 	case len(args) == 0 && o.external:
-		return usagef(`--external is about IDs; a filter has: external_id = "x"`)
+		return usagef(`--external needs IDs; in a filter use: external_id = "x"`)
 	case changed("limit") && o.limit < 1:
-		return usagef("--limit is %d; want at least 1", o.limit)
+		return usagef("--limit is %d; it must be at least 1", o.limit)
 	}
 	f, err := filter.Parse(o.query)
 	if err != nil {
@@ -117,7 +116,7 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	return nil
 }
 
-// runMany acts on all runs that the filter chooses.
+// runMany acts on all runs that match the filter.
 func runMany(ctx context.Context, c *client, o *manyOptions) error {
 	q, err := c.compile(o.choose)
 	if err != nil {
@@ -127,7 +126,7 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 		q.Keep = both(q.Keep, o.open.of)
 	}
 	if !o.yes {
-		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q " +
+		if err := c.out.askable("-y skips the confirmation; list the selected runs first: kagzi workflow list -q " +
 			render.Safe(quoted(o.choose.String()))); err != nil {
 			return err
 		}
@@ -159,7 +158,7 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 	return nil
 }
 
-// both keeps what two conditions do, of which the first may be missing.
+// both combines two conditions; the first may be nil.
 func both(one, other func(*kagziv1.Workflow) bool) func(*kagziv1.Workflow) bool {
 	if one == nil {
 		return other
@@ -167,7 +166,7 @@ func both(one, other func(*kagziv1.Workflow) bool) func(*kagziv1.Workflow) bool 
 	return func(r *kagziv1.Workflow) bool { return one(r) && other(r) }
 }
 
-// carryOut acts on them, and says how far it came where that is not to the end.
+// carryOut acts on the runs, and reports progress if it ends early.
 func (o *manyOptions) carryOut(ctx context.Context, c *client, q filter.Query, p *progress) (err error) {
 	q.Request.Page = nil
 	if q.Keep != nil || o.oneByOne() {
@@ -177,12 +176,12 @@ func (o *manyOptions) carryOut(ctx context.Context, c *client, q filter.Query, p
 	}
 	p.end()
 	if err != nil && p.last != nil {
-		c.out.say("%s before it ended early; what is left is found by the same filter", p.line())
+		c.out.say("%s, then it stopped; run the same command again for the rest", p.line())
 	}
 	return err
 }
 
-// confirm asks whether the runs that the filter chooses are meant.
+// confirm asks whether to act on the selected runs.
 func (o *manyOptions) confirm(ctx context.Context, c *client, total int64) error {
 	if o.yes {
 		return nil
@@ -190,11 +189,11 @@ func (o *manyOptions) confirm(ctx context.Context, c *client, total int64) error
 	return c.out.ask(ctx, fmt.Sprintf("%s %s matching %s?", o.verb, flagvalue.Counted(total, "run"), o.choose))
 }
 
-// errEnough ends a walk over pages when the limit is reached.
+// errEnough stops paging at the limit.
 var errEnough = errors.New("enough")
 
-// byOne acts from here, for what the server's bulk action cannot express. Pages go from the newest run back, so runs
-// that start meanwhile are not touched and ended ones do not shift the rest.
+// byOne acts on each run from here, for what the server's bulk action cannot do. It pages from the
+// newest run back, so new runs are not touched and ended runs do not shift the pages.
 func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *progress) error {
 	so := &kagziv1.BulkWorkflowsProgress{}
 	_, err := c.eachPage(ctx, q, -1, "", func(runs []*kagziv1.Workflow) error {
@@ -227,7 +226,7 @@ func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *p
 	return err
 }
 
-// byServer has the server act on all that the filter chooses, and follows how far it is.
+// byServer starts the server's bulk action and follows its progress.
 func (o *manyOptions) byServer(ctx context.Context, c *client, q filter.Query, p *progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -248,11 +247,11 @@ func (o *manyOptions) byServer(ctx context.Context, c *client, q filter.Query, p
 	}
 }
 
-// sparse is how long a log is spared between two lines about the progress of the same thing.
+// sparse is the minimum time between two progress lines in a log.
 const sparse = 10 * time.Second
 
-// progress shows on stderr how far a bulk action is: on one line that is written again in a terminal, elsewhere with a
-// line now and then. Each failure that it learns of gets a line of its own.
+// progress shows the progress of a bulk action on stderr: one updated line in a terminal, a line
+// now and then elsewhere. Each failure gets its own line.
 type progress struct {
 	out   *output
 	verb  string
@@ -260,8 +259,8 @@ type progress struct {
 	now   func() time.Time
 
 	last  *kagziv1.BulkWorkflowsProgress
-	said  time.Time // when a log last got a line
-	width int       // of the line that stands in the terminal
+	said  time.Time // when the last line was logged
+	width int       // of the line shown in the terminal
 }
 
 func (p *progress) show(event *kagziv1.BulkWorkflowsProgress) {
@@ -284,7 +283,7 @@ func (p *progress) show(event *kagziv1.BulkWorkflowsProgress) {
 	}
 }
 
-// end clears the line in the terminal, for what is written next.
+// end clears the line in the terminal.
 func (p *progress) end() {
 	if p.width > 0 {
 		_, _ = fmt.Fprint(p.out.err, "\r"+strings.Repeat(" ", p.width)+"\r")
@@ -292,17 +291,17 @@ func (p *progress) end() {
 	}
 }
 
-// line is how far the action is: ASCII, and short enough for any terminal.
+// line returns the progress as ASCII, short enough for any terminal.
 func (p *progress) line() string {
 	before := ""
 	if n := p.last.GetUnchanged(); n > 0 {
-		before = fmt.Sprintf(" (%d of them before)", n)
+		before = fmt.Sprintf(" (%d unchanged)", n)
 	}
 	return fmt.Sprintf("%s: %d of %d done%s, %d failed", p.verb, p.last.GetDone(), max(p.total, p.last.GetMatched()),
 		before, p.last.GetFailed())
 }
 
-// print tells what came of it: in a line, where there was anything to do, or a document.
+// print prints the result, as a line if any run matched, or as a document.
 func (p *progress) print() error {
 	return p.out.print(result{human: func() []string {
 		if p.total == 0 {

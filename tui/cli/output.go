@@ -12,14 +12,14 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// streams are where a command reads and writes, and what it may assume about them.
+// streams are the input and output of a command, and what is known about them.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	inTTY    bool
 	outTTY   bool
 	errTTY   bool
-	width    int // of the terminal that out is; 0 when it is none
+	width    int // width of the terminal behind out; 0 if it is none
 }
 
 func streamsOf(cmd *cobra.Command) streams {
@@ -39,7 +39,8 @@ func streamsOf(cmd *cobra.Command) streams {
 	return s
 }
 
-// interruptible is input whose reading ends with ctx: a terminal that is waited on has no other way out.
+// interruptible is input whose reads end with ctx. A read from a terminal cannot be cancelled
+// otherwise.
 type interruptible struct {
 	ctx context.Context
 	in  io.Reader
@@ -51,7 +52,7 @@ func (r interruptible) Read(p []byte) (int, error) {
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() { // left behind with its own buffer when ctx ends first: nothing can stop a blocked read of stdin
+	go func() { // if ctx ends first it stays behind with its own buffer: a blocked read of stdin cannot be stopped
 		buffer := make([]byte, len(p))
 		n, err := r.in.Read(buffer)
 		done <- read{buffer[:n], err}
@@ -64,7 +65,7 @@ func (r interruptible) Read(p []byte) (int, error) {
 	}
 }
 
-// output is the one writer of a command's results.
+// output writes the results of a command.
 type output struct {
 	streams
 	format string // table, json, jsonl or yaml
@@ -81,14 +82,14 @@ func newOutput(s streams, f *ClientFlags, lookup func(string) (string, bool)) *o
 	}
 }
 
-// result is something to print: for people, and for programs.
+// result is something to print, for people and for programs.
 type result struct {
 	human    func() []string // safe lines
 	document any             // for json and yaml: one document
-	items    []any           // for jsonl: one object a line; nil means the document itself
+	items    []any           // for jsonl: one object per line; nil means the document itself
 }
 
-// print writes a result in the form that was asked for.
+// print writes a result in the requested format.
 func (o *output) print(r result) error {
 	switch o.format {
 	case "json":
@@ -137,12 +138,12 @@ func (o *output) lines(lines []string) error {
 	return err
 }
 
-// table lays out a table for where the output goes.
+// table lays out a table for the width of the output.
 func (o *output) table(t render.Table) []string {
 	return t.Lines(render.Layout{Width: o.width, Colour: o.colour})
 }
 
-// paint gives safe text its colour, if there are colours.
+// paint colours safe text if colours are on.
 func (o *output) paint(text string, style render.Style) string {
 	if !o.colour {
 		return text
@@ -150,13 +151,13 @@ func (o *output) paint(text string, style render.Style) string {
 	return render.Paint(text, style)
 }
 
-// say writes a message to stderr; whatever it quotes comes out harmless.
+// say writes a message to stderr and escapes what it quotes.
 func (o *output) say(format string, args ...any) {
 	// a message that cannot be shown is no reason to fail
 	_, _ = fmt.Fprintln(o.err, render.Safe(fmt.Sprintf(format, args...)))
 }
 
-// sequence prints results one by one as they come, and together they are one valid document: an array in json, a
+// sequence prints results as they come. Together they are one valid document: an array in json, a
 // list in yaml. Close ends it.
 type sequence struct {
 	out   *output

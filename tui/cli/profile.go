@@ -16,11 +16,11 @@ func newProfile(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "profile",
 		Aliases: []string{"profiles"},
-		Short:   "See which servers kagzi.toml knows, and where each setting comes from",
-		Long: `See which servers kagzi.toml knows, and where each setting comes from.
+		Short:   "Show the profiles in kagzi.toml and where settings come from",
+		Long: `Show the profiles in kagzi.toml and where settings come from.
 
-The file is that of KAGZI_CONFIG, else kagzi/kagzi.toml in the folder of your settings. [client] holds what is common to all, and
-profile = "NAME" there chooses the profile where neither --profile nor KAGZI_PROFILE does:
+The file is the one of KAGZI_CONFIG, or kagzi/kagzi.toml in your configuration directory. [client]
+holds common settings; profile = "NAME" there selects the profile unless --profile or KAGZI_PROFILE does:
 
   [client]
   profile = "prod"
@@ -30,7 +30,7 @@ profile = "NAME" there chooses the profile where neither --profile nor KAGZI_PRO
   api-key-file = "prod.key"
   tls-ca = "ca.crt"
 
-A flag goes before the environment (KAGZI_ADDRESS, …), which goes before the profile, which goes before the default.`,
+Precedence: flag, environment (KAGZI_ADDRESS, …), profile, [client], default.`,
 	}
 	cmd.AddCommand(newProfileList(e), newProfileShow(e))
 	e.register(cmd)
@@ -39,7 +39,7 @@ A flag goes before the environment (KAGZI_ADDRESS, …), which goes before the p
 
 // completeProfiles completes the name of a profile.
 func completeProfiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	names, _, _ := profile.Names() // an error leaves nothing to suggest
+	names, _, _ := profile.Names() // on an error there is nothing to suggest
 	var list []cobra.Completion
 	for _, name := range names {
 		list = suggest(list, "", name, "")
@@ -62,7 +62,7 @@ func newProfileList(e *env) *cobra.Command {
 	}
 }
 
-// runProfileList lists the profiles; inUse is the name of the one that holds.
+// runProfileList lists the profiles; inUse is the name of the current one.
 func runProfileList(out *output, inUse string) error {
 	names, file, err := profile.Names()
 	if err != nil {
@@ -102,7 +102,7 @@ func runProfileList(out *output, inUse string) error {
 func newProfileShow(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
-		Short: "Show every setting as it holds, and where it comes from; secrets are left out",
+		Short: "Show every setting in effect and where it comes from, without secrets",
 		Args:  cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
 			cobra.ShellCompDirective) {
@@ -151,7 +151,7 @@ func runProfileShow(_ context.Context, out *output, f *ClientFlags) error {
 	return nil
 }
 
-// shown is a setting's value for people; of a key only that there is one.
+// shown returns a setting's value for display; a key is masked.
 func (f *ClientFlags) shown(name string) string {
 	switch name {
 	case "address":
@@ -174,7 +174,8 @@ func (f *ClientFlags) shown(name string) string {
 	return f.TLSServerName
 }
 
-// source says in words where a setting's value comes from: "--address", "KAGZI_ADDRESS", "kagzi.toml:3", "the default".
+// source names the origin of a setting: "--address", "KAGZI_ADDRESS", "kagzi.toml:3", "the
+// default".
 func (f *ClientFlags) source(name string) string {
 	source := f.Sources[name]
 	if variable, ok := strings.CutPrefix(source, "environment "); ok {
@@ -187,7 +188,7 @@ func (f *ClientFlags) source(name string) string {
 	case source == "given":
 		return "--" + name
 	case name == "tls" && f.Encrypted():
-		return "the other settings of TLS"
+		return "the other TLS settings"
 	}
 	return "the default"
 }

@@ -94,7 +94,7 @@ func TestProfiles(t *testing.T) {
 		for name, want := range map[string]string{
 			"address": "prod:1 from " + filepath.Join("DIR", "kagzi.toml:6"), "namespace": "flag from --namespace",
 			"api-key": "*** from KAGZI_API_KEY", "api-key-file": " from the default",
-			"tls": "true from the other settings of TLS", "tls-ca": " from the default",
+			"tls": "true from the other TLS settings", "tls-ca": " from the default",
 		} {
 			if got[name] != want {
 				t.Errorf("%s: %q, want %q", name, got[name], want)

@@ -17,7 +17,7 @@ import (
 
 func newQueue(e *env) *cobra.Command {
 	cmd := &cobra.Command{Use: "queue", Aliases: []string{"queues"},
-		Short: "See what waits in queues, and who serves them"}
+		Short: "Show waiting runs and workers of queues"}
 	cmd.AddCommand(newQueueList(e, &queueListOptions{}), newQueueShow(e, &queueShowOptions{}))
 	e.register(cmd)
 	return cmd
@@ -32,17 +32,17 @@ func newQueueList(e *env, o *queueListOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List queues by name, with what waits in them and who serves them",
+		Short:   "List queues by name, with their waiting runs and workers",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 {
-				return usagef("--limit is %d; want at least 1, or --all", o.limit)
+				return usagef("--limit is %d; it must be at least 1 (or use --all)", o.limit)
 			}
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runQueueList(ctx, c, o) })
 		},
 	}
 	cmd.Flags().IntVar(&o.limit, "limit", 100, "show at most this many")
-	cmd.Flags().BoolVar(&o.all, "all", false, "show all, however many")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all")
 	return cmd
 }
 
@@ -72,15 +72,15 @@ func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
 		return err
 	}
 	if left > 0 {
-		c.out.say("%s left out: show all with --all", flagvalue.Counted(int64(left), "queue"))
+		c.out.say("%s not shown: show all with --all", flagvalue.Counted(int64(left), "queue"))
 	}
 	return nil
 }
 
-// queues is all queues of the namespace.
+// queues returns all queues of the namespace.
 func (c *client) queues(ctx context.Context) (queues []*kagziv1.QueueDepth, err error) {
 	_, err = eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
-		page.PageSize = 0 // as many as an answer has room for: each counts all
+		page.PageSize = 0 // as many as fit in an answer: the server counts all for every page
 		answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace, Page: page})
 		queues = append(queues, answer.GetQueues()...)
 		return len(answer.GetQueues()), answer.GetPage(), err
@@ -93,7 +93,7 @@ type queueShowOptions struct{ name string }
 func newQueueShow(e *env, o *queueShowOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show NAME",
-		Short:             "Show what waits in one queue, and who serves it",
+		Short:             "Show waiting runs and workers of one queue",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeOne(completeQueues),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,7 +104,7 @@ func newQueueShow(e *env, o *queueShowOptions) *cobra.Command {
 }
 
 func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
-	if o.name == "" { // which asks the server for all
+	if o.name == "" { // the server would return all queues
 		return usagef("NAME: must not be empty")
 	}
 	answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace, TaskQueue: &o.name})
@@ -114,7 +114,7 @@ func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
 	at := slices.IndexFunc(answer.GetQueues(), func(q *kagziv1.QueueDepth) bool { return q.GetTaskQueue() == o.name })
 	if at < 0 {
 		return status.Error(codes.NotFound, fmt.Sprintf(
-			"nothing waits in queue %s of namespace %s and no online worker serves it", o.name, c.namespace))
+			"queue %s of namespace %s has no waiting runs and no online worker", o.name, c.namespace))
 	}
 	queue := answer.GetQueues()[at]
 	return c.out.print(result{
@@ -124,7 +124,7 @@ func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
 }
 
 func newWorker(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "See and steer workers"}
+	cmd := &cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "List, drain and remove workers"}
 	cmd.AddCommand(newWorkerList(e, &workerListOptions{}), newWorkerShow(e, &workerOptions{}),
 		newWorkerDrain(e, &workerOptions{}), newWorkerOffline(e, &workerOptions{}))
 	e.register(cmd)
@@ -142,19 +142,20 @@ func newWorkerList(e *env, o *workerListOptions) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List workers",
-		Long: `List workers. RUNS, DONE and FAILED are what each said with its last heartbeat, which HEARTBEAT dates: the runs that it held then, and those
-that have COMPLETED or FAILED in its hands. Which runs a worker holds now says kagzi workflow list --worker ID.`,
+		Long: `List workers. RUNS, DONE and FAILED are the values of the last heartbeat, sent at HEARTBEAT: runs
+held then, and runs that COMPLETED or FAILED on the worker. To list the runs that a worker holds
+now, use kagzi workflow list --worker ID.`,
 		Example: "  kagzi worker list --status online --queue orders",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runWorkerList(ctx, c, o) })
 		},
 	}
-	cmd.Flags().StringVar(&o.queue, "queue", "", "workers of this queue")
+	cmd.Flags().StringVar(&o.queue, "queue", "", "only workers of this queue")
 	cmd.Flags().Var(choice(&o.status, "any", "online", "draining", "offline"), "status",
-		"workers of this status: online, draining or offline")
+		"only workers with this status: online, draining or offline")
 	o.page.register(cmd)
-	// these fail only for a flag that is not there
+	// these fail only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("status", words("online", "draining", "offline"))
 	return cmd
@@ -200,7 +201,7 @@ func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
 
 type workerOptions struct{ id string }
 
-// command makes a command about one worker.
+// command returns a command on one worker.
 func (o *workerOptions) command(e *env, use, short string,
 	work func(context.Context, *client, *workerOptions) error) *cobra.Command {
 	return &cobra.Command{
@@ -215,13 +216,13 @@ func (o *workerOptions) command(e *env, use, short string,
 	}
 }
 
-// notLive says to people what the server says to a worker that it does not know: to register again.
+// notLive replaces the server's message to an unknown worker, which says to register again.
 func (o *workerOptions) notLive(err error) error {
 	if status.Code(err) != codes.NotFound {
 		return err
 	}
 	return &callError{err: status.Errorf(codes.NotFound, "no worker %s that is online or draining", o.id),
-		hint: "which workers there are: kagzi worker list"}
+		hint: "list workers: kagzi worker list"}
 }
 
 func newWorkerShow(e *env, o *workerOptions) *cobra.Command {
@@ -229,15 +230,16 @@ func newWorkerShow(e *env, o *workerOptions) *cobra.Command {
 }
 
 func newWorkerDrain(e *env, o *workerOptions) *cobra.Command {
-	return o.command(e, "drain", "Ask a worker to end what it holds and go", runWorkerDrain)
+	return o.command(e, "drain", "Drain a worker: it finishes its runs, takes no new ones and exits", runWorkerDrain)
 }
 
 func newWorkerOffline(e *env, o *workerOptions) *cobra.Command {
-	cmd := o.command(e, "offline", "Take a worker off at once and free its runs for others", runWorkerOffline)
+	cmd := o.command(e, "offline", "Set a worker offline at once and release its runs to others", runWorkerOffline)
 	cmd.Long =
-		`Take a worker off at once and free its runs for others, without waiting for its lease to end. It is for a worker whose process is gone or
-stuck. One whose process lives registers again by itself, within a second or so, and may be given the same runs; to have it stay away,
-stop its process, or drain it with kagzi worker drain.`
+		`Set a worker offline at once and release its runs to others, without waiting for its lease to expire.
+Use it for a worker whose process is gone or stuck. A process that is still alive registers again
+within a second or so and may get the same runs; to keep it away, stop the process or use
+kagzi worker drain.`
 	return cmd
 }
 
@@ -288,9 +290,9 @@ func runWorkerOffline(ctx context.Context, c *client, o *workerOptions) error {
 	return c.out.print(result{
 		human: func() []string {
 			return []string{
-				fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id),
+				fmt.Sprintf("%s  OFFLINE  %s released", render.Safe(o.id),
 					flagvalue.Counted(int64(answer.GetReleasedRuns()), "run")),
-				"a worker whose process lives registers again by itself; to have it stay away, stop its process or drain it",
+				"if its process is still alive it registers again; to keep it away, stop the process or drain it",
 			}
 		},
 		document: render.Document(answer),

@@ -124,7 +124,7 @@ func TestRetry(t *testing.T) {
 			protocmp.Transform()); diff != "" || out != failedRun+"  retried as "+failedRun+"-again\n" {
 			t.Errorf("stdout %q; %s", out, diff)
 		}
-		if out, _ := s.want(t, ExitOK, "wf", "retry", failedRun); !strings.Contains(out, "runs again already, as") {
+		if out, _ := s.want(t, ExitOK, "wf", "retry", failedRun); !strings.Contains(out, "already retried as") {
 			t.Errorf("stdout %q", out)
 		}
 	})
@@ -164,7 +164,7 @@ func TestSignal(t *testing.T) {
 			t.Errorf("request %v, stdout %q", r, out)
 		}
 		if out, _ := s.want(t, ExitOK, "wf", "signal", sleepingRun, "approval", "--signal-id",
-			"ticket-5"); !strings.Contains(out, "was delivered before") {
+			"ticket-5"); !strings.Contains(out, "was already delivered") {
 			t.Errorf("stdout %q", out)
 		}
 	})
@@ -195,7 +195,7 @@ func TestSignal(t *testing.T) {
 		s.server.fail = map[string]error{"SignalWorkflow a": gone("b"), "SignalWorkflow b": gone(sleepingRun),
 			"SignalWorkflow c": gone("d"), "SignalWorkflow d": gone("c")}
 		out, msg := s.want(t, ExitOK, "wf", "signal", "a", "go")
-		if out != sleepingRun+"  signal go delivered\n" || !strings.Contains(msg, "it continued as run "+sleepingRun) {
+		if out != sleepingRun+"  signal go delivered\n" || !strings.Contains(msg, "the run continued as "+sleepingRun) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		if out, _ := s.want(t, ExitOK, "wf", "signal", "b", "go", "-o", "json"); !strings.Contains(

@@ -1,20 +1,21 @@
-// Package cli owns the command line: what `kagzi …` understands, what it prints and with which code it ends. Each
-// command is an options struct, a newX that parses into it, and a runX that works; all output goes through one writer.
+// Package cli implements the `kagzi` command line: its commands, output and exit codes. Each
+// command is an options struct, a newX that parses into it, and a runX that does the work. All
+// output goes through one writer.
 //
-// Begin with this file, which lists the commands, and execute.go, which runs one and makes an exit
-// code of what came of it. Most files are named after a command or its subject: retry, cancel,
-// terminate, pause, resume, pin and signal are in steer.go, overrides in act.go, export and import
-// in capsule.go, namespaces and the audit in admin.go, queues and workers in queue.go. What they
-// share:
+// Start with this file, which lists the commands, and execute.go, which runs one and maps its error
+// to an exit code. Most files are named after a command or its subject. retry, cancel, terminate,
+// pause, resume, pin and signal are in steer.go, overrides in act.go, export and import in
+// capsule.go, namespaces and the audit log in admin.go, queues and workers in queue.go. Shared code:
 //
-//   - A server: how it is reached, and what does without one (client.go). What its errors mean to
-//     people (errors.go, internal/spelling).
-//   - Output: the one writer (output.go), pages of lists (list.go), a run with all that is known of
-//     it (show.go, tree.go).
-//   - Doing something to things that are named, one after the other (act.go), or to all runs that a
-//     filter chooses (choose.go, many.go).
-//   - Flags for payloads, and questions (input.go), batches (start.go), flags of other kinds
-//     (internal/flagvalue), and how the shell completes them (choose.go).
+//   - Connecting to a server, or working without one (client.go); error messages (errors.go,
+//     internal/spelling).
+//   - Output: the writer (output.go), paged lists (list.go), one run in full (show.go, tree.go).
+//   - Acting on named things one by one (act.go), or on all runs that match a filter (choose.go,
+//     many.go).
+//   - Command help and the guide's chapters (help.go, internal/guide), and both as man pages (man.go,
+//     internal/manual).
+//   - Payload flags and prompts (input.go), batches (start.go), flag types (internal/flagvalue) and
+//     shell completion (choose.go).
 package cli
 
 import (
@@ -29,11 +30,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/cli/internal/manual"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// env is what commands take from their environment, so that tests can replace it.
+// env is what commands take from their environment. Tests replace it.
 type env struct {
 	flags   *ClientFlags
 	version string
@@ -65,37 +65,38 @@ func newEnv(version string) *env {
 	}
 }
 
-// Root is the command `kagzi` with the client's commands in it. version is what `kagzi version` prints. The caller
-// adds the commands of other packages and hands it to Execute.
+// Root returns the command `kagzi` with the client commands. version is what `kagzi version`
+// prints. The caller adds the commands of other packages and passes it to Execute.
 func Root(version string, local Local) *cobra.Command {
 	e := newEnv(version)
 	e.local = local
 	cmd := root(e)
-	cmd.AddCommand(newMan(version))
+	cmd.AddCommand(newMan(e))
 	addUI(cmd, e)
 	return cmd
 }
 
-// Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace,
-// key, audit, profile, doctor, check and version. They reach servers only.
+// Commands returns the client commands alone: workflow, schedule, worker, queue, namespace, key,
+// audit, profile, doctor, check and version. They only talk to servers.
 func Commands(version string) []*cobra.Command { return commands(newEnv(version)) }
 
 func root(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kagzi",
 		Short: "Durable workflows in one binary",
-		Long: `Kagzi runs durable workflows: code whose steps are recorded, so that it goes on after any crash.
+		Long: `Kagzi runs durable workflows: completed steps are recorded, so a run continues after any crash.
 
-One binary is the server, the workers' coordinator and this command line. Start with:
+One binary is the server, the terminal UI and this command line. Start with:
 
-  kagzi                   the terminal UI, with a server of its own where none answers
-  kagzi server            a server on an embedded database
-  kagzi workflow --help   start, see and steer runs
-  kagzi doctor            what is wrong, and what to do about it`,
+  kagzi                   open the terminal UI; starts a server if none is running
+  kagzi server            run a server on an embedded database
+  kagzi workflow --help   start, inspect and control runs
+  kagzi doctor            check the setup and suggest fixes`,
 		Version: versionText(e.version),
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.AddCommand(commands(e)...)
+	addHelp(cmd, e)
 	return cmd
 }
 
@@ -108,7 +109,7 @@ func newWorkflow(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "workflow",
 		Aliases: []string{"wf", "run"},
-		Short:   "Start, see and steer runs",
+		Short:   "Start, inspect and control runs",
 	}
 	cmd.AddCommand(
 		newStart(e, &startOptions{}),
@@ -134,35 +135,12 @@ func newWorkflow(e *env) *cobra.Command {
 	return cmd
 }
 
-// newMan is for packages: it makes the manual's pages from the commands themselves.
-func newMan(version string) *cobra.Command {
-	dir := ""
-	cmd := &cobra.Command{
-		Use:   "man --dir DIR",
-		Short: "Write the manual's pages, one for each command, into a directory",
-		Long: `Write the manual's pages, one for each command, into a directory: kagzi.1, kagzi-workflow.1, kagzi-workflow-start.1, …
-
-A file of such a name that is there is replaced. The same program always writes the same bytes.`,
-		Example: "  kagzi man --dir man1 && man man1/kagzi-workflow.1\n  sudo kagzi man --dir /usr/local/share/man/man1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
-				return usagef("where to? want --dir DIR, such as ~/.local/share/man/man1")
-			}
-			return manual.Write(cmd.Root(), version, dir)
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "directory to write to; made when it is not there")
-	_ = cmd.MarkFlagDirname("dir") // fails only for a flag that is not there
-	return cmd
-}
-
 type versionOptions struct{ server bool }
 
 func newVersion(e *env, o *versionOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this binary, and of the server with --server",
+		Short: "Print the version of this binary; with --server also the server's",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.server {
@@ -181,12 +159,12 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&o.server, "server", false, "ask the server too")
+	cmd.Flags().BoolVar(&o.server, "server", false, "also print the server's version")
 	e.register(cmd)
 	return cmd
 }
 
-// versionText is what people read of a version, here and of the flag --version.
+// versionText formats a version for `kagzi version` and --version.
 func versionText(version string) string {
 	return version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version() + ")"
 }

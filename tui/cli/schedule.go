@@ -14,7 +14,7 @@ import (
 
 func newSchedule(e *env) *cobra.Command {
 	cmd := &cobra.Command{Use: "schedule", Aliases: []string{"schedules"},
-		Short: "Start runs at the times of a cron expression"}
+		Short: "Manage schedules, which start runs by a cron expression"}
 	cmd.AddCommand(
 		newScheduleCreate(e, &scheduleCreateOptions{}),
 		newScheduleList(e, &scheduleListOptions{}),
@@ -31,14 +31,14 @@ func newSchedule(e *env) *cobra.Command {
 	return cmd
 }
 
-// schedule gets a schedule by its id or its name.
+// schedule returns a schedule by id or name.
 func (c *client) schedule(ctx context.Context, id string) (*kagziv1.WorkflowSchedule, error) {
 	answer, err := c.GetWorkflowSchedule(ctx,
 		&kagziv1.GetWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id})
 	return answer.GetSchedule(), err
 }
 
-// scheduleID is the id of the schedule that an argument names by its id or its name.
+// scheduleID returns the id of the schedule that an argument names by id or name.
 func (c *client) scheduleID(ctx context.Context, id string) (string, error) {
 	if _, err := uuid.Parse(id); err == nil {
 		return id, nil
@@ -47,10 +47,10 @@ func (c *client) scheduleID(ctx context.Context, id string) (string, error) {
 	return s.GetScheduleId(), err
 }
 
-// nextFires is how many of its next moments a schedule is shown with.
+// nextFires is the number of upcoming times shown with a schedule.
 const nextFires = 5
 
-// next are the moments at which a schedule fires next; none when it will not.
+// next returns the upcoming times of a schedule; nil if it will not fire.
 func (c *client) next(ctx context.Context, s *kagziv1.WorkflowSchedule) ([]*timestamppb.Timestamp, error) {
 	if !s.GetEnabled() || s.GetBroken() != "" {
 		return nil, nil
@@ -58,13 +58,13 @@ func (c *client) next(ctx context.Context, s *kagziv1.WorkflowSchedule) ([]*time
 	return tui.NextTicks(ctx, c, s, nextFires)
 }
 
-// printSchedule prints a schedule with the moments at which it fires next. It may have just been
-// changed: that these cannot be had is no reason to fail.
+// printSchedule prints a schedule and its upcoming times. The schedule may just have been changed,
+// so a failure to get the times is only reported.
 func (c *client) printSchedule(ctx context.Context, s *kagziv1.WorkflowSchedule) error {
 	next, err := c.next(ctx, s)
 	if err != nil {
 		lines, _ := explain(c.placed(err))
-		c.out.say("when it fires next is not known: %s", lines[0])
+		c.out.say("cannot get the next times: %s", lines[0])
 	}
 	return c.out.print(result{
 		human: func() []string {
@@ -117,9 +117,9 @@ func newScheduleList(e *env, o *scheduleListOptions) *cobra.Command {
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runScheduleList(ctx, c, o) })
 		},
 	}
-	cmd.Flags().StringVar(&o.queue, "queue", "", "schedules of this queue")
+	cmd.Flags().StringVar(&o.queue, "queue", "", "only schedules of this queue")
 	o.page.register(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // fails only if the flag does not exist
 	return cmd
 }
 
@@ -185,7 +185,7 @@ func runScheduleRuns(ctx context.Context, c *client, o *scheduleRunsOptions, sch
 		return err
 	}
 	return c.out.printList(listed{
-		name: "runs", noun: "runs", none: "schedule " + schedule + " has started no runs that are still kept",
+		name: "runs", noun: "runs", none: "schedule " + schedule + " has no runs, or none that are still kept",
 		items: render.Documents(runs),
 		table: func() render.Table { return render.RunsTable(runs, c.view()) },
 	}, tokens)

@@ -10,10 +10,10 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// scheduleActOptions are those of commands that do something to schedules.
+// scheduleActOptions are the options of commands that act on schedules.
 type scheduleActOptions struct{ reason string }
 
-// command makes a command that does an action to the schedules that its arguments name; do gets their ids.
+// command returns a command that runs do on each schedule named by the arguments; do gets the id.
 func (o *scheduleActOptions) command(e *env, cmd *cobra.Command, fields []string,
 	do func(context.Context, *client, string) (outcome, error)) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
@@ -30,21 +30,21 @@ func (o *scheduleActOptions) command(e *env, cmd *cobra.Command, fields []string
 				}}, args)
 		})
 	}
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for whoever looks at the schedule later")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "reason, kept in the audit log")
 	return cmd
 }
 
 func newScheduleDelete(e *env, o *scheduleActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "delete ID|NAME...",
-		Short: "Delete schedules; the runs that they started stay",
+		Short: "Delete schedules; their runs are kept",
 	}, []string{"deleted", "message"}, func(ctx context.Context, c *client, id string) (outcome, error) {
 		answer, err := c.DeleteWorkflowSchedule(
 			ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
 		line := render.Safe(answer.GetMessage())
 		switch {
 		case !answer.GetDeleted():
-			line = strings.TrimSpace("was deleted before  " + line)
+			line = strings.TrimSpace("already deleted  " + line)
 		case line == "":
 			line = "deleted"
 		}
@@ -55,7 +55,7 @@ func newScheduleDelete(e *env, o *scheduleActOptions) *cobra.Command {
 func newSchedulePause(e *env, o *scheduleActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "pause ID|NAME...",
-		Short: "Let schedules fire no more until they are resumed",
+		Short: "Pause schedules until they are resumed",
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
 		answer, err := c.PauseWorkflowSchedule(ctx,
 			&kagziv1.PauseWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
@@ -66,8 +66,9 @@ func newSchedulePause(e *env, o *scheduleActOptions) *cobra.Command {
 func newScheduleResume(e *env, o *scheduleActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "resume ID|NAME...",
-		Short: "Let paused schedules fire again",
-		Long:  "Let paused schedules fire again. Ticks that came meanwhile are made up for as after a standstill: those of the last 10 s, and at most --max-catchup of those before.",
+		Short: "Resume paused schedules",
+		Long: `Resume paused schedules. Ticks missed during the pause are made up as after downtime: those of the
+last 10 s, and at most --max-catchup of the earlier ones.`,
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
 		answer, err := c.ResumeWorkflowSchedule(
 			ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
@@ -75,10 +76,10 @@ func newScheduleResume(e *env, o *scheduleActOptions) *cobra.Command {
 	})
 }
 
-// scheduleFields are what documents say of a schedule that was paused or resumed.
+// scheduleFields are the document fields of a schedule that was paused or resumed.
 var scheduleFields = []string{"schedule_id", "enabled", "next_fire_at"}
 
-// scheduleState is how a schedule stands as the outcome of an action.
+// scheduleState returns the state of a schedule as an outcome.
 func (c *client) scheduleState(s *kagziv1.WorkflowSchedule) outcome {
 	cell := render.ScheduleState(s)
 	line := c.out.paint(cell.Text, cell.Style)
@@ -86,7 +87,7 @@ func (c *client) scheduleState(s *kagziv1.WorkflowSchedule) outcome {
 	case !s.GetEnabled() || at == nil:
 	case at.AsTime().After(c.now()):
 		line += "  next " + c.view().Time(at)
-	default: // ticks came while it was paused
+	default: // ticks were missed during the pause
 		line += "  was due " + c.view().Time(at)
 	}
 	var next any
@@ -101,7 +102,7 @@ type scheduleTriggerOptions struct{ requestID string }
 func newScheduleTrigger(e *env, o *scheduleTriggerOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "trigger ID|NAME",
-		Short:             "Start a run of a schedule now, beside its ticks, and print the run's id",
+		Short:             "Start a run of a schedule now, in addition to its ticks, and print its id",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeOne(completeSchedules),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,7 +112,7 @@ func newScheduleTrigger(e *env, o *scheduleTriggerOptions) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.requestID, "request-id", "",
-		"id of this very call, to repeat it safely (default: a new one)")
+		"idempotency key of this call, to repeat it safely (default: a new one)")
 	return cmd
 }
 
@@ -158,7 +159,7 @@ func newSchedulePreview(e *env, o *schedulePreviewOptions) *cobra.Command {
 				return err
 			}
 			if o.count < 1 {
-				return usagef("--count is %d; want at least 1", o.count)
+				return usagef("--count is %d; it must be at least 1", o.count)
 			}
 			request := &kagziv1.PreviewScheduleRequest{
 				CronExpr: args[0], TimeZone: o.zone, Count: o.count, After: after}
@@ -166,18 +167,18 @@ func newSchedulePreview(e *env, o *schedulePreviewOptions) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.zone, "zone", "", "time zone of the expression, such as Europe/Berlin (default UTC)")
-	cmd.Flags().Int32Var(&o.count, "count", nextFires, "how many moments, at most 100")
+	cmd.Flags().Int32Var(&o.count, "count", nextFires, "number of times to show, at most 100")
 	cmd.Flags().StringVar(&o.after, "after", "",
-		"moments after this time: 2026-11-20T12:00:00Z, 2026-11-20 or +2h (default now)")
+		"show times after this one: 2026-11-20T12:00:00Z, 2026-11-20 or +2h (default now)")
 	return cmd
 }
 
-// unquoted says of a cron expression that the shell took apart how it is given whole.
+// unquoted reports a cron expression that the shell split into arguments.
 func unquoted(arguments int) error {
-	return usagef(`%d arguments; put the expression in quotes, so that it is one: "0 9 * * 1-5"`, arguments)
+	return usagef(`got %d arguments; quote the expression: "0 9 * * 1-5"`, arguments)
 }
 
-// oneWithCron wants one argument, and knows why there are more where --cron is given.
+// oneWithCron requires one argument; with --cron, more mean an unquoted expression.
 func oneWithCron(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 && cmd.Flags().Changed("cron") {
 		return unquoted(len(args))

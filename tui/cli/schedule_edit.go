@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 )
 
-// scheduleFlags are what create and update say of a schedule.
+// scheduleFlags are the flags of create and update.
 type scheduleFlags struct {
 	cron       string
 	zone       string
@@ -27,19 +27,19 @@ type scheduleFlags struct {
 func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.cron, "cron", "",
-		`when: five fields ("0 9 * * 1-5"), six or seven with seconds first, or @hourly and the like`)
+		`cron expression: five fields ("0 9 * * 1-5"), six or seven with seconds first, or @hourly etc.`)
 	fs.StringVar(&f.zone, "zone", "", "time zone of the expression, such as Europe/Berlin (default UTC)")
-	fs.StringVar(&f.queue, "queue", "", `queue to put the runs in (default "default")`)
-	fs.StringVar(&f.name, "name", "", "name to find the schedule by, unique within the namespace")
-	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow's code that the runs are meant for")
+	fs.StringVar(&f.queue, "queue", "", `queue of the runs (default "default")`)
+	fs.StringVar(&f.name, "name", "", "name of the schedule, unique in the namespace")
+	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow code for the runs")
 	fs.Int32Var(&f.maxCatchup, "max-catchup", 0,
-		"missed ticks, more than 10s late, that are made up for after a standstill; 0 none (default 100)")
+		"how many ticks missed by more than 10s to make up after downtime; 0 for none (default 100)")
 	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap",
-		"when a tick comes while the last run is active: allow starts another, skip leaves the tick out, buffer-one lets one wait")
+		"on a tick while the last run is active: allow starts another, skip drops the tick, buffer-one queues one")
 	fs.Var(flagvalue.Pairs(&f.tags), "tag", "tag of the runs; may be repeated")
 	f.input.register(fs)
 	f.policy.Register(fs)
-	// these fail only for a flag that is not there
+	// these fail only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
 	_ = cmd.RegisterFlagCompletionFunc("overlap", words("allow", "skip", "buffer-one"))
@@ -61,7 +61,7 @@ type scheduleCreateOptions struct {
 func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create TYPE --cron EXPR",
-		Short: "Make a schedule that starts runs of a workflow type, and print when it fires next",
+		Short: "Create a schedule for a workflow type, and print when it fires next",
 		Example: `  kagzi schedule create report --cron "0 9 * * 1-5" --zone Europe/Berlin --name daily-report
   kagzi schedule create sync --cron "*/30 * * * * *" --overlap skip --max-catchup 0 --input '{"full": false}'`,
 		Args:              oneWithCron,
@@ -75,17 +75,17 @@ func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 		},
 	}
 	o.scheduleFlags.register(e, cmd)
-	cmd.Flags().BoolVar(&o.disabled, "disabled", false, "make it paused: nothing fires before kagzi schedule resume")
+	cmd.Flags().BoolVar(&o.disabled, "disabled", false, "create it paused: it does not fire until kagzi schedule resume")
 	cmd.Flags().StringVar(&o.requestID, "request-id", "",
-		"id of this very call, to repeat it safely (default: a new one)")
+		"idempotency key of this call, to repeat it safely (default: a new one)")
 	return cmd
 }
 
 func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command,
 	workflowType string) (*kagziv1.CreateWorkflowScheduleRequest, error) {
 	if o.cron == "" {
-		return nil, &usageError{err: usagef("when? --cron is missing"),
-			hint: []string{`such as: --cron "0 9 * * 1-5"; see when that is: kagzi schedule preview "0 9 * * 1-5"`}}
+		return nil, &usageError{err: usagef("--cron is required"),
+			hint: []string{`for example --cron "0 9 * * 1-5"; show its times: kagzi schedule preview "0 9 * * 1-5"`}}
 	}
 	changed := cmd.Flags().Changed
 	input, err := o.input.read(changed, e.streams(cmd).in)
@@ -138,11 +138,11 @@ type scheduleUpdateOptions struct {
 func newScheduleUpdate(e *env, o *scheduleUpdateOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update ID|NAME",
-		Short: "Change what is named of a schedule; all else stays",
-		Long: `Change what is named of a schedule; all else stays.
+		Short: "Update a schedule; flags that are not given keep their values",
+		Long: `Update a schedule; flags that are not given keep their values.
 
-Another expression, zone or --next-fire-at counts from now on: ticks that are due
-and have not fired do not fire any more, and are counted as skipped.`,
+A new expression, zone or --next-fire-at applies from now on: due ticks that have not fired yet do
+not fire and count as skipped.`,
 		Example: `  kagzi schedule update daily-report --cron "0 8 * * 1-5"
   kagzi schedule update daily-report --retry-attempts 5 --tag team=a --untag old --reason "moved"`,
 		Args:              oneWithCron,
@@ -161,12 +161,12 @@ and have not fired do not fire any more, and are counted as skipped.`,
 	o.scheduleFlags.register(e, cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&o.workflowType, "type", "", "workflow type of the runs")
-	fs.StringSliceVar(&o.untag, "untag", nil, "take the tag with this key away; may be repeated")
-	fs.BoolVar(&o.enabled, "enabled", false, "whether it fires: --enabled or --enabled=false")
+	fs.StringSliceVar(&o.untag, "untag", nil, "remove the tag with this key; may be repeated")
+	fs.BoolVar(&o.enabled, "enabled", false, "resume or pause it: --enabled or --enabled=false")
 	fs.StringVar(&o.nextFireAt, "next-fire-at", "",
-		"fire nothing before this time, the first tick from then on next: 2026-11-20T12:00:00Z or +2h")
-	fs.StringVar(&o.reason, "reason", "", "why, for whoever looks at the schedule later")
-	_ = cmd.RegisterFlagCompletionFunc("type", e.complete(completeTypes)) // fails only for a flag that is not there
+		"do not fire before this time: 2026-11-20T12:00:00Z or +2h")
+	fs.StringVar(&o.reason, "reason", "", "reason, kept in the audit log")
+	_ = cmd.RegisterFlagCompletionFunc("type", e.complete(completeTypes)) // fails only if the flag does not exist
 	return cmd
 }
 
@@ -179,11 +179,11 @@ var scheduleChanges = []string{
 	"on-failure", "on-failure-queue",
 }
 
-// request is what the flags say without knowing the schedule.
+// request returns the request as far as the flags alone determine it.
 func (o *scheduleUpdateOptions) request(changed func(string) bool, e *env,
 	cmd *cobra.Command) (*kagziv1.UpdateWorkflowScheduleRequest, error) {
 	if !anyOf(changed, scheduleChanges) {
-		return nil, &usageError{err: usagef("nothing to change is named"),
+		return nil, &usageError{err: usagef("nothing to update: no flags given"),
 			hint: []string{"see: " + cmd.CommandPath() + " --help"}}
 	}
 	r := &kagziv1.UpdateWorkflowScheduleRequest{Reason: o.reason}
@@ -228,7 +228,7 @@ func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions,
 		return err
 	}
 	request.Namespace, request.ScheduleId = c.namespace, old.GetScheduleId()
-	// These go over the wire whole: what is not named stays because it is sent as it was.
+	// These are replaced as a whole, so send the current values of what is not given.
 	request.RetryPolicy = o.policy.RetryPolicy(changed, old.GetRetryPolicy())
 	request.Timeouts = o.policy.Timeouts(changed, old.GetTimeouts())
 	if changed("tag") || changed("untag") {

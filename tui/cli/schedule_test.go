@@ -65,7 +65,7 @@ func TestSchedule_create(t *testing.T) {
 	t.Run("succeeds though the moments cannot be had", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"PreviewSchedule": unavailable}}}
 		if out, msg := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly"); !strings.Contains(
-			out, scheduleID) || !strings.Contains(msg, "not known") {
+			out, scheduleID) || !strings.Contains(msg, "cannot get the next times") {
 			t.Errorf("stdout %s, stderr %q", out, msg)
 		}
 	})
@@ -254,7 +254,7 @@ func TestSchedule_actions(t *testing.T) {
 		for _, args := range [][]string{{"schedule", "list"}, {"schedule", "runs", "daily"}} {
 			out, msg := s.want(t, ExitOK, append(args, "--limit", "1", "--page-token", "1")...)
 			if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "--page-token 2") ||
-				!strings.Contains(msg, "before these: --page-token <1") {
+				!strings.Contains(msg, ": --page-token <1") {
 				t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
 			}
 			if out, msg := s.want(t, ExitOK, append(args, "--all", "-o", "jsonl")...); strings.Count(out, "\n") != 3 ||

@@ -26,12 +26,12 @@ func newShow(e *env, o *showOptions) *cobra.Command {
 	o.payloads = 2048
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a run with its steps, error, input and output, or with --tree all runs that belong to it",
-		Long: `Show a run: where it stands, its error, input, output, steps and signals, which steps were overridden by whom and why, and what
-people did to it.
+		Short: "Show a run with its steps, error, input and output, or with --tree all related runs",
+		Long: `Show a run: its status, error, input, output, steps and signals, overridden steps with who changed
+them and why, and actions by people.
 
-With --tree show its lineage: its steps, below them the child runs with theirs, the runs that handle its failure, and those that it
-continued as.`,
+With --tree show its lineage: its steps, the child runs with their steps, the runs that handle its
+failure, and the runs it continued as.`,
 		Example:           "  kagzi workflow show 01936b2e-…\n  kagzi workflow show --external order-17 --payloads full\n  kagzi workflow show 01936b2e-… --tree",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.complete(completeRuns),
@@ -40,21 +40,21 @@ continued as.`,
 			work := runShow
 			switch {
 			case o.tree && o.depth < 0:
-				return usagef("--depth is %d; want at least 0", o.depth)
+				return usagef("--depth is %d; it must be at least 0", o.depth)
 			case o.tree:
 				work = runShowTree
 			case cmd.Flags().Changed("depth"):
-				return usagef("--depth goes with --tree only")
+				return usagef("--depth needs --tree")
 			}
 			return e.run(cmd, func(ctx context.Context, c *client) error { return work(ctx, c, o) })
 		},
 	}
-	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: show its newest run")
+	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id; show its newest run")
 	cmd.Flags().Var(&o.payloads, "payloads",
-		"show so many bytes of each payload: a number, none or full (JSON and YAML always hold all)")
-	cmd.Flags().BoolVar(&o.tree, "tree", false, "show the run with its children and all other runs that belong to it")
-	cmd.Flags().IntVar(&o.depth, "depth", defaultTreeDepth, "with --tree: show so many generations of children")
-	_ = cmd.RegisterFlagCompletionFunc("payloads", words("none", "full")) // fails only for a flag that is not there
+		"bytes of each payload to show: a number, none or full (JSON and YAML always contain all)")
+	cmd.Flags().BoolVar(&o.tree, "tree", false, "show the run with its children and all related runs")
+	cmd.Flags().IntVar(&o.depth, "depth", defaultTreeDepth, "with --tree: generations of children to show")
+	_ = cmd.RegisterFlagCompletionFunc("payloads", words("none", "full")) // fails only if the flag does not exist
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func runShow(ctx context.Context, c *client, o *showOptions) error {
 	})
 }
 
-// find gets a run by its id or by its external id.
+// find returns a run by id or by external id.
 func (c *client) find(ctx context.Context, id string, external bool) (*kagziv1.Workflow, error) {
 	if external {
 		answer, err := c.GetWorkflowByExternalId(
@@ -90,15 +90,15 @@ func (c *client) find(ctx context.Context, id string, external bool) (*kagziv1.W
 	return answer.GetWorkflow(), c.externalHint(err)
 }
 
-// externalHint tells who gave something else than a run id how to give an external id.
+// externalHint adds a hint about --external to an error for an argument that is not a run id.
 func (c *client) externalHint(err error) error {
 	if status.Code(err) != codes.InvalidArgument || detailOf(status.Convert(err)).GetMetadata()["field"] != "run_id" {
 		return err
 	}
-	return &callError{err: err, hint: "to name a run by its external id add --external"}
+	return &callError{err: err, hint: "if this is an external id, add --external"}
 }
 
-// steps gets every attempt of a run's steps.
+// steps returns every attempt of a run's steps.
 func (c *client) steps(ctx context.Context, runID string) ([]*kagziv1.Step, error) {
 	var steps []*kagziv1.Step
 	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
@@ -109,7 +109,7 @@ func (c *client) steps(ctx context.Context, runID string) ([]*kagziv1.Step, erro
 	return steps, err
 }
 
-// signals gets every signal of a run in the order of their arrival; nil from a server that does not list them.
+// signals returns a run's signals in order of arrival; nil from a server that cannot list them.
 func (c *client) signals(ctx context.Context, runID string) ([]*kagziv1.Signal, error) {
 	signals := []*kagziv1.Signal{}
 	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
@@ -123,7 +123,8 @@ func (c *client) signals(ctx context.Context, runID string) ([]*kagziv1.Signal, 
 	return signals, err
 }
 
-// audit gets what people did to a run, the first first; nil where the server does not say or the caller may not know.
+// audit returns what people did to a run, oldest first; nil if the server or the caller's role does
+// not allow it.
 func (c *client) audit(ctx context.Context, runID string) ([]*kagziv1.AuditEvent, error) {
 	events := []*kagziv1.AuditEvent{}
 	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
@@ -140,7 +141,7 @@ func (c *client) audit(ctx context.Context, runID string) ([]*kagziv1.AuditEvent
 	return events, err
 }
 
-// payloadSize is a flag for how many bytes of a payload to show; negative means all.
+// payloadSize is a flag for the number of payload bytes to show; negative means all.
 type payloadSize int
 
 func (p *payloadSize) Type() string { return "bytes|none|full" }
@@ -166,7 +167,7 @@ func (p *payloadSize) Set(s string) error {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return fmt.Errorf("want a number of bytes, none or full")
+		return fmt.Errorf("must be a number of bytes, none or full")
 	}
 	*p = payloadSize(n)
 	return nil
@@ -180,7 +181,7 @@ type explainOptions struct {
 func newExplain(e *env, o *explainOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ID",
-		Short: "Say why a run is where it is: what it waits for, since when, and what comes next",
+		Short: "Explain what a run waits for, since when, and what happens next",
 		Example: `  kagzi workflow explain 01936b2e-…
   kagzi workflow explain --external order-17 -o json`,
 		Args:              cobra.ExactArgs(1),
@@ -190,7 +191,7 @@ func newExplain(e *env, o *explainOptions) *cobra.Command {
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runExplain(ctx, c, o) })
 		},
 	}
-	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: its newest run is meant")
+	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id; use its newest run")
 	return cmd
 }
 
@@ -215,7 +216,7 @@ func runExplain(ctx context.Context, c *client, o *explainOptions) error {
 	})
 }
 
-// shownRun is all that show says of a run. Signals and audit are nil where the server does not tell.
+// shownRun is everything that show prints. Signals and audit are nil if the server does not tell.
 type shownRun struct {
 	run     *kagziv1.Workflow
 	steps   []*kagziv1.Step
@@ -237,7 +238,7 @@ func (s shownRun) document() render.Object {
 	return document
 }
 
-// lines are the run as people read it: its properties, then a section for each thing that there is.
+// lines returns the run for people: its properties, then a section for each part.
 func (s shownRun) lines(c *client, payloads int) []string {
 	v := c.view()
 	lines := render.PairLines(render.RunPairs(s.run, v), c.out.colour)
@@ -263,7 +264,7 @@ func (s shownRun) lines(c *client, payloads int) []string {
 	table("Overridden steps", render.OverridesTable(s.steps, c.view()))
 	table("Signals", render.SignalsTable(s.signals, c.view()))
 	table("Done by people", render.AuditTable(s.audit, c.view()))
-	last := map[string]*kagziv1.Step{} // of each step, for the stacks of its attempts are mostly the same
+	last := map[string]*kagziv1.Step{} // of each step: the stacks of its attempts are mostly the same
 	for _, step := range s.steps {
 		if step.GetError().GetStack() != "" {
 			last[step.GetName()] = step

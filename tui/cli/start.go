@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,13 +51,15 @@ func newStart(e *env, o *startOptions) *cobra.Command {
 		Short: "Start a run, or many from a file",
 		Long: `Start a run of a workflow type and print its id.
 
-With --batch the runs come from a file of JSON lines (- reads them from stdin), each an object with the fields of
-StartWorkflowRequest: {"workflow_type":"order","external_id":"o-17","input":{"total":12}}. What a line leaves out is
-taken from TYPE and the flags. Nothing is started unless every line can be read. A line that the server refuses starts nothing and is named,
-the others start, and the exit code is 1. The same file with the same --request-id starts no line twice.
+With --batch the runs come from a file of JSON lines ("-" reads stdin), each an object with the
+fields of StartWorkflowRequest:
+{"workflow_type":"order","external_id":"o-17","input":{"total":12}}
+Fields missing in a line are taken from TYPE and the flags. If a line cannot be parsed, no run is
+started. If the server refuses a line, the others still start and the exit code is 1. Repeating
+the same file with the same --request-id starts no line twice.
 
-With --wait the command ends when the run does, and outlasts restarts of the server: exit code 0 completed, 2 failed, 3 timed out,
-4 cancelled or terminated.`,
+With --wait the command waits until the run ends, across server restarts. Exit code: 0 completed,
+2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Example: `  kagzi workflow start order --input '{"total": 12}' --external-id order-17
   kagzi workflow start report --delay 2h --tag customer=x --retry-attempts 5 --wait
   kagzi workflow start --batch orders.jsonl --queue orders`,
@@ -91,29 +94,29 @@ With --wait the command ends when the run does, and outlasts restarts of the ser
 func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
 	o.input.register(fs)
-	fs.StringVar(&o.queue, "queue", "", `queue to put the run in (default "default")`)
-	fs.StringVar(&o.version, "workflow-version", "", "version of the workflow's code that the run is meant for")
+	fs.StringVar(&o.queue, "queue", "", `queue of the run (default "default")`)
+	fs.StringVar(&o.version, "workflow-version", "", "version of the workflow code for the run")
 	fs.StringVar(&o.externalID, "external-id", "",
-		"your own id of the run: a second start with it returns the first run")
+		"your own id for the run; a second start with it returns the first run")
 	fs.Var(choice(&o.idReuse, "after-end", "never", "reject"), "id-reuse",
-		"when the external id is taken: after-end returns the active run, never also returns an ended one, reject fails")
+		"if the external id exists: after-end returns an active run, never also an ended one, reject fails")
 	fs.StringVar(&o.requestID, "request-id", "",
-		"id of this very start, or batch, to repeat it safely (default: a new one)")
+		"idempotency key of this start or batch, to repeat it safely (default: a new one)")
 	fs.Int32Var(&o.priority, "priority", 0,
-		"-100 to 100, higher first within the queue, until one has been due for a minute")
+		"-100 to 100; higher goes first in the queue, except past runs due for over a minute")
 	fs.Var(flagvalue.Pairs(&o.tags), "tag", "tag to find the run by; may be repeated")
 	fs.Var(flagvalue.Pairs(&o.requirements), "require",
-		"capability or label that the worker must have; may be repeated")
-	fs.Var(flagvalue.Duration(&o.delay), "delay", "start so much later: 90s, 2h, 7d")
+		"capability or label required of the worker; may be repeated")
+	fs.Var(flagvalue.Duration(&o.delay), "delay", "delay the start: 90s, 2h, 7d")
 	fs.StringVar(&o.startAt, "start-at", "", "start at this time: 2026-11-20T12:00:00Z")
-	fs.StringVar(&o.deadline, "deadline", "", "time by which the run must have ended: 2026-11-20T12:00:00Z or +2h")
+	fs.StringVar(&o.deadline, "deadline", "", "time by which the run must end: 2026-11-20T12:00:00Z or +2h")
 	o.policy.Register(fs)
 	fs.StringVar(&o.concurrencyKey, "concurrency-key", "",
-		"runs of the type that share this key run one at a time, or so many as --concurrency-limit says")
-	fs.Int32Var(&o.concurrencyLimit, "concurrency-limit", 0, "how many runs with the key may run at a time (default 1)")
-	fs.StringVar(&o.batch, "batch", "", "start the runs that this file of JSON lines describes; - is stdin")
+		"runs of the type with this key run one at a time, or up to --concurrency-limit")
+	fs.Int32Var(&o.concurrencyLimit, "concurrency-limit", 0, "how many runs with the key may run at once (default 1)")
+	fs.StringVar(&o.batch, "batch", "", "start a run for each line of this file of JSON lines; - for stdin")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the run has ended")
-	// these fail only for a flag that is not there
+	// these fail only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
 	_ = cmd.RegisterFlagCompletionFunc("id-reuse", words("after-end", "never", "reject"))
@@ -131,9 +134,9 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 	}
 	switch {
 	case answer.GetAlreadyExists():
-		c.out.say("a run with the external id %s exists already", request.GetExternalId())
+		c.out.say("a run with external id %s already exists", request.GetExternalId())
 	case wait:
-		c.out.say("started %s as %s, waiting for its end", request.GetWorkflowType(), answer.GetRunId())
+		c.out.say("started %s as %s; waiting until it ends", request.GetWorkflowType(), answer.GetRunId())
 	}
 	if !wait {
 		return c.out.print(result{
@@ -154,7 +157,7 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 	return exit(exitOf(run.GetStatus()))
 }
 
-// request is what the flags say; changed tells which were given.
+// request builds the request from the flags; changed reports which were given.
 func (o *startOptions) request(changed func(string) bool, in io.Reader,
 	now time.Time) (*kagziv1.StartWorkflowRequest, error) {
 	if err := o.check(changed); err != nil {
@@ -191,20 +194,20 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader,
 	return r, nil
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that cannot be combined.
 func (o *startOptions) check(changed func(string) bool) error {
 	switch {
 	case o.workflowType == "" && o.batch == "":
-		return &usageError{err: errors.New("which workflow type? none is given"),
+		return &usageError{err: errors.New("the workflow type is missing"),
 			hint: []string{"usage: kagzi workflow start TYPE"}}
 	case o.delay > 0 && o.startAt != "":
-		return usagef("--delay and --start-at are both given; want one")
+		return usagef("--delay and --start-at cannot be given together")
 	case o.batch != "" && o.wait:
-		return usagef("--wait waits for one run and does not go with --batch")
+		return usagef("--wait and --batch cannot be given together")
 	case o.batch == "-" && o.input.stdin():
 		return usagef("--batch and the input cannot both read stdin")
 	case o.batch != "" && changed("external-id"):
-		return usagef("--external-id names one run; in a batch it stands in its lines")
+		return usagef("--external-id is for one run; in a batch set external_id in the lines")
 	}
 	return nil
 }
@@ -215,27 +218,28 @@ func timeFlag(flag, text string, now time.Time, otherwise *timestamppb.Timestamp
 	}
 	t, err := filter.ParseTime(text, now)
 	if err != nil {
-		return nil, usagef("--%s %q: want a time such as 2026-11-20T12:00:00Z or +2h", flag, text)
+		return nil, usagef("--%s %q: must be a time such as 2026-11-20T12:00:00Z or +2h", flag, text)
 	}
 	return timestamppb.New(t), nil
 }
 
-// Limits of one StartWorkflows call, and of the file that is read whole before anything starts.
+// Limits of one StartWorkflows call, and of the file, which is read completely before any run
+// starts.
 const (
 	maxBatchRuns  = 1000
-	maxBatchBytes = 4<<20 - 64<<10 // below the server's 4 MiB by the call's own framing
+	maxBatchBytes = 4<<20 - 64<<10 // below the server's 4 MiB by the framing of the call
 	maxBatchFile  = 1 << 30
 )
 
-// startBatch is the starts of a file.
+// startBatch is the starts in a file.
 type startBatch struct {
 	requests  []*kagziv1.StartWorkflowRequest
-	lines     []int  // where each of them stands in the file, from 1 on; empty lines count
-	requestID string // what the ids of requests that have none of their own begin with
+	lines     []int  // line number of each in the file, from 1, counting empty lines
+	requestID string // prefix of the request ids of lines without one
 }
 
-// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the
-// flags, and of the id of that request one of its own, which is the same whenever the file is read.
+// readBatch reads requests from JSON lines. Fields missing in a line come from flags. Its request
+// id is derived from that of flags and is the same whenever the file is read.
 func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (*startBatch, error) {
 	data, err := readAll(path, in, maxBatchFile)
 	if err != nil {
@@ -260,6 +264,10 @@ func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (
 	return batch, nil
 }
 
+// protoPrefix is the start of an error of protojson: the package and a position that is not the
+// user's. protojson uses a space or a no-break space at random.
+var protoPrefix = regexp.MustCompile(`^proto:[ \x{a0}]+(\(line \d+:\d+\):[ \x{a0}]*)?`)
+
 func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowRequest, error) {
 	source := fmt.Sprintf("--batch, line %d", number)
 	if err := checkJSON(source, line); err != nil {
@@ -267,21 +275,21 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
-		return nil, usagef("%s: want an object with the fields of a start", source)
+		return nil, usagef("%s: must be an object with the fields of StartWorkflowRequest", source)
 	}
 	input, hasInput := fields["input"]
-	delete(fields, "input") // it is any JSON here, not a payload message
+	delete(fields, "input") // any JSON here, not a payload message
 	rest, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	own := &kagziv1.StartWorkflowRequest{}
 	if err := protojson.Unmarshal(rest, own); err != nil {
-		return nil, usagef("%s: %w", source, err)
+		return nil, usagef("%s: %s", source, protoPrefix.ReplaceAllString(err.Error(), ""))
 	}
 	r := proto.CloneOf(flags)
 	if own.StartAt != nil || own.StartIn != nil {
-		// merged with another moment, one of a whole second would get its fraction
+		// proto.Merge would combine the seconds of one time with the nanoseconds of the other
 		r.StartAt, r.StartIn = nil, nil
 	}
 	if own.DeadlineAt != nil {
@@ -298,15 +306,14 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 	}
 	switch {
 	case r.GetWorkflowType() == "":
-		return nil, usagef("%s: workflow_type is missing, and no TYPE is given for all", source)
+		return nil, usagef("%s: workflow_type is missing and TYPE is not given", source)
 	case own.GetNamespace() != "":
-		return nil, usagef("%s: a batch goes to one namespace; give it with --namespace", source)
+		return nil, usagef("%s: namespace cannot be set per line; use --namespace", source)
 	}
 	return r, nil
 }
 
-// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off
-// it says how to go on.
+// runStartBatch starts the runs in as many calls as needed. If it fails, it tells how to continue.
 func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
 	requests := b.requests
 	seq := &sequence{out: c.out}
@@ -323,10 +330,10 @@ func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
 		}
 		answer, err := c.StartWorkflows(ctx, &kagziv1.StartWorkflowsRequest{Requests: part})
 		if err != nil {
-			_ = seq.close() // the call's error is the one to report
-			c.out.say("%d of %d had been handed in before", done, len(requests))
+			_ = seq.close() // report the error of the call
+			c.out.say("%d of %d were submitted before the error", done, len(requests))
 			if done > 0 || uncertain(err) || ctx.Err() != nil {
-				c.out.say("to repeat it without a second run of any line add: --request-id %s", b.requestID)
+				c.out.say("to continue without starting any line twice add: --request-id %s", b.requestID)
 			}
 			return err
 		}
@@ -349,7 +356,7 @@ func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
 	}
 	c.out.say("started %d of %d runs", len(requests)-failed-existed, len(requests))
 	if existed > 0 {
-		c.out.say("runs with the external ids of %d of them exist already", existed)
+		c.out.say("for %d of them a run with the external id already exists", existed)
 	}
 	if failed > 0 {
 		return codeError(ExitError)
@@ -357,7 +364,8 @@ func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
 	return nil
 }
 
-// batchResultLine keeps the lines of output those of the file: a dash stands for a run that was not started.
+// batchResultLine returns one output line per line of the file; "-" marks a run that was not
+// started.
 func batchResultLine(r *kagziv1.StartWorkflowsResponse_Result) string {
 	if r.GetError() != nil {
 		return "-"
@@ -365,11 +373,11 @@ func batchResultLine(r *kagziv1.StartWorkflowsResponse_Result) string {
 	return render.Safe(r.GetStarted().GetRunId())
 }
 
-// nextBatch is as many of the requests as fit into one call, at least one.
+// nextBatch returns the first requests that fit into one call, at least one.
 func nextBatch(requests []*kagziv1.StartWorkflowRequest) []*kagziv1.StartWorkflowRequest {
 	size := 0
 	for i, r := range requests {
-		size += proto.Size(r) + 64 // room for the request id and the framing
+		size += proto.Size(r) + 64 // for the request id and the framing
 		if i > 0 && (i == maxBatchRuns || size > maxBatchBytes) {
 			return requests[:i]
 		}

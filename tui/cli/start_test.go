@@ -16,7 +16,7 @@ func TestStart(t *testing.T) {
 	t.Run("names the run on stdout alone", func(t *testing.T) {
 		s := &session{}
 		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "-n", "ns")
-		if out != "run-1\n" || !strings.Contains(msg, "exists already") {
+		if out != "run-1\n" || !strings.Contains(msg, "already exists") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		if r := s.server.requests[0].(*kagziv1.StartWorkflowRequest); r.RequestId != "new-id" || r.Namespace != "ns" {
@@ -27,7 +27,7 @@ func TestStart(t *testing.T) {
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
 			{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}}}
 		_, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "--wait")
-		if !strings.Contains(msg, "exists already") || strings.Contains(msg, "started") {
+		if !strings.Contains(msg, "already exists") || strings.Contains(msg, "started") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -35,7 +35,7 @@ func TestStart(t *testing.T) {
 		s := &session{stdin: `{"external_id":"taken"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--batch", "-")
 		if out != "run-1\nrun-2\n" || !strings.Contains(msg, "started 1 of 2 runs") ||
-			!strings.Contains(msg, "external ids of 1 of them exist already") {
+			!strings.Contains(msg, "for 1 of them a run with the external id already exists") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -83,9 +83,9 @@ func TestStart(t *testing.T) {
 			`{"workflow_type":"a"}` + "\n{":         "line 2 is not valid JSON",
 			`{"workflow_typ":"a"}`:                  "line 1",
 			`{"input":1}`:                           "workflow_type is missing",
-			`[1]`:                                   "want an object",
+			`[1]`:                                   "must be an object",
 			"\n":                                    "no lines",
-			`{"workflow_type":"a","namespace":"n"}`: "one namespace",
+			`{"workflow_type":"a","namespace":"n"}`: "use --namespace",
 		} {
 			s := &session{stdin: stdin}
 			_, msg := s.want(t, ExitUsage, "wf", "start", "--batch", "-")

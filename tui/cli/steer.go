@@ -33,17 +33,20 @@ func newRetry(e *env, o *retryOptions) *cobra.Command {
 		func(ctx context.Context, c *client, runID string) (outcome, error) {
 			return retryRun(ctx, c, o, runID)
 		})
-	cmd := o.command(e, "Start ended runs again, keeping what their completed steps came to",
-		`A run that has FAILED, TIMED_OUT or was CANCELLED or TERMINATED starts again as a new run with the same input. The new run keeps the
-results of all completed steps; with --from-step that step and all begun after it run again, with --restart every step does.
+	cmd := o.command(e, "Retry ended runs, keeping the results of completed steps",
+		`A run that is FAILED, TIMED_OUT, CANCELLED or TERMINATED starts again as a new run with the same
+input. The new run keeps the results of all completed steps. With --from-step that step and all
+steps started after it run again; with --restart every step does.
 
-Steps that undid others before the run failed, as in a saga, are completed steps, too: what they undid stays undone, unless --from-step
-names the first step that they undid. A wait for a signal whose limit has passed is completed, too: the new run finds it passed at once, unless
---from-step names the wait. Signals that no wait had taken come along; those that were taken by a wait that runs again have to be sent again.
+Compensating steps, as in a saga, are completed steps too: what they undid stays undone, unless
+--from-step names the first step that they undid. A signal wait that timed out is completed too:
+it times out again at once in the new run, unless --from-step names it. Signals that were not yet
+received are kept; signals received by a wait that runs again must be sent again.
 
-A step that runs again has another idempotency key, because the new run has an id of its own.
+A step that runs again has a new idempotency key, because the new run has its own id.
 
-A run stays as it ended when it is retried. With -q those that were retried before, be it one by one, are left alone and counted as such.`, "--from-step charge")
+The retried run itself does not change. With -q, runs that were retried before are skipped and
+reported as unchanged.`, "--from-step charge")
 	work := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.check(args, cmd.Flags().Changed); err != nil {
@@ -53,27 +56,27 @@ A run stays as it ended when it is retried. With -q those that were retried befo
 		if o.payload, err = o.input.read(cmd.Flags().Changed, e.streams(cmd).in); err != nil {
 			return err
 		}
-		newOutput(e.streams(cmd), e.flags, e.lookup).warnLarge("input", o.payload) // once, however many runs get it
+		newOutput(e.streams(cmd), e.flags, e.lookup).warnLarge("input", o.payload) // once for all runs
 		return work(cmd, args)
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.fromStep, "from-step", "", "this step and all begun after it run again")
-	fs.BoolVar(&o.restart, "restart", false, "keep no step at all")
-	fs.StringVar(&o.requestID, "request-id", "", "id of this very retry, to repeat it safely (default: a new one)")
+	fs.StringVar(&o.fromStep, "from-step", "", "run this step and all steps started after it again")
+	fs.BoolVar(&o.restart, "restart", false, "keep no steps")
+	fs.StringVar(&o.requestID, "request-id", "", "idempotency key of this retry, to repeat it safely (default: a new one)")
 	o.input.register(fs)
-	_ = cmd.RegisterFlagCompletionFunc("from-step", e.completeStep()) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("from-step", e.completeStep()) // fails only if the flag does not exist
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that cannot be combined.
 func (o *retryOptions) check(args []string, changed func(string) bool) error {
 	switch {
 	case o.fromStep != "" && o.restart:
-		return usagef("--from-step and --restart are both given; want one")
+		return usagef("--from-step and --restart cannot be given together")
 	case o.input.given(changed) && !o.restart:
-		return usagef("a new input needs --restart: kept steps have seen the old one")
+		return usagef("a new input needs --restart: kept steps used the old one")
 	case o.requestID != "" && len(args) != 1:
-		return usagef("--request-id names one retry; give it with one ID")
+		return usagef("--request-id needs exactly one ID")
 	}
 	return nil
 }
@@ -92,14 +95,14 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	answer, err := c.RetryWorkflow(ctx, request)
 	switch {
 	case err != nil && len(o.ids) == 0:
-		return outcome{}, err // the same command again is safe
+		return outcome{}, err // repeating the same command is safe
 	case err != nil:
 		return outcome{}, hintedUncertain(err, "to repeat it without a second run add: --request-id "+
 			request.GetRequestId())
 	}
 	line := "retried as " + render.Safe(answer.GetNewRunId())
 	if answer.GetAlreadyRunning() {
-		line = "runs again already, as " + render.Safe(answer.GetNewRunId())
+		line = "already retried as " + render.Safe(answer.GetNewRunId())
 	}
 	return outcome{
 		line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()},
@@ -107,26 +110,26 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	}, nil
 }
 
-// idOf is the request id of the retry of a run that a filter chose. It is the same in a repetition,
-// as that of the server's own bulk action is: a run stays as it ended, so that the same filter
-// finds it again, and its retry may be over by then.
+// idOf returns the request id for retrying a run selected by a filter. It is the same on every
+// repetition, like that of the server's bulk action: the ended run still matches the filter later,
+// when its retry may have ended too.
 func (o *retryOptions) idOf(runID string) string {
 	id := "bulk-retry:" + runID
 	how := o.fromStep
 	switch {
 	case o.restart:
-		how = "\x00" + string(o.payload.GetData()) // no step's name
+		how = "\x00" + string(o.payload.GetData()) // not a step name
 	case o.fromStep == "":
-		return id // the server's own
+		return id // the id used by the server's bulk action
 	}
 	sum := sha256.Sum256([]byte(how))
 	return id + ":" + hex.EncodeToString(sum[:8])
 }
 
-// openStatuses are those of runs that have not ended.
+// openStatuses are the statuses of runs that have not ended.
 var openStatuses = []string{"PENDING", "RUNNING", "SLEEPING"}
 
-// stopFields are what documents say of a run that was cancelled or terminated.
+// stopFields are the document fields of a run that was cancelled or terminated.
 var stopFields = []string{"status", "requested", "grace_until"}
 
 type cancelOptions struct {
@@ -146,9 +149,10 @@ func newCancel(e *env, o *cancelOptions) *cobra.Command {
 		return c.stopped(answer.GetStatus(), answer.GetRequested(), answer.GetGraceUntil()), err
 	})
 	cmd := o.command(e, "Cancel runs: at once, or with --grace so that their code can clean up",
-		`Without --grace the runs are CANCELLED now, and no later write of their workers counts. With it their code is told, may run steps
-to clean up, and the runs are CANCELLED when it returns or when the grace is over.`, "--grace 1m")
-	cmd.Flags().Var(flagvalue.Duration(&o.grace), "grace", "time for the code to clean up: 30s, 5m (default: none)")
+		`Without --grace the runs are CANCELLED now, and later writes of their workers are rejected. With
+--grace their code is notified and may run cleanup steps; the runs are CANCELLED when it returns or
+when the grace period ends.`, "--grace 1m")
+	cmd.Flags().Var(flagvalue.Duration(&o.grace), "grace", "time for cleanup: 30s, 5m (default: none)")
 	return cmd
 }
 
@@ -162,11 +166,11 @@ func newTerminate(e *env, o *terminateOptions) *cobra.Command {
 			Namespace: c.namespace, RunId: runID, Reason: o.reason})
 		return c.stopped(answer.GetStatus(), false, nil), err
 	})
-	return o.command(e, "End runs now, whatever their workers do",
-		"The runs are TERMINATED now; their code is not asked, and cleans nothing up.", `--reason "wrong input"`)
+	return o.command(e, "Terminate runs now, without cleanup",
+		"The runs are TERMINATED now. Their code is not notified and cannot clean up.", `--reason "wrong input"`)
 }
 
-// stopped is how a run stands after it was asked to stop.
+// stopped returns the state of a run after a cancel or terminate.
 func (c *client) stopped(s kagziv1.WorkflowStatus, requested bool, graceUntil *timestamppb.Timestamp) outcome {
 	line := c.out.paint(render.RunStatus(s), render.RunStyle(s))
 	var until any
@@ -184,7 +188,7 @@ func (c *client) stopped(s kagziv1.WorkflowStatus, requested bool, graceUntil *t
 
 type holdOptions struct{ manyOptions }
 
-// command makes a command for what only single calls of the server do, also to the runs that a filter chooses.
+// command returns a command for an action that the server has no bulk action for.
 func (o *holdOptions) command(e *env, fields []string, do func(context.Context, *client, string) (outcome, error),
 	short, long, example string) *cobra.Command {
 	o.oneByOne = func() bool { return true }
@@ -199,8 +203,8 @@ func newPause(e *env, o *holdOptions) *cobra.Command {
 		answer, err := c.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
 			Namespace: c.namespace, RunId: runID, Reason: o.reason})
 		return c.statusOf(answer.GetWorkflow()), err
-	}, "Take runs out of the workers' hands until they are resumed",
-		"No worker claims a paused run, and its timers wait.", `--reason "card provider is down"`)
+	}, "Pause runs until they are resumed",
+		"Workers do not claim a paused run, and its timers do not fire.", `--reason "card provider is down"`)
 }
 
 func newResume(e *env, o *holdOptions) *cobra.Command {
@@ -210,32 +214,32 @@ func newResume(e *env, o *holdOptions) *cobra.Command {
 		answer, err := c.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
 			Namespace: c.namespace, RunId: runID, Reason: o.reason})
 		return c.statusOf(answer.GetWorkflow()), err
-	}, "Let paused runs go on",
-		"Workers may claim the runs again; timers that have come due meanwhile are over at once.",
+	}, "Resume paused runs",
+		"Workers may claim the runs again; timers that became due during the pause fire at once.",
 		`--reason "card provider is back"`)
 }
 
 func newPin(e *env, o *holdOptions) *cobra.Command {
 	o.verb = "pin"
 	o.open = &standing{"not pinned", func(r *kagziv1.Workflow) bool { return !r.GetPinned() }}
-	return o.command(e, pinFields, pin(o, true), "Keep runs from being deleted when their retention is over",
+	return o.command(e, pinFields, pin(o, true), "Pin runs, so that they are not deleted when their retention expires",
 		"A pinned run stays until it is unpinned.", `--reason "evidence"`)
 }
 
 func newUnpin(e *env, o *holdOptions) *cobra.Command {
 	o.verb = "unpin"
 	o.open = &standing{"pinned", (*kagziv1.Workflow).GetPinned}
-	return o.command(e, pinFields, pin(o, false), "Let pinned runs be deleted when their retention is over",
-		"A run whose retention is over already is deleted soon after.", `--reason "case closed"`)
+	return o.command(e, pinFields, pin(o, false), "Unpin runs, so that they are deleted when their retention expires",
+		"A run whose retention has already expired is deleted soon after.", `--reason "case closed"`)
 }
 
-// statusFields and pinFields are what documents say of a run that was paused, resumed or pinned.
+// statusFields and pinFields are the document fields of a run that was paused, resumed or pinned.
 var (
 	statusFields = []string{"status", "paused"}
 	pinFields    = []string{"status", "pinned"}
 )
 
-// statusOf is how a run stands as the outcome of an action.
+// statusOf returns the status of a run as an outcome.
 func (c *client) statusOf(run *kagziv1.Workflow) outcome {
 	cell := render.RunStatusCell(run)
 	return outcome{line: c.out.paint(cell.Text, cell.Style),
@@ -266,10 +270,10 @@ type signalOptions struct {
 func newSignal(e *env, o *signalOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "signal ID NAME",
-		Short: "Deliver a signal to a run",
-		Long: `Deliver a signal to a run. It is kept until the run's code takes it, in the order in which signals came; the same
---signal-id is delivered once, however often the command is repeated. Where the run continued as new, the signal goes to the
-run that goes on for it.`,
+		Short: "Send a signal to a run",
+		Long: `Send a signal to a run. Signals are kept until the run's code receives them, in order of arrival. A
+signal with the same --signal-id is delivered once, however often the command is repeated. If the
+run continued as new, the signal goes to the run it continued as.`,
 		Example: `  kagzi workflow signal 01936b2e-… approval --input '{"by": "ada"}'
   kagzi workflow signal --external order-17 approval --input @approval.json --signal-id ticket-4`,
 		Args:              cobra.ExactArgs(2),
@@ -288,9 +292,9 @@ run that goes on for it.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.input, "input", "",
-		"the signal's payload: JSON, @FILE that holds JSON, or - for stdin; --payload is the same")
-	fs.StringVar(&o.signalID, "signal-id", "", "your own id of this signal, unique within the run (default: a new one)")
-	fs.BoolVar(&o.external, "external", false, "ID is an external id: its newest run is meant")
+		"payload of the signal: JSON, @FILE with JSON, or - for stdin (also --payload)")
+	fs.StringVar(&o.signalID, "signal-id", "", "your own id for this signal, unique in the run (default: a new one)")
+	fs.BoolVar(&o.external, "external", false, "ID is an external id; use its newest run")
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "payload" {
 			name = "input"
@@ -317,12 +321,12 @@ func runSignal(ctx context.Context, c *client, o *signalOptions, payload *kagziv
 			"to repeat it without delivering it twice add: --signal-id "+request.GetSignalId()))
 	}
 	if runID != request.GetRunId() {
-		c.out.say("it continued as run %s", render.Safe(runID))
+		c.out.say("the run continued as %s", render.Safe(runID))
 	}
 	return c.out.print(result{
 		human: func() []string {
 			if answer.GetAlreadyDelivered() {
-				return []string{render.Safe(runID) + "  signal " + render.Safe(o.name) + " was delivered before"}
+				return []string{render.Safe(runID) + "  signal " + render.Safe(o.name) + " was already delivered"}
 			}
 			return []string{render.Safe(runID) + "  signal " + render.Safe(o.name) + " delivered"}
 		},

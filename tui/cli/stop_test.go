@@ -181,7 +181,7 @@ func TestBulk(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress = []*kagziv1.BulkWorkflowsProgress{{Matched: 3, Done: 3, Unchanged: 2}}
 		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order",
-			"-y"); out != "retry: 3 of 3 done (2 of them before), 0 failed\n" {
+			"-y"); out != "retry: 3 of 3 done (2 unchanged), 0 failed\n" {
 			t.Errorf("stdout %q", out)
 		}
 	})
@@ -189,7 +189,7 @@ func TestBulk(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress, s.server.fail = s.server.progress[:1], map[string]error{"BulkWorkflows end": unavailable}
 		out, msg := s.want(t, ExitUnavailable, "wf", "cancel", "-q", "type = order", "-y")
-		if out != "" || !strings.Contains(msg, "cancel: 1 of 3 done, 0 failed before it ended early") {
+		if out != "" || !strings.Contains(msg, "cancel: 1 of 3 done, 0 failed, then it stopped") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -229,7 +229,7 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 			t.Errorf("requests %v, stdout %q", r, out)
 		}
 		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2",
-			"-y"); out != "retry: 2 of 2 done (2 of them before), 0 failed\n" {
+			"-y"); out != "retry: 2 of 2 done (2 unchanged), 0 failed\n" {
 			t.Errorf("the same again: stdout %q", out)
 		}
 	})
@@ -281,7 +281,7 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 		s := &session{server: server()}
 		s.server.retriedBefore = true
 		if out, _ := s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order",
-			"--restart"); out != "retry: 3 of 3 done (3 of them before), 0 failed\n" {
+			"--restart"); out != "retry: 3 of 3 done (3 unchanged), 0 failed\n" {
 			t.Errorf("stdout %q", out)
 		}
 	})

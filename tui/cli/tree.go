@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Bounds of a tree; what they leave out is said.
+// Limits of a tree. The output names what they leave out.
 const (
 	defaultTreeDepth = 10
 	maxTreeRuns      = 2000
@@ -40,15 +40,16 @@ func runShowTree(ctx context.Context, c *client, o *showOptions) error {
 	})
 }
 
-// grower gathers a lineage. Each run is gathered once, so that it ends whatever the runs say of each other.
+// grower collects a lineage. It visits each run once, so it ends even if runs refer to each other
+// in a cycle.
 type grower struct {
 	*client
-	depth int             // how many generations below the first run
-	left  int             // how many more runs are gathered
+	depth int             // generations of children below the first run
+	left  int             // how many more runs to collect
 	seen  map[string]bool // by run id
 }
 
-// grow gathers what belongs to a run, and the runs that it went on as.
+// grow collects a run's lineage and the runs that it continued as.
 func (g *grower) grow(ctx context.Context, run *kagziv1.Workflow, depth int) (*render.Lineage, error) {
 	l, err := g.one(ctx, run, depth)
 	for last := l; err == nil && g.left > 0 && last.Run.GetContinuedAsRunId() != "" &&
@@ -64,7 +65,7 @@ func (g *grower) grow(ctx context.Context, run *kagziv1.Workflow, depth int) (*r
 	return l, err
 }
 
-// lookUp gets a run that another names; nil when retention has deleted it.
+// lookUp gets a run that another run names; nil if retention has deleted it.
 func (g *grower) lookUp(ctx context.Context, id string) (*kagziv1.Workflow, error) {
 	answer, err := g.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: g.namespace, RunId: id})
 	if status.Code(err) == codes.NotFound {
@@ -73,11 +74,11 @@ func (g *grower) lookUp(ctx context.Context, id string) (*kagziv1.Workflow, erro
 	return answer.GetWorkflow(), err
 }
 
-// one gathers a run's steps, children and handlers.
+// one collects a run's steps, children and handlers.
 func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*render.Lineage, error) {
 	l := &render.Lineage{Run: run}
 	if g.seen[run.GetRunId()] {
-		l.Omitted = "stands in this tree already"
+		l.Omitted = "shown above"
 		return l, nil
 	}
 	g.seen[run.GetRunId()] = true
@@ -95,7 +96,7 @@ func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*re
 		return nil, err
 	}
 	if n := len(children) + len(handlers); n > 0 && depth == g.depth {
-		l.Omitted = flagvalue.Counted(int64(n), "run") + " below, deeper than --depth"
+		l.Omitted = flagvalue.Counted(int64(n), "run") + " below, beyond --depth"
 		return l, nil
 	}
 	var more, moreHandlers int
@@ -107,13 +108,13 @@ func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*re
 	}
 	if more += moreHandlers; more > 0 {
 		l.Omitted = flagvalue.Counted(int64(more), "run") +
-			" more, too many for one tree; see: kagzi workflow list --parent " + run.GetRunId()
+			" more, too many to show; see: kagzi workflow list --parent " + run.GetRunId()
 	}
 	return l, nil
 }
 
-// all gathers runs that stand beside each other, and counts those that were too many. A run that another of them went
-// on as stands with that one.
+// all collects sibling runs and counts those beyond the limit. A run that a sibling continued as is
+// listed with that sibling.
 func (g *grower) all(ctx context.Context, runs []*kagziv1.Workflow, depth int) (list []*render.Lineage, more int,
 	err error) {
 	continued := map[string]bool{}
@@ -136,8 +137,8 @@ func (g *grower) all(ctx context.Context, runs []*kagziv1.Workflow, depth int) (
 	return list, 0, nil
 }
 
-// children are the runs that a run started, the oldest first: those that name it as their parent,
-// and those that its steps name.
+// children returns the runs that a run started, oldest first: those with it as parent, and those
+// its steps name.
 func (g *grower) children(ctx context.Context, run *kagziv1.Workflow,
 	steps []*kagziv1.Step) ([]*kagziv1.Workflow, error) {
 	id := run.GetRunId()
@@ -165,8 +166,8 @@ func (g *grower) children(ctx context.Context, run *kagziv1.Workflow,
 	return children, nil
 }
 
-// handlers are the runs that handle a run's failure. They come into being in the commit that ends
-// it, and so at its end.
+// handlers returns the runs that handle a run's failure. The commit that ends the run creates them,
+// so they were created at its end.
 func (g *grower) handlers(ctx context.Context, run *kagziv1.Workflow) ([]*kagziv1.Workflow, error) {
 	failed := run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED ||
 		run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT
@@ -186,7 +187,7 @@ func (g *grower) handlers(ctx context.Context, run *kagziv1.Workflow) ([]*kagziv
 	return slices.DeleteFunc(runs, func(r *kagziv1.Workflow) bool { return r.GetFailedRunId() != run.GetRunId() }), err
 }
 
-// list gets all runs of a request, the oldest first.
+// list returns all runs of a request, oldest first.
 func (g *grower) list(ctx context.Context, request *kagziv1.ListWorkflowsRequest) ([]*kagziv1.Workflow, error) {
 	var runs []*kagziv1.Workflow
 	_, err := g.eachPage(ctx, filter.Query{Request: request}, -1, "", func(more []*kagziv1.Workflow) error {

@@ -78,13 +78,13 @@ func TestTree(t *testing.T) {
 			}
 		}
 		out, _ := s.want(t, ExitOK, "wf", "show", "root", "--tree")
-		if !strings.Contains(out, "… stands in this tree already") {
+		if !strings.Contains(out, "… shown above") {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
 	t.Run("goes as deep as is asked and says what is left out", func(t *testing.T) {
 		for depth, want := range map[string]string{
-			"0": "… 4 runs below, deeper than --depth", "1": "… 1 run below, deeper than --depth"} {
+			"0": "… 4 runs below, beyond --depth", "1": "… 1 run below, beyond --depth"} {
 			out, _ := (&session{server: family()}).want(t, ExitOK, "wf", "show", "root", "--tree", "--depth", depth)
 			if strings.Count(out, want) != 1 {
 				t.Errorf("depth %s lacks %q:\n%s", depth, want, out)

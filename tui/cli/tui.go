@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,37 +27,39 @@ import (
 	"github.com/kagzi/kagzi/tui/view"
 )
 
-// Local is what can be done without a server that was started before; main fills it, because it
-// needs packages that this one may not import. What is nil cannot be done.
+// Local holds what works without a running server. main sets it, because it needs packages that
+// this one may not import. A nil function is unavailable.
 type Local struct {
-	// Look opens a database file for looking only, within this process.
+	// Look opens a database file read-only in this process.
 	Look func(ctx context.Context, file string) (*Nearby, error)
-	// Serve starts a server within this process, on the embedded database and at the default address.
+	// Serve starts a server in this process, on the embedded database at the default address.
 	Serve func(ctx context.Context) (*Nearby, error)
-	// Open opens the database at a URL as its server would, within this process, for a caller with
-	// all rights. An empty URL means that of the server's settings. One that is not there is made
-	// with create only.
+	// Open opens the database at a URL in this process, as its server would, for a caller with all
+	// rights. An empty URL means the database of the server settings. A missing database is created
+	// only with create.
 	Open func(ctx context.Context, url string, create bool) (*Nearby, error)
-	// Demo starts a server in memory, within this process, whose clock stands at a moment until it
-	// is moved. All follows from the seed.
+	// Demo starts a server in memory in this process. Its clock starts at a time and stands still
+	// until moved. The seed determines everything.
 	Demo func(seed uint64, at time.Time) scenario.Server
-	// Examine looks at what a server of this machine's settings needs where none runs: its files, its disk, its ports.
+	// Examine checks what a server needs on this machine if none runs: files, disk and ports.
 	Examine func(ctx context.Context) []Check
+	// Guides holds the Markdown files of `kagzi help TOPIC`, by their paths in the repository.
+	Guides fs.FS
 }
 
-// Check is one thing that doctor looked at.
+// Check is the result of one check of doctor.
 type Check struct {
 	Name   string // "disk"
 	State  string // "ok", "warn" or "bad"
-	Text   string // raw text in one line: what was found
-	Advice string // what to do about it; empty when it is ok
+	Text   string // one line of raw text: what was found
+	Advice string // how to fix it; empty if ok
 }
 
-// Nearby is a server within this process.
+// Nearby is a server in this process.
 type Nearby struct {
 	Database string
-	Address  string                                  // where others can reach it; empty: nowhere
-	Dial     func(context.Context) (net.Conn, error) // nil: by its address
+	Address  string                                  // where others reach it; empty if nowhere
+	Dial     func(context.Context) (net.Conn, error) // nil: use Address
 	Close    func() error
 }
 
@@ -76,7 +79,7 @@ type uiOptions struct {
 	home model.Home
 }
 
-// addUI adds `kagzi tui`, and opens it for `kagzi` alone in a terminal.
+// addUI adds `kagzi tui`, and makes `kagzi` alone in a terminal open it.
 func addUI(root *cobra.Command, e *env) {
 	root.AddCommand(newUI(e, &uiOptions{}))
 	root.Args = cobra.ArbitraryArgs
@@ -94,14 +97,14 @@ func addUI(root *cobra.Command, e *env) {
 func newUI(e *env, o *uiOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tui",
-		Short: "The terminal UI: see and steer everything live",
-		Long: `The terminal UI on a running server: runs, workers, schedules and queues, live, with what is wrong and why, and the keys to put it
-right. ? lists what can be done, : takes commands, / filters.
+		Short: "Open the terminal UI: watch and control everything live",
+		Long: `Open the terminal UI on a running server: runs, workers, schedules and queues, live, with problems,
+their causes and the keys to fix them. Press ? for help, : for commands, / to filter.
 
-With --db it opens a database file without a server, for looking only, also while a server has it open. With --demo it shows a
-world that is made up, without any server.
+--db opens a database file read-only, without a server or next to a running one. --demo shows demo
+data and needs no server.
 
-Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR is honoured.`,
+Settings are read from kagzi/tui.toml in your configuration directory. NO_COLOR is honoured.`,
 		Example: `  kagzi tui
   kagzi tui --view runs --filter 'status:failed since:24h'
   kagzi tui --db backup.db
@@ -111,39 +114,39 @@ Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR i
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.db, "db", "",
-		"open this file of an SQLite database, FILE or sqlite:FILE, for looking only, without a server")
-	f.BoolVar(&o.demo, "demo", false, "show a world that is made up, without a server")
-	f.BoolVar(&o.readOnly, "read-only", false, "take away everything that changes anything")
-	f.StringVar(&o.theme, "theme", "", "terminal, dark, light, contrast, mono, or one of your own")
-	f.BoolVar(&o.ascii, "ascii", false, "use no glyphs beyond ASCII")
-	f.BoolVar(&o.mouse, "mouse", false, "take the mouse; it is left to the terminal otherwise")
+		"open an SQLite database file read-only, without a server: FILE or sqlite:FILE")
+	f.BoolVar(&o.demo, "demo", false, "show demo data, without a server")
+	f.BoolVar(&o.readOnly, "read-only", false, "disable all actions that change something")
+	f.StringVar(&o.theme, "theme", "", "theme: terminal, dark, light, contrast, mono, or your own")
+	f.BoolVar(&o.ascii, "ascii", false, "use ASCII characters only")
+	f.BoolVar(&o.mouse, "mouse", false, "use the mouse; by default it is left to the terminal")
 	f.StringVar(&o.view, "view", "",
-		"the view to begin with, as a command: overview, runs, workers, schedules, queues, server, events")
-	f.StringVar(&o.run, "run", "", "begin with this run")
-	f.StringVar(&o.filter, "filter", "", "begin with the runs that this filter chooses")
-	f.Var(flagvalue.Duration(&o.refresh), "refresh", "draw at most once in this time, such as 1s over a slow line")
+		"first view: overview, runs, workers, schedules, queues, server, events")
+	f.StringVar(&o.run, "run", "", "open this run first")
+	f.StringVar(&o.filter, "filter", "", "first show the runs that match this filter")
+	f.Var(flagvalue.Duration(&o.refresh), "refresh", "draw at most once per this time, such as 1s on a slow connection")
 	e.register(cmd)
 	return cmd
 }
 
-// first is the command that opens the first view.
+// first returns the command that opens the first view.
 func (o *uiOptions) first() string {
 	switch {
 	case o.run != "":
 		return "run " + quoted(o.run)
 	case o.filter != "" && (o.view == "" || o.view == "runs"):
-		return "runs " + o.filter // which is taken as it was typed
+		return "runs " + o.filter // taken as typed
 	}
 	return o.view
 }
 
-// quoted is a word of a command of the UI; a quote in it stands in quotes of the other kind.
+// quoted returns a word for a command of the UI; a quote in it is put in quotes of the other kind.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }
 
-// oneOf are flags of which each says by itself what is shown.
+// oneOf lists flags that exclude each other.
 var oneOf = [][]string{{"db", "demo", "address"}, {"run", "view"}}
 
-// checkOneOf refuses two flags that say different things.
+// checkOneOf rejects two flags that exclude each other.
 func checkOneOf(flags *pflag.FlagSet) error {
 	for _, group := range oneOf {
 		given := ""
@@ -179,12 +182,13 @@ func runUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	return runServerUI(cmd, e, o)
 }
 
-// runServerUI shows a server that is reached by its address.
+// runServerUI opens the UI on the server at the address.
 func runServerUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	return showServer(cmd, e, o, "", e.reach)
 }
 
-// showServer shows a server. note is what the person must know of it; empty for one that was reached as usual.
+// showServer opens the UI on a server. note is shown in the UI; empty if the server was reached as
+// usual.
 func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string,
 	reach func() (tui.API, func() error, error)) error {
 	options, err := e.uiOptions(o)
@@ -199,7 +203,7 @@ func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string,
 	return errors.Join(show(cmd.Context(), options), closeConn())
 }
 
-// show shows the UI. What the flags asked for and cannot be had is wrong usage.
+// show runs the UI. An option that it cannot satisfy is a usage error.
 func show(ctx context.Context, o view.Options) error {
 	err := view.Run(ctx, o)
 	if wrong := (*view.OptionError)(nil); errors.As(err, &wrong) {
@@ -208,7 +212,7 @@ func show(ctx context.Context, o view.Options) error {
 	return err
 }
 
-// runFileUI shows a database file.
+// runFileUI opens the UI on a database file.
 func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	options, err := e.uiOptions(o)
 	if err != nil {
@@ -216,9 +220,9 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	}
 	if strings.HasPrefix(o.db, "postgres://") || strings.HasPrefix(o.db, "postgresql://") {
 		return usagef(
-			"--db opens a file of an SQLite database; to look at Postgres run a server on it, and then: kagzi tui --read-only")
+			"--db opens an SQLite file; for Postgres, run a server on it and use: kagzi tui --read-only")
 	}
-	o.db = strings.TrimPrefix(o.db, "sqlite:") // as every other --db has it
+	o.db = strings.TrimPrefix(o.db, "sqlite:") // as other --db flags accept it
 	near, err := e.local.Look(cmd.Context(), o.db)
 	if err != nil {
 		return err
@@ -229,15 +233,15 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 		return errors.Join(err, near.Close())
 	}
 	options.API, options.Address, options.Source, options.File = api, o.db, "--db", true
-	options.Home.Address = o.db // which is no address for a command line
+	options.Home.Address = o.db // not an address for a command line
 	return errors.Join(show(cmd.Context(), options), closeConn(), near.Close())
 }
 
 // demoSeed makes every demo the same.
 const demoSeed = 12
 
-// runDemoUI shows a real server on which a day is played: what has passed of it before the first
-// screen, and the rest live.
+// runDemoUI opens the UI on a server in memory that plays a demo day: part of it before the first
+// screen, the rest live.
 func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	options, err := e.uiOptions(o)
 	if err != nil {
@@ -249,7 +253,7 @@ func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	if err != nil {
 		return err
 	}
-	day.Advance(e.now().Sub(begin)) // which playing took
+	day.Advance(e.now().Sub(begin)) // the time that playing took
 	ctx, stop := context.WithCancel(cmd.Context())
 	lived := make(chan struct{})
 	go func() {
@@ -266,10 +270,10 @@ func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 // answerWithin is how long `kagzi` alone waits for a server before it starts one.
 const answerWithin = 2 * time.Second
 
-// runAlone shows the server at the address; if none answers there and nobody named another, it
-// starts one in this process.
+// runAlone opens the UI on the server at the address. If none answers and no other address was
+// given, it starts a server in this process.
 func runAlone(cmd *cobra.Command, e *env) error {
-	// of its own it has none: the environment and the profile alone
+	// `kagzi` alone has no flags: use the environment and the profile
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	e.flags.Register(flags)
 	if err := e.flags.Resolve(flags, e.lookup, e.find); err != nil {
@@ -285,12 +289,12 @@ func runAlone(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process, until the UI is closed\n",
+	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process until the UI is closed\n",
 		render.Safe(e.flags.Address), render.Safe(near.Database))
 	return errors.Join(runNearUI(cmd, e, o, near), near.Close())
 }
 
-// runNearUI shows a server within this process: by the way in that it gives, or else by its address.
+// runNearUI opens the UI on a server in this process, by its Dial function or its address.
 func runNearUI(cmd *cobra.Command, e *env, o *uiOptions, near *Nearby) error {
 	e.flags.Address = near.Address
 	reach := e.reach
@@ -302,8 +306,8 @@ func runNearUI(cmd *cobra.Command, e *env, o *uiOptions, near *Nearby) error {
 	return showServer(cmd, e, o, "server in this process", reach)
 }
 
-// goHome goes to where a server of this machine's settings listens, if nobody named another, and
-// says whether that is so.
+// goHome targets the listen address of this machine's server settings if no other address was
+// given, and reports whether it did.
 func (e *env) goHome() bool {
 	listen, _ := e.lookup("KAGZI_LISTEN")
 	own := local(cmp.Or(listen, tui.DefaultAddress))
@@ -314,7 +318,7 @@ func (e *env) goHome() bool {
 	return e.flags.Address == own
 }
 
-// answers says whether a server is there, whatever it answers.
+// answers reports whether a server is there, whatever it answers.
 func (e *env) answers(ctx context.Context) (bool, error) {
 	api, closeConn, err := e.reach()
 	if err != nil {
@@ -326,13 +330,13 @@ func (e *env) answers(ctx context.Context) (bool, error) {
 	return status.Code(err) != codes.Unavailable, closeConn()
 }
 
-// reachFlags are the flags that a command line must repeat to come to the same server as this one.
-// The secret of a key is shown to nobody.
+// reachFlags are the flags that a printed command must repeat to reach the same server. The secret
+// of a key is never printed.
 var reachFlags = []string{"profile", "api-key-file", "tls", "tls-ca", "tls-client-cert", "tls-client-key",
 	"tls-server-name"}
 
-// home is where a command line goes with those of them that were given, and no other. Ask before
-// the flags are made whole.
+// home returns the target of printed commands, with those flags that were given. Call it before the
+// flags are resolved.
 func (e *env) home(flags *pflag.FlagSet) model.Home {
 	var h model.Home
 	said := profile.Profile{}
@@ -349,13 +353,13 @@ func (e *env) home(flags *pflag.FlagSet) model.Home {
 	if flags.Changed("profile") {
 		said.Name = e.flags.Name
 	}
-	if found, err := e.find(said); err == nil { // what is wrong with them is told when they are made whole
+	if found, err := e.find(said); err == nil { // errors are reported when the flags are resolved
 		h.Namespace, h.Address = found.Namespace, found.Address
 	}
 	return h
 }
 
-// uiOptions are the settings of the UI from the flags, the environment and the person's files.
+// uiOptions returns the UI's settings from the flags, the environment and the user's files.
 func (e *env) uiOptions(o *uiOptions) (view.Options, error) {
 	options := view.Options{
 		Namespace: e.flags.Namespace, Address: e.flags.Address, Source: e.flags.source("address"), Version: e.version,

@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// exitOf is the exit code that a run's end means.
+// exitOf returns the exit code for a run's final status.
 func exitOf(s kagziv1.WorkflowStatus) int {
 	switch s {
 	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
@@ -29,7 +29,7 @@ func exitOf(s kagziv1.WorkflowStatus) int {
 	return ExitRunFailed
 }
 
-// exit turns a code into what a command returns.
+// exit returns the error for an exit code.
 func exit(code int) error {
 	if code == ExitOK {
 		return nil
@@ -46,10 +46,11 @@ func newWait(e *env, o *waitOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID...",
 		Short: "Wait until runs have ended; the exit code says how",
-		Long: `Wait until every named run has ended and print how each ended, in the order of the arguments. A run that continues as new ends with
-the last of its line. Outlasts restarts of the server.
+		Long: `Wait until all given runs have ended and print how each ended, in the order of the arguments. For a
+run that continues as new, wait for the last run of the chain. The wait survives server restarts.
 
-Exit code: 0 when all completed; otherwise that of the first that did not: 2 failed, 3 timed out, 4 cancelled or terminated.`,
+Exit code: 0 if all completed; otherwise that of the first that did not: 2 failed, 3 timed out,
+4 cancelled or terminated.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +58,7 @@ Exit code: 0 when all completed; otherwise that of the first that did not: 2 fai
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runWait(ctx, c, o) })
 		},
 	}
-	cmd.Flags().BoolVar(&o.external, "external", false, "the IDs are external ids")
+	cmd.Flags().BoolVar(&o.external, "external", false, "IDs are external ids")
 	return cmd
 }
 
@@ -70,7 +71,7 @@ func runWait(ctx context.Context, c *client, o *waitOptions) error {
 			err = seq.add(c.outcomeLine(run), render.Document(run))
 		}
 		if err != nil {
-			_ = seq.close() // the first error is the one to report
+			_ = seq.close() // report the first error
 			return err
 		}
 		if code == ExitOK {
@@ -83,7 +84,7 @@ func runWait(ctx context.Context, c *client, o *waitOptions) error {
 	return exit(code)
 }
 
-// wait finds a run and follows it to its end.
+// wait finds a run and waits for its end.
 func (c *client) wait(ctx context.Context, server *serverRetry, id string, external bool) (*kagziv1.Workflow, error) {
 	if external {
 		run, err := c.find(ctx, id, true)
@@ -100,11 +101,11 @@ func (c *client) wait(ctx context.Context, server *serverRetry, id string, exter
 	return run, c.externalHint(err)
 }
 
-// longPoll is how long one call waits at the server.
+// longPoll is how long one call waits on the server.
 const longPoll = 30 * time.Second
 
-// waitEnd waits until a run has ended, and of one that continues as new until the last has. Once
-// the server was there it outlasts losing it.
+// waitEnd waits until a run, or the last run it continued as, has ended. After the first answer it
+// survives losing the server.
 func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string) (*kagziv1.Workflow, error) {
 	followed := map[string]bool{runID: true}
 	for {
@@ -115,10 +116,10 @@ func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string)
 		next := answer.GetWorkflow().GetContinuedAsRunId()
 		switch {
 		case err == nil && answer.GetFinished() && next != "" && !followed[next]:
-			// a server that answers in circles is not followed
+			// stop if the server answers with a cycle
 			runID, followed[next] = next, true
 			server.answered()
-			c.out.say("it continued as run %s", render.Safe(runID))
+			c.out.say("the run continued as %s", render.Safe(runID))
 		case err == nil && answer.GetFinished():
 			return answer.GetWorkflow(), nil
 		case err == nil:
@@ -135,7 +136,7 @@ func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string)
 	}
 }
 
-// openError says that a run had not ended when there was no more time to wait for it.
+// openError reports that the time limit expired before the run ended.
 type openError struct {
 	runID string
 	err   error
@@ -144,11 +145,10 @@ type openError struct {
 func (e *openError) Error() string { return e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// whyWithin is how long the server may take to say why a run has not ended: the time that the
-// command was given is over.
+// whyWithin limits the time to ask why a run has not ended, because the command's own time is over.
 const whyWithin = 2 * time.Second
 
-// whyOpen says why the run of an openError has not ended, where the server tells at once, and how to see more of it.
+// whyOpen explains why the run of an openError has not ended, if the server answers in time.
 func (c *client) whyOpen(ctx context.Context, err error) (lines []string) {
 	open, ok := errors.AsType[*openError](err)
 	if !ok {
@@ -158,13 +158,13 @@ func (c *client) whyOpen(ctx context.Context, err error) (lines []string) {
 	defer cancel()
 	if answer, err := c.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{
 		Namespace: c.namespace, RunId: open.runID}); err == nil && answer.GetSummary() != "" {
-		lines = append(lines, "the run goes on without this command: "+answer.GetSummary())
+		lines = append(lines, "the run continues: "+answer.GetSummary())
 	}
 	scope := model.Scope{Namespace: c.namespace, Address: c.address, Home: c.home}
-	return append(lines, "what it waits for: kagzi workflow explain "+open.runID+scope.Reach())
+	return append(lines, "see what it waits for: kagzi workflow explain "+open.runID+scope.Reach())
 }
 
-// outcomeLine is how a run ended in one line.
+// outcomeLine returns how a run ended as one line.
 func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 	v := c.view()
 	line := fmt.Sprintf("%s  %s  %s", render.Safe(run.GetRunId()),
@@ -180,18 +180,17 @@ func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 	return line
 }
 
-// serverRetry outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between
-// tries, but not when the server was never there. A call that it took and did not answer shows that
-// it was: a wait is such a call for a long time.
+// serverRetry retries after a server goes away, 1, 2, 4 .. 15 s apart, but not if the server never
+// answered. A call that it accepted without answering, such as a wait, shows that it was there.
 type serverRetry struct {
 	out   *output
-	known bool // the server has answered before, or taken a call
+	known bool // the server has answered or accepted a call
 	delay time.Duration
 }
 
 func (r *serverRetry) answered() { r.known, r.delay = true, 0 }
 
-// after waits before the next try, or returns the error when trying again makes no sense.
+// after waits before the next try, or returns the error if retrying makes no sense.
 func (r *serverRetry) after(ctx context.Context, err error) error {
 	code := status.Code(err)
 	if ctx.Err() != nil {
@@ -202,7 +201,7 @@ func (r *serverRetry) after(ctx context.Context, err error) error {
 		return err
 	}
 	r.delay = min(max(2*r.delay, time.Second), 15*time.Second)
-	r.out.say("the server is gone, trying again in %s", r.delay)
+	r.out.say("lost the connection to the server, retrying in %s", r.delay)
 	timer := time.NewTimer(r.delay)
 	defer timer.Stop()
 	select {

@@ -23,12 +23,12 @@ type watchOptions struct {
 func newWatch(e *env, o *watchOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch ID",
-		Short: "Follow a run: a line for each change, until it has ended",
-		Long: `Follow a run and print a line for each change of it and of its steps, until it has ended; of one that continues as new until the
-last of its line has. Outlasts restarts of the server. Ends stand with the moment when they came about, other changes with that when they
-were seen.
+		Short: "Watch a run: print a line for each change until it ends",
+		Long: `Watch a run: print a line for each change of the run and its steps until it ends. For a run that
+continues as new, watch until the last run of the chain ends. Watching survives server restarts.
+Ends are shown with the time when they happened, other changes with the time when they were seen.
 
-Exit code: 0 when the run, or the last of its line, completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
+Exit code of the last run: 0 completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +36,7 @@ Exit code: 0 when the run, or the last of its line, completed, 2 failed, 3 timed
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runWatch(ctx, c, o) })
 		},
 	}
-	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: follow its newest run")
+	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id; watch its newest run")
 	return cmd
 }
 
@@ -60,33 +60,33 @@ func runWatch(ctx context.Context, c *client, o *watchOptions) error {
 	return exit(exitOf(w.last.GetStatus()))
 }
 
-// watcher follows one run over any number of streams, and the runs that it continues as. It
-// remembers what it has shown, because each new stream begins with everything as it stands.
+// watcher follows a run, and the runs it continues as, over any number of streams. It remembers
+// what it has shown, because each new stream starts with the current state.
 type watcher struct {
 	*client
 	runID string
 	seq   *sequence
-	seen  map[string]string // the run, or a step by its id, as it was last shown
-	last  *kagziv1.Workflow // the run as it was last seen
+	seen  map[string]string // the run, or a step by id, as last shown
+	last  *kagziv1.Workflow // the run as last seen
 	retry serverRetry
 }
 
-// follow returns nil when the run has ended, and with it all that it continued as.
+// follow returns nil when the run and all runs it continued as have ended.
 func (w *watcher) follow(ctx context.Context) error {
 	followed := map[string]bool{w.runID: true}
 	for {
 		err := w.stream(ctx)
 		if render.Ended(w.last.GetStatus()) && (err == nil || status.Code(err) == codes.Unavailable) {
-			// what could still come is nothing new
+			// nothing new can follow
 			next := w.last.GetContinuedAsRunId()
-			if next == "" || followed[next] { // a server that answers in circles is not followed
+			if next == "" || followed[next] { // stop if the server answers with a cycle
 				return nil
 			}
 			w.goOn(next)
 			followed[next] = true
 			continue
 		}
-		if err == nil { // the server ended the stream early: it is stopping
+		if err == nil { // the server ended the stream early because it is stopping
 			err = status.Error(codes.Unavailable, "server ended the stream before the run had ended")
 		}
 		if err := w.retry.after(ctx, err); err != nil {
@@ -95,13 +95,13 @@ func (w *watcher) follow(ctx context.Context) error {
 	}
 }
 
-// goOn turns to the run that the one which was followed continued as.
+// goOn switches to the run that the watched run continued as.
 func (w *watcher) goOn(runID string) {
 	w.runID, w.last, w.seen = runID, nil, map[string]string{}
-	w.out.say("it continued as run %s", render.Safe(runID))
+	w.out.say("the run continued as %s", render.Safe(runID))
 }
 
-// stream shows the changes of one stream until it ends; nil means that the server ended it.
+// stream shows the changes of one stream; it returns nil when the server ends it.
 func (w *watcher) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,7 +124,8 @@ func (w *watcher) stream(ctx context.Context) error {
 	}
 }
 
-// show prints what an event changes. A run's steps come before its own end, so that the end is the last line.
+// show prints the changes of an event. Steps come before the run's end, so that the end is the last
+// line.
 func (w *watcher) show(event *kagziv1.WatchWorkflowEvent) error {
 	run := event.GetWorkflow()
 	ended := render.Ended(run.GetStatus())
@@ -169,14 +170,14 @@ func (w *watcher) showStep(s *kagziv1.Step) error {
 	}
 	if retried := s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED && !s.GetIsLatest(); retried &&
 		w.seen[s.GetStepId()] != "" {
-		return nil // its failure was shown when it began to wait for the attempt that has followed
+		return nil // its failure was shown when the next attempt was scheduled
 	}
 	state := fmt.Sprint(s.GetStatus(), s.GetAttemptNumber(), s.GetRetryAt().AsTime(), s.GetFinishedAt().AsTime())
 	return w.line(s.GetStepId(), state, s.GetFinishedAt(), text, render.StepResult(s, w.view()),
 		render.Object{{Name: "step", Value: render.Document(s)}})
 }
 
-// line prints one change, unless it was printed before, with when it came about: at where that is on record, else now.
+// line prints a change once, with the time at when it happened, or now if that is not recorded.
 func (w *watcher) line(key, state string, at *timestamppb.Timestamp, text, note string, document render.Object) error {
 	if w.seen[key] == state {
 		return nil

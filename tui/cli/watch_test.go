@@ -53,7 +53,7 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 		if out != want {
 			t.Errorf("stdout\n%swant\n%s", out, want)
 		}
-		if strings.Count(msg, "trying again") != 2 || time.Since(begin) != 3*time.Second {
+		if strings.Count(msg, "retrying") != 2 || time.Since(begin) != 3*time.Second {
 			t.Errorf("stderr %q after %s", msg, time.Since(begin))
 		}
 	})
@@ -89,7 +89,7 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 	out, msg := s.want(t, ExitRunFailed, "wf", "watch", "run-1")
 	want := strings.Repeat("12:00:00.000  step  COMPLETED  poll\n12:00:00.000  run   COMPLETED\n", 2) +
 		"12:00:00.000  step  COMPLETED  poll\n12:00:00.000  run   FAILED  end of run-3\n"
-	if out != want || msg != "it continued as run run-2\nit continued as run run-3\n" {
+	if out != want || msg != "the run continued as run-2\nthe run continued as run-3\n" {
 		t.Errorf("stdout\n%swant\n%sstderr %q", out, want, msg)
 	}
 	var asked []string
@@ -154,10 +154,10 @@ func TestA_wait_that_gives_up_says_why_the_run_has_not_ended(t *testing.T) {
 			want      string
 		}{
 			{explained: &kagziv1.ExplainWorkflowResponse{Summary: "no online worker serves type a\x1b[31m in queue q"},
-				want: "error: gave up after 3s (--timeout)\n  the run goes on without this command: no online worker serves type a\\x1b[31m in queue q\n" +
-					"  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
+				want: "error: gave up after 3s (--timeout)\n  the run continues: no online worker serves type a\\x1b[31m in queue q\n" +
+					"  see what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
 			{fail: map[string]error{"ExplainWorkflow": unavailable},
-				want: "error: gave up after 3s (--timeout)\n  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
+				want: "error: gave up after 3s (--timeout)\n  see what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
 		} {
 			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still},
 				runs: []*kagziv1.Workflow{{RunId: "run-1"}}, explained: c.explained, fail: c.fail}}
@@ -208,7 +208,7 @@ func TestWait_outlasts_a_server_that_is_lost_during_its_first_call(t *testing.T)
 		} {
 			s := &session{server: &fake{runs: runs,
 				waits: []func() (*kagziv1.WaitWorkflowResponse, error){c.first, gone, still}}}
-			if _, msg := s.want(t, ExitOK, c.args...); strings.Count(msg, "trying again") != 2 {
+			if _, msg := s.want(t, ExitOK, c.args...); strings.Count(msg, "retrying") != 2 {
 				t.Errorf("%v: stderr %q, want two tries", c.args, msg)
 			}
 		}
@@ -228,7 +228,7 @@ func TestWait_outlasts_a_server_that_is_lost_between_two_runs(t *testing.T) {
 		runs := []*kagziv1.Workflow{{RunId: "run-1", ExternalId: "x"}, {RunId: "run-2", ExternalId: "y"}}
 		s := &session{server: &fake{runs: runs, finds: []error{nil, unavailable, unavailable},
 			waits: []func() (*kagziv1.WaitWorkflowResponse, error){ended, ended}}}
-		if _, msg := s.want(t, ExitOK, "wf", "wait", "--external", "x", "y"); strings.Count(msg, "trying again") != 2 {
+		if _, msg := s.want(t, ExitOK, "wf", "wait", "--external", "x", "y"); strings.Count(msg, "retrying") != 2 {
 			t.Errorf("stderr %q, want two tries", msg)
 		}
 		s = &session{server: &fake{runs: runs, finds: []error{unavailable}}}

@@ -10,13 +10,12 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// redrawEvery is how often a terminal's lines are drawn again, for the clock and the spinner in them.
+// redrawEvery is how often a terminal's lines are redrawn, for the clock and the spinner.
 const redrawEvery = 100 * time.Millisecond
 
 var spinner = [...]string{"|", "/", "-", `\`}
 
-// board shows runs while they are under way: in a terminal one line for each, updated in place;
-// elsewhere one line per event.
+// board shows running runs: in a terminal one updated line per run, elsewhere one line per event.
 type board struct {
 	screen screen
 	began  time.Time
@@ -35,12 +34,12 @@ type row struct {
 	status string
 	style  render.Style
 	detail string
-	took   time.Duration // once judged
+	took   time.Duration // set once judged
 	judged bool
 	good   bool
 }
 
-// newBoard begins to show; Close it.
+// newBoard starts to show the board; close it.
 func newBoard(s screen, titles []string) *board {
 	b := &board{screen: s, began: time.Now(), ended: make(chan struct{})}
 	for _, t := range titles {
@@ -67,7 +66,7 @@ func (b *board) tick() {
 	}
 }
 
-// close leaves the last state standing.
+// close leaves the last state on the screen.
 func (b *board) close() {
 	close(b.ended)
 	b.ticks.Wait()
@@ -80,7 +79,7 @@ func (b *board) close() {
 	b.draw()
 }
 
-// status shows that a run has come to a status.
+// status shows a new status of a run.
 func (b *board) status(i int, status string, style render.Style) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +87,8 @@ func (b *board) status(i int, status string, style render.Style) {
 	b.print(i, b.screen.paint(status, style))
 }
 
-// detail shows how far a run is; event says what happened, and is empty when that is not worth a line.
+// detail shows the progress of a run; event describes what happened, and is empty if it is not
+// worth a line.
 func (b *board) detail(i int, detail, event string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +98,7 @@ func (b *board) detail(i int, detail, event string) {
 	}
 }
 
-// judge shows what the check of a run has found.
+// judge shows the result of checking a run.
 func (b *board) judge(i int, good bool, note string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,7 @@ func (b *board) judge(i int, good bool, note string) {
 	b.print(i, b.screen.paint(r.mark(""), r.markStyle())+" "+r.detail)
 }
 
-// print writes an event's line where lines are not updated in place. Needs mu.
+// print writes a line for an event if lines are not updated in place. Needs mu.
 func (b *board) print(i int, text string) {
 	if b.screen.terminal {
 		return
@@ -123,7 +123,7 @@ const (
 
 func pad(s string, cells int) string { return s + strings.Repeat(" ", max(0, cells-render.Width(s))) }
 
-// fold breaks a text at its blanks into lines of at most so many cells, but for words that are longer; 0 is no limit.
+// fold breaks text at spaces into lines of at most cells, except for longer words; 0 is no limit.
 func fold(s string, cells int) []string {
 	var lines []string
 	line := ""
@@ -141,7 +141,7 @@ func fold(s string, cells int) []string {
 	return append(lines, line)
 }
 
-// draw writes all lines over those that were drawn last. Needs mu.
+// draw writes all lines over the previous ones. Needs mu.
 func (b *board) draw() {
 	table := render.Table{Columns: []render.Column{
 		{}, {Title: "WORKFLOW"}, {Title: "STATUS"}, {Title: "TIME", Right: true}, {Title: "PROGRESS", Flex: true},
@@ -191,15 +191,15 @@ func (r row) markStyle() render.Style {
 	return render.Bad
 }
 
-// screen is where the demo's output goes, and what it may assume about it.
+// screen is the demo's output and what is known about it.
 type screen struct {
 	out      io.Writer
 	terminal bool // lines can be updated in place
 	colour   bool
-	width    int // cells; 0 when it is no terminal
+	width    int // cells; 0 if it is not a terminal
 }
 
-func (s screen) write(text string) { _, _ = io.WriteString(s.out, text) } // a reader that has gone is no reason to fail
+func (s screen) write(text string) { _, _ = io.WriteString(s.out, text) } // a closed output is no reason to fail
 
 func (s screen) line(text string) { s.write(text + "\n") }
 

@@ -9,7 +9,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// check is one comparison of the facts about a run with what they must be. It collects what differs.
+// check compares the facts about a run with the expected ones and collects the differences.
 type check struct {
 	facts
 	differs []string
@@ -47,7 +47,7 @@ func (c *check) attempts(want ...string) {
 	}
 }
 
-// ran checks which steps' code ran, in order, by the ledger.
+// ran checks which steps' code ran, in order, using the ledger.
 func (c *check) ran(want ...string) {
 	got := make([]string, len(c.ledger))
 	for i, e := range c.ledger {
@@ -58,7 +58,7 @@ func (c *check) ran(want ...string) {
 	}
 }
 
-// each makes a check of each of the runs that belong to the scene, and says which of them it is that differs.
+// each checks each of the runs of a scene, and names the one that differs.
 func (c *check) each(name func(i int) string, look func(i int, c *check)) {
 	for i, run := range c.runs {
 		one := check{facts: run}
@@ -69,7 +69,8 @@ func (c *check) each(name func(i int) string, look func(i int, c *check)) {
 	}
 }
 
-// find returns the last attempt of a step; false, and a difference, when there is none.
+// find returns the last attempt of a step; if there is none, it returns false and adds a
+// difference.
 func (c *check) find(name string) (attempt, bool) {
 	for _, s := range slices.Backward(c.steps) {
 		if s.name == name {
@@ -117,10 +118,10 @@ func checkFanOut(c *check) (note string) {
 	if peak < 2 {
 		c.differ("no two steps ran at the same time")
 	}
-	return fmt.Sprintf("%d steps, %d of them at once, sum of squares right", fanWidth, peak)
+	return fmt.Sprintf("%d steps, up to %d at once, sum of squares correct", fanWidth, peak)
 }
 
-// overlap is the largest number of attempts that were under way at the same time.
+// overlap returns the largest number of attempts that ran at the same time.
 func overlap(steps []attempt) (peak int) {
 	for _, s := range steps {
 		at := 0
@@ -159,7 +160,7 @@ func checkFlaky(c *check) (note string) {
 	return fmt.Sprintf("failed %d times, waited %s and %s, succeeded", flakyFails, flakyInitial, 2*flakyInitial)
 }
 
-// napSlack is how late a sleeper may go on: a machine under load is no error of the demo's.
+// napSlack is how late a sleeper may wake: a slow machine is not an error of the demo.
 const napSlack = 2 * time.Second
 
 func checkNap(c *check) (note string) {
@@ -181,7 +182,7 @@ func checkNap(c *check) (note string) {
 	if late < 0 || late > napSlack {
 		c.differ("the step after the sleep began %s after the sleep's end, want 0s to %s", late, napSlack)
 	}
-	return fmt.Sprintf("slept %s without a worker, went on %s late", napLength, late.Round(100*time.Microsecond))
+	return fmt.Sprintf("slept %s without a worker, woke %s late", napLength, late.Round(100*time.Microsecond))
 }
 
 func checkTenSteps(c *check) (note string) {
@@ -227,8 +228,8 @@ func (c *check) kept() {
 	}
 }
 
-// repeats checks that the code of each step ran once; but the one in flight when its worker was killed, whose result is
-// another's, may have run twice, and repeated says that it did.
+// repeats checks that the code of each step ran once. The step in flight when its worker was
+// killed, whose result is another worker's, may have run twice; repeated reports that.
 func (c *check) repeats(stamps []stamp) (repeated bool) {
 	times := map[string]int{}
 	for _, e := range c.ledger {

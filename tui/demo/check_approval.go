@@ -29,8 +29,8 @@ func checkApproval(c *check) (note string) {
 	return fmt.Sprintf("%d children ran in their parent's slot; signal sent twice, taken once", suppliers)
 }
 
-// shared checks that the run and its children all ran in the one slot of one worker, which the run
-// could not have held meanwhile.
+// shared checks that the run and its children all ran in the one slot of one worker, which means
+// that the run did not hold the slot while waiting.
 func (c *check) shared() {
 	var work []attempt
 	for _, run := range append([]facts{c.facts}, c.runs...) {
@@ -50,8 +50,8 @@ func (c *check) shared() {
 	}
 }
 
-// approved checks that one signal came of those that were sent, and that the run waited for it with
-// a limit and consumed it.
+// approved checks that the run got one signal of those sent, waited for it with a limit and
+// consumed it.
 func (c *check) approved() {
 	want := []signal{{name: approvalSignal, id: approvalID, payload: fmt.Sprint(approvedPrice), step: approvalSignal}}
 	if c.sent != 2 || !slices.Equal(c.signals, want) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// tickSlack is how late a tick may fire: a machine under load is no error of the demo's.
+// tickSlack is how late a tick may fire: a slow machine is not an error of the demo.
 const tickSlack = 2 * time.Second
 
 func checkSchedule(c *check) (note string) {
@@ -23,14 +23,14 @@ func checkSchedule(c *check) (note string) {
 		c.differ("the schedule counts %d runs, %d successful, %d failed, and %d skipped ticks; want %d, all successful",
 			s.TotalRuns, s.SuccessfulRuns, s.FailedRuns, s.SkippedTicks, n)
 	}
-	// The ticks follow each other from the first whole second after the schedule's creation on:
-	// none twice, none left out.
+	// Ticks are consecutive from the first whole second after the schedule's creation: none twice,
+	// none missing.
 	first := s.CreatedAt.Truncate(tickLength).Add(tickLength)
 	var latest time.Duration
 	c.each(func(i int) string { return fmt.Sprintf("run %d", i+1) }, func(i int, c *check) {
 		tick := first.Add(time.Duration(i) * tickLength)
 		if !c.tick.Equal(tick) {
-			c.differ("it is of the tick %s, want %s", c.tick.Format(time.RFC3339Nano), tick.Format(time.RFC3339Nano))
+			c.differ("its tick is %s, want %s", c.tick.Format(time.RFC3339Nano), tick.Format(time.RFC3339Nano))
 		}
 		ended(c, tick)
 		c.attempts("record COMPLETED")
@@ -44,6 +44,6 @@ func checkSchedule(c *check) (note string) {
 		}
 		latest = max(latest, late)
 	})
-	return fmt.Sprintf("%d ticks a second apart, one run each, at most %s late; none once paused",
+	return fmt.Sprintf("%d ticks a second apart, one run each, at most %s late; none after the pause",
 		len(c.runs), latest.Round(100*time.Microsecond))
 }

@@ -35,14 +35,14 @@ func scheduleTamperings() (all []tampering) {
 	add("a tick came after the pause", func(f *facts) {
 		f.fired = 2
 	}, "2 runs were fired before the pause and 3 in all")
-	add("a tick fired twice", func(f *facts) { f.runs[2] = f.runs[1] }, "run 3: it is of the tick 2026-11-20T12:00:01Z")
+	add("a tick fired twice", func(f *facts) { f.runs[2] = f.runs[1] }, "run 3: its tick is 2026-11-20T12:00:01Z")
 	add("a tick was left out", func(f *facts) {
 		f.schedule.CreatedAt = epoch.Add(-1400 * time.Millisecond)
-	}, "run 1: it is of the tick")
-	add("it fired when it was created", func(f *facts) { f.schedule.CreatedAt = epoch }, "run 1: it is of the tick")
+	}, "run 1: its tick is")
+	add("it fired when it was created", func(f *facts) { f.schedule.CreatedAt = epoch }, "run 1: its tick is")
 	add("a tick has a fraction of a second", func(f *facts) {
 		f.runs[1].tick = f.runs[1].tick.Add(time.Microsecond)
-	}, "run 2: it is of the tick")
+	}, "run 2: its tick is")
 	add("a run recorded another tick", func(f *facts) { f.runs[1].output = f.runs[0].output }, "run 2: result is")
 	add("a run has the external id of another", func(f *facts) {
 		f.runs[1].externalID = f.runs[0].externalID

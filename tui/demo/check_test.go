@@ -267,7 +267,7 @@ func TestOneWrongResultMakesTheDemoFail(t *testing.T) {
 	var out strings.Builder
 	summarize(screen{out: &out}, []verdict{right, wrong}, time.Second)
 	if got := out.String(); !strings.Contains(got, `differs  saga: status is \x1b[31mFAILED`) ||
-		!strings.Contains(got, "1 of 2 results are what they must be") {
+		!strings.Contains(got, "1 of 2 results are correct") {
 		t.Errorf("summary:\n%s", got)
 	}
 }

@@ -4,5 +4,5 @@ package demo
 
 import "os"
 
-// understandsCodes reports whether the terminal obeys ANSI codes.
+// understandsCodes reports whether the terminal supports ANSI codes.
 func understandsCodes(*os.File) bool { return true }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// understandsCodes makes the console obey ANSI codes; old ones cannot.
+// understandsCodes enables ANSI codes in the console; old ones cannot.
 func understandsCodes(f *os.File) bool {
 	console := windows.Handle(f.Fd())
 	var mode uint32

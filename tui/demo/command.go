@@ -1,6 +1,6 @@
-// Package demo owns `kagzi demo`: the main job of Kagzi shown on a private server, with real
-// processes, and checked. Nothing of it is played: what it prints it has read from the caller's
-// results, the server's records and the files that the steps wrote.
+// Package demo implements `kagzi demo`: it shows and checks Kagzi's main features on a private
+// server with real processes. Everything it prints comes from the callers' results, the server's
+// records and the files that steps wrote.
 package demo
 
 import (
@@ -21,42 +21,45 @@ type options struct {
 	noColour bool
 }
 
-// Command is `kagzi demo`, with the hidden command of its worker processes. It starts processes of
-// its own binary, whose root must hold child.Command and the command server.
+// Command returns `kagzi demo`, with the hidden command of its worker processes. It starts its own
+// binary, whose root must have child.Command and the server command.
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job on a private server: sagas, retries, sleeps, children, signals, schedules, a killed worker",
-		Long: `Start a private server on an embedded database in a temporary directory, and workers, each a process of its own; run
-sample workflows, by hand and by a schedule; send a signal; kill a worker with SIGKILL halfway through a run; check every
-result against what the caller got, what the server has recorded and what the steps wrote to disk. Everything is
-stopped and removed at the end.
+		Short: "Run sample workflows on a private server and check every result",
+		Long: `Run sample workflows on a private server and check every result. The demo shows sagas, retries, sleeps,
+child workflows, signals, schedules and a killed worker.
 
-Exit code: 0 when every result is what it must be, 1 when not, 130 when interrupted.`,
+It starts a server on an embedded database in a temporary directory, and several worker processes.
+It runs workflows by hand and by a schedule, sends a signal, and kills a worker with SIGKILL halfway
+through a run. It compares every result with what the caller got, what the server recorded and what
+the steps wrote to disk. At the end everything is stopped and removed.
+
+Exit code: 0 when every result is correct, 1 when not, 130 when interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := screenOf(cmd, o.noColour)
-			// as from `| head`: killed by it, the demo would leave its files behind
+			// as in `kagzi demo | head`: dying from SIGPIPE would leave the files behind
 			ctx, stop := ossignal.NotifyContext(cmd.Context(), syscall.SIGPIPE)
 			defer stop()
 			err := run(ctx, out, o)
 			if ctx.Err() != nil && cmd.Context().Err() == nil {
 				stop()
-				out.line("") // now the signal does what it does to other commands
+				out.line("") // from now on the signal has its usual effect
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the server and a worker up until ctrl-C, and say what to try")
-	cmd.Flags().BoolVar(&o.noColour, "no-color", false, "no colours, as with NO_COLOR")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the server and a worker running until Ctrl-C, and print commands to try")
+	cmd.Flags().BoolVar(&o.noColour, "no-color", false, "disable colours, like NO_COLOR")
 	cmd.AddCommand(newWorker())
 	return cmd
 }
 
 func run(ctx context.Context, out screen, o options) (err error) {
 	began := time.Now()
-	out.line("starting a server and workers, each a process of its own ...")
+	out.line("starting a server and workers in their own processes ...")
 	s, err := build(ctx, posts)
 	if err != nil {
 		return interrupted(ctx, err)
@@ -95,10 +98,10 @@ func run(ctx context.Context, out screen, o options) (err error) {
 	return err
 }
 
-// serverLines is how many of the server's own lines help to see what went wrong.
+// serverLines is how many of the server's lines are printed after a failure.
 const serverLines = 20
 
-// interrupted prefers the end of ctx to the errors that follow from it.
+// interrupted returns the end of ctx instead of errors that follow from it.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -106,7 +109,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// judge is nil when every result is what it must be.
+// judge returns nil if every result is correct.
 func judge(verdicts []verdict) error {
 	wrong := 0
 	for _, v := range verdicts {
@@ -115,7 +118,7 @@ func judge(verdicts []verdict) error {
 		}
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d of %d results are not what they must be", wrong, len(verdicts))
+		return fmt.Errorf("%d of %d results are wrong", wrong, len(verdicts))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestBinary(t *testing.T) {
 			t.Fatalf("demo: %v\n%s%s", err, output, d.stderr)
 		}
 		for _, want := range []string{
-			"7 of 7 results are what they must be", "killed with 5 steps recorded", "nap         SLEEPING",
+			"7 of 7 results are correct", "killed with 5 steps recorded", "nap         SLEEPING",
 			"another did", "50 steps", "refund-card COMPLETED", "approval    waits for signal approval",
 			"quote-5 COMPLETED",
 			"taken once", "schedule    ENABLED", "schedule    PAUSED", "one run each",
@@ -87,7 +87,7 @@ func TestBinary(t *testing.T) {
 
 	t.Run("--keep leaves the server up until interrupted and says what to try", func(t *testing.T) {
 		d := startDemo(t, binary, "--keep")
-		output := d.until("ctrl-C stops them")
+		output := d.until("Ctrl-C stops everything")
 		address := serverIn(t, output)
 		if _, err := child.Ask(t.Context(), tui.DialOptions{Address: address}, 5*time.Second); err != nil {
 			t.Errorf("the server does not answer: %v", err)

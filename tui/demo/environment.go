@@ -18,14 +18,14 @@ import (
 const (
 	namespace  = "default"
 	queue      = "demo"
-	crashQueue = "demo-crash" // of the run whose worker is killed, so that no other run has to do with it
+	crashQueue = "demo-crash" // of the run whose worker is killed; no other run uses it
 	slotQueue  = "demo-slot"  // of the runs that share a worker's only slot
 )
 
-// serverFlags make a lost worker show after seconds, not half a minute.
+// serverFlags make a lost worker show after seconds instead of half a minute.
 var serverFlags = []string{"--worker-lease", "2s", "--heartbeat-interval", "500ms"}
 
-// environment is what the demo runs on: a private server, workers and a directory, all gone after close.
+// environment is a private server, workers and a directory, all removed by close.
 type environment struct {
 	dir    string
 	ledger ledger
@@ -37,7 +37,7 @@ type environment struct {
 	workers map[string]*child.Process // by name
 }
 
-// build makes the directory, starts the server and the workers, by name, and waits until all are ready.
+// build creates the directory, starts the server and the workers, and waits until all are ready.
 func build(ctx context.Context, workers map[string]post) (*environment, error) {
 	dir, err := os.MkdirTemp("", "kagzi-demo-")
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *environment) start(ctx context.Context, workers map[string]post) error 
 	if s.api, err = tui.Dial(tui.DialOptions{Address: s.server.Address}); err != nil {
 		return err
 	}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // what goes wrong is told by the checks
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // the checks report problems
 	s.client, err = kagzi.NewClient(kagzi.ClientOptions{
 		Profile: kagzi.NoProfile, Address: s.server.Address, Namespace: namespace, Logger: quiet})
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *environment) kill(worker string) error {
 	return nil
 }
 
-// stopAllBut stops all workers but one in good order.
+// stopAllBut stops all workers but one gracefully.
 func (s *environment) stopAllBut(but string) error {
 	var errs []error
 	for name := range posts {
@@ -115,8 +115,8 @@ func (s *environment) take(worker string) *child.Process {
 	return p
 }
 
-// close stops the workers, then the server, and removes the directory. The first of its errors is
-// from the first that did not stop in good order.
+// close stops the workers, then the server, and removes the directory. It reports the first that
+// did not stop gracefully.
 func (s *environment) close() error {
 	var errs []error
 	var stopping sync.WaitGroup

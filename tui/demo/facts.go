@@ -13,32 +13,33 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// facts are all that a check goes by: what the caller got, what the server has recorded, and what
-// the steps left on disk. They are about a run and the runs that belong to it; those of a schedule
-// have no run of their own.
+// facts are the input of a check: what the caller got, what the server recorded, and what the steps
+// left on disk, for a run and the runs that belong to it. Facts about a schedule have no run of
+// their own.
 type facts struct {
 	status     kagzi.Status
-	output     json.RawMessage // as Result gave it to the caller; empty when the run ended without one
+	output     json.RawMessage // as returned to the caller by Result; empty if the run ended without one
 	err        string          // of a run that ended without a result
 	externalID string
 	created    time.Time     // by the server's clock
-	took       time.Duration // from its creation to its end, by the server's clock
-	steps      []attempt     // every attempt, in the order in which the run began its steps
-	ledger     []execution   // in the order in which they began
-	signals    []signal      // in the order in which they came
-	waits      []string      // all that the run was seen SLEEPING for: "timer nap"
+	took       time.Duration // from creation to end, by the server's clock
+	steps      []attempt     // every attempt, in the order in which the run started its steps
+	ledger     []execution   // in the order in which they started
+	signals    []signal      // in order of arrival
+	waits      []string      // everything the run was seen SLEEPING for: "timer nap"
 
-	// the children in the order in which they were started, or a schedule's runs in the order of their ticks
+	// children in the order in which they were started, or a schedule's runs in the order of their
+	// ticks
 	runs   []facts
 	killed *kill // of the run whose worker was killed
-	sent   int   // signals that the run was sent
+	sent   int   // signals sent to the run
 
-	tick     time.Time              // of a run that a schedule fired
+	tick     time.Time              // of a run started by a schedule
 	schedule *kagzi.ScheduleDetails // at the end
-	fired    int                    // runs that the schedule had when it was paused
+	fired    int                    // runs started by the schedule before the pause
 }
 
-// attempt is one attempt of a step as the server has recorded it.
+// attempt is a recorded attempt of a step.
 type attempt struct {
 	name     string
 	kind     string // function, sleep, signal or child_workflow
@@ -48,8 +49,8 @@ type attempt struct {
 	errType  string
 	errText  string
 	started  time.Time
-	finished time.Time // zero when it has not
-	wakeUp   time.Time // of a sleep, or a wait with a limit
+	finished time.Time // zero if unfinished
+	wakeUp   time.Time // of a sleep, or of a wait with a limit
 	childID  string    // run id of a child
 }
 
@@ -61,15 +62,15 @@ type kill struct {
 
 func (a attempt) completed() bool { return a.status == "COMPLETED" }
 
-// signal is a signal that a run got.
+// signal is a signal received by a run.
 type signal struct {
 	name    string
 	id      string
 	payload string // JSON
-	step    string // that consumed it
+	step    string // the step that consumed it
 }
 
-// collect gathers the facts about a run when it has ended, and about its children.
+// collect gathers the facts about an ended run and its children.
 func collect(ctx context.Context, s *environment, run *kagzi.Run, f *facts) error {
 	output, err := kagzi.Result[json.RawMessage](ctx, run)
 	var failed *kagzi.RunError
@@ -108,7 +109,7 @@ func collect(ctx context.Context, s *environment, run *kagzi.Run, f *facts) erro
 	return nil
 }
 
-// listSignals asks the server for the signals of a run, of which no run of the demo has more than a page.
+// listSignals lists the signals of a run. Runs of the demo have at most one page.
 func listSignals(ctx context.Context, api tui.API, runID string) ([]signal, error) {
 	answer, err := api.ListSignals(ctx, &kagziv1.ListSignalsRequest{Namespace: namespace, RunId: runID})
 	if err != nil {
@@ -122,7 +123,7 @@ func listSignals(ctx context.Context, api tui.API, runID string) ([]signal, erro
 	return all, nil
 }
 
-// listSteps asks the server for every attempt of a run's steps.
+// listSteps lists every attempt of a run's steps.
 func listSteps(ctx context.Context, api tui.API, runID string) ([]attempt, error) {
 	var all []attempt
 	request := &kagziv1.ListStepsRequest{Namespace: namespace, RunId: runID, Page: &kagziv1.PageRequest{PageSize: 1000}}

@@ -12,10 +12,10 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// leftPurchase is the external id of a run that is left to whoever tries the commands: it waits for its signal.
+// leftPurchase is the external id of a run left for trying commands: it waits for its signal.
 const leftPurchase = "purchase-2"
 
-// keep leaves the server and the first worker up until ctx ends, which is how it is meant to end.
+// keep leaves the server and the first worker running until ctx ends.
 func keep(ctx context.Context, out screen, s *environment) error {
 	if err := s.stopAllBut(steadyWorker); err != nil {
 		return err
@@ -27,8 +27,8 @@ func keep(ctx context.Context, out screen, s *environment) error {
 		return fmt.Errorf("leave a run to try commands on: %w", err)
 	}
 	out.line("")
-	out.line("the server and " + steadyWorker + " stay up, a schedule is paused, and a run waits for a signal;")
-	out.line("try in another terminal:")
+	out.line("the server and " + steadyWorker + " keep running, a schedule is paused, and a run waits for a signal;")
+	out.line("try these commands in another terminal:")
 	program := called(os.Args[0], exec.LookPath)
 	for _, command := range []string{
 		"workflow list",
@@ -47,7 +47,7 @@ func keep(ctx context.Context, out screen, s *environment) error {
 	} {
 		out.line("  " + program + " " + command + " --address " + s.server.Address)
 	}
-	out.line("ctrl-C stops them and removes " + s.dir)
+	out.line("Ctrl-C stops everything and removes " + s.dir)
 	worker := s.workers[steadyWorker]
 	select {
 	case <-ctx.Done():
@@ -59,13 +59,13 @@ func keep(ctx context.Context, out screen, s *environment) error {
 	}
 }
 
-// plainPath is a path that every shell takes as it stands.
+// plainPath matches a path that needs no quotes in any shell.
 var plainPath = regexp.MustCompile(`^[\w./\\:-]+$`)
 
-// called is how a shell in the same directory calls this program, which was called as argument: by
-// its name where look finds that.
+// called returns how a shell in the same directory calls this program, which was called as
+// argument: by its name if look finds it.
 func called(argument string, look func(name string) (string, error)) string {
-	if strings.Contains(argument, "go-build") { // go run removes what it has built
+	if strings.Contains(argument, "go-build") { // go run removes the binary it built
 		return "go run ."
 	}
 	name := strings.TrimSuffix(filepath.Base(argument), ".exe")

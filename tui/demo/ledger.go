@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// ledger is a directory of files, one for each run, in which each execution of a step leaves a line. It is
-// outside of Kagzi, like the systems that real steps act on, and so can tell whether a step ran twice.
+// ledger is a directory with one file per run, to which each execution of a step appends a line. It
+// is outside of Kagzi, like the systems that real steps act on, so it shows whether a step ran
+// twice.
 type ledger string
 
-// execution is one time that the code of a step began to run.
+// execution is one start of a step's code.
 type execution struct {
 	Step   string
 	Worker string
@@ -22,7 +23,7 @@ type execution struct {
 
 func (l ledger) file(runID string) string { return filepath.Join(string(l), runID+".ledger") }
 
-// add appends a line, in one write, so that those of steps that run at once do not mix.
+// add appends a line in one write, so that lines of parallel steps do not mix.
 func (l ledger) add(runID string, e execution) error {
 	f, err := os.OpenFile(l.file(runID), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -35,7 +36,8 @@ func (l ledger) add(runID string, e execution) error {
 	return nil
 }
 
-// read returns the executions of a run's steps in the order in which they began; none when none has.
+// read returns the executions of a run's steps in the order in which they started; none if there
+// are none.
 func (l ledger) read(runID string) ([]execution, error) {
 	data, err := os.ReadFile(l.file(runID))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,13 +8,13 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// How often the demo looks for what it waits for: in the ledger, and at the server.
+// How often the demo polls the ledger and the server.
 const (
 	lookEvery = 10 * time.Millisecond
 	askEvery  = 50 * time.Millisecond
 )
 
-// poll looks again and again until it finds something.
+// poll calls look until it finds something.
 func poll(ctx context.Context, every time.Duration, look func() (found bool, err error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -30,7 +30,7 @@ func poll(ctx context.Context, every time.Duration, look func() (found bool, err
 	}
 }
 
-// killHalfway waits until the step after the middle one is at work, and kills the worker that is at it.
+// killHalfway waits until the step after the middle one is running, and kills its worker.
 func killHalfway(ctx context.Context, p *player, run *kagzi.Run, f *facts) error {
 	victim, err := atWorkOn(ctx, p.env.ledger, run.ID(), stepName(tenSteps/2+1))
 	if err != nil {
@@ -54,7 +54,7 @@ func killHalfway(ctx context.Context, p *player, run *kagzi.Run, f *facts) error
 	return nil
 }
 
-// atWorkOn waits until a step has begun and returns the worker that began it.
+// atWorkOn waits until a step has started and returns its worker.
 func atWorkOn(ctx context.Context, l ledger, runID, step string) (worker string, err error) {
 	err = poll(ctx, lookEvery, func() (bool, error) {
 		executions, err := l.read(runID)
@@ -71,8 +71,8 @@ func atWorkOn(ctx context.Context, l ledger, runID, step string) (worker string,
 	return worker, nil
 }
 
-// approve waits until the run is seen parked for its signal, and sends that twice under one id, as
-// somebody does who got no answer. To a run that ends without waiting nothing is sent.
+// approve waits until the run is parked for its signal, and sends the signal twice under one id,
+// like a client that got no answer. A run that ends without waiting gets none.
 func approve(ctx context.Context, p *player, run *kagzi.Run, f *facts) error {
 	waits := false
 	err := poll(ctx, lookEvery, func() (found bool, err error) {

@@ -18,20 +18,21 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// playLimit is how long a scene may take; they take a tenth of it.
+// playLimit limits the time of a scene; scenes take a tenth of it.
 const playLimit = 60 * time.Second
 
-// verdict is what came of a scene.
+// verdict is the result of a scene.
 type verdict struct {
 	title   string
 	status  string
 	style   render.Style
 	note    string
 	took    time.Duration
-	differs []string // nothing when all is as it must be
+	differs []string // empty if all is correct
 }
 
-// play runs all scenes at once and checks each when its run has ended. It returns early only when ctx ends.
+// play runs all scenes at once and checks each when its run has ended. It returns early only if ctx
+// ends.
 func play(ctx context.Context, s *environment, scenes []scene, b *board) []verdict {
 	limited, cancel := context.WithTimeout(ctx, playLimit)
 	defer cancel()
@@ -57,13 +58,13 @@ type player struct {
 	board *board
 	index int
 
-	status string // of the run or the schedule, as it was last shown
+	status string // of the run or the schedule, as last shown
 	style  render.Style
 	done   int
-	seen   map[string]string // status of an attempt, or of a tick's run, by its id
+	seen   map[string]string // status of an attempt, or of a tick's run, by id
 
 	mu    sync.Mutex
-	waits []string // all that the run was seen SLEEPING for
+	waits []string // everything the run was seen SLEEPING for
 	over  bool     // nothing more will be seen
 }
 
@@ -76,7 +77,7 @@ func (p *player) play(ctx context.Context) verdict {
 		note = p.check(&c)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("not over after %s", render.Duration(time.Since(began)))
+		err = fmt.Errorf("not finished after %s", render.Duration(time.Since(began)))
 	}
 	if err != nil {
 		c.differ("%v", err)
@@ -88,7 +89,7 @@ func (p *player) play(ctx context.Context) verdict {
 		differs: c.differs}
 }
 
-// become shows the status that a run or a schedule has come to.
+// become shows a new status of a run or schedule.
 func (p *player) become(status string, style render.Style) {
 	p.status, p.style = status, style
 	p.board.status(p.index, status, style)
@@ -97,7 +98,7 @@ func (p *player) become(status string, style render.Style) {
 // say shows what the demo itself has done.
 func (p *player) say(event string) { p.board.detail(p.index, event, event) }
 
-// follow sees a run through to its end, while it is meddled with, and gathers the facts about it.
+// follow watches a run to its end, while meddle acts on it, and gathers the facts about it.
 func (p *player) follow(ctx context.Context, run *kagzi.Run, meddle meddler) (f facts, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,7 +107,7 @@ func (p *player) follow(ctx context.Context, run *kagzi.Run, meddle meddler) (f 
 	if meddle != nil {
 		meddling.Go(func() {
 			if meddled = meddle(ctx, p, run, &f); meddled != nil {
-				cancel() // or the rest would wait for what does not come
+				cancel() // otherwise the rest would wait forever
 			}
 		})
 	}
@@ -134,7 +135,7 @@ func (p *player) watch(ctx context.Context, run *kagzi.Run) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case status.Code(err) == codes.DeadlineExceeded: // the call's clock may be a little ahead of ctx
+		case status.Code(err) == codes.DeadlineExceeded: // the call's clock may be slightly ahead of ctx
 			return context.DeadlineExceeded
 		case err != nil:
 			return fmt.Errorf("watch: %w", err)
@@ -152,7 +153,7 @@ func (p *player) watch(ctx context.Context, run *kagzi.Run) error {
 	}
 }
 
-// showWait shows what a parked run waits for, the first time that it does.
+// showWait shows what a parked run waits for, the first time.
 func (p *player) showWait(w *kagziv1.Workflow) {
 	kind, name, _ := strings.Cut(w.GetWaitingFor(), ":")
 	wait := kind + " " + name
@@ -166,7 +167,7 @@ func (p *player) showWait(w *kagziv1.Workflow) {
 	p.board.detail(p.index, p.progress("waits for "+wait), "waits for "+wait)
 }
 
-// see keeps what the run waits for, if anything, and whether it is over.
+// see records what the run waits for, if anything, and whether it is over.
 func (p *player) see(wait string, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,14 +177,15 @@ func (p *player) see(wait string, over bool) {
 	p.over = over
 }
 
-// waitsFor reports whether the run was seen to wait for something, and whether nothing more will be seen of it.
+// waitsFor reports whether the run was seen waiting for something, and whether nothing more will be
+// seen.
 func (p *player) waitsFor(wait string) (seen, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Contains(p.waits, wait), p.over
 }
 
-// manySteps is from how many steps on only every so many of them are worth a line.
+// manySteps is the number of steps from which only some of them get a line.
 const manySteps = 10
 
 func (p *player) showStep(s *kagziv1.Step) {
@@ -212,7 +214,7 @@ func (p *player) showStep(s *kagziv1.Step) {
 	p.board.detail(p.index, p.progress(event), event)
 }
 
-// progress is how far the run is, and what happened last if that is worth to be told.
+// progress returns how far the run is, and the last event if worth telling.
 func (p *player) progress(event string) string {
 	progress := fmt.Sprintf("%d of %d steps", p.done, p.total)
 	if event != "" {

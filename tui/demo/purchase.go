@@ -9,7 +9,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// The workflow types of the scene that has children and waits for a signal, and what its check counts on.
+// The workflow types of the scene with children and a signal, and values used by its check.
 const (
 	purchaseType = "purchase"
 	quoteType    = "quote"
@@ -19,26 +19,26 @@ const (
 	approvalSignal  = "approval"
 	waitForApproval = "signal " + approvalSignal
 	approvalLimit   = time.Hour
-	approvalID      = "boss-1" // of the one signal that is sent twice
+	approvalID      = "boss-1" // of the one signal, which is sent twice
 	approvedPrice   = 750
 )
 
-// quote is what a supplier asks.
+// quote is a supplier's price.
 type quote struct {
 	Supplier string `json:"supplier"`
 	Price    int    `json:"price"`
 }
 
-// purchase names what was quoted, the price that was approved, and who supplies at that price;
-// nobody when all ask more.
+// purchase is the quoted suppliers, the approved price, and the supplier at that price, or none if
+// all ask more.
 type purchase struct {
 	Quotes   []quote `json:"quotes"`
 	Approved int     `json:"approved"`
 	Supplier string  `json:"supplier,omitempty"`
 }
 
-// purchase has a child run for each supplier ask for a quote, waits for somebody to approve a
-// price, and orders from the cheapest.
+// purchase starts a child run per supplier for a quote, waits until a price is approved, and orders
+// from the cheapest.
 func (a *author) purchase(ctx kagzi.Context, suppliers int) (purchase, error) {
 	asked := make([]*kagzi.Child[quote], suppliers)
 	for i := range asked {
@@ -74,7 +74,7 @@ func (a *author) quote(ctx kagzi.Context, n int) (quote, error) {
 // quoteName is the name of the step that starts the n-th quote, from 1.
 func quoteName(n int) string { return fmt.Sprintf("quote-%d", n) }
 
-// quoteOf is what the n-th supplier asks; the last of five is the cheapest.
+// quoteOf is the n-th supplier's price; the last of five is the cheapest.
 func quoteOf(n int) quote {
 	return quote{Supplier: fmt.Sprintf("supplier-%d", n), Price: 500 + 100*(3*n%suppliers)}
 }

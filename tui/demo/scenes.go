@@ -7,19 +7,19 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// scene is one of the things that the demo shows, and what must come of it.
+// scene is one thing that the demo shows, with its expected result.
 type scene struct {
 	title   string
 	about   string
-	total   int // steps or ticks, to show progress by
+	total   int // steps or ticks, for progress
 	perform performance
-	check   func(c *check) (note string) // differs, or what to tell of a scene that went as it must
+	check   func(c *check) (note string) // adds differences, or returns a note about a correct scene
 }
 
-// performance sees a scene through to its end and returns the facts about it.
+// performance runs a scene to its end and returns the facts about it.
 type performance func(ctx context.Context, p *player) (facts, error)
 
-// scenes are all that the demo shows.
+// scenes are all scenes of the demo.
 var scenes = []scene{
 	{
 		title: "order saga", about: "third step fails for good; undone in reverse", total: 5,
@@ -34,7 +34,7 @@ var scenes = []scene{
 		perform: oneRun(flakyType, queue, flakyFails, nil), check: checkFlaky,
 	},
 	{
-		title: "nap", about: "sleeps 3 s and holds no worker", total: 3,
+		title: "nap", about: "sleeps 3 s without holding a worker", total: 3,
 		perform: oneRun(napType, queue, napSeconds, nil), check: checkNap,
 	},
 	{
@@ -46,18 +46,18 @@ var scenes = []scene{
 		perform: everySecond, check: checkSchedule,
 	},
 	{
-		title: "kill -9", about: "worker killed halfway; another goes on", total: tenSteps,
+		title: "kill -9", about: "worker killed halfway; another continues", total: tenSteps,
 		perform: oneRun(tenType, crashQueue, tenSteps, killHalfway), check: checkTenSteps,
 	},
 }
 
-// post is where a worker works, and how many runs it has in hand at once; 0 means the SDK's default.
+// post is a worker's queue and the number of runs it executes at once; 0 means the SDK's default.
 type post struct {
 	queue string
 	slots int
 }
 
-// posts are those of the workers that the scenes need, by name. The second and the third stand by for each other.
+// posts are the workers that the scenes need, by name. The second and third back up each other.
 var posts = map[string]post{
 	steadyWorker: {queue: queue}, "worker-2": {queue: crashQueue}, "worker-3": {queue: crashQueue},
 	slotWorker: {queue: slotQueue, slots: 1},
@@ -68,10 +68,10 @@ const (
 	slotWorker   = "worker-4"
 )
 
-// meddler is what happens to a run while it is under way; it adds what it did to the facts.
+// meddler acts on a run in progress and adds what it did to the facts.
 type meddler func(ctx context.Context, p *player, run *kagzi.Run, f *facts) error
 
-// oneRun is the performance of a scene about one run, which is left alone where meddle is nil.
+// oneRun returns the performance of a scene with one run; meddle may be nil.
 func oneRun[In any](workflowType, queue string, in In, meddle meddler) performance {
 	return func(ctx context.Context, p *player) (facts, error) {
 		run, err := kagzi.Start(ctx, p.env.client, workflowType, in,

@@ -16,12 +16,12 @@ const (
 	tickCron     = "* * * * * *" // seconds first
 	tickLength   = time.Second
 	tickCount    = 3
-	tickCatchup  = 10 // ticks that a server under load, or a person who resumes the schedule, may make up for
-	// tickQuiet is how long a paused schedule is watched: a tick falls into it in any case.
+	tickCatchup  = 10 // ticks that may be made up under load or after a resume
+	// tickQuiet is how long a paused schedule is watched: long enough for a tick.
 	tickQuiet = tickLength + 200*time.Millisecond
 )
 
-// everySecond has a schedule fire some ticks, pauses it, and sees that no more come.
+// everySecond lets a schedule fire some ticks, pauses it, and checks that no more fire.
 func everySecond(ctx context.Context, p *player) (f facts, err error) {
 	s, err := kagzi.CreateSchedule(ctx, p.env.client, tickType, tickCron, struct{}{}, kagzi.ScheduleOptions{
 		Name: scheduleName, Queue: queue, MaxCatchup: tickCatchup, Tags: demoTags(tickType),
@@ -56,8 +56,8 @@ func everySecond(ctx context.Context, p *player) (f facts, err error) {
 	return f, collectSchedule(ctx, p.env, s, &f)
 }
 
-// collectSchedule gathers the facts about a schedule that fires no more; the runs come first, so
-// that it has counted their ends.
+// collectSchedule gathers the facts about a paused schedule. The runs come first, so that the
+// schedule has counted their ends.
 func collectSchedule(ctx context.Context, s *environment, schedule *kagzi.Schedule, f *facts) error {
 	runs, err := firedBy(ctx, schedule)
 	if err != nil {
@@ -89,7 +89,7 @@ func firedBy(ctx context.Context, s *kagzi.Schedule) ([]*kagzi.RunDetails, error
 	return runs, nil
 }
 
-// showSchedule shows whether the server lets the schedule fire.
+// showSchedule shows whether the schedule is enabled.
 func (p *player) showSchedule(ctx context.Context, s *kagzi.Schedule) error {
 	answer, err := p.env.api.GetWorkflowSchedule(
 		ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: s.ID()})

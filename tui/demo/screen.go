@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 )
 
-// screenOf looks at where a command's output goes.
+// screenOf inspects a command's output.
 func screenOf(cmd *cobra.Command, noColour bool) screen {
 	s := screen{out: cmd.OutOrStdout()}
 	f, ok := s.out.(*os.File)

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// summarize tells what came of each scene, and what differs from what it must be.
+// summarize prints the result of each scene, and the differences.
 func summarize(out screen, verdicts []verdict, took time.Duration) {
 	table := render.Table{Columns: []render.Column{
 		{Title: "WORKFLOW"}, {Title: "STATUS"}, {Title: "RESULT"}, {Title: "TIME", Right: true}}}
@@ -33,14 +33,15 @@ func summarize(out screen, verdicts []verdict, took time.Duration) {
 			out.line(out.paint("differs", render.Bad) + "  " + v.title + ": " + render.Safe(d))
 		}
 	}
-	out.line(fmt.Sprintf("%d of %d results are what they must be, in %s", right, len(verdicts), render.Duration(took)))
+	out.line(fmt.Sprintf("%d of %d results are correct, in %s", right, len(verdicts), render.Duration(took)))
 }
 
-// withNotes adds what was checked to a table of verdicts. A narrow terminal gets more lines: nothing of it is cut.
+// withNotes adds what was checked to a table of verdicts. A narrow terminal gets more lines;
+// nothing is cut off.
 func withNotes(table render.Table, verdicts []verdict, width int) render.Table {
 	room := 0
 	if width > 0 {
-		// the last column is aligned to the right, so that all lines are as long
+		// the last column is right-aligned, so all lines are as long
 		room = width - 1 - render.Width(table.Lines(render.Layout{})[0]+"  ")
 	}
 	noted := render.Table{Columns: append(table.Columns, render.Column{Title: "CHECKED"})}

@@ -16,12 +16,12 @@ import (
 
 const (
 	workerReady = "worker ready"
-	// drainLimit is how long a worker that is told to stop lets its runs go on.
+	// drainLimit is how long a stopping worker lets its runs continue.
 	drainLimit = 2 * time.Second
 	stopGrace  = 10 * time.Second
 )
 
-// workerSpec says which worker process to start.
+// workerSpec describes a worker process.
 type workerSpec struct {
 	name    string
 	address string
@@ -36,12 +36,12 @@ func (s workerSpec) start() (*child.Process, error) {
 	}})
 }
 
-// newWorker is the hidden command that a worker process of the demo runs.
+// newWorker returns the hidden command of a worker process.
 func newWorker() *cobra.Command {
 	var s workerSpec
 	cmd := &cobra.Command{
 		Use:    "worker",
-		Short:  "Work on the sample workflows",
+		Short:  "Run the sample workflows",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,11 +71,11 @@ func newWorker() *cobra.Command {
 	cmd.Flags().StringVar(&s.name, "name", "", "id of the worker")
 	cmd.Flags().StringVar(&s.address, "address", "", "host:port of the server")
 	cmd.Flags().StringVar(&s.queue, "queue", "", "queue to work on")
-	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs in hand at once; 0: the SDK's default")
+	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs executed at once; 0 for the SDK's default")
 	cmd.Flags().StringVar((*string)(&s.ledger), "ledger", "",
-		"directory in which steps leave a line each time they run")
+		"directory in which steps write a line each time they run")
 	for _, flag := range []string{"name", "address", "queue", "ledger"} {
-		_ = cmd.MarkFlagRequired(flag) // fails only for a flag that is not there
+		_ = cmd.MarkFlagRequired(flag) // fails only if the flag does not exist
 	}
 	return cmd
 }

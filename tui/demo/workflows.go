@@ -10,7 +10,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// The workflow types, and what their checks count on.
+// The workflow types, and values used by their checks.
 const (
 	sagaType  = "order-saga"
 	fanType   = "fan-out"
@@ -30,7 +30,7 @@ const (
 	tenWork      = 200 * time.Millisecond
 )
 
-// author is the code of the sample workflows, as one worker runs it.
+// author is the code of the sample workflows, as run by one worker.
 type author struct {
 	worker string // name of the worker that runs it
 	ledger ledger
@@ -47,7 +47,7 @@ func (a *author) handle(w *kagzi.Worker) {
 	kagzi.Handle(w, quoteType, a.quote)
 }
 
-// do makes a step out of some work: before anything else each execution of it is written to the ledger.
+// do returns a step that first writes each execution to the ledger and then does some work.
 func do[T any](a *author, ctx kagzi.Context, name string, work func(ctx context.Context) (T, error),
 	opts ...kagzi.StepOption) (T, error) {
 	runID := kagzi.Info(ctx).RunID
@@ -65,7 +65,7 @@ type order struct {
 	Quantity int    `json:"quantity"`
 }
 
-// outcome of an order. Undone lists the compensations in the order in which they were made.
+// outcome of an order. Undone lists the compensations in order.
 type outcome struct {
 	Shipped bool     `json:"shipped"`
 	Reason  string   `json:"reason,omitempty"`
@@ -74,7 +74,7 @@ type outcome struct {
 
 var errNoCourier = kagzi.WithType(errors.New("no courier goes there"), "no_courier")
 
-// saga does three things, of which the last fails for good, and takes the first two back in reverse.
+// saga does three steps, of which the last fails for good, and undoes the first two in reverse.
 func (a *author) saga(ctx kagzi.Context, in order) (outcome, error) {
 	var undo []string
 	forward := []struct {
@@ -110,7 +110,7 @@ func (a *author) compensate(ctx kagzi.Context, undo []string) (undone []string, 
 	return undone, nil
 }
 
-// fanOut squares the numbers from 1 to width, all at once, and returns their sum.
+// fanOut squares the numbers from 1 to width in parallel and returns their sum.
 func (a *author) fanOut(ctx kagzi.Context, width int) (int, error) {
 	numbers := make([]int, width)
 	for i := range numbers {
@@ -128,8 +128,8 @@ func (a *author) fanOut(ctx kagzi.Context, width int) (int, error) {
 	return sum, err
 }
 
-// flaky calls a service that is out of order at first; the ledger counts the calls, so that a new
-// process knows them too.
+// flaky calls a service that fails at first; the ledger counts the calls, so that a new process
+// knows them too.
 func (a *author) flaky(ctx kagzi.Context, fails int) (int, error) {
 	runID := kagzi.Info(ctx).RunID
 	return do(a, ctx, "call-service", func(context.Context) (int, error) {
@@ -157,20 +157,20 @@ func (a *author) nap(ctx kagzi.Context, seconds int) (string, error) {
 	return "rested", nil
 }
 
-// stamp says which process ran a step.
+// stamp is the process that ran a step.
 type stamp struct {
 	Worker string `json:"worker"`
 	PID    int    `json:"pid"`
 }
 
-// tenSteps returns who ran each of its steps. Its author expects to be killed.
+// tenSteps returns which process ran each of its steps. It expects its worker to be killed.
 func (a *author) tenSteps(ctx kagzi.Context, steps int) ([]stamp, error) {
 	runID, stamps := kagzi.Info(ctx).RunID, make([]stamp, 0, steps)
 	for i := range steps {
 		s, err := do(a, ctx, stepName(i+1), func(ctx context.Context) (stamp, error) {
 			work := tenWork
 			if i == steps/2 && a.hasRun(runID, i+1) {
-				work = playLimit // it is waiting to be killed, however busy the machine is
+				work = playLimit // it waits to be killed, however slow the machine is
 			}
 			return stamp{Worker: a.worker, PID: os.Getpid()}, pause(ctx, work)
 		})
@@ -182,7 +182,7 @@ func (a *author) tenSteps(ctx kagzi.Context, steps int) ([]stamp, error) {
 	return stamps, nil
 }
 
-// hasRun reports whether n steps of the run have begun so far, each once.
+// hasRun reports whether n steps of the run have started, each once.
 func (a *author) hasRun(runID string, n int) bool {
 	executions, err := a.ledger.read(runID)
 	return err == nil && len(executions) == n
@@ -191,13 +191,13 @@ func (a *author) hasRun(runID string, n int) bool {
 // stepName is the name of the n-th of the ten steps, from 1.
 func stepName(n int) string { return fmt.Sprintf("step-%02d", n) }
 
-// tick records which tick of its schedule fired it.
+// tick records the tick that started it.
 func (a *author) tick(ctx kagzi.Context, _ struct{}) (time.Time, error) {
 	at := kagzi.Info(ctx).ScheduledAt
 	return do(a, ctx, "record", func(context.Context) (time.Time, error) { return at, nil })
 }
 
-// pause stands for work that takes a while.
+// pause stands for work that takes some time.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

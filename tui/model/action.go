@@ -13,24 +13,25 @@ import (
 	"github.com/kagzi/kagzi/tui"
 )
 
-// Scope is where actions are done.
+// Scope names the server and namespace that actions apply to.
 type Scope struct {
-	Namespace string // empty means "default"
-	Address   string // of the server, for command lines; empty means the default
+	Namespace string // empty: "default"
+	Address   string // of the server, for command lines; empty: the default
 	Home      Home
 }
 
-// Home is where a command line goes that names no place: what the environment and kagzi.toml say.
-// Its empty fields mean the defaults.
+// Home is the server and namespace that a command line without flags reaches, from the environment
+// and kagzi.toml. Empty fields mean the defaults.
 type Home struct {
 	Namespace string
 	Address   string
-	// words that a command line needs beside, such as "--profile", "prod"; the others count with them
+	// Flags are words that every command line needs, such as "--profile", "prod"; the other fields
+	// include their effect
 	Flags []string
 }
 
-// away are the flags that lead a command line from home to the scope; the namespace only where the
-// command is about one.
+// away returns the flags that lead a command line from home to the scope. Only a namespaced command
+// gets the flag of the namespace.
 func (s Scope) away(namespaced bool) []flag {
 	var flags []flag
 	if namespaced && s.namespace() != cmp.Or(s.Home.Namespace, "default") {
@@ -42,8 +43,8 @@ func (s Scope) away(namespaced bool) []flag {
 	return flags
 }
 
-// Reach is what leads a command that is about a namespace from home to the scope, quoted for a
-// POSIX shell, with a space in front; empty when nothing is needed.
+// Reach returns the flags that lead a namespaced command from home to the scope, quoted for a POSIX
+// shell, with a leading space. It is empty if none are needed.
 func (s Scope) Reach() string {
 	var b strings.Builder
 	for _, word := range s.reach(s.away(true)) {
@@ -52,7 +53,7 @@ func (s Scope) Reach() string {
 	return b.String()
 }
 
-// reach are the words of flags and of those that every command line from home needs.
+// reach returns the words of flags, after those that every command line needs.
 func (s Scope) reach(flags []flag) []string {
 	var words []string
 	for _, f := range flags {
@@ -61,45 +62,45 @@ func (s Scope) reach(flags []flag) []string {
 	return append(words, s.Home.Flags...)
 }
 
-// Action is something that a person does to one or more things of a server, by id or name. It is
-// made by a method of Scope and done by Perform, any number of times: what is repeated has no
-// second effect.
+// Action is something that a person does to one or more objects of a server, by id or name. A
+// method of Scope creates it, and Perform runs it. Running it again repeats the same requests,
+// which have no second effect.
 type Action struct {
 	Name    string   // "cancel", "delete schedule"
-	Targets []string // what it is done to; of what makes something new its name, or empty
-	Danger  bool     // it cannot be undone
+	Targets []string // ids or names that the action is for; for a creation the new name, or empty
+	Danger  bool     // cannot be undone
 
 	command []string // of the command line: "workflow", "cancel"
-	operand []string // arguments behind the target
+	operand []string // arguments after the target
 	flags   []flag
-	alone   bool // the command takes one target only
+	alone   bool // the command takes only one target
 	scope   Scope
-	// do does it to one target; id is the same whenever it is repeated.
+	// do performs the action on one target; id is the request id, the same on every repetition.
 	do  func(ctx context.Context, api tui.API, target, id string) (Outcome, error)
-	ids []string // request ids of the targets
+	ids []string // request ids, by target
 }
 
-// flag is a flag of a command line with its value; one without a value is given by itself.
+// flag is a command-line flag with its value, or without one.
 type flag struct {
 	name, value string
 	bare        bool
 }
 
-// Outcome is what an action came to.
+// Outcome is the result of an action on one target.
 type Outcome struct {
 	Text string // one line of raw text: "CANCELLED", "retried as 0193…"
-	ID   string // of what was made: a run, a schedule
+	ID   string // of the created run or schedule
 }
 
-// Result is an Outcome of one target.
+// Result is the Outcome for a target, or its error.
 type Result struct {
 	Target string
 	Outcome
-	Err  error // nil when it worked
-	Done bool  // it has been tried
+	Err  error // nil if it worked
+	Done bool  // it was tried
 }
 
-// Uncertain says that it may have worked although the answer never came.
+// Uncertain reports whether the action may have worked although no answer arrived.
 func (r Result) Uncertain() bool {
 	switch status.Code(r.Err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unknown:
@@ -108,7 +109,8 @@ func (r Result) Uncertain() bool {
 	return false
 }
 
-// newAction finishes an action: it gets the ids under which it is known however often it is done.
+// newAction completes an action with the request ids of its targets, which stay the same on every
+// repetition.
 func (s Scope) newAction(a Action) Action {
 	a.scope = s
 	a.ids = make([]string, len(a.Targets))
@@ -118,7 +120,7 @@ func (s Scope) newAction(a Action) Action {
 	return a
 }
 
-// namespace is the scope's, by its name.
+// namespace returns the name of the scope's namespace.
 func (s Scope) namespace() string {
 	if s.Namespace == "" {
 		return "default"
@@ -126,8 +128,8 @@ func (s Scope) namespace() string {
 	return s.Namespace
 }
 
-// CommandLine is the equivalent command, quoted for a POSIX shell; more than one, joined by &&,
-// where the command takes one thing only.
+// CommandLine returns the equivalent command, quoted for a POSIX shell. A command that takes only
+// one target is repeated, joined by &&.
 func (a Action) CommandLine() string {
 	if !a.alone || len(a.Targets) < 2 {
 		return a.commandLine(a.Targets)
@@ -146,9 +148,9 @@ func (a Action) commandLine(targets []string) string {
 	if !dashed {
 		words = append(words, operands...)
 	}
-	namespaced := a.command[0] != "worker" && a.command[0] != "namespace" // their ids and names hold everywhere
+	namespaced := a.command[0] != "worker" && a.command[0] != "namespace" // valid in every namespace
 	words = append(words, a.scope.reach(append(slices.Clone(a.flags), a.scope.away(namespaced)...))...)
-	if dashed { // what looks like a flag stands behind the flags
+	if dashed { // a target that looks like a flag goes after the flags
 		words = append(append(words, "--"), operands...)
 	}
 	for i, word := range words {
@@ -157,7 +159,7 @@ func (a Action) commandLine(targets []string) string {
 	return strings.Join(words, " ")
 }
 
-// words are a flag as it stands in a command line.
+// words returns the flag as words of a command line.
 func (f flag) words() []string {
 	switch {
 	case f.bare:
@@ -168,7 +170,7 @@ func (f flag) words() []string {
 	return []string{"--" + f.name, f.value}
 }
 
-// shellQuote makes a word mean itself in a POSIX shell.
+// shellQuote quotes a word for a POSIX shell.
 func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
@@ -180,13 +182,13 @@ func shellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// jobWorkers is how many targets are dealt with at a time.
+// jobWorkers limits how many targets are processed at a time.
 const jobWorkers = 8
 
-// Job is an action that is being done, or was.
+// Job is a running or finished action.
 type Job struct {
 	Action  Action
-	Results []Result // one for each target, in their order
+	Results []Result // one for each target, in order
 	Failed  int
 	Tried   int
 
@@ -197,7 +199,7 @@ type Job struct {
 	changed func(*Job)
 }
 
-// Perform does an action to all its targets, 8 at a time, and calls changed on the UI goroutine
+// Perform runs an action on all its targets, 8 at a time, and calls changed on the UI goroutine
 // after each. The job ends with the link.
 func Perform(l *Link, a Action, changed func(*Job)) *Job {
 	j := &Job{Action: a, Results: make([]Result, len(a.Targets)), tasks: l.tasks, api: l.api, changed: changed}
@@ -209,14 +211,14 @@ func Perform(l *Link, a Action, changed func(*Job)) *Job {
 	return j
 }
 
-// Running says that targets are left to be dealt with.
+// Running reports whether targets are left to process.
 func (j *Job) Running() bool { return j.running > 0 || len(j.waiting) > 0 }
 
-// Stop leaves out the targets that were not begun.
+// Stop skips the targets that were not started.
 func (j *Job) Stop() { j.waiting = nil }
 
-// Again does it to the targets once more that failed or were left out, as the same request: what
-// had worked unnoticed is not done twice.
+// Again repeats the action for the targets that failed or were skipped. It sends the same requests,
+// so an action that worked unnoticed is not done twice.
 func (j *Job) Again() {
 	if j.Running() {
 		return
@@ -236,7 +238,7 @@ func (j *Job) Again() {
 	j.next()
 }
 
-// next begins with as many targets as may be under way.
+// next starts as many targets as jobWorkers allows.
 func (j *Job) next() {
 	for j.running < jobWorkers && len(j.waiting) > 0 {
 		i := j.waiting[0]

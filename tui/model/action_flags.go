@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// startFlags are the flags that say what a start does.
+// startFlags returns the flags that are equivalent to a start request.
 func startFlags(r *kagziv1.StartWorkflowRequest) []flag {
 	flags := payloadFlag("input", r.GetInput())
 	flags = append(flags, textFlag("queue", r.GetTaskQueue())...)
@@ -68,7 +68,8 @@ func millisFlag(name string, ms int64) flag {
 	return flag{name: name, value: (time.Duration(ms) * time.Millisecond).String()}
 }
 
-// policyFlags say a retry policy; whole: its zero values as well, because they replace what was there.
+// policyFlags returns the flags of a retry policy. whole adds zero values, because they replace old
+// ones.
 func policyFlags(p *kagziv1.RetryPolicy, whole bool) []flag {
 	if p == nil {
 		return nil
@@ -91,7 +92,7 @@ func policyFlags(p *kagziv1.RetryPolicy, whole bool) []flag {
 	return flags
 }
 
-// timeoutFlags say timeouts, as policyFlags does.
+// timeoutFlags returns the flags of timeouts; whole as in policyFlags.
 func timeoutFlags(t *kagziv1.TimeoutConfig, whole bool) []flag {
 	if t == nil {
 		return nil
@@ -111,7 +112,7 @@ func timeoutFlags(t *kagziv1.TimeoutConfig, whole bool) []flag {
 	return flags
 }
 
-// overlapFlag says an overlap policy.
+// overlapFlag returns the flag of an overlap policy.
 func overlapFlag(p kagziv1.OverlapPolicy) flag {
 	words := map[kagziv1.OverlapPolicy]string{
 		kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP:       "skip",
@@ -124,7 +125,7 @@ func overlapFlag(p kagziv1.OverlapPolicy) flag {
 	return flag{name: "overlap", value: word}
 }
 
-// createFlags are the flags that say what the making of a schedule does.
+// createFlags returns the flags that are equivalent to the creation of a schedule.
 func createFlags(r *kagziv1.CreateWorkflowScheduleRequest) []flag {
 	flags := []flag{{name: "cron", value: r.GetCronExpr()}}
 	flags = append(flags, textFlag("zone", r.GetTimeZone())...)
@@ -149,7 +150,7 @@ func createFlags(r *kagziv1.CreateWorkflowScheduleRequest) []flag {
 	return flags
 }
 
-// updateFlags are the flags that say what the change of a schedule does; old is the schedule as it was.
+// updateFlags returns the flags that are equivalent to the update of the schedule old.
 func updateFlags(old *kagziv1.WorkflowSchedule, r *kagziv1.UpdateWorkflowScheduleRequest) []flag {
 	flags := optionalFlag("cron", r.CronExpr)
 	flags = append(flags, optionalFlag("zone", r.TimeZone)...)
@@ -178,7 +179,7 @@ func updateFlags(old *kagziv1.WorkflowSchedule, r *kagziv1.UpdateWorkflowSchedul
 	return append(flags, reasonFlag(r.GetReason())...)
 }
 
-// tagChanges say how tags become others.
+// tagChanges returns the flags that turn old into tags.
 func tagChanges(old, tags map[string]string) []flag {
 	flags := pairFlags("tag", tags)
 	for _, k := range slices.Sorted(maps.Keys(old)) {
@@ -189,7 +190,7 @@ func tagChanges(old, tags map[string]string) []flag {
 	return flags
 }
 
-// listed makes a text one entry of a flag that takes a list, which is a line of CSV.
+// listed quotes a text as one entry of a flag that takes a list, which is a line of CSV.
 func listed(text string) string {
 	if !strings.ContainsAny(text, "\",\r\n") {
 		return text
@@ -197,7 +198,7 @@ func listed(text string) string {
 	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 }
 
-// optionalFlag is a flag with a text that may be empty, when there is one.
+// optionalFlag returns a flag whose value may be empty; none for nil.
 func optionalFlag(name string, value *string) []flag {
 	if value == nil {
 		return nil
@@ -205,7 +206,7 @@ func optionalFlag(name string, value *string) []flag {
 	return []flag{{name: name, value: *value}}
 }
 
-// retentionFlags say how long ended runs are kept.
+// retentionFlags returns the flags of how long ended runs are kept.
 func retentionFlags(retention *durationpb.Duration, keep map[string]*durationpb.Duration) []flag {
 	var flags []flag
 	if retention != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// UpdateNamespace changes what the request names of a namespace; old is the namespace as it is.
+// UpdateNamespace changes the fields that the request sets; old is the current namespace.
 func (s Scope) UpdateNamespace(old *kagziv1.Namespace, request *kagziv1.UpdateNamespaceRequest) Action {
 	request = proto.CloneOf(request)
 	request.Namespace = old.GetNamespace()
@@ -37,7 +37,7 @@ func (s Scope) UpdateNamespace(old *kagziv1.Namespace, request *kagziv1.UpdateNa
 	})
 }
 
-// keptFor is a retention as the command line takes it; none is the server's.
+// keptFor writes a retention for the command line; nil is the server's setting.
 func keptFor(d *durationpb.Duration) string {
 	if d.AsDuration() == 0 {
 		return "default"
@@ -45,7 +45,7 @@ func keptFor(d *durationpb.Duration) string {
 	return render.Days(d.AsDuration())
 }
 
-// keepChanges say how retentions by outcome become others.
+// keepChanges returns the flags that turn retentions by outcome into others.
 func keepChanges(old, keep map[string]*durationpb.Duration) []flag {
 	outcomes := maps.Clone(old)
 	if outcomes == nil {

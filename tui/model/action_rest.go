@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Drain asks workers to end what they hold and go.
+// Drain tells workers to finish their runs and exit.
 func (s Scope) Drain(workers []string) Action {
 	return s.newAction(Action{
 		Name: "drain", Targets: workers, command: []string{"worker", "drain"}, alone: true,
@@ -25,18 +25,18 @@ func (s Scope) Drain(workers []string) Action {
 	})
 }
 
-// ForceOffline takes workers off at once and frees their runs for others.
+// ForceOffline takes workers offline at once and releases their runs to other workers.
 func (s Scope) ForceOffline(workers []string) Action {
 	return s.newAction(Action{
 		Name: "force offline", Danger: true, Targets: workers, command: []string{"worker", "offline"}, alone: true,
 		do: func(ctx context.Context, api tui.API, worker, _ string) (Outcome, error) {
 			answer, err := api.ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: worker})
-			return Outcome{Text: fmt.Sprintf("OFFLINE, runs freed: %d", answer.GetReleasedRuns())}, err
+			return Outcome{Text: fmt.Sprintf("OFFLINE, runs released: %d", answer.GetReleasedRuns())}, err
 		},
 	})
 }
 
-// CreateSchedule makes a schedule. The request's namespace and request id are those of the action.
+// CreateSchedule creates a schedule. The action sets the request's namespace and request id.
 func (s Scope) CreateSchedule(request *kagziv1.CreateWorkflowScheduleRequest) Action {
 	request = proto.CloneOf(request)
 	request.Namespace = s.namespace()
@@ -52,7 +52,7 @@ func (s Scope) CreateSchedule(request *kagziv1.CreateWorkflowScheduleRequest) Ac
 	})
 }
 
-// UpdateSchedule changes what the request names of a schedule; old is the schedule as it is.
+// UpdateSchedule changes the fields that the request sets; old is the current schedule.
 func (s Scope) UpdateSchedule(old *kagziv1.WorkflowSchedule, request *kagziv1.UpdateWorkflowScheduleRequest) Action {
 	request = proto.CloneOf(request)
 	request.Namespace, request.ScheduleId = s.namespace(), old.GetScheduleId()
@@ -66,7 +66,7 @@ func (s Scope) UpdateSchedule(old *kagziv1.WorkflowSchedule, request *kagziv1.Up
 	})
 }
 
-// PauseSchedules lets schedules fire no more until they are resumed.
+// PauseSchedules stops schedules from firing until they are resumed.
 func (s Scope) PauseSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "pause schedule", Targets: schedules, command: []string{"schedule", "pause"}, flags: reasonFlag(reason),
@@ -78,7 +78,7 @@ func (s Scope) PauseSchedules(schedules []string, reason string) Action {
 	})
 }
 
-// ResumeSchedules lets paused schedules fire again.
+// ResumeSchedules resumes paused schedules.
 func (s Scope) ResumeSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "resume schedule", Targets: schedules, command: []string{"schedule", "resume"}, flags: reasonFlag(reason),
@@ -90,7 +90,7 @@ func (s Scope) ResumeSchedules(schedules []string, reason string) Action {
 	})
 }
 
-// TriggerSchedules starts a run of each schedule now, beside its ticks.
+// TriggerSchedules starts a run of each schedule now, in addition to its ticks.
 func (s Scope) TriggerSchedules(schedules []string) Action {
 	return s.newAction(Action{
 		Name: "trigger schedule", Targets: schedules, command: []string{"schedule", "trigger"}, alone: true,
@@ -103,7 +103,7 @@ func (s Scope) TriggerSchedules(schedules []string) Action {
 	})
 }
 
-// DeleteSchedules deletes schedules; the runs that they started stay.
+// DeleteSchedules deletes schedules and keeps the runs that they started.
 func (s Scope) DeleteSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "delete schedule", Danger: true, Targets: schedules, command: []string{"schedule", "delete"},
@@ -113,19 +113,19 @@ func (s Scope) DeleteSchedules(schedules []string, reason string) Action {
 				ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
 			text := "deleted"
 			if !answer.GetDeleted() {
-				text = "was deleted before"
+				text = "already deleted"
 			}
 			return Outcome{Text: joined(text, answer.GetMessage())}, err
 		},
 	})
 }
 
-// ofSchedule is how a schedule stands after something was done to it.
+// ofSchedule returns the state of a schedule as the outcome of an action.
 func ofSchedule(s *kagziv1.WorkflowSchedule) Outcome {
 	return Outcome{Text: render.ScheduleState(s).Text, ID: s.GetScheduleId()}
 }
 
-// CreateNamespace makes a namespace.
+// CreateNamespace creates a namespace.
 func (s Scope) CreateNamespace(request *kagziv1.CreateNamespaceRequest) Action {
 	request = proto.CloneOf(request)
 	flags := textFlag("display-name", request.GetDisplayName())
@@ -142,7 +142,7 @@ func (s Scope) CreateNamespace(request *kagziv1.CreateNamespaceRequest) Action {
 	})
 }
 
-// EnableNamespaces lets runs start, be worked on and be fired in namespaces again.
+// EnableNamespaces enables disabled namespaces.
 func (s Scope) EnableNamespaces(names []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "enable namespace", Targets: names, command: []string{"namespace", "enable"}, flags: reasonFlag(reason),
@@ -153,7 +153,7 @@ func (s Scope) EnableNamespaces(names []string, reason string) Action {
 	})
 }
 
-// DisableNamespaces lets no run start, be taken up or be fired in namespaces.
+// DisableNamespaces disables namespaces: no run starts or is claimed there, and no schedule fires.
 func (s Scope) DisableNamespaces(names []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "disable namespace", Danger: true, Targets: names, command: []string{"namespace", "disable"},

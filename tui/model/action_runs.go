@@ -12,10 +12,10 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// reasonFlag is the flag of a reason, when there is one.
+// reasonFlag returns the flag of a reason; none if it is empty.
 func reasonFlag(reason string) []flag { return textFlag("reason", reason) }
 
-// textFlag is a flag with a text, when it is not empty.
+// textFlag returns a flag with a text; none if it is empty.
 func textFlag(name, value string) []flag {
 	if value == "" {
 		return nil
@@ -23,7 +23,7 @@ func textFlag(name, value string) []flag {
 	return []flag{{name: name, value: value}}
 }
 
-// jsonPayload is data as a payload; nil for none.
+// jsonPayload returns data as a payload; nil for nil.
 func jsonPayload(data []byte) *kagziv1.Payload {
 	if data == nil {
 		return nil
@@ -31,7 +31,7 @@ func jsonPayload(data []byte) *kagziv1.Payload {
 	return &kagziv1.Payload{Data: data, Metadata: map[string]string{"content-type": "application/json"}}
 }
 
-// payloadFlag is a flag with JSON, when there is any.
+// payloadFlag returns a flag with JSON; none for nil.
 func payloadFlag(name string, p *kagziv1.Payload) []flag {
 	if p == nil {
 		return nil
@@ -39,7 +39,7 @@ func payloadFlag(name string, p *kagziv1.Payload) []flag {
 	return []flag{{name: name, value: string(p.GetData())}}
 }
 
-// Start starts a run. The request's namespace and request id are those of the action.
+// Start starts a run. The action sets the request's namespace and request id.
 func (s Scope) Start(request *kagziv1.StartWorkflowRequest) Action {
 	request = proto.CloneOf(request)
 	request.Namespace = s.namespace()
@@ -52,14 +52,14 @@ func (s Scope) Start(request *kagziv1.StartWorkflowRequest) Action {
 			answer, err := api.StartWorkflow(ctx, request)
 			text := "started as "
 			if answer.GetAlreadyExists() {
-				text = "runs already as "
+				text = "already started as "
 			}
 			return Outcome{Text: text + answer.GetRunId(), ID: answer.GetRunId()}, err
 		},
 	})
 }
 
-// Cancel cancels runs: at once, or after their code had a grace to clean up.
+// Cancel cancels runs: at once, or with a grace in which their code can clean up.
 func (s Scope) Cancel(runs []string, grace time.Duration, reason string) Action {
 	var flags []flag
 	if grace > 0 {
@@ -83,7 +83,7 @@ func (s Scope) Cancel(runs []string, grace time.Duration, reason string) Action 
 	})
 }
 
-// Terminate ends runs now, whatever their workers do.
+// Terminate ends runs now, without cleanup.
 func (s Scope) Terminate(runs []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "terminate", Danger: true, Targets: runs, command: []string{"workflow", "terminate"},
@@ -96,15 +96,15 @@ func (s Scope) Terminate(runs []string, reason string) Action {
 	})
 }
 
-// RetryOptions say how ended runs start again. The zero value keeps every completed step.
+// RetryOptions configures Retry. The zero value keeps every completed step.
 type RetryOptions struct {
-	FromStep string // this step and all begun after it run again
+	FromStep string // run this step and later ones again
 	Restart  bool   // keep no step
-	Input    []byte // JSON that replaces the input, only with Restart; nil keeps it
+	Input    []byte // JSON that replaces the input, only with Restart; nil keeps the input
 	Reason   string
 }
 
-// Retry starts ended runs again, as new runs.
+// Retry retries ended runs as new runs.
 func (s Scope) Retry(runs []string, o RetryOptions) Action {
 	flags := textFlag("from-step", o.FromStep)
 	if o.Restart {
@@ -121,14 +121,14 @@ func (s Scope) Retry(runs []string, o RetryOptions) Action {
 			})
 			text := "retried as "
 			if answer.GetAlreadyRunning() {
-				text = "runs again already, as "
+				text = "already retried as "
 			}
 			return Outcome{Text: text + answer.GetNewRunId(), ID: answer.GetNewRunId()}, err
 		},
 	})
 }
 
-// Signal delivers a signal to runs; data is JSON or nil.
+// Signal sends a signal to runs; data is JSON or nil.
 func (s Scope) Signal(runs []string, name string, data []byte) Action {
 	payload := jsonPayload(data)
 	return s.newAction(Action{
@@ -140,17 +140,17 @@ func (s Scope) Signal(runs []string, name string, data []byte) Action {
 			to, answer, err := tui.Signal(ctx, api, request)
 			text := "delivered"
 			if answer.GetAlreadyDelivered() {
-				text = "was delivered before"
+				text = "already delivered"
 			}
 			if to != run {
-				text += " to " + to + ", as which it continued"
+				text += " to " + to + ", which it continued as"
 			}
 			return Outcome{Text: text}, err
 		},
 	})
 }
 
-// Pause takes runs out of the workers' hands until they are resumed.
+// Pause keeps workers from claiming runs until they are resumed.
 func (s Scope) Pause(runs []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "pause", Targets: runs, command: []string{"workflow", "pause"}, flags: reasonFlag(reason),
@@ -162,7 +162,7 @@ func (s Scope) Pause(runs []string, reason string) Action {
 	})
 }
 
-// Resume lets paused runs go on.
+// Resume resumes paused runs.
 func (s Scope) Resume(runs []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "resume", Targets: runs, command: []string{"workflow", "resume"}, flags: reasonFlag(reason),
@@ -174,7 +174,7 @@ func (s Scope) Resume(runs []string, reason string) Action {
 	})
 }
 
-// Pin keeps runs from being deleted by retention, or lets them go again.
+// Pin exempts runs from deletion by retention, or ends the exemption.
 func (s Scope) Pin(runs []string, pinned bool, reason string) Action {
 	name := "unpin"
 	if pinned {
@@ -193,19 +193,19 @@ func (s Scope) Pin(runs []string, pinned bool, reason string) Action {
 	})
 }
 
-// ofRun is how a run stands after something was done to it.
+// ofRun returns the status of a run as the outcome of an action.
 func ofRun(r *kagziv1.Workflow) Outcome { return Outcome{Text: render.RunStatusCell(r).Text} }
 
-// Override is what a step is said to have come to: an output, or an error when Message is set.
+// Override is the new result of a step: an output, or an error if Message is set.
 type Override struct {
 	Step    string
 	Output  []byte // JSON
-	Message string // the step has failed for good with this
+	Message string // error of the step, which counts as failed for good
 	Type    string // of the error
-	Reason  string // needed
+	Reason  string // required
 }
 
-// Override sets the recorded result of a step of a run.
+// Override replaces the recorded result of a step.
 func (s Scope) Override(run string, o Override) Action {
 	request := &kagziv1.OverrideStepRequest{Namespace: s.namespace(), RunId: run, StepName: o.Step, Reason: o.Reason}
 	var flags []flag

@@ -147,7 +147,7 @@ func (moved) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest,
 
 func TestASignalFollowsARunThatContinuedAsNew(t *testing.T) {
 	action := Scope{}.Signal([]string{"a", "b"}, "go", nil)
-	for run, want := range map[string]string{"a": "delivered to b, as which it continued", "b": "delivered"} {
+	for run, want := range map[string]string{"a": "delivered to b, which it continued as", "b": "delivered"} {
 		if got, err := action.do(t.Context(), moved{}, run, "id"); err != nil || got.Text != want {
 			t.Errorf("to %s: %q, %v, want %q", run, got.Text, err, want)
 		}

@@ -10,15 +10,15 @@ import (
 type Range uint8
 
 const (
-	FiveMinutes Range = iota // in steps of a second
-	Hour                     // in steps of a minute
+	FiveMinutes Range = iota // in steps of one second
+	Hour                     // in steps of one minute
 	Day
 )
 
-// String is the range as it is shown.
+// String returns the label of the range.
 func (r Range) String() string { return [...]string{"5 m", "1 h", "24 h"}[r] }
 
-// Step is how much time a point of the range stands for.
+// Step returns the time between two points of the range.
 func (r Range) Step() time.Duration {
 	if r == FiveMinutes {
 		return time.Second
@@ -28,15 +28,15 @@ func (r Range) Step() time.Duration {
 
 func (r Range) points() int { return [...]int{300, 60, 1440}[r] }
 
-// series is points of activity up to a moment. As long as nothing happens nothing is read, so time
-// that has passed since is filled with points in which nothing was done.
+// series holds points of activity up to a moment. Nothing is loaded while nothing happens, so time
+// since then is filled with empty points.
 type series struct {
 	at     time.Time
 	step   time.Duration
 	points []*kagziv1.ActivityPoint
 }
 
-// last is the latest n points up to now, with empty ones where the series says nothing.
+// last returns the latest n points up to now; missing ones are empty.
 func (s *series) last(n int, now time.Time) []*kagziv1.ActivityPoint {
 	list := make([]*kagziv1.ActivityPoint, n)
 	quiet := 0
@@ -54,8 +54,8 @@ func (s *series) last(n int, now time.Time) []*kagziv1.ActivityPoint {
 	return list
 }
 
-// since is the points that began at a moment or later. Two answers of a server date the same moment
-// a little apart, so half a step is allowed.
+// since returns the points that start at t or later. Two answers of a server may date one moment
+// slightly differently, so half a step is tolerated.
 func (s *series) since(t time.Time) []*kagziv1.ActivityPoint {
 	for i := range s.points {
 		if s.at.Add(-time.Duration(len(s.points)-1-i) * s.step).After(t.Add(s.step / 2)) {

@@ -1,24 +1,24 @@
 package model
 
-// base is what all models on a link have in common: a model that is hidden keeps what it has and
-// asks the server nothing.
+// base is the common part of all models on a link. A hidden model keeps its data and sends no
+// requests.
 type base struct {
-	// Changed is called on the UI goroutine after something is different. Set it before Show; nil is fine.
+	// Changed is called on the UI goroutine after a change. Set it before Show; it may be nil.
 	Changed func()
 
 	link  *Link
 	tasks *tasks
-	leave func() // of the link's subscribers
+	leave func() // ends the subscription to the link
 	shown bool
-	err   error // of the latest reading
+	err   error // of the latest load
 }
 
-// join makes the base of a model; heard is called with what the link tells, shown or not.
+// join returns the base of a model; heard is called with every change, shown or not.
 func join(l *Link, heard func(Change)) base {
 	return base{link: l, tasks: newTasks(l.tasks.ctx, l.tasks.post, l.tasks.now), leave: l.Subscribe(heard)}
 }
 
-// Close ends the model and waits for what it has under way.
+// Close ends the model and waits for its calls.
 func (b *base) Close() {
 	b.leave()
 	b.shown = false
@@ -31,7 +31,7 @@ func (b *base) change() {
 	}
 }
 
-// failure is why there is nothing to show: of the model's own reading, or of the connection.
+// failure returns why there is nothing to show: an error of the model's load, or of the connection.
 func (b *base) failure(loaded bool) error {
 	switch {
 	case loaded:

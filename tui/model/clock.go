@@ -2,24 +2,25 @@ package model
 
 import "time"
 
-// clockSamples is how many signs of life the offset of the server's clock is taken from.
+// clockSamples is how many messages the offset of the server's clock is estimated from.
 const clockSamples = 12
 
-// clock estimates how far the server's clock is ahead. What the server says of its time is older by
-// the way here, so of several estimates the largest is the best; a measured round trip corrects it.
+// clock estimates how far the server's clock is ahead. A server's time is older by the network
+// delay when it arrives, so the largest of several estimates is the best; a measured round trip
+// corrects it.
 type clock struct {
 	samples [clockSamples]time.Duration
-	count   int           // of the samples that were taken
+	count   int           // number of samples
 	trip    time.Duration // 0: not measured
 }
 
-// heard notes what time it was on the server when it said something, and when that arrived.
+// heard adds a sample: the server's time in a message, and when it arrived.
 func (c *clock) heard(server, received time.Time) {
 	c.samples[c.count%clockSamples] = server.Sub(received)
 	c.count++
 }
 
-// measured notes a question and its answer.
+// measured adds the sample of a measured round trip.
 func (c *clock) measured(p ping) {
 	c.trip = max(p.received.Sub(p.sent), time.Microsecond)
 	if !p.server.IsZero() && c.count == 0 {

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	eventsTail = 500  // of the past
-	eventsMost = 2000 // that are kept here
+	eventsTail = 500  // past events to load
+	eventsMost = 2000 // events to keep
 )
 
-// EventLog is the events of a server as it notes them; the newest 2,000 are kept.
+// EventLog follows the event log of a server and keeps the newest 2,000 events.
 type EventLog struct {
 	base
 	stream follower[kagziv1.ServerEvent]
 	list   []*kagziv1.ServerEvent // by sequence
-	missed int64                  // that were noted but never came
-	held   []*kagziv1.ServerEvent // while everything is held still
+	missed int64                  // recorded by the server but never received
+	held   []*kagziv1.ServerEvent // received while frozen
 }
 
-// NewEventLog makes the model; Show begins to follow.
+// NewEventLog returns the model; Show starts to follow.
 func NewEventLog(l *Link) *EventLog {
 	e := &EventLog{}
 	e.base = join(l, e.heard)
@@ -31,7 +31,7 @@ func NewEventLog(l *Link) *EventLog {
 	return e
 }
 
-// open asks for what follows an event, if that is the server's; nil for the past.
+// open requests the events after one, if it is of this server; nil for recent events.
 func (e *EventLog) open(after *kagziv1.ServerEvent) func(context.Context) (
 	grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
 	return func(ctx context.Context) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
@@ -40,7 +40,7 @@ func (e *EventLog) open(after *kagziv1.ServerEvent) func(context.Context) (
 	}
 }
 
-// Show follows from now on; what came meanwhile is read.
+// Show starts to follow, including what happened meanwhile.
 func (e *EventLog) Show() {
 	e.shown = true
 	if e.link.Ready() {
@@ -48,7 +48,7 @@ func (e *EventLog) Show() {
 	}
 }
 
-// Hide follows no more.
+// Hide stops following.
 func (e *EventLog) Hide() {
 	e.shown = false
 	e.stream.halt()
@@ -57,16 +57,16 @@ func (e *EventLog) Hide() {
 // Refresh connects again now.
 func (e *EventLog) Refresh() { e.stream.start() }
 
-// Events are those that are kept, oldest first. Do not change them.
+// Events returns the kept events, oldest first. Do not change them.
 func (e *EventLog) Events() []*kagziv1.ServerEvent { return e.list }
 
-// Missed is how many were noted that never came here.
+// Missed returns how many recorded events were never received.
 func (e *EventLog) Missed() int64 { return e.missed }
 
-// State is how the stream stands.
+// State returns the state of the stream.
 func (e *EventLog) State() State { return e.stream.state }
 
-// Err is why there is nothing to show; nil when there is something.
+// Err returns why there is nothing to show; nil if there is something.
 func (e *EventLog) Err() error {
 	if len(e.list) == 0 && e.stream.state.Err != nil {
 		return e.stream.state.Err
@@ -92,7 +92,7 @@ func (e *EventLog) heard(c Change) {
 
 func (e *EventLog) event(event *kagziv1.ServerEvent, _ time.Time, first bool) {
 	if n := len(e.list); first && n > 0 && event.GetSequence() <= e.list[n-1].GetSequence() {
-		e.list, e.held, e.missed = nil, nil, 0 // the server has started anew and counts from 1
+		e.list, e.held, e.missed = nil, nil, 0 // the server restarted and counts from 1
 	}
 	if e.link.Frozen() {
 		if e.held = append(e.held, event); len(e.held) > eventsMost {
@@ -108,7 +108,7 @@ func (e *EventLog) keep(event *kagziv1.ServerEvent) {
 	if n := len(e.list); n > 0 {
 		gap := event.GetSequence() - e.list[n-1].GetSequence() - 1
 		if gap < 0 {
-			return // it is here already
+			return // already received
 		}
 		e.missed += gap
 	}

@@ -7,24 +7,24 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// figuresEvery is how old the figures of a namespace may become: counting costs a scan.
+// figuresEvery is the least time between two loads of a namespace's figures: counting costs a scan.
 const figuresEvery = 15 * time.Second
 
-// Figures is how much goes on in namespaces, for those that somebody looks at. One is asked about at a time.
+// Figures holds the counts of the namespaces on the screen. It loads one namespace at a time.
 type Figures struct {
 	base
 	wanted []string
 	known  map[string]figure
-	drop   func() // of the reading under way
+	drop   func() // cancels the load in progress
 }
 
-// figure is what a namespace had, and when it was asked; nil where that failed.
+// figure is the counts of a namespace with the time of the load; nil if it failed.
 type figure struct {
 	stats *kagziv1.GetStatsResponse
 	at    time.Time
 }
 
-// NewFigures knows nothing until something is looked at.
+// NewFigures returns an empty model; View says what to load.
 func NewFigures(l *Link) *Figures {
 	f := &Figures{known: map[string]figure{}}
 	f.base = join(l, func(c Change) {
@@ -35,25 +35,25 @@ func NewFigures(l *Link) *Figures {
 	return f
 }
 
-// Show keeps what is looked at up to date from now on.
+// Show starts to load.
 func (f *Figures) Show() {
 	f.shown = true
 	f.next()
 }
 
-// Hide keeps it as it is until the next Show.
+// Hide stops loading.
 func (f *Figures) Hide() { f.shown = false }
 
-// View says which namespaces are on the screen.
+// View sets the namespaces that are on the screen.
 func (f *Figures) View(namespaces []string) {
 	f.wanted = namespaces
 	f.next()
 }
 
-// Of is the figures of a namespace; nil when they have not come yet.
+// Of returns the counts of a namespace; nil until loaded.
 func (f *Figures) Of(namespace string) *kagziv1.GetStatsResponse { return f.known[namespace].stats }
 
-// next reads the first that is wanted and too old, if nothing is being read.
+// next loads the first namespace that is wanted and too old, unless a load is in progress.
 func (f *Figures) next() {
 	if f.drop != nil || !f.shown || f.link.Frozen() || !f.link.Ready() {
 		return
@@ -81,7 +81,8 @@ func (f *Figures) read(name string) {
 	})
 }
 
-// Ask makes a call beside the UI goroutine and deals with the answer on it, unless the link has been closed by then.
+// Ask makes a call in its own goroutine and handles the answer on the UI goroutine, unless the link
+// was closed.
 func Ask[T any](l *Link, call func(context.Context) (T, error), then func(T, error)) {
 	ask(l.tasks, call, then)
 }

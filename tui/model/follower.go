@@ -14,29 +14,29 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Phase is how a connection stands.
+// Phase is the phase of a connection.
 type Phase uint8
 
 const (
 	Connecting   Phase = iota // for the first time
-	Live                      // what the server tells arrives
-	Polling                   // the server cannot tell what changes; it is asked every 2 s
-	Reconnecting              // lost, and tried again with growing pauses
-	Refused                   // the key is missing or allows too little; tried again each minute
-	Ended                     // the server has told everything there is
-	Gone                      // what was followed is not there, or not any more
+	Live                      // changes arrive
+	Polling                   // the server cannot stream changes; it is polled every 2 s
+	Reconnecting              // lost; retried with growing delays
+	Refused                   // the key is missing or does not allow it; retried every minute
+	Ended                     // the server sent everything and closed the stream
+	Gone                      // the followed object does not exist, or no longer
 )
 
-// State is how a connection stands. Times are those of this machine.
+// State is the state of a connection. Times are those of this machine's clock.
 type State struct {
 	Phase   Phase
-	Since   time.Time // when it came into this phase
-	Attempt int       // of connecting again, from 1; 0 while live
-	NextTry time.Time // zero while trying
-	Err     error     // what the last try ended with; nil while live
+	Since   time.Time // start of this phase
+	Attempt int       // of reconnecting, from 1; 0 while live
+	NextTry time.Time // zero while connecting
+	Err     error     // of the last attempt; nil while live
 }
 
-// Down says that what is on the screen may be out of date.
+// Down reports whether the screen may be out of date.
 func (s State) Down() bool {
 	return s.Phase == Reconnecting || s.Phase == Refused
 }
@@ -45,35 +45,36 @@ const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 15 * time.Second
 	refusedPause = time.Minute
-	pauseJitter  = 0.2 // of a pause, either way
+	pauseJitter  = 0.2 // part of a delay, either way
 )
 
-// jittered spreads a pause, so that many screens do not come back in one moment.
+// jittered varies a delay, so that many screens do not reconnect at the same moment.
 func jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 + pauseJitter*(2*rand.Float64()-1)))
 }
 
-// follower keeps a stream of the server open: what is lost is opened again. Only so many messages
-// wait for the UI goroutine, so that a screen that is held up makes the server wait, and merge,
-// instead of filling the memory.
+// follower keeps a server stream open and reopens a lost one. It buffers a limited number of
+// messages for the UI goroutine: a slow screen slows the server down, which then merges changes,
+// instead of filling memory.
 type follower[T any] struct {
 	tasks *tasks
 	open  func(context.Context) (grpc.ServerStreamingClient[T], error)
-	// message is called on the UI goroutine with what came and when; first is true for the first one of a stream.
+	// message is called on the UI goroutine with a message and its arrival; first is true for the
+	// first one of a stream.
 	message func(m *T, at time.Time, first bool)
-	changed func()        // the state is another one
-	silence time.Duration // a stream that is quiet for longer counts as lost; 0: it may be
-	ends    bool          // the stream is about one thing, has an end of its own, and the thing may go
+	changed func()        // called after a change of state
+	silence time.Duration // silence after which a stream counts as lost; 0: never
+	ends    bool          // the stream is about one object, can end normally, and the object may be deleted
 
 	state State
-	drop  context.CancelFunc // of the stream that is open
-	run   int                // counts streams; what comes from earlier ones is dropped
-	fresh bool               // the stream has brought nothing yet
-	watch *timer             // of the silence
+	drop  context.CancelFunc // cancels the open stream
+	run   int                // counts streams; messages of earlier ones are dropped
+	fresh bool               // no message on this stream yet
+	watch *timer             // for silence
 	retry *timer
 }
 
-// start opens the stream, anew if it is open already.
+// start opens the stream, and replaces one that is open.
 func (f *follower[T]) start() {
 	f.halt()
 	f.fresh = true
@@ -96,7 +97,8 @@ func (f *follower[T]) start() {
 	})
 }
 
-// read brings the messages of one stream to the UI goroutine until it ends; nil is its own end.
+// read delivers the messages of one stream to the UI goroutine until it ends; a nil error is a
+// normal end.
 func (f *follower[T]) read(ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error),
 	mine func(func())) error {
 	stream, err := open(ctx)
@@ -127,31 +129,30 @@ func (f *follower[T]) read(ctx context.Context, open func(context.Context) (grpc
 	}
 }
 
-// backlogMost is how many messages may wait for the UI goroutine: enough that what a server tells
-// at the beginning comes in a few frames, few enough that a screen that is held up makes the server
-// wait.
+// backlogMost limits the messages that wait for the UI goroutine. It is large enough that the
+// initial messages take few frames, and small enough that a slow screen slows the server down.
 const backlogMost = 32
 
-// arrival is a message and when it came.
+// arrival is a message with its arrival time.
 type arrival[T any] struct {
 	message *T
 	at      time.Time
 }
 
-// backlog is the messages that the UI goroutine has not taken yet.
+// backlog holds the messages that the UI goroutine has not taken yet.
 type backlog[T any] struct {
 	mu    sync.Mutex
 	list  []arrival[T]
-	taken chan struct{} // of capacity one: they have been taken
+	taken chan struct{} // capacity one: the messages were taken
 }
 
-// add is how many there are now.
+// add returns the number of waiting messages.
 func (b *backlog[T]) add(a arrival[T]) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.list) == 0 {
 		select {
-		case <-b.taken: // of a time at which nobody waited
+		case <-b.taken: // left over from a time without a waiter
 		default:
 		}
 	}
@@ -171,7 +172,7 @@ func (b *backlog[T]) take() []arrival[T] {
 	return list
 }
 
-// gotAll deals with messages of one stream in their order, until one of them leads to another stream.
+// gotAll handles messages of one stream in order, until one of them starts another stream.
 func (f *follower[T]) gotAll(list []arrival[T]) {
 	run := f.run
 	for _, a := range list {
@@ -192,7 +193,7 @@ func (f *follower[T]) got(m *T, at time.Time) {
 	f.message(m, at, first)
 }
 
-// listen begins to wait for the next sign of life.
+// listen restarts the timer of silence.
 func (f *follower[T]) listen() {
 	f.watch.stop()
 	f.watch = nil
@@ -203,7 +204,7 @@ func (f *follower[T]) listen() {
 	}
 }
 
-// ended deals with the end of the stream.
+// ended handles the end of the stream.
 func (f *follower[T]) ended(err error) {
 	attempt := f.state.Attempt + 1
 	f.halt()
@@ -243,7 +244,7 @@ func (f *follower[T]) setState(next State) {
 	f.changed()
 }
 
-// halt closes the stream and opens it no more by itself.
+// halt closes the stream for good.
 func (f *follower[T]) halt() {
 	f.run++
 	f.watch.stop()

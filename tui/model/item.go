@@ -12,7 +12,8 @@ import (
 	"github.com/kagzi/kagzi/tui"
 )
 
-// Item is one thing that is read whole and kept up to date while it is shown. Make it, then Show it.
+// Item is one object that is loaded whole and kept up to date while shown. Create it, then call
+// Show.
 type Item[T any] struct {
 	base
 	read     func(ctx context.Context, namespace string) (T, error)
@@ -21,7 +22,7 @@ type Item[T any] struct {
 
 	value  T
 	loaded bool
-	stale  bool // something changed since it was read
+	stale  bool // changed since it was loaded
 }
 
 func newItem[T any](l *Link, every time.Duration, read func(context.Context, string) (T, error)) *Item[T] {
@@ -31,7 +32,7 @@ func newItem[T any](l *Link, every time.Duration, read func(context.Context, str
 	return i
 }
 
-// Show keeps the thing up to date from now on.
+// Show starts to keep the object up to date.
 func (i *Item[T]) Show() {
 	i.shown = true
 	if i.stale && i.link.Ready() {
@@ -39,25 +40,25 @@ func (i *Item[T]) Show() {
 	}
 }
 
-// Hide keeps it as it is until the next Show.
+// Hide stops updates until the next Show.
 func (i *Item[T]) Hide() {
 	i.shown = false
 	i.stale = i.reader.stop() || i.stale
 }
 
-// Refresh reads it again now.
+// Refresh reloads the object now.
 func (i *Item[T]) Refresh() {
 	i.stale = false
 	i.reader.now()
 }
 
-// Value is the thing as it was read last; the zero value before the first reading.
+// Value returns the object as last loaded; the zero value before that.
 func (i *Item[T]) Value() T { return i.value }
 
-// Loaded says that it has been read at least once.
+// Loaded reports whether the object was loaded at least once.
 func (i *Item[T]) Loaded() bool { return i.loaded }
 
-// Err is why it cannot be shown: it could not be read yet, or it is not there any more.
+// Err returns why it cannot be shown: not loaded yet, or deleted.
 func (i *Item[T]) Err() error {
 	if status.Code(i.err) == codes.NotFound {
 		return i.err
@@ -73,7 +74,7 @@ func (i *Item[T]) heard(c Change) {
 		i.change()
 		return
 	}
-	again := i.err != nil && c.Beat // what went wrong may be over
+	again := i.err != nil && c.Beat // the error may be over
 	if !c.Back && !again && !i.concerns(c) {
 		return
 	}
@@ -103,7 +104,8 @@ func (i *Item[T]) done(value T, err error) {
 	i.change()
 }
 
-// NewWorker is one worker, of whatever namespace. Like the list of workers it is read again with each sign of life.
+// NewWorker returns one worker, in any namespace. Like the list of workers it is reloaded with each
+// heartbeat of the stream.
 func NewWorker(l *Link, id string) *Item[*kagziv1.Worker] {
 	i := newItem(l, runsEvery, func(ctx context.Context, _ string) (*kagziv1.Worker, error) {
 		answer, err := l.api.GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: id})
@@ -113,12 +115,12 @@ func NewWorker(l *Link, id string) *Item[*kagziv1.Worker] {
 	return i
 }
 
-// Schedule is a schedule with what is to come of it and what people did to it.
+// Schedule is a schedule with its next ticks and the changes by people.
 type Schedule struct {
-	*kagziv1.WorkflowSchedule // with its input
-	// the next 10, also of one that is paused; none of one that is broken
+	*kagziv1.WorkflowSchedule // with input
+	// next 10, for a paused schedule too; none for a broken one
 	Ticks   []*timestamppb.Timestamp
-	Changes []*kagziv1.AuditEvent // newest first, 50 at most; none where they may not be read
+	Changes []*kagziv1.AuditEvent // newest first, at most 50; none without the right to read them
 }
 
 const (
@@ -126,8 +128,8 @@ const (
 	changesMost = 50
 )
 
-// NewSchedule is one schedule of the namespace, by its id or its name. It is read again when a tick
-// of it has passed, too.
+// NewSchedule returns one schedule of the namespace, by id or name. It is also reloaded after each
+// of its ticks.
 func NewSchedule(l *Link, ref string) *Item[Schedule] {
 	i := newItem(l, listEvery, func(ctx context.Context, namespace string) (Schedule, error) {
 		answer, err := l.api.GetWorkflowSchedule(
@@ -143,7 +145,7 @@ func NewSchedule(l *Link, ref string) *Item[Schedule] {
 		}
 		if audit, err := l.api.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{
 			Namespace: namespace, SubjectId: new(s.GetScheduleId()), Page: &kagziv1.PageRequest{PageSize: changesMost},
-		}); err == nil { // who may not read them sees the rest
+		}); err == nil { // without the right to read them, the rest is shown
 			s.Changes = audit.GetEvents()
 		}
 		return s, nil

@@ -11,34 +11,35 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// SpanKind is what happens in a part of a lane.
+// SpanKind says what happens in a part of a lane.
 type SpanKind uint8
 
 const (
-	Work    SpanKind = iota // an attempt's code runs
-	Rest                    // a timer, a signal or a child run is waited for
-	Between                 // an attempt has failed and the next has not begun
+	Work    SpanKind = iota // an attempt runs
+	Rest                    // waits for a timer, a signal or a child run
+	Between                 // between a failed attempt and the next one
 )
 
 // Span is a part of a lane.
 type Span struct {
 	Kind     SpanKind
-	From, To time.Time     // To is zero while it grows
-	Step     *kagziv1.Step // the attempt; of Between the one that failed
-	Failed   bool          // it ends in a failure
+	From, To time.Time     // To is zero while open
+	Step     *kagziv1.Step // the attempt; for Between the failed one
+	Failed   bool          // ends with a failure
 }
 
 // Lane is a row of the timeline: a step with all its attempts.
 type Lane struct {
 	Name   string        // of the step
 	Step   *kagziv1.Step // its latest attempt
-	Spans  []Span        // in their order, those of the same lane do not overlap
-	Failed bool          // the latest attempt has failed
-	Open   bool          // it is not over
-	Note   string        // one line of raw text: what it waits for, or what went wrong
+	Spans  []Span        // in order; spans of one lane do not overlap
+	Failed bool          // the latest attempt failed
+	Open   bool          // not ended
+	Note   string        // one line of raw text: what it waits for, or its error
 }
 
-// Lanes makes the rows of the timeline from all attempts of a run, in the order in which the steps began.
+// Lanes returns the rows of the timeline for all attempts of a run, in the order in which the steps
+// started.
 func Lanes(steps []*kagziv1.Step) []Lane {
 	var lanes []Lane
 	index := make(map[string]int, len(steps))
@@ -54,11 +55,12 @@ func Lanes(steps []*kagziv1.Step) []Lane {
 	return lanes
 }
 
-// add puts the next attempt behind those that the lane has.
+// add appends the next attempt of the lane.
 func (l *Lane) add(s *kagziv1.Step) {
 	from, to := begun(s), moment(s.GetFinishedAt())
 	if n := len(l.Spans); n > 0 {
-		// the wait for this attempt is over; an attempt that was lost without an end ended with it
+		// the delay before this attempt ends here, and so does an attempt that was lost without an
+		// end
 		last := &l.Spans[n-1]
 		if last.To.IsZero() || last.Kind == Between {
 			last.To = from
@@ -76,7 +78,7 @@ func (l *Lane) add(s *kagziv1.Step) {
 	l.Note = note(s)
 }
 
-// begun is when an attempt began.
+// begun returns when an attempt started.
 func begun(s *kagziv1.Step) time.Time {
 	if s.GetStartedAt() != nil {
 		return s.GetStartedAt().AsTime()
@@ -99,7 +101,7 @@ func kindOf(s *kagziv1.Step) SpanKind {
 	return Work
 }
 
-// note is what is worth saying of an attempt beside its spans.
+// note returns what to show of an attempt beside its spans.
 func note(s *kagziv1.Step) string {
 	switch {
 	case s.GetError() != nil:
@@ -107,7 +109,7 @@ func note(s *kagziv1.Step) string {
 	case s.GetOverriddenBy() != "":
 		return "overridden by " + s.GetOverriddenBy() + ": " + s.GetOverrideReason()
 	case s.GetSignalTimedOut():
-		return "no signal " + s.GetSignalName() + " came in time"
+		return "signal " + s.GetSignalName() + " timed out"
 	case s.GetSignalName() != "":
 		return "signal " + s.GetSignalName()
 	case s.GetChildRunId() != "":
@@ -120,15 +122,15 @@ func note(s *kagziv1.Step) string {
 type Event struct {
 	Sequence int // from 1
 	At       time.Time
-	Since    time.Duration // the event before
+	Since    time.Duration // since the previous event
 	Kind     string        // "run started", "step failed", "signal received", "cancel"
-	Subject  string        // a step's, signal's or person's name; raw text
-	Detail   string        // raw text in one line
+	Subject  string        // name of a step, signal or person; raw text
+	Detail   string        // one line of raw text
 	Style    render.Style
-	Step     *kagziv1.Step // of a step's event
+	Step     *kagziv1.Step // for an event of a step
 }
 
-// Events tells what happened to a run from all that is known of it, oldest first. Any part may be missing.
+// Events returns what happened to a run, oldest first. Any part may be missing.
 func Events(run *kagziv1.Workflow, steps []*kagziv1.Step, signals []*kagziv1.Signal,
 	audit []*kagziv1.AuditEvent) []Event {
 	var l eventList
@@ -158,7 +160,7 @@ func Events(run *kagziv1.Workflow, steps []*kagziv1.Step, signals []*kagziv1.Sig
 	return l.events
 }
 
-// payloadLine is how many bytes of a payload stand in a line.
+// payloadLine limits how many bytes of a payload are shown in a line.
 const payloadLine = 200
 
 type eventList struct{ events []Event }
@@ -202,7 +204,7 @@ func (l *eventList) addEnd(r *kagziv1.Workflow) {
 		Style: render.RunStyle(r.GetStatus())})
 }
 
-// runWords say how a run ended.
+// runWords maps the final status of a run to a word.
 var runWords = map[kagziv1.WorkflowStatus]string{
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:  "completed",
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:     "failed",
@@ -216,14 +218,14 @@ func (l *eventList) addStep(s *kagziv1.Step) {
 	if began == nil {
 		began = s.GetCreatedAt()
 	}
-	verb := map[SpanKind]string{Work: "step started", Rest: "wait began"}[kindOf(s)]
+	verb := map[SpanKind]string{Work: "step started", Rest: "wait started"}[kindOf(s)]
 	l.add(began, Event{Kind: verb, Subject: s.GetName(), Detail: attempt(s), Style: render.Dim, Step: s})
 	e := Event{Kind: "step completed", Subject: s.GetName(), Detail: joined(attempt(s), note(s)),
 		Style: render.Good, Step: s}
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
 		if kindOf(s) == Rest {
-			e.Kind = "wait over"
+			e.Kind = "wait ended"
 		}
 		if s.GetOverriddenBy() != "" {
 			e.Kind = "step overridden"
@@ -231,7 +233,7 @@ func (l *eventList) addStep(s *kagziv1.Step) {
 	case kagziv1.StepStatus_STEP_STATUS_FAILED, kagziv1.StepStatus_STEP_STATUS_PENDING:
 		e.Kind, e.Style = "step failed", render.Bad
 		if s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
-			e.Kind, e.Style = "step to be retried", render.Waiting
+			e.Kind, e.Style = "retry scheduled", render.Waiting
 		}
 	}
 	l.add(s.GetFinishedAt(), e)

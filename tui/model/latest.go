@@ -6,39 +6,39 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Latest is how the latest run of each schedule went, for those that somebody looks at. One is
-// asked about at a time, and again only when the counts of its schedule are others.
+// Latest holds the latest run of each schedule on the screen. It loads one at a time, and again
+// only if the counts of the schedule changed.
 type Latest struct {
 	base
 	wanted []*kagziv1.WorkflowSchedule
 	known  map[string]latestRun
-	drop   func() // of the reading under way
+	drop   func() // cancels the load in progress
 }
 
-// latestRun is the newest run of a schedule, or nil, as of the counts.
+// latestRun is the newest run of a schedule, or nil, when its counts were as given.
 type latestRun struct {
 	run               *kagziv1.Workflow
 	total, ok, failed int64
 }
 
-// NewLatest knows nothing until something is looked at.
+// NewLatest returns an empty model; View says what to load.
 func NewLatest(l *Link) *Latest {
 	n := &Latest{known: map[string]latestRun{}}
 	n.base = join(l, n.heard)
 	return n
 }
 
-// View says which schedules are on the screen.
+// View sets the schedules that are on the screen.
 func (n *Latest) View(schedules []*kagziv1.WorkflowSchedule) {
 	n.wanted = schedules
 	n.next()
 }
 
-// Run is the latest run of a schedule; nil when it has none or it was not read yet.
+// Run returns the latest run of a schedule; nil if there is none or it is not loaded yet.
 func (n *Latest) Run(scheduleID string) *kagziv1.Workflow { return n.known[scheduleID].run }
 
 func (n *Latest) heard(c Change) {
-	for _, r := range c.Runs { // one that was stopped by hand changes no count
+	for _, r := range c.Runs { // ending a run by hand changes no count
 		if known, ok := n.known[r.GetScheduleId()]; ok && known.run.GetRunId() == r.GetRunId() {
 			known.run = r
 			n.known[r.GetScheduleId()] = known
@@ -56,7 +56,7 @@ func (n *Latest) heard(c Change) {
 	}
 }
 
-// next reads the first that is wanted and not known, if nothing is being read.
+// next loads the first run that is wanted and not known, unless a load is in progress.
 func (n *Latest) next() {
 	if n.drop != nil || n.link.Frozen() || !n.link.Ready() {
 		return
@@ -73,7 +73,8 @@ func (n *Latest) next() {
 	}
 }
 
-// read asks for the newest run of a schedule. What could not be read is tried again with the next sign of life.
+// read loads the newest run of a schedule. A failed load is retried after the next message of the
+// stream.
 func (n *Latest) read(id string, as latestRun) {
 	namespace := n.link.Namespace()
 	n.drop = ask(n.tasks, func(ctx context.Context) (*kagziv1.ListScheduleRunsResponse, error) {

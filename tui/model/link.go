@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// linkSilence is when a stream counts as lost: the server says something every 5 s at least.
+	// linkSilence is when a stream counts as lost: the server sends a message at least every 5 s.
 	linkSilence = 12 * time.Second
-	// pollEvery is how often a server that cannot tell what changes is asked.
+	// pollEvery is the interval of polling a server that cannot stream changes.
 	pollEvery = 2 * time.Second
-	// pingEvery is how often the round trip is measured and the server is asked how it is.
+	// pingEvery is the interval of health checks, which also measure the round trip.
 	pingEvery = 15 * time.Second
 )
 
-// Change is what a Link tells its subscribers. It may name more than has changed.
+// Change is what a Link sends to its subscribers. It may name more than has changed.
 type Change struct {
-	Runs              []*kagziv1.Workflow // as they stand now, without payloads, in no order
-	RunsChanged       bool                // read lists of runs again
+	Runs              []*kagziv1.Workflow // current state, without payloads, in no order
+	RunsChanged       bool                // reload lists of runs
 	WorkersChanged    bool
 	SchedulesChanged  bool
 	NamespacesChanged bool
-	Back              bool // connected, for the first time or again, or not frozen any more: read everything again
-	Beat              bool // a sign of life, every 5 s at least while connected
-	Moved             bool // another namespace was chosen: forget what is loaded; Back follows
+	Back              bool // connected, for the first time or again, or unfrozen: reload everything
+	Beat              bool // a message arrived; at least every 5 s while connected
+	Moved             bool // the namespace was switched: drop loaded data; Back follows
 }
 
-// Link follows one namespace of a server and tells what changes there. All models hang on one.
+// Link follows one namespace of a server and publishes its changes. All models subscribe to one.
 type Link struct {
-	// Changed is called when the state is another one. Set it before anything else is done; nil is fine.
+	// Changed is called after a change of state. Set it before any other call; it may be nil.
 	Changed func()
 
 	api         tui.API
@@ -46,17 +46,18 @@ type Link struct {
 	poll        *reader[ping]
 	pollTimer   *timer
 	frozen      bool
-	moved       bool // to a namespace of which nothing was read yet
+	moved       bool // to a namespace of which nothing was loaded yet
 	clock       clock
 	asOf        time.Time
 	health      *kagziv1.HealthCheckResponse
 	subscribers []*subscriber
 }
 
-// subscriber is one who is told what changes; a pointer, so that equal functions are told apart.
+// subscriber is called with every change. It is a pointer so that equal functions can be told
+// apart.
 type subscriber struct{ tell func(Change) }
 
-// NewLink begins to follow a namespace ("" is "default") until ctx ends or Close is called. post
+// NewLink starts to follow a namespace (default "default") until ctx ends or Close is called. post
 // runs a function on the UI goroutine, later, and never blocks. now may be called from any
 // goroutine.
 func NewLink(ctx context.Context, api tui.API, namespace string, post func(func()), now func() time.Time) *Link {
@@ -75,13 +76,14 @@ func NewLink(ctx context.Context, api tui.API, namespace string, post func(func(
 	return l
 }
 
-// Close stops following and waits for what is under way. Models on the link end with it; close them first.
+// Close stops following and waits for open calls. Close the models on the link first: they end with
+// it.
 func (l *Link) Close() { l.tasks.close() }
 
-// API makes calls.
+// API returns the client of the server.
 func (l *Link) API() tui.API { return l.api }
 
-// Namespace is the one that is followed.
+// Namespace returns the followed namespace.
 func (l *Link) Namespace() string { return l.namespace }
 
 // SetNamespace follows another namespace.
@@ -98,10 +100,10 @@ func (l *Link) SetNamespace(namespace string) {
 	l.Retry()
 }
 
-// State is how the connection stands.
+// State returns the state of the connection.
 func (l *Link) State() State { return l.stream.state }
 
-// Ready says that the server can be asked, as far as is known.
+// Ready reports whether the server can be called, as far as is known.
 func (l *Link) Ready() bool {
 	switch l.stream.state.Phase {
 	case Live, Polling, Refused:
@@ -110,7 +112,7 @@ func (l *Link) Ready() bool {
 	return false
 }
 
-// Retry connects again at once. While connected it reads nothing again but the connection.
+// Retry reconnects at once. If connected, it reloads nothing else.
 func (l *Link) Retry() {
 	l.pollTimer.stop()
 	l.pollTimer = nil
@@ -118,7 +120,7 @@ func (l *Link) Retry() {
 	l.stream.start()
 }
 
-// Freeze keeps everything as it is, or lets it go on: what has changed meanwhile is then read at once.
+// Freeze stops all updates, or resumes them: changes in between are then loaded at once.
 func (l *Link) Freeze(frozen bool) {
 	if frozen == l.frozen {
 		return
@@ -129,26 +131,26 @@ func (l *Link) Freeze(frozen bool) {
 	}
 }
 
-// Frozen says whether it is held still.
+// Frozen reports whether updates are stopped.
 func (l *Link) Frozen() bool { return l.frozen }
 
-// Now is the server's time, as far as it is known.
+// Now returns the server's time, as far as it is known.
 func (l *Link) Now() time.Time { return l.tasks.now().Add(l.clock.offset()) }
 
-// Skew is how far the server's clock is ahead of this machine's; negative when it is behind. The
-// way there and back is its uncertainty.
+// Skew returns how far the server's clock is ahead of this machine's; negative if it is behind.
+// RoundTrip is its uncertainty.
 func (l *Link) Skew() time.Duration { return l.clock.offset() }
 
-// AsOf is when the server gave the last sign of life, by this machine's clock; zero when it never did.
+// AsOf returns when the last message arrived, by this machine's clock; zero if none did.
 func (l *Link) AsOf() time.Time { return l.asOf }
 
-// RoundTrip is how long the way to the server and back took lately; 0 when it was not measured yet.
+// RoundTrip returns the latest measured round trip to the server; 0 before the first.
 func (l *Link) RoundTrip() time.Duration { return l.clock.trip }
 
-// Health is what the server last said of itself; nil until it has.
+// Health returns the server's last health report; nil before the first.
 func (l *Link) Health() *kagziv1.HealthCheckResponse { return l.health }
 
-// Subscribe has f called on the UI goroutine with each change, until the function that it returns is called.
+// Subscribe calls f on the UI goroutine with each change, until cancel is called.
 func (l *Link) Subscribe(f func(Change)) (cancel func()) {
 	s := &subscriber{f}
 	l.subscribers = append(l.subscribers, s)
@@ -171,7 +173,7 @@ func (l *Link) tell(c Change) {
 	}
 }
 
-// event deals with what the stream brought.
+// event handles a message of the stream.
 func (l *Link) event(e *kagziv1.WatchEvent, at time.Time, first bool) {
 	l.asOf = at
 	if first {
@@ -189,7 +191,7 @@ func (l *Link) event(e *kagziv1.WatchEvent, at time.Time, first bool) {
 	}
 }
 
-// stateChanged deals with another state.
+// stateChanged handles a change of state.
 func (l *Link) stateChanged() {
 	switch l.stream.state.Phase {
 	case Polling:
@@ -197,7 +199,7 @@ func (l *Link) stateChanged() {
 		l.tell(Change{Back: true})
 		l.poll.now()
 	case Refused:
-		l.tell(Change{Back: true}) // who may not follow may yet be allowed to read
+		l.tell(Change{Back: true}) // a caller who may not watch may still be allowed to read
 	case Reconnecting:
 		l.poll.stop()
 		l.pollTimer.stop()
@@ -211,7 +213,7 @@ func (l *Link) stateChanged() {
 // ping is an answer to a health check.
 type ping struct {
 	sent, received time.Time
-	server         time.Time // zero: the server did not say
+	server         time.Time // zero: not in the answer
 	health         *kagziv1.HealthCheckResponse
 }
 
@@ -227,7 +229,7 @@ func (l *Link) ping() func(context.Context) (ping, error) {
 	}
 }
 
-// pinged deals with the answer. While polling it is the only sign of life.
+// pinged handles a health check. While polling it is the only sign that the server is alive.
 func (l *Link) pinged(p ping, err error) {
 	pause := pingEvery
 	if err == nil {

@@ -9,34 +9,34 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// collectionMost is how many items a Collection holds.
+// collectionMost limits how many items a Collection holds.
 const collectionMost = 1000
 
-// Collection is a list that is loaded whole, up to 1,000 items, and kept up to date while it is
-// shown. Make it, then Show it.
+// Collection is a list that is loaded whole, up to 1,000 items, and kept up to date while shown.
+// Create it, then call Show.
 type Collection[T any] struct {
 	base
 	source source[T]
 	reader *reader[batch[T]]
 
-	items  []T // all that are loaded, sorted
-	kept   []T // those that the filter keeps
+	items  []T // all loaded items, sorted
+	kept   []T // items that match the filter
 	index  map[string]int
 	order  func(a, b T) int
 	filter string
 	only   func(T) bool // nil keeps all
 	more   bool
 	loaded bool
-	stale  bool // something changed since the items were read
+	stale  bool // changed since the items were loaded
 	asOf   time.Time
 }
 
-// source is where a collection comes from.
+// source says where the items of a collection come from.
 type source[T any] struct {
-	// read makes a call that brings one page; limit is how many items at most.
+	// read returns a call that loads one page; its size is at most limit.
 	read     func(namespace string) func(ctx context.Context, page *kagziv1.PageRequest) ([]T, *kagziv1.PageInfo, error)
 	key      func(T) string
-	text     func(T) []string // what the filter looks into
+	text     func(T) []string // texts that the filter searches
 	concerns func(Change) bool
 	every    time.Duration
 	most     int
@@ -54,7 +54,7 @@ func newCollection[T any](l *Link, s source[T]) *Collection[T] {
 	return c
 }
 
-// Show keeps the items up to date from now on.
+// Show starts to keep the items up to date.
 func (c *Collection[T]) Show() {
 	c.shown = true
 	if c.stale && c.link.Ready() {
@@ -62,22 +62,22 @@ func (c *Collection[T]) Show() {
 	}
 }
 
-// Hide keeps the items as they are until the next Show.
+// Hide stops updates until the next Show.
 func (c *Collection[T]) Hide() {
 	c.shown = false
 	c.stale = c.reader.stop() || c.stale
 }
 
-// Refresh reads everything again now.
+// Refresh reloads everything now.
 func (c *Collection[T]) Refresh() {
 	c.stale = false
 	c.reader.now()
 }
 
-// Len is how many items the filter keeps.
+// Len returns how many items match the filter.
 func (c *Collection[T]) Len() int { return len(c.kept) }
 
-// Row is the i-th of them; ok is false when there is none.
+// Row returns the i-th of them; ok is false if there is none.
 func (c *Collection[T]) Row(i int) (item T, ok bool) {
 	if i < 0 || i >= len(c.kept) {
 		return item, false
@@ -85,16 +85,16 @@ func (c *Collection[T]) Row(i int) (item T, ok bool) {
 	return c.kept[i], true
 }
 
-// ID is what an item is found by.
+// ID returns the key of an item.
 func (c *Collection[T]) ID(item T) string { return c.source.key(item) }
 
-// Find is where an item stands among those that the filter keeps.
+// Find returns the position of an item among those that match the filter.
 func (c *Collection[T]) Find(id string) (i int, ok bool) {
 	i, ok = c.index[id]
 	return i, ok
 }
 
-// Get is an item by its id, kept by the filter or not.
+// Get returns an item by its id, whether it matches the filter or not.
 func (c *Collection[T]) Get(id string) (item T, ok bool) {
 	i := slices.IndexFunc(c.items, func(item T) bool { return c.source.key(item) == id })
 	if i < 0 {
@@ -103,28 +103,28 @@ func (c *Collection[T]) Get(id string) (item T, ok bool) {
 	return c.items[i], true
 }
 
-// All are the loaded items, in order, whatever the filter. Do not change them.
+// All returns the loaded items, in order, ignoring the filter. Do not change them.
 func (c *Collection[T]) All() []T { return c.items }
 
-// More says that there are more items than are loaded.
+// More reports whether there are more items than loaded.
 func (c *Collection[T]) More() bool { return c.more }
 
-// Loaded says that the items have been read at least once.
+// Loaded reports whether the items were loaded at least once.
 func (c *Collection[T]) Loaded() bool { return c.loaded }
 
-// AsOf is when the items were read, by the server's clock; zero when they never were.
+// AsOf returns when the items were loaded, by the server's clock; zero if never.
 func (c *Collection[T]) AsOf() time.Time { return c.asOf }
 
-// Err is why nothing could be read yet; nil when something could.
+// Err returns why nothing was loaded yet; nil if something was.
 func (c *Collection[T]) Err() error { return c.failure(c.loaded) }
 
-// Stale is why the items are not as new as they should be: what the latest reading failed with. nil when they are.
+// Stale returns the error of the latest load; nil if it worked.
 func (c *Collection[T]) Stale() error { return c.err }
 
-// SortBy orders the items; nil is the order of the server. Equal ones stay in that order.
+// SortBy sorts the items; nil restores the server's order. The sort is stable.
 func (c *Collection[T]) SortBy(order func(a, b T) int) {
 	if order == nil && c.order != nil {
-		c.stale = true // the order of the server has been lost
+		c.stale = true // the server's order was lost
 		if c.shown && c.link.Ready() {
 			c.want()
 		}
@@ -133,20 +133,20 @@ func (c *Collection[T]) SortBy(order func(a, b T) int) {
 	c.arrange()
 }
 
-// SetFilter keeps the items of which a text holds this one, whatever its case; with "!" in front
-// those that do not. Empty keeps all.
+// SetFilter keeps the items with a text that contains this one, ignoring case; a leading "!"
+// negates it. An empty filter keeps all.
 func (c *Collection[T]) SetFilter(text string) {
 	c.filter = text
 	c.arrange()
 }
 
-// Only keeps the items of which this is true, beside the filter; nil keeps all.
+// Only keeps the items for which keep is true, in addition to the filter; nil keeps all.
 func (c *Collection[T]) Only(keep func(T) bool) {
 	c.only = keep
 	c.arrange()
 }
 
-// Filter is what is kept.
+// Filter returns the filter's text.
 func (c *Collection[T]) Filter() string { return c.filter }
 
 func (c *Collection[T]) heard(change Change) {
@@ -157,7 +157,7 @@ func (c *Collection[T]) heard(change Change) {
 		c.change()
 		return
 	}
-	again := c.err != nil && change.Beat // what went wrong may be over
+	again := c.err != nil && change.Beat // the error may be over
 	if !change.Back && !again && !c.source.concerns(change) {
 		return
 	}
@@ -225,7 +225,7 @@ func (c *Collection[T]) arrange() {
 	}
 }
 
-// holds says whether one of the texts has the part, which is in lower case.
+// holds reports whether a text contains the part, which is lower case.
 func holds(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), part) })
 }

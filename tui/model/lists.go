@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	listEvery = 500 * time.Millisecond // between two readings of a list, at least
-	runsEvery = time.Second            // of one that depends on runs
+	listEvery = 500 * time.Millisecond // least time between two loads of a list
+	runsEvery = time.Second            // the same for a list that depends on runs
 )
 
-// NewWorkers is the workers of the namespace. They are read again with each sign of life too, for
-// their heartbeats and loads.
+// NewWorkers returns the workers of the namespace. They are also reloaded with each message of the
+// stream, for their heartbeats and loads.
 func NewWorkers(l *Link) *Collection[*kagziv1.Worker] {
 	return newWorkers(l, func(c Change) bool { return c.WorkersChanged || c.Beat })
 }
@@ -41,7 +41,7 @@ func newWorkers(l *Link, concerns func(Change) bool) *Collection[*kagziv1.Worker
 	})
 }
 
-// NewSchedules is the schedules of the namespace.
+// NewSchedules returns the schedules of the namespace.
 func NewSchedules(l *Link) *Collection[*kagziv1.WorkflowSchedule] {
 	return newCollection(l, source[*kagziv1.WorkflowSchedule]{
 		every: listEvery, most: collectionMost,
@@ -63,7 +63,7 @@ func NewSchedules(l *Link) *Collection[*kagziv1.WorkflowSchedule] {
 	})
 }
 
-// NewQueues is the queues of the namespace with what waits in them.
+// NewQueues returns the queues of the namespace with their backlog.
 func NewQueues(l *Link) *Collection[*kagziv1.QueueDepth] {
 	return newCollection(l, source[*kagziv1.QueueDepth]{
 		every: runsEvery, most: collectionMost,
@@ -81,7 +81,7 @@ func NewQueues(l *Link) *Collection[*kagziv1.QueueDepth] {
 	})
 }
 
-// NewNamespaces is all namespaces of the server.
+// NewNamespaces returns all namespaces of the server.
 func NewNamespaces(l *Link) *Collection[*kagziv1.Namespace] {
 	return newCollection(l, source[*kagziv1.Namespace]{
 		every: listEvery, most: collectionMost,
@@ -101,10 +101,10 @@ func NewNamespaces(l *Link) *Collection[*kagziv1.Namespace] {
 	})
 }
 
-// NewTypes is the workflow types that have runs in the namespace.
+// NewTypes returns the workflow types that have runs in the namespace.
 func NewTypes(l *Link) *Collection[*kagziv1.WorkflowTypeInfo] {
 	return newCollection(l, source[*kagziv1.WorkflowTypeInfo]{
-		every: 10 * runsEvery, most: collectionMost, // counting runs by type costs a scan, and types rarely come
+		every: 10 * runsEvery, most: collectionMost, // counting runs by type costs a scan, and new types are rare
 		concerns: func(c Change) bool { return c.RunsChanged },
 		key:      (*kagziv1.WorkflowTypeInfo).GetWorkflowType,
 		text: func(t *kagziv1.WorkflowTypeInfo) []string {
@@ -122,12 +122,12 @@ func NewTypes(l *Link) *Collection[*kagziv1.WorkflowTypeInfo] {
 	})
 }
 
-// scheduleRunsMost is how many runs of a schedule are listed.
+// scheduleRunsMost limits the listed runs of a schedule.
 const scheduleRunsMost = 100
 
-// NewScheduleRuns is the latest 100 runs of a schedule, by its id or its name, newest first.
+// NewScheduleRuns returns the latest 100 runs of a schedule, by its id or name, newest first.
 func NewScheduleRuns(l *Link, scheduleID string) *Collection[*kagziv1.Workflow] {
-	named := uuid.Validate(scheduleID) != nil // runs know their schedule by its id only
+	named := uuid.Validate(scheduleID) != nil // runs refer to their schedule by id only
 	s := ofRuns(l, scheduleRunsMost, func(c Change) bool {
 		return c.RunsChanged || c.SchedulesChanged || anyRun(c, func(r *kagziv1.Workflow) bool {
 			return r.GetScheduleId() == scheduleID || named && r.GetScheduleId() != ""
@@ -144,24 +144,24 @@ func NewScheduleRuns(l *Link, scheduleID string) *Collection[*kagziv1.Workflow] 
 	return newCollection(l, s)
 }
 
-// NewHeldRuns is the runs that a worker holds now.
+// NewHeldRuns returns the runs that a worker holds.
 func NewHeldRuns(l *Link, workerID string) *Collection[*kagziv1.Workflow] {
 	return newCollection(l, ofRuns(l, collectionMost, someRuns, func(r *kagziv1.ListWorkflowsRequest) {
 		r.WorkerId, r.Statuses = &workerID, []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING}
 	}))
 }
 
-// finishedMost is how many runs that a worker ended are listed.
+// finishedMost limits the listed runs that ended on a worker.
 const finishedMost = 50
 
-// NewFinishedBy is the newest 50 runs that ended on a worker.
+// NewFinishedBy returns the newest 50 runs that ended on a worker.
 func NewFinishedBy(l *Link, workerID string) *Collection[*kagziv1.Workflow] {
 	return newCollection(l, ofRuns(l, finishedMost, someRuns, func(r *kagziv1.ListWorkflowsRequest) {
 		r.WorkerId, r.Statuses = &workerID, endedStatuses
 	}))
 }
 
-// newChildren is the runs that a run started.
+// newChildren returns the runs that a run started.
 func newChildren(l *Link, runID string) *Collection[*kagziv1.Workflow] {
 	return newCollection(l, ofRuns(l, collectionMost, func(c Change) bool {
 		return c.RunsChanged || anyRun(c, func(r *kagziv1.Workflow) bool { return r.GetParentRunId() == runID })
@@ -174,7 +174,7 @@ var endedStatuses = []kagziv1.WorkflowStatus{
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED,
 }
 
-// ofRuns is a list of runs that a request chooses.
+// ofRuns returns the list of runs that match a request.
 func ofRuns(l *Link, most int, concerns func(Change) bool,
 	choose func(*kagziv1.ListWorkflowsRequest)) source[*kagziv1.Workflow] {
 	return source[*kagziv1.Workflow]{
@@ -197,8 +197,8 @@ func ofRuns(l *Link, most int, concerns func(Change) bool,
 	}
 }
 
-// someRuns says whether a change is about runs. Which worker held a run before is not told, so that
-// any change may be about it.
+// someRuns reports whether a change is about runs. The previous worker of a run is not known, so
+// any run may matter.
 func someRuns(c Change) bool { return c.RunsChanged || len(c.Runs) > 0 }
 
 func anyRun(c Change, is func(*kagziv1.Workflow) bool) bool {

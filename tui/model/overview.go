@@ -14,30 +14,30 @@ import (
 
 const (
 	statsEvery    = time.Second
-	seldomEvery   = 5 * time.Second // what only the counters show
-	minutesEvery  = time.Minute     // the series of minutes
+	seldomEvery   = 5 * time.Second // for the counters alone
+	minutesEvery  = time.Minute     // for the series of minutes
 	infoEvery     = 5 * time.Minute
 	topQueues     = 8
 	topFailures   = 8
 	topFires      = 5
 	runsPerMinute = 60
-	// secondOver is after how long the second in which something happened is told: a server tells
-	// those that are over. It leaves room for the way.
+	// secondOver is the delay after which a second of activity can be loaded: a server reports only
+	// complete seconds. It includes the network delay.
 	secondOver = 2 * time.Second
 )
 
-// Overview is how the namespace and its server are. What the counters and the warnings are made of
-// is followed from the beginning; Show adds what only the page shows, Hide leaves it out again.
+// Overview is the state of the namespace and the server. The sources of the counters and warnings
+// are followed from the start; Show adds what only the page needs, and Hide drops it.
 type Overview struct {
 	base
-	// Version is that of this program, to be compared with the server's; empty compares nothing.
+	// Version is this program's, to compare with the server's; empty: do not compare.
 	Version string
 
 	stats     *kagziv1.GetStatsResponse
-	statsAsOf time.Time // when they were read, by the server's clock
+	statsAsOf time.Time // time of the load, by the server's clock
 	info      *kagziv1.GetServerInfoResponse
 	me        *kagziv1.WhoAmIResponse
-	sealed    bool // the server does not tell its activity, at least not to the caller
+	sealed    bool // the server does not report its activity to this caller
 	seconds   series
 	minutes   series
 	queues    *Collection[*kagziv1.QueueDepth]
@@ -47,10 +47,10 @@ type Overview struct {
 
 	readStats, readSeconds, readMinutes, readInfo *poller
 
-	lastSecond *timer // until the second of the latest change can be read
+	lastSecond *timer // until the second of the latest change can be loaded
 }
 
-// poller is a reader whose answer has been taken when it is done.
+// poller is a reader whose result stores itself.
 type poller = reader[func()]
 
 // NewOverview follows the namespace of a link.
@@ -76,7 +76,7 @@ func NewOverview(l *Link) *Overview {
 			return nil, err
 		}
 		me, err := l.api.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
-		if status.Code(err) == codes.Unimplemented { // a server without keys
+		if status.Code(err) == codes.Unimplemented { // the server has no keys
 			me, err = nil, nil
 		}
 		return func() { o.info, o.me = answer, me }, err
@@ -90,7 +90,7 @@ func NewOverview(l *Link) *Overview {
 	return o
 }
 
-// failing says whether a change may bring a failed run.
+// failing reports whether a change may include a failed run.
 func failing(c Change) bool {
 	return c.RunsChanged || anyRun(c, func(r *kagziv1.Workflow) bool {
 		return slices.Contains(failedStatuses, r.GetStatus())
@@ -100,7 +100,7 @@ func failing(c Change) bool {
 var failedStatuses = []kagziv1.WorkflowStatus{
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT}
 
-// poller makes a reader; call brings something and returns what keeps it.
+// poller returns a reader; call loads data and returns a function that stores it.
 func (o *Overview) poller(every time.Duration,
 	call func(ctx context.Context, namespace string) (func(), error)) *poller {
 	return &poller{
@@ -119,13 +119,14 @@ func (o *Overview) poller(every time.Duration,
 	}
 }
 
-// activity reads a series of the server's activity.
+// activity loads a series of the server's activity.
 func (o *Overview) activity(step time.Duration, to *series) func(context.Context, string) (func(), error) {
 	return func(ctx context.Context, _ string) (func(), error) {
 		answer, err := o.link.api.GetActivity(ctx, &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
 		switch status.Code(err) {
 		case codes.PermissionDenied, codes.Unimplemented:
-			// it is of all namespaces together: only some may see it, and the rest is there without it
+			// activity covers all namespaces: callers without access to all of them get the rest of
+			// the page
 			return func() { o.sealed, *to = true, series{} }, nil
 		}
 		return func() {
@@ -134,7 +135,7 @@ func (o *Overview) activity(step time.Duration, to *series) func(context.Context
 	}
 }
 
-// Show follows what only the page shows too.
+// Show starts to follow what only the page needs.
 func (o *Overview) Show() {
 	o.shown = true
 	o.readSeconds.every = statsEvery
@@ -147,14 +148,14 @@ func (o *Overview) Show() {
 	o.failures.Show()
 }
 
-// Hide leaves out what only the page shows.
+// Hide stops following what only the page needs.
 func (o *Overview) Hide() {
 	o.shown = false
 	o.readSeconds.every = seldomEvery
 	o.failures.Hide()
 }
 
-// Close ends the model and waits for what it has under way.
+// Close ends the model and waits for its calls.
 func (o *Overview) Close() {
 	o.queues.Close()
 	o.schedules.Close()
@@ -163,7 +164,7 @@ func (o *Overview) Close() {
 	o.base.Close()
 }
 
-// Refresh reads everything again now.
+// Refresh reloads everything now.
 func (o *Overview) Refresh() {
 	for _, r := range []*poller{o.readStats, o.readSeconds, o.readMinutes, o.readInfo} {
 		r.now()
@@ -174,26 +175,27 @@ func (o *Overview) Refresh() {
 	o.failures.Refresh()
 }
 
-// Stats counts everything in the namespace; nil until it has come.
+// Stats returns the counts of the namespace; nil until loaded.
 func (o *Overview) Stats() *kagziv1.GetStatsResponse { return o.stats }
 
-// OldestPending is how long the oldest run that is due has waited by now; 0 when none does. What
-// waits causes no event, so what was read grows.
+// OldestPending returns how long the oldest due run has waited by now; 0 if none waits. Waiting
+// causes no event, so the loaded value is advanced by the time since.
 func (o *Overview) OldestPending() time.Duration {
 	return aged(o.stats.GetOldestPendingSeconds(), o.statsAsOf, o.link.Now())
 }
 
-// OldestIn is the same of a queue of Queues.
+// OldestIn returns the same for a queue of Queues.
 func (o *Overview) OldestIn(q *kagziv1.QueueDepth) time.Duration {
 	return Oldest(q, o.queues.AsOf(), o.link.Now())
 }
 
-// Oldest is how long the oldest run that is due in a queue has waited by now; asOf is when the queue was read.
+// Oldest returns how long the oldest due run of a queue has waited by now; asOf is when the queue
+// was loaded.
 func Oldest(q *kagziv1.QueueDepth, asOf, now time.Time) time.Duration {
 	return aged(q.GetOldestPendingSeconds(), asOf, now)
 }
 
-// aged is a wait that has gone on since it was read; 0 stays 0.
+// aged advances a wait by the time since it was loaded; 0 stays 0.
 func aged(seconds float64, asOf, now time.Time) time.Duration {
 	wait := time.Duration(seconds * float64(time.Second))
 	if wait <= 0 || asOf.IsZero() {
@@ -202,25 +204,25 @@ func aged(seconds float64, asOf, now time.Time) time.Duration {
 	return wait + max(now.Sub(asOf), 0)
 }
 
-// Info is what the server is; nil until it has come.
+// Info returns the facts about the server; nil until loaded.
 func (o *Overview) Info() *kagziv1.GetServerInfoResponse { return o.info }
 
-// Me is who the server takes the caller for; nil until it has come, and of a server that has no keys.
+// Me returns the identity of the caller; nil until loaded, and if the server has no keys.
 func (o *Overview) Me() *kagziv1.WhoAmIResponse { return o.me }
 
-// Err is why there is nothing to show; nil when there is something.
+// Err returns why there is nothing to show; nil if there is something.
 func (o *Overview) Err() error { return o.failure(o.stats != nil) }
 
-// Queues are all queues of the namespace.
+// Queues returns all queues of the namespace.
 func (o *Overview) Queues() *Collection[*kagziv1.QueueDepth] { return o.queues }
 
-// Workers are all workers of the namespace.
+// Workers returns all workers of the namespace.
 func (o *Overview) Workers() *Collection[*kagziv1.Worker] { return o.workers }
 
-// Schedules are all schedules of the namespace.
+// Schedules returns all schedules of the namespace.
 func (o *Overview) Schedules() *Collection[*kagziv1.WorkflowSchedule] { return o.schedules }
 
-// Deepest are the 8 queues in which most runs wait, deepest first.
+// Deepest returns the 8 queues with the largest backlog, largest first.
 func (o *Overview) Deepest() []*kagziv1.QueueDepth {
 	queues := slices.Clone(o.queues.All())
 	slices.SortStableFunc(queues, func(a, b *kagziv1.QueueDepth) int {
@@ -229,22 +231,22 @@ func (o *Overview) Deepest() []*kagziv1.QueueDepth {
 	return queues[:min(len(queues), topQueues)]
 }
 
-// Failures are the newest 8 runs that failed or timed out.
+// Failures returns the newest 8 runs that failed or timed out.
 func (o *Overview) Failures() []*kagziv1.Workflow { return o.failures.All() }
 
-// Fires are the 5 schedules that fire next, soonest first.
+// Fires returns the 5 schedules that fire next, soonest first.
 func (o *Overview) Fires() []*kagziv1.WorkflowSchedule {
 	due := o.due()
 	return due[:min(len(due), topFires)]
 }
 
-// More says whether there are others than Deepest, Failures and Fires give.
+// More reports whether there are more than Deepest, Failures and Fires return.
 func (o *Overview) More() (queues, failures, fires bool) {
 	return len(o.queues.All()) > topQueues || o.queues.More(), o.failures.More(), len(o.due()) > topFires ||
 		o.schedules.More()
 }
 
-// due are the schedules that are going to fire, soonest first.
+// due returns the schedules that will fire, soonest first.
 func (o *Overview) due() []*kagziv1.WorkflowSchedule {
 	var due []*kagziv1.WorkflowSchedule
 	for _, s := range o.schedules.All() {
@@ -258,12 +260,12 @@ func (o *Overview) due() []*kagziv1.WorkflowSchedule {
 	return due
 }
 
-// Sealed says that the server does not tell its activity, at least not to the caller: what Activity
-// and FailedLastHour give says nothing then.
+// Sealed reports that the server does not report its activity to this caller. Activity and
+// FailedLastHour then mean nothing.
 func (o *Overview) Sealed() bool { return o.sealed }
 
-// Activity is what the server did in a range up to now, oldest first: 300 seconds, 60 minutes or
-// 1440 minutes. It is of all namespaces together.
+// Activity returns the server's activity in a range up to now, oldest first: 300 seconds, 60
+// minutes or 1440 minutes. It covers all namespaces.
 func (o *Overview) Activity(r Range) []*kagziv1.ActivityPoint {
 	if r == FiveMinutes {
 		return o.seconds.last(int(r.points()), o.link.Now())
@@ -271,19 +273,20 @@ func (o *Overview) Activity(r Range) []*kagziv1.ActivityPoint {
 	return o.minutes.last(int(r.points()), o.link.Now())
 }
 
-// FailedLastHour is how many runs failed on the server within the last hour, or since it was started.
+// FailedLastHour returns how many runs failed on the server within the last hour, or since its
+// start if that is later.
 func (o *Overview) FailedLastHour() int64 {
 	var n int64
 	for _, p := range o.minutes.last(runsPerMinute, o.link.Now()) {
 		n += p.GetRunsFailed()
 	}
-	for _, p := range o.seconds.since(o.minutes.at) { // the minute that is not over
+	for _, p := range o.seconds.since(o.minutes.at) { // the current minute, which is not complete
 		n += p.GetRunsFailed()
 	}
 	return n
 }
 
-// Warnings are what needs somebody's eye, the worst first.
+// Warnings returns the warnings, most severe first.
 func (o *Overview) Warnings() []Warning {
 	return Warnings(Situation{
 		Now: o.link.Now(), Skew: o.link.Skew(), RoundTrip: o.link.RoundTrip(), Health: o.link.Health(),
@@ -314,7 +317,7 @@ func (o *Overview) heard(c Change) {
 	}
 	if c.Beat {
 		o.readInfo.want()
-		if o.err != nil { // what went wrong may be over
+		if o.err != nil { // the error may be over
 			o.readStats.want()
 		}
 	}
@@ -327,8 +330,8 @@ func (o *Overview) readAll() {
 	o.readLastSecond()
 }
 
-// readLastSecond has the seconds read once more when the one that is under way is over: what is
-// done in it is in no reading before, and when nothing happens after it there would be none.
+// readLastSecond loads the seconds again when the current one is complete. No earlier load contains
+// it, and without further changes there would be no later one.
 func (o *Overview) readLastSecond() {
 	o.lastSecond.stop()
 	o.lastSecond = o.tasks.after(secondOver, func() {

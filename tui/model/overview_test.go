@@ -232,19 +232,19 @@ func TestWarnings(t *testing.T) {
 		}, nil},
 		"unhealthy": {Situation{Health: &kagziv1.HealthCheckResponse{
 			Status: kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, Message: "disk full"}},
-			[]Warning{{Alarm, "the server is not well: disk full", "server", ""}}},
+			[]Warning{{Critical, "the server is unhealthy: disk full", "server", ""}}},
 		"disk low": {Situation{Info: info("database", "free disk space", "900.0 MiB")},
 			[]Warning{{Warn, "the server's disk has only 900.0 MiB left", "server", ""}}},
 		"disk full": {Situation{Info: info("database", "free disk space", "12.0 MiB")},
-			[]Warning{{Alarm, "the server's disk is full but for 12.0 MiB: new runs are refused", "server", ""}}},
+			[]Warning{{Critical, "the server's disk has only 12.0 MiB left: new runs are refused", "server", ""}}},
 		"disk odd": {Situation{Info: info("database", "free disk space", "plenty")}, nil},
 		"no worker": {Situation{Queues: []*kagziv1.QueueDepth{
 			{TaskQueue: "emails", UnservedByType: map[string]int64{"a": 300, "b": 1040}}}},
-			[]Warning{{Warn, `1,340 runs wait on queue "emails" and no worker polls it`, "runs",
+			[]Warning{{Warn, `1,340 runs wait on queue "emails", which no worker serves`, "runs",
 				"status:pending queue:emails"}}},
 		"no worker of the type": {Situation{Queues: []*kagziv1.QueueDepth{
 			{TaskQueue: "q", OnlineWorkers: 2, UnservedByType: map[string]int64{"d": 0, "a": 1, "b": 0, "c": 0}}}},
-			[]Warning{{Warn, `1 run waits on queue "q" for a worker that takes a, b, c and 1 more`, "runs",
+			[]Warning{{Warn, `1 run waits on queue "q" for a worker that serves a, b, c and 1 more`, "runs",
 				"status:pending queue:q type:a,b,c,d"}}},
 		"pending long": {Situation{Stats: &kagziv1.GetStatsResponse{OldestPendingSeconds: 301}},
 			[]Warning{{Warn, "a run has been waiting for a worker for 5m", "runs", "status:pending"}}},
@@ -257,7 +257,7 @@ func TestWarnings(t *testing.T) {
 			Workers: worker(kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE, time.Hour), WorkersAsOf: now}, nil},
 		"schedules": {Situation{Schedules: []*kagziv1.WorkflowSchedule{
 			{ScheduleId: "s1"}, {ScheduleId: "s2", Name: "nightly", Enabled: true, Broken: "no such zone"}}},
-			[]Warning{{Alarm, "schedule nightly cannot fire: no such zone", "schedules", "nightly"},
+			[]Warning{{Critical, "schedule nightly cannot fire: no such zone", "schedules", "nightly"},
 				{Notice, "schedule s1 is paused", "schedules", "s1"}}},
 		"clock ahead": {Situation{Skew: 3 * time.Second},
 			[]Warning{{Warn, "the server's clock is 3s ahead of this machine's", "server", ""}}},
@@ -270,7 +270,7 @@ func TestWarnings(t *testing.T) {
 		"no real version": {Situation{Info: info("", "", ""), Version: "dev"}, nil},
 		"exposed": {Situation{Info: &kagziv1.GetServerInfoResponse{
 			Warnings: []string{"other machines can reach this server, which needs no key"}}},
-			[]Warning{{Alarm, "other machines can reach this server, which needs no key", "server", ""}}},
+			[]Warning{{Critical, "other machines can reach this server, which needs no key", "server", ""}}},
 	} {
 		if diff := cmp.Diff(try.want, Warnings(try.situation)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

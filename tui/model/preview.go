@@ -9,28 +9,29 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// previewPause is how long an expression must stay as it is before the server is asked about it.
+// previewPause is how long an expression must stay unchanged before the server is asked.
 const previewPause = 150 * time.Millisecond
 
-// Preview is when a cron expression that is being typed fires next.
+// Preview holds the next ticks of a cron expression while it is typed.
 type Preview struct {
 	base
 	expr, zone string
 	count      int32
 	pause      *timer
-	drop       func() // of the question under way
+	drop       func() // cancels the open call
 	asking     bool
 	ticks      []*timestamppb.Timestamp
 }
 
-// NewPreview will ask for so many ticks.
+// NewPreview returns a preview of count ticks.
 func NewPreview(l *Link, count int32) *Preview {
 	p := &Preview{count: count}
 	p.base = join(l, func(Change) {})
 	return p
 }
 
-// Want asks about an expression in a zone once it has stayed so for 150 ms. An answer about an earlier one is dropped.
+// Want asks about an expression in a zone once it stayed unchanged for 150 ms. Answers about
+// earlier ones are dropped.
 func (p *Preview) Want(expr, zone string) {
 	if expr == p.expr && zone == p.zone {
 		return
@@ -57,11 +58,11 @@ func (p *Preview) ask() {
 	})
 }
 
-// Ticks are the next ones of the expression; none when it is asked about, or was refused.
+// Ticks returns the next ticks; nil while the answer is awaited, or if the expression was refused.
 func (p *Preview) Ticks() []*timestamppb.Timestamp { return p.ticks }
 
-// Asking says that the answer has not come yet.
+// Asking reports whether the answer is awaited.
 func (p *Preview) Asking() bool { return p.asking }
 
-// Err is why the expression or the zone was refused; nil when it was not.
+// Err returns why the expression or the zone was refused.
 func (p *Preview) Err() error { return p.err }

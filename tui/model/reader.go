@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// reader reads something again whenever it may have changed: at once, but not more often than every
-// so often, and never twice at a time. What changes while it is being read is read again.
+// reader reloads data after a change: at once, but at most once per interval, and one load at a
+// time. A change during a load causes another one.
 type reader[T any] struct {
 	tasks *tasks
-	every time.Duration // the least time between two readings
-	// prepare is called on the UI goroutine and returns the call, made of copies.
+	every time.Duration // least time between two loads
+	// prepare is called on the UI goroutine and returns the call, which uses only copies.
 	prepare func() func(context.Context) (T, error)
 	done    func(T, error)
 
-	began time.Time // of the latest reading; zero: none yet
-	drop  func()    // of the reading under way
-	again bool      // something changed since it began
+	began time.Time // of the latest load; zero: none yet
+	drop  func()    // cancels the load in progress
+	again bool      // something changed since it started
 	wait  *timer
 }
 
-// want has it read, now or as soon as that may be.
+// want loads the data now, or as soon as the interval allows.
 func (r *reader[T]) want() {
 	switch {
 	case r.drop != nil:
@@ -39,14 +39,14 @@ func (r *reader[T]) want() {
 	r.read()
 }
 
-// now has it read without waiting; a reading that is under way is dropped.
+// now loads the data without waiting, and cancels a load in progress.
 func (r *reader[T]) now() {
 	r.stop()
 	r.read()
 }
 
-// stop drops the reading that is under way or waits, and says whether there was one: what it was
-// for has not been read then.
+// stop cancels the load that is in progress or waits, and reports whether there was one. The change
+// that caused it is not loaded then.
 func (r *reader[T]) stop() (dropped bool) {
 	dropped = r.drop != nil || r.wait != nil
 	r.wait.stop()

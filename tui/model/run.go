@@ -12,29 +12,29 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Part is what can be known of a run beside itself and its steps.
+// Part is optional data of a run beside the run itself and its steps.
 type Part uint8
 
 const (
-	Signals  Part = 1 << iota // those that it got
-	Audit                     // what people did to it
-	Children                  // the runs that it started
+	Signals  Part = 1 << iota // received by the run
+	Audit                     // actions by people
+	Children                  // runs that it started
 )
 
-// detailEvery is the least time between two readings of a part of a run.
+// detailEvery is the least time between two loads of a part of a run.
 const detailEvery = time.Second
 
-// Run is one run with all attempts of its steps, as they change. Make it, then Show it.
+// Run follows one run with all attempts of its steps. Create it, then call Show.
 type Run struct {
 	base
 	id     string
 	stream follower[kagziv1.WatchWorkflowEvent]
-	again  *timer // until a run that has ended is read again
+	again  *timer // until an ended run is loaded again
 
 	run      *kagziv1.Workflow
 	steps    []*kagziv1.Step // by sequence and attempt
-	complete bool            // the first snapshot has come
-	seen     map[string]bool // ids of the attempts in the snapshot that is coming
+	complete bool            // the first snapshot is complete
+	seen     map[string]bool // ids of the attempts in the snapshot so far
 	edition  int             // counts changes of the run, its steps and its parts
 
 	parts     Part
@@ -45,15 +45,15 @@ type Run struct {
 	explain   *reader[*kagziv1.ExplainWorkflowResponse]
 	signal    *reader[*kagziv1.ListSignalsResponse]
 	log       *reader[*kagziv1.ListAuditEventsResponse]
-	next      *timer // when the explanation says that something happens
+	next      *timer // when the explanation expects a change
 
 	lanes  cached[[]Lane]
 	events cached[[]Event]
 }
 
-// cached is something that is worked out when somebody looks after a change.
+// cached is a derived value that is computed on first use after a change.
 type cached[T any] struct {
-	edition int // 0: never
+	edition int // 0: not computed
 	value   T
 }
 
@@ -83,8 +83,8 @@ func NewRun(l *Link, id string) *Run {
 	return r
 }
 
-// detail makes the reader of a part of a run. A reading that goes wrong leaves what was there: the
-// run itself tells of trouble.
+// detail returns the reader of a part of a run. A failed load keeps the old data: the run's own
+// stream reports errors.
 func detail[T any](r *Run, call func(ctx context.Context, namespace string) (T, error), set func(T)) *reader[T] {
 	return &reader[T]{
 		tasks: r.tasks, every: detailEvery,
@@ -101,7 +101,7 @@ func detail[T any](r *Run, call func(ctx context.Context, namespace string) (T, 
 	}
 }
 
-// Show follows the run from now on.
+// Show starts to follow the run.
 func (r *Run) Show() {
 	r.shown = true
 	if r.link.Ready() {
@@ -110,7 +110,7 @@ func (r *Run) Show() {
 	r.readParts()
 }
 
-// Hide keeps everything as it is until the next Show.
+// Hide stops updates until the next Show.
 func (r *Run) Hide() {
 	r.shown = false
 	r.stream.halt()
@@ -124,34 +124,34 @@ func (r *Run) Hide() {
 	r.log.stop()
 }
 
-// Close ends the model and waits for what it has under way.
+// Close ends the model and waits for its calls.
 func (r *Run) Close() {
 	r.children.Close()
 	r.base.Close()
 }
 
-// Refresh reads everything again now.
+// Refresh reloads everything now.
 func (r *Run) Refresh() {
 	r.stream.start()
 	r.readParts()
 }
 
-// SetParts says which parts are on the screen; the others are not read.
+// SetParts sets the parts that are on the screen; the others are not loaded.
 func (r *Run) SetParts(parts Part) {
 	r.parts = parts
 	r.readParts()
 }
 
-// ID is the run's id.
+// ID returns the run's id.
 func (r *Run) ID() string { return r.id }
 
-// Workflow is the run with its payloads; nil until it has come.
+// Workflow returns the run with its payloads; nil until loaded.
 func (r *Run) Workflow() *kagziv1.Workflow { return r.run }
 
-// Steps are all attempts by sequence and attempt. Do not change them.
+// Steps returns all attempts by sequence and attempt. Do not change them.
 func (r *Run) Steps() []*kagziv1.Step { return r.steps }
 
-// Step is an attempt by its id; nil when there is none.
+// Step returns an attempt by its id; nil if there is none.
 func (r *Run) Step(id string) *kagziv1.Step {
 	if i := slices.IndexFunc(r.steps, func(s *kagziv1.Step) bool { return s.GetStepId() == id }); i >= 0 {
 		return r.steps[i]
@@ -159,7 +159,7 @@ func (r *Run) Step(id string) *kagziv1.Step {
 	return nil
 }
 
-// Attempts are those of one step, oldest first.
+// Attempts returns the attempts of one step, oldest first.
 func (r *Run) Attempts(name string) []*kagziv1.Step {
 	var attempts []*kagziv1.Step
 	for _, s := range r.steps {
@@ -170,16 +170,17 @@ func (r *Run) Attempts(name string) []*kagziv1.Step {
 	return attempts
 }
 
-// Loaded says that the run and all its steps have come.
+// Loaded reports whether the run and all its steps are loaded.
 func (r *Run) Loaded() bool { return r.complete }
 
-// State is how its stream stands; Ended when the run has ended, Gone when there is no such run, or not any more.
+// State returns the state of the stream: Ended after the run ended, Gone if it does not exist or
+// was deleted.
 func (r *Run) State() State { return r.stream.state }
 
-// Gone says that there is no such run, or not any more: what was known of it stays.
+// Gone reports that the run does not exist or was deleted. Loaded data is kept.
 func (r *Run) Gone() bool { return r.stream.state.Phase == Gone }
 
-// Err is why there is nothing to show; nil when there is something.
+// Err returns why there is nothing to show; nil if there is something.
 func (r *Run) Err() error {
 	if r.run != nil {
 		return nil
@@ -190,19 +191,22 @@ func (r *Run) Err() error {
 	return r.failure(false)
 }
 
-// Explanation says why the run is where it is; nil when it has ended or that is not known yet.
+// Explanation says what the run does or waits for; nil if it has ended or is not loaded.
 func (r *Run) Explanation() *kagziv1.ExplainWorkflowResponse { return r.explained }
 
-// Signals are those that the run got, in their order. They are read while the part is on the screen.
+// Signals returns the signals that the run received, in order. They are loaded while the part is on
+// the screen.
 func (r *Run) Signals() []*kagziv1.Signal { return r.signals }
 
-// Audit is what people did to the run, newest first. It is read while the part is on the screen.
+// Audit returns the actions of people on the run, newest first. They are loaded while the part is
+// on the screen.
 func (r *Run) Audit() []*kagziv1.AuditEvent { return r.audit }
 
-// Children are the runs that this one started, newest first. They are read while the part is on the screen.
+// Children returns the runs that this one started, newest first. They are loaded while the part is
+// on the screen.
 func (r *Run) Children() *Collection[*kagziv1.Workflow] { return r.children }
 
-// Lanes are the rows of the timeline: one for each step.
+// Lanes returns the rows of the timeline: one for each step.
 func (r *Run) Lanes() []Lane {
 	if r.lanes.edition != r.edition {
 		r.lanes = cached[[]Lane]{r.edition, Lanes(r.steps)}
@@ -210,7 +214,7 @@ func (r *Run) Lanes() []Lane {
 	return r.lanes.value
 }
 
-// Events are what has happened to the run, oldest first, as far as steps, signals and the audit that are read tell.
+// Events returns what happened to the run, oldest first, as far as the loaded parts show.
 func (r *Run) Events() []Event {
 	if r.events.edition != r.edition {
 		r.events = cached[[]Event]{r.edition, Events(r.run, r.steps, r.signals, r.audit)}
@@ -222,7 +226,7 @@ func (r *Run) heard(c Change) {
 	switch {
 	case !r.shown:
 	case c.Moved:
-		r.stream.halt() // the page is about a run of the namespace that was left
+		r.stream.halt() // the run belongs to the previous namespace
 	case c.Back:
 		r.stream.start()
 		r.readParts()
@@ -238,7 +242,7 @@ func (r *Run) heard(c Change) {
 	}
 }
 
-// stateChanged deals with another state of the stream.
+// stateChanged handles a change of the stream's state.
 func (r *Run) stateChanged() {
 	if r.stream.state.Phase == Ended {
 		r.readParts()
@@ -246,7 +250,7 @@ func (r *Run) stateChanged() {
 	r.change()
 }
 
-// event deals with what the stream brought.
+// event handles a message of the stream.
 func (r *Run) event(e *kagziv1.WatchWorkflowEvent, _ time.Time, first bool) {
 	if first {
 		r.seen = map[string]bool{}
@@ -272,7 +276,7 @@ func (r *Run) event(e *kagziv1.WatchWorkflowEvent, _ time.Time, first bool) {
 	r.altered()
 }
 
-// putStep brings an attempt to its place. Attempts mostly come in their order.
+// putStep inserts or replaces an attempt. Attempts mostly arrive in order.
 func (r *Run) putStep(s *kagziv1.Step) {
 	order := func(a, b *kagziv1.Step) int {
 		return cmp.Or(cmp.Compare(a.GetSequence(), b.GetSequence()),
@@ -290,13 +294,13 @@ func (r *Run) putStep(s *kagziv1.Step) {
 	r.steps = slices.Insert(r.steps, i, s)
 }
 
-// altered notes that what is worked out is out of date.
+// altered marks derived values as stale.
 func (r *Run) altered() {
 	r.edition++
 	r.change()
 }
 
-// readParts reads what may have changed of the parts on the screen, and the explanation.
+// readParts reloads the parts on the screen and the explanation.
 func (r *Run) readParts() {
 	if !r.shown || !r.link.Ready() {
 		return
@@ -323,7 +327,7 @@ func (r *Run) readParts() {
 	}
 }
 
-// setExplanation takes it, and asks again when what it says is to happen should have.
+// setExplanation stores the explanation, and asks again when the change that it predicts is due.
 func (r *Run) setExplanation(e *kagziv1.ExplainWorkflowResponse) {
 	r.next.stop()
 	r.next = nil

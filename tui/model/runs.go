@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	refetchEvery = 250 * time.Millisecond // between two readings of what is loaded, at least
-	countEvery   = 15 * time.Second       // between two counts, at least: a count costs the server a scan
-	freshFor     = time.Second            // how long a row stands out after it changed
-	edge         = pageSize / 2           // rows before an end of what is loaded at which more is asked for
-	scanMost     = 10 * pageSize          // runs that are read for a local filter before the person asks for more
-	aboveMost    = 999                    // new runs that are counted
+	refetchEvery = 250 * time.Millisecond // least time between two reloads
+	countEvery   = 15 * time.Second       // least time between two counts: a count costs the server a scan
+	freshFor     = time.Second            // how long a changed row is highlighted
+	edge         = pageSize / 2           // rows before an end of the loaded ones at which more are loaded
+	scanMost     = 10 * pageSize          // runs loaded for a local filter before the person must ask for more
+	aboveMost    = 999                    // new runs to count
 )
 
-// Runs is the list of runs that a filter chooses, newest first, of any length: pages are loaded as
-// they come into view and let go when there are too many. Make it, then Show it. Row numbers count
+// Runs is the list of runs that match a filter, newest first, of any length. Pages are loaded as
+// they come into view, and distant ones are dropped. Create it, then call Show. Row numbers count
 // from the newest run.
 type Runs struct {
 	base
@@ -36,23 +36,23 @@ type Runs struct {
 	first    int // rows on the screen
 	last     int
 	atTop    bool
-	scanned  int // runs that were read
-	allowed  int // how many may be, for a filter that the server cannot apply
+	scanned  int // runs loaded
+	allowed  int // limit of scanned, for a filter that the server cannot apply
 	above    map[string]*kagziv1.Workflow
-	many     bool // there are more above than are counted
+	many     bool // there are more above than were counted
 	topStale bool
 	total    total
 	fresh    fresh
 	sorted   sorted
 
-	drop      func()                       // of the call under way
-	touched   map[string]*kagziv1.Workflow // runs that the link named since it began: newer than its answer may be
-	refetched time.Time                    // when something was last read again
-	wait      *timer                       // until the next may be
-	failed    bool                         // the last call went wrong: wait for a sign of life
+	drop      func()                       // cancels the call in progress
+	touched   map[string]*kagziv1.Workflow // runs that changed since the call started: newer than its answer may be
+	refetched time.Time                    // last reload
+	wait      *timer                       // until the next reload
+	failed    bool                         // the last call failed: wait for the next message of the stream
 }
 
-// jump is where the list is to be read from next.
+// jump says where the list is loaded from next.
 type jump uint8
 
 const (
@@ -61,7 +61,8 @@ const (
 	toEnd
 )
 
-// NewRuns makes the list of runs that a filter chooses; the empty text chooses all. Errors are about the filter.
+// NewRuns returns the list of runs that match a filter; an empty filter matches all. Errors are
+// about the filter.
 func NewRuns(l *Link, text string) (*Runs, error) {
 	r := &Runs{atTop: true, last: pageSize}
 	r.base = join(l, r.heard)
@@ -72,7 +73,8 @@ func NewRuns(l *Link, text string) (*Runs, error) {
 	return r, nil
 }
 
-// SetFilter chooses other runs, or the same ones from a new beginning. After an error the old filter holds.
+// SetFilter switches to another filter, or reloads with the same one. After an error the old filter
+// stays.
 func (r *Runs) SetFilter(text string) error {
 	short, err := filter.ParseShort(text)
 	if err != nil {
@@ -87,7 +89,7 @@ func (r *Runs) SetFilter(text string) error {
 	return nil
 }
 
-// restart forgets what is loaded and reads from the head.
+// restart drops the loaded rows and loads from the newest run.
 func (r *Runs) restart() {
 	r.abandon()
 	r.window, r.loaded, r.err, r.failed = window{}, false, nil, false
@@ -97,26 +99,26 @@ func (r *Runs) restart() {
 	r.pump()
 }
 
-// Filter is what chooses the runs, as text.
+// Filter returns the filter as text.
 func (r *Runs) Filter() string { return r.short.String() }
 
-// Local is the part of the filter that is only matched on the runs that were read; empty when the
-// server applies all of it.
+// Local returns the part of the filter that is matched only on loaded runs; empty if the server
+// applies all of it.
 func (r *Runs) Local() string { return r.short.Local() }
 
-// Scanned is how many runs were read, those that a local filter left out among them.
+// Scanned returns how many runs were loaded, including those that a local filter excludes.
 func (r *Runs) Scanned() int { return r.scanned }
 
-// Whole says that all runs were read, so that a local filter left out none unseen.
+// Whole reports whether all runs were loaded, so a local filter missed none.
 func (r *Runs) Whole() bool { return r.loaded && r.window.top() && r.window.end() }
 
-// Show keeps the list up to date from now on.
+// Show starts to keep the list up to date.
 func (r *Runs) Show() {
 	r.shown = true
 	r.pump()
 }
 
-// Hide keeps the list as it is until the next Show.
+// Hide stops updates until the next Show.
 func (r *Runs) Hide() {
 	r.shown = false
 	r.abandon()
@@ -125,7 +127,7 @@ func (r *Runs) Hide() {
 	r.spoil()
 }
 
-// Refresh begins anew, with relative times counted from now.
+// Refresh reloads the list; relative times in the filter count from now.
 func (r *Runs) Refresh() {
 	if query, err := r.short.Compile(r.link.Namespace(), r.link.Now()); err == nil {
 		r.query = query
@@ -133,7 +135,7 @@ func (r *Runs) Refresh() {
 	r.restart()
 }
 
-// Len is how many rows are known: those that are loaded and those before them.
+// Len returns how many rows are known: the loaded ones and those before them.
 func (r *Runs) Len() int {
 	if r.sorted.on() {
 		return len(r.sorted.runs(&r.window))
@@ -141,7 +143,7 @@ func (r *Runs) Len() int {
 	return r.window.offset + r.window.len()
 }
 
-// First is the first row that is loaded.
+// First returns the first loaded row.
 func (r *Runs) First() int {
 	if r.sorted.on() {
 		return 0
@@ -149,22 +151,23 @@ func (r *Runs) First() int {
 	return r.window.offset
 }
 
-// More says that runs follow behind the last known row.
+// More reports whether runs follow after the last known row.
 func (r *Runs) More() bool { return r.loaded && !r.window.end() }
 
-// Loaded says that the list has been read.
+// Loaded reports whether the list was loaded.
 func (r *Runs) Loaded() bool { return r.loaded }
 
-// Loading says that a call is under way.
+// Loading reports whether a call is in progress.
 func (r *Runs) Loading() bool { return r.drop != nil }
 
-// Err is why nothing could be read yet; nil when something could.
+// Err returns why nothing was loaded yet; nil if something was.
 func (r *Runs) Err() error { return r.failure(r.loaded) }
 
-// Stale is why the rows are not as new as they should be; nil when they are.
+// Stale returns the error of the latest call; nil if it worked.
 func (r *Runs) Stale() error { return r.err }
 
-// Total is how many runs there are. about: the number is that of a while ago, or only of what was read so far.
+// Total returns how many runs there are. about means that the number is old, or covers only the
+// loaded runs.
 func (r *Runs) Total() (n int64, about bool) {
 	if r.window.top() && r.window.end() {
 		return int64(r.window.len() + len(r.above)), r.many
@@ -175,7 +178,7 @@ func (r *Runs) Total() (n int64, about bool) {
 	return r.total.n, r.total.about
 }
 
-// Row is a run by its row; ok is false while it is not loaded.
+// Row returns the run of a row; ok is false if it is not loaded.
 func (r *Runs) Row(i int) (run *kagziv1.Workflow, ok bool) {
 	if r.sorted.on() {
 		runs := r.sorted.runs(&r.window)
@@ -188,7 +191,7 @@ func (r *Runs) Row(i int) (run *kagziv1.Workflow, ok bool) {
 	return run, run != nil
 }
 
-// Find is the row of a run.
+// Find returns the row of a run.
 func (r *Runs) Find(id string) (row int, ok bool) {
 	if r.sorted.on() {
 		return r.sorted.find(&r.window, id)
@@ -196,10 +199,10 @@ func (r *Runs) Find(id string) (row int, ok bool) {
 	return r.window.find(id)
 }
 
-// Get is a loaded run by its id; nil when it is not loaded.
+// Get returns a loaded run by its id; nil if it is not loaded.
 func (r *Runs) Get(id string) *kagziv1.Workflow { return r.window.get(id) }
 
-// All are the loaded runs in the order in which they are shown.
+// All returns the loaded runs in display order.
 func (r *Runs) All() []*kagziv1.Workflow {
 	if r.sorted.on() {
 		return r.sorted.runs(&r.window)
@@ -211,23 +214,24 @@ func (r *Runs) All() []*kagziv1.Workflow {
 	return all
 }
 
-// Fresh says that a row changed within the last second.
+// Fresh reports whether a row changed within the last second.
 func (r *Runs) Fresh(id string) bool { return r.fresh.is(id, r.tasks.now()) }
 
-// View says which rows are on the screen, last excluded. What lies near them is loaded. Call it after each draw.
+// View sets the rows on the screen, last excluded, and loads the rows near them. Call it after each
+// draw.
 func (r *Runs) View(first, last int) {
 	r.first, r.last = first, max(last, first)
 	r.pump()
 }
 
-// LoadMore goes on reading for a filter of which the server cannot apply all: by itself the list
-// stops every 2,000 runs.
+// LoadMore continues to load for a filter that the server cannot apply in full: the list stops by
+// itself every 2,000 runs.
 func (r *Runs) LoadMore() {
 	r.allowed = r.scanned + scanMost
 	r.pump()
 }
 
-// Head goes to the newest run. Rows are those of the old place until they are loaded.
+// Head goes to the newest run. The old rows stay until it is loaded.
 func (r *Runs) Head() {
 	r.atTop = true
 	if r.window.top() && !r.many {
@@ -254,8 +258,8 @@ func (r *Runs) goTo(j jump) {
 	r.jump = j
 }
 
-// AtTop says whether the newest row is on the screen and new runs may push it down. While it is not
-// they are counted only.
+// AtTop says whether the newest row is on the screen, so that new runs may push rows down.
+// Otherwise they are only counted.
 func (r *Runs) AtTop(at bool) {
 	if at == r.atTop {
 		return
@@ -274,11 +278,11 @@ func (r *Runs) AtTop(at bool) {
 	r.pump()
 }
 
-// NewAbove is how many new runs are not among the rows because the newest row is not on the screen;
-// more: at least so many.
+// NewAbove returns how many new runs are not among the rows, because the newest row is not on the
+// screen; more means at least so many.
 func (r *Runs) NewAbove() (n int, more bool) { return len(r.above), r.many }
 
-// merge takes the new runs among the rows.
+// merge adds the new runs to the rows.
 func (r *Runs) merge() {
 	for _, run := range r.above {
 		r.window.put(run)
@@ -291,7 +295,7 @@ func (r *Runs) merge() {
 	}
 }
 
-// heard deals with what the link tells.
+// heard handles a change from the link.
 func (r *Runs) heard(c Change) {
 	if c.Moved {
 		r.query.Request = proto.CloneOf(r.query.Request)
@@ -321,7 +325,7 @@ func (r *Runs) heard(c Change) {
 	r.pump()
 }
 
-// spoil notes that everything may have changed.
+// spoil marks everything as possibly changed.
 func (r *Runs) spoil() {
 	for _, p := range r.window.pages {
 		p.stale = true
@@ -329,7 +333,7 @@ func (r *Runs) spoil() {
 	r.topStale = true
 }
 
-// apply deals with a run as it stands now and says whether the rows are others.
+// apply handles the current state of a run and reports whether the rows changed.
 func (r *Runs) apply(run *kagziv1.Workflow) bool {
 	id := run.GetRunId()
 	if r.touched != nil {
@@ -365,12 +369,13 @@ func (r *Runs) apply(run *kagziv1.Workflow) bool {
 	return true
 }
 
-// outdated says that a run was told as it stood before it ended, after its end is known: an end is for good.
+// outdated reports whether a message shows a run before its end although the end is known: an end
+// is final.
 func outdated(run, known *kagziv1.Workflow) bool {
 	return render.Ended(known.GetStatus()) && !render.Ended(run.GetStatus())
 }
 
-// holdAbove counts a new run, or no more.
+// holdAbove counts a new run, or stops counting it.
 func (r *Runs) holdAbove(run *kagziv1.Workflow, matches bool) {
 	switch {
 	case !matches:
@@ -385,7 +390,7 @@ func (r *Runs) holdAbove(run *kagziv1.Workflow, matches bool) {
 	}
 }
 
-// bold has the screen drawn again when what stands out does so no more.
+// bold redraws the screen when a highlight ends.
 func (r *Runs) bold() {
 	if r.fresh.timer == nil {
 		r.fresh.timer = r.tasks.after(freshFor, func() {
@@ -398,7 +403,7 @@ func (r *Runs) bold() {
 	}
 }
 
-// abandon drops the call under way.
+// abandon cancels the call in progress.
 func (r *Runs) abandon() {
 	if r.drop != nil {
 		r.drop()
@@ -407,7 +412,7 @@ func (r *Runs) abandon() {
 	r.touched = nil
 }
 
-// fetch asks for a page; then gets it when it comes.
+// fetch loads a page and passes it to then.
 func (r *Runs) fetch(request *kagziv1.PageRequest, then func(*page)) {
 	query := proto.CloneOf(r.query.Request)
 	query.Page = request
@@ -427,28 +432,28 @@ func (r *Runs) fetch(request *kagziv1.PageRequest, then func(*page)) {
 				r.again(touched)
 				r.sorted.dirty = true
 			case status.Code(err) == codes.InvalidArgument && request.GetPageToken() != "" && r.loaded:
-				r.jump = toHead // the server knows the place no more
+				r.jump = toHead // the server does not know the token any more
 			default:
 				r.failed = true
-				r.spoil() // what was to be read again still is
+				r.spoil() // what was to be reloaded still is
 			}
 			r.change()
 			r.pump()
 		})
 }
 
-// again tells the list what the link told while an answer was under way that may not know of it.
+// again applies the changes that arrived during a call, because its answer may be older.
 func (r *Runs) again(touched map[string]*kagziv1.Workflow) {
 	n := r.total.n
 	for _, run := range touched {
 		r.apply(run)
 	}
-	if r.total.at != r.tasks.now() { // they were counted when they were told
+	if r.total.at != r.tasks.now() { // they were counted when they arrived
 		r.total.n = n
 	}
 }
 
-// pageOf makes a page of an answer.
+// pageOf returns an answer as a page.
 func (r *Runs) pageOf(request *kagziv1.PageRequest, answer *kagziv1.ListWorkflowsResponse) *page {
 	runs := answer.GetWorkflows()
 	p := &page{

@@ -7,9 +7,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// pump begins the next call that the list needs, one at a time: where to go first, then what is
-// missing around the screen, then what may be out of date on it, then how many new runs there are
-// and how many runs altogether.
+// pump starts the next call that the list needs, one at a time. In order: the target of a jump,
+// missing rows around the screen, stale rows on it, new runs, the total.
 func (r *Runs) pump() {
 	if !r.shown || r.drop != nil || r.failed || !r.link.Ready() {
 		return
@@ -29,7 +28,7 @@ func (r *Runs) pump() {
 	}
 }
 
-// leap reads from the head or the end.
+// leap loads from the newest or the oldest run.
 func (r *Runs) leap() {
 	jump := r.jump
 	r.fetch(&kagziv1.PageRequest{PageSize: pageSize, IncludeTotalCount: r.query.Keep == nil, Last: jump == toEnd},
@@ -43,12 +42,12 @@ func (r *Runs) leap() {
 			}
 			r.first, r.last = r.window.offset, r.window.offset+r.window.len()
 			if jump == toHead {
-				r.last = min(r.last, edge-1) // until the screen says more
+				r.last = min(r.last, edge-1) // until View says otherwise
 			}
 		})
 }
 
-// needsNext says whether the page behind the last is needed.
+// needsNext reports whether the page after the last one is needed.
 func (r *Runs) needsNext() bool {
 	w := &r.window
 	switch {
@@ -62,7 +61,7 @@ func (r *Runs) needsNext() bool {
 	return r.last > w.offset+w.len()-edge
 }
 
-// needsPrev says whether the page before the first is needed.
+// needsPrev reports whether the page before the first one is needed.
 func (r *Runs) needsPrev() bool {
 	if r.sorted.on() || r.window.top() || r.query.Keep != nil && r.scanned >= r.allowed {
 		return false
@@ -86,7 +85,7 @@ func (r *Runs) loadPrev() {
 		p.backward = true
 		before := r.window.offset
 		r.window.prepend(p)
-		if r.window.offset+len(p.runs) != before { // the rows are numbered anew
+		if r.window.offset+len(p.runs) != before { // row numbers changed
 			shift := r.window.offset + len(p.runs) - before
 			r.first, r.last = r.first+shift, r.last+shift
 		}
@@ -94,7 +93,7 @@ func (r *Runs) loadPrev() {
 	})
 }
 
-// freshen reads again what may be out of date and matters, not too often.
+// freshen reloads stale rows on the screen, at most once per refetchEvery.
 func (r *Runs) freshen() {
 	k := r.nextStale()
 	count := r.query.Keep == nil && r.total.changed && r.tasks.now().Sub(r.total.at) >= countEvery
@@ -117,7 +116,7 @@ func (r *Runs) freshen() {
 	r.reloadTop(count)
 }
 
-// nextStale is the page that is to be read again next, one that is on the screen; -1 when there is none.
+// nextStale returns the stale page on the screen to reload next; -1 if there is none.
 func (r *Runs) nextStale() int {
 	for _, p := range r.window.pagesOf(r.first, max(r.last, r.first+1)) {
 		if p.stale {
@@ -132,7 +131,7 @@ func (r *Runs) nextStale() int {
 
 func (r *Runs) reload(k int) {
 	old := r.window.pages[k]
-	old.stale = false // what changes from now on makes it stale again
+	old.stale = false // changes from now on make it stale again
 	backward := k == 0 && old.backward
 	r.fetch(r.window.reload(k), func(p *page) {
 		p.backward, p.stale = backward, old.stale
@@ -141,7 +140,7 @@ func (r *Runs) reload(k int) {
 	})
 }
 
-// reloadTop reads the newest runs again: for the rows when they are on the screen, else to count those that are new.
+// reloadTop reloads the newest runs: as rows if they are on the screen, or else to count new ones.
 func (r *Runs) reloadTop(count bool) {
 	r.topStale = false
 	if !r.window.top() {
@@ -154,7 +153,7 @@ func (r *Runs) reloadTop(count bool) {
 		if !r.atTop {
 			r.splitAbove(p, old)
 		} else if old.high != "" && p.low > old.high && p.next != "" {
-			r.jump = toHead // so many are new that there is a gap
+			r.jump = toHead // there are so many new runs that rows are missing in between
 			return
 		}
 		p.stale = old.stale
@@ -163,7 +162,7 @@ func (r *Runs) reloadTop(count bool) {
 	})
 }
 
-// splitAbove counts the runs of the newest page that are newer than the rows and leaves the rest.
+// splitAbove counts the runs of the newest page that are newer than the rows, and returns the rest.
 func (r *Runs) splitAbove(p, old *page) {
 	n := slices.IndexFunc(p.runs, func(run *kagziv1.Workflow) bool { return run.GetRunId() <= old.high })
 	if n < 0 {
@@ -175,12 +174,12 @@ func (r *Runs) splitAbove(p, old *page) {
 	}
 	p.runs, p.high = p.runs[n:], min(p.high, old.high)
 	r.many = p.low > old.high && p.next != ""
-	if r.many || p.low > old.high { // the page does not reach down to the rows: they stay
+	if r.many || p.low > old.high { // the page does not reach the rows, so they stay
 		*p = *old
 	}
 }
 
-// notice marks the rows of a page that are not as they were.
+// notice highlights the rows of a page that changed.
 func (r *Runs) notice(p *page) {
 	now, some := r.tasks.now(), false
 	for _, run := range p.runs {
@@ -196,12 +195,12 @@ func (r *Runs) notice(p *page) {
 	}
 }
 
-// total is how many runs there are.
+// total is the number of runs.
 type total struct {
 	n       int64
 	known   bool
-	about   bool // it has changed since it was counted
-	changed bool // it may have
+	about   bool // it changed since the count
+	changed bool // it may have changed since the count
 	at      time.Time
 }
 
@@ -210,13 +209,13 @@ func (t *total) add(n int64) {
 	t.about = true
 }
 
-// fresh is which rows changed lately.
+// fresh tracks which rows changed recently.
 type fresh struct {
 	at    map[string]time.Time
 	timer *timer
 }
 
-// freshMost is how many changes are kept before those that are over are thrown out.
+// freshMost is the number of tracked changes at which expired ones are dropped.
 const freshMost = 1000
 
 func (f *fresh) touch(id string, now time.Time) {
@@ -228,7 +227,7 @@ func (f *fresh) touch(id string, now time.Time) {
 				f.at[id] = at
 			}
 		}
-		if len(f.at) >= freshMost { // where so much changes at once nothing needs to stand out
+		if len(f.at) >= freshMost { // with this many changes, highlights are useless
 			f.at = map[string]time.Time{}
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// sortMost is how many runs, the newest, are loaded to be sorted by anything but their age.
+// sortMost limits how many of the newest runs are loaded to sort by anything but age.
 const sortMost = 2000
 
-// runOrders are the columns to sort by, each with how two runs compare.
+// runOrders maps the columns that can be sorted to their comparison.
 var runOrders = map[string]func(a, b *kagziv1.Workflow) int{
 	"status":   by(func(r *kagziv1.Workflow) string { return render.RunStatus(r.GetStatus()) }),
 	"type":     by((*kagziv1.Workflow).GetWorkflowType),
@@ -44,7 +44,7 @@ func by[T cmp.Ordered](value func(*kagziv1.Workflow) T) func(a, b *kagziv1.Workf
 	return func(a, b *kagziv1.Workflow) int { return cmp.Compare(value(a), value(b)) }
 }
 
-// shownID is the id that people know a run by.
+// shownID returns the id that people know a run by.
 func shownID(r *kagziv1.Workflow) string {
 	if r.GetExternalId() != "" {
 		return r.GetExternalId()
@@ -52,7 +52,7 @@ func shownID(r *kagziv1.Workflow) string {
 	return r.GetRunId()
 }
 
-// micros is a moment as a number; one that is missing comes first.
+// micros returns a time as a number; an unset one sorts first.
 func micros(t *timestamppb.Timestamp) int64 {
 	if t == nil {
 		return 0
@@ -60,7 +60,7 @@ func micros(t *timestamppb.Timestamp) int64 {
 	return t.AsTime().UnixMicro()
 }
 
-// took is how long a run took; those that are still open come last, the oldest of them at the end.
+// took returns how long a run took; open runs sort last, the oldest at the end.
 func took(r *kagziv1.Workflow) time.Duration {
 	switch {
 	case r.GetStartedAt() == nil:
@@ -71,7 +71,7 @@ func took(r *kagziv1.Workflow) time.Duration {
 	return r.GetFinishedAt().AsTime().Sub(r.GetStartedAt().AsTime())
 }
 
-// SortColumns are what the runs can be sorted by.
+// SortColumns lists the columns that runs can be sorted by.
 func (r *Runs) SortColumns() []string {
 	var columns []string
 	for column := range runOrders {
@@ -81,9 +81,9 @@ func (r *Runs) SortColumns() []string {
 	return columns
 }
 
-// SortBy sorts the rows. The server's own order, newest first, is "" or "created" or "age" from the
-// newest; every other order is one of the newest 2,000 runs, which are loaded for it. Errors name
-// the columns that there are.
+// SortBy sorts the rows. "" and descending "created" (or ascending "age") are the server's own
+// order, newest first. Any other order covers only the newest 2,000 runs, which are loaded for it.
+// Errors name the valid columns.
 func (r *Runs) SortBy(column string, descending bool) error {
 	less := runOrders[column]
 	switch {
@@ -104,10 +104,11 @@ func (r *Runs) SortBy(column string, descending bool) error {
 	return nil
 }
 
-// Sort is what the rows are sorted by; the empty column is the server's order.
+// Sort returns the sort column; empty for the server's order.
 func (r *Runs) Sort() (column string, descending bool) { return r.sorted.column, r.sorted.descending }
 
-// Sorted says what an order is among, when it is not among all runs: "among the newest 2,000"; else it is empty.
+// Sorted returns "among the newest 2,000" if the order does not cover all runs; otherwise it is
+// empty.
 func (r *Runs) Sorted() string {
 	if !r.sorted.on() || r.window.top() && r.window.end() {
 		return ""
@@ -115,7 +116,7 @@ func (r *Runs) Sorted() string {
 	return "among the newest " + thousands(sortMost)
 }
 
-// thousands is a number with a comma every three digits.
+// thousands writes a number with a comma every three digits.
 func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -123,7 +124,7 @@ func thousands(n int64) string {
 	return thousands(n/1000) + fmt.Sprintf(",%03d", n%1000)
 }
 
-// sorted is the rows in an order that is not the server's. They are sorted when somebody looks.
+// sorted holds the rows in another order than the server's. They are sorted on first use.
 type sorted struct {
 	column     string
 	descending bool

@@ -7,25 +7,25 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// serverEvery is how often the server is asked while its page is on the screen.
+// serverEvery is the polling interval while the page of the server is on the screen.
 const serverEvery = 5 * time.Second
 
-// Server is what a server tells of itself, read every 5 s while shown.
+// Server holds what a server reports about itself, loaded every 5 s while shown.
 type Server struct {
 	base
 	reader *reader[serverAnswer]
 	next   *timer
 	answer serverAnswer
-	before serverAnswer // the one before, for rates
+	before serverAnswer // the previous answer, for rates
 }
 
 type serverAnswer struct {
-	at     time.Time // by this machine's clock; zero: none yet
+	at     time.Time // by this machine's clock; zero: no answer yet
 	info   *kagziv1.GetServerInfoResponse
 	health *kagziv1.HealthCheckResponse
 }
 
-// NewServer makes the model; Show begins to ask.
+// NewServer returns the model; Show starts to load.
 func NewServer(l *Link) *Server {
 	s := &Server{}
 	s.base = join(l, s.heard)
@@ -45,7 +45,7 @@ func NewServer(l *Link) *Server {
 	return s
 }
 
-// Show asks now and every 5 s from now on.
+// Show loads now and every 5 s.
 func (s *Server) Show() {
 	s.shown = true
 	if s.link.Ready() {
@@ -53,7 +53,7 @@ func (s *Server) Show() {
 	}
 }
 
-// Hide asks no more.
+// Hide stops loading.
 func (s *Server) Hide() {
 	s.shown = false
 	s.reader.stop()
@@ -61,16 +61,17 @@ func (s *Server) Hide() {
 	s.next = nil
 }
 
-// Refresh asks now.
+// Refresh loads now.
 func (s *Server) Refresh() { s.reader.now() }
 
-// Info is what the server is; nil until it has come.
+// Info returns the facts about the server; nil until loaded.
 func (s *Server) Info() *kagziv1.GetServerInfoResponse { return s.answer.info }
 
-// Health is how it is; nil until it has come.
+// Health returns the health of the server; nil until loaded.
 func (s *Server) Health() *kagziv1.HealthCheckResponse { return s.answer.health }
 
-// Rate is how many calls of a method ended per second between the last two answers; 0 before there are two.
+// Rate returns how many calls of a method ended per second between the last two answers; 0 before
+// the second answer.
 func (s *Server) Rate(method string) float64 {
 	seconds := s.answer.at.Sub(s.before.at).Seconds()
 	if s.before.at.IsZero() || seconds <= 0 {
@@ -88,10 +89,10 @@ func calls(info *kagziv1.GetServerInfoResponse, method string) int64 {
 	return 0
 }
 
-// Err is why there is nothing to show; nil when there is something.
+// Err returns why there is nothing to show; nil if there is something.
 func (s *Server) Err() error { return s.failure(s.answer.info != nil) }
 
-// Stale is why what is shown is not new; nil when it is.
+// Stale returns the error of the latest load; nil if it worked.
 func (s *Server) Stale() error { return s.err }
 
 func (s *Server) heard(c Change) {
@@ -111,7 +112,7 @@ func (s *Server) took(answer serverAnswer, err error) {
 			s.reader.want()
 			return
 		}
-		s.next = nil // Back asks again
+		s.next = nil // Back loads again
 	})
 	s.change()
 }

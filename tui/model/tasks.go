@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// callTimeout bounds a unary call, so that a server that hangs does not hold a list up for good.
+// callTimeout limits a unary call, so that a hanging server does not block a list forever.
 const callTimeout = 10 * time.Second
 
-// tasks are the goroutines and timers of one object.
+// tasks holds the goroutines and timers of one object.
 type tasks struct {
 	ctx    context.Context // ends when the object is closed
 	cancel context.CancelFunc
@@ -25,7 +25,7 @@ func newTasks(ctx context.Context, post func(func()), now func() time.Time) *tas
 	return t
 }
 
-// close ends everything and waits for it. It may be called twice.
+// close cancels everything and waits for it. It may be called twice.
 func (t *tasks) close() {
 	t.cancel()
 	for timer := range t.timers {
@@ -34,7 +34,7 @@ func (t *tasks) close() {
 	t.group.Wait()
 }
 
-// hand has something done on the UI goroutine, unless the object has been closed by then.
+// hand runs f on the UI goroutine, unless the object was closed.
 func (t *tasks) hand(f func()) {
 	t.post(func() {
 		if t.ctx.Err() == nil {
@@ -43,14 +43,14 @@ func (t *tasks) hand(f func()) {
 	})
 }
 
-// timer is something to be done later.
+// timer is a delayed call.
 type timer struct {
 	tasks *tasks
 	timer *time.Timer
 	done  bool
 }
 
-// after has something done on the UI goroutine after a while.
+// after runs f on the UI goroutine after d.
 func (t *tasks) after(d time.Duration, f func()) *timer {
 	it := &timer{tasks: t}
 	t.timers[it] = struct{}{}
@@ -65,7 +65,8 @@ func (t *tasks) after(d time.Duration, f func()) *timer {
 	return it
 }
 
-// stop takes a timer back, also one that has gone off and was not dealt with yet. It may be called on nil and twice.
+// stop cancels a timer, even one that expired but has not run f yet. It may be called on nil and
+// twice.
 func (t *timer) stop() {
 	if t == nil || t.done {
 		return
@@ -75,8 +76,8 @@ func (t *timer) stop() {
 	delete(t.tasks.timers, t)
 }
 
-// ask makes a call beside the UI goroutine and deals with the answer on it. The call is dropped,
-// and with it its answer, when the function that ask returns is called first.
+// ask makes a call in its own goroutine and handles the answer on the UI goroutine. Calling drop
+// first cancels the call and discards its answer.
 func ask[T any](t *tasks, call func(context.Context) (T, error), then func(T, error)) (drop func()) {
 	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 	dropped := false

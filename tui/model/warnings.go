@@ -13,24 +13,24 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Level is how bad a warning is.
+// Level is the severity of a warning.
 type Level uint8
 
 const (
-	Notice Level = iota // as somebody wants it, but good to know
-	Warn                // something does not go on, or soon will not
-	Alarm               // it does not work
+	Notice   Level = iota // intended, but good to know
+	Warn                  // something is stuck, or soon will be
+	Critical              // something does not work
 )
 
-// Warning is something that needs somebody's eye.
+// Warning is a condition that a person should look at.
 type Warning struct {
 	Level  Level
-	Text   string // raw text in one line
-	View   string // the command of the view that tells more: "queues", "runs", "server"
-	Filter string // of that view; of runs in the short form
+	Text   string // one line of raw text
+	View   string // command of the view with more about it: "queues", "runs", "server"
+	Filter string // for that view; for runs in the short form
 }
 
-// Situation is what warnings are made of. What is missing is nil or zero and warns of nothing.
+// Situation is the input of Warnings. Missing fields are nil or zero and cause no warning.
 type Situation struct {
 	Now, WorkersAsOf time.Time // by the server's clock
 	StatsAsOf        time.Time // likewise
@@ -45,15 +45,15 @@ type Situation struct {
 }
 
 const (
-	pendingLong   = 5 * time.Minute // for the oldest run that waits for a worker
+	pendingLong   = 5 * time.Minute // for the oldest due run
 	skewMost      = 2 * time.Second
 	diskWarn      = 1 << 30 // bytes left
-	diskAlarm     = 256 << 20
+	diskCritical  = 256 << 20
 	silentBeats   = 2.5 // heartbeat intervals
 	usualInterval = 10 * time.Second
 )
 
-// Warnings are what needs somebody's eye, the worst first.
+// Warnings returns all warnings, most severe first.
 func Warnings(s Situation) []Warning {
 	var list []Warning
 	list = append(list, ofHealth(s)...)
@@ -71,11 +71,11 @@ func ofHealth(s Situation) []Warning {
 	if s.Health.GetStatus() != kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING {
 		return nil
 	}
-	text := "the server is not well"
+	text := "the server is unhealthy"
 	if s.Health.GetMessage() != "" {
 		text += ": " + s.Health.GetMessage()
 	}
-	return []Warning{{Level: Alarm, Text: text, View: "server"}}
+	return []Warning{{Level: Critical, Text: text, View: "server"}}
 }
 
 func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
@@ -84,14 +84,14 @@ func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
 	switch {
 	case !ok || !known || free >= diskWarn:
 		return nil
-	case free < diskAlarm:
-		return []Warning{{Level: Alarm, Text: "the server's disk is full but for " + value + ": new runs are refused",
+	case free < diskCritical:
+		return []Warning{{Level: Critical, Text: "the server's disk has only " + value + " left: new runs are refused",
 			View: "server"}}
 	}
 	return []Warning{{Level: Warn, Text: "the server's disk has only " + value + " left", View: "server"}}
 }
 
-// OfQueues warns of runs that no worker can take.
+// OfQueues warns about runs that no worker can claim.
 func OfQueues(queues []*kagziv1.QueueDepth) []Warning {
 	var list []Warning
 	for _, q := range queues {
@@ -105,9 +105,9 @@ func OfQueues(queues []*kagziv1.QueueDepth) []Warning {
 		}
 		w := Warning{Level: Warn, View: "runs", Filter: "status:pending queue:" + q.GetTaskQueue()}
 		if q.GetOnlineWorkers() == 0 {
-			w.Text = fmt.Sprintf("%s on queue %q and no worker polls it", waits(n), q.GetTaskQueue())
+			w.Text = fmt.Sprintf("%s on queue %q, which no worker serves", waits(n), q.GetTaskQueue())
 		} else {
-			w.Text = fmt.Sprintf("%s on queue %q for a worker that takes %s", waits(n), q.GetTaskQueue(), few(types))
+			w.Text = fmt.Sprintf("%s on queue %q for a worker that serves %s", waits(n), q.GetTaskQueue(), few(types))
 			w.Filter += " type:" + strings.Join(types[:min(len(types), 20)], ",")
 		}
 		list = append(list, w)
@@ -115,7 +115,7 @@ func OfQueues(queues []*kagziv1.QueueDepth) []Warning {
 	return list
 }
 
-// waits is "1 run waits" or "340 runs wait".
+// waits returns "1 run waits" or "340 runs wait".
 func waits(n int64) string {
 	if n == 1 {
 		return "1 run waits"
@@ -123,7 +123,7 @@ func waits(n int64) string {
 	return thousands(n) + " runs wait"
 }
 
-// few names some of many.
+// few names the first of many.
 func few(names []string) string {
 	const most = 3
 	if len(names) > most {
@@ -133,7 +133,7 @@ func few(names []string) string {
 }
 
 func ofPending(s Situation) []Warning {
-	// so that it is not another warning with every frame
+	// rounded down, so that the text does not change with every frame
 	oldest := aged(s.Stats.GetOldestPendingSeconds(), s.StatsAsOf, s.Now).Truncate(time.Minute)
 	if oldest < pendingLong {
 		return nil
@@ -169,7 +169,7 @@ func ofSchedules(schedules []*kagziv1.WorkflowSchedule) []Warning {
 		name := cmp.Or(s.GetName(), s.GetScheduleId())
 		switch {
 		case s.GetBroken() != "":
-			list = append(list, Warning{Level: Alarm,
+			list = append(list, Warning{Level: Critical,
 				Text: fmt.Sprintf("schedule %s cannot fire: %s", name, s.GetBroken()), View: "schedules", Filter: name})
 		case !s.GetEnabled():
 			list = append(list, Warning{Level: Notice, Text: fmt.Sprintf("schedule %s is paused", name),
@@ -196,12 +196,12 @@ func ofServer(s Situation) []Warning {
 			View: "server"})
 	}
 	for _, text := range s.Info.GetWarnings() {
-		list = append(list, Warning{Level: Alarm, Text: text, View: "server"})
+		list = append(list, Warning{Level: Critical, Text: text, View: "server"})
 	}
 	return list
 }
 
-// Fact is what a server tells of itself under a name.
+// Fact returns a fact that the server reports, by section and name.
 func Fact(info *kagziv1.GetServerInfoResponse, section, name string) (value string, ok bool) {
 	for _, f := range info.GetFacts() {
 		if f.GetSection() == section && f.GetName() == name {
@@ -211,7 +211,7 @@ func Fact(info *kagziv1.GetServerInfoResponse, section, name string) (value stri
 	return "", false
 }
 
-// ParseBytes reads "4.1 GiB".
+// ParseBytes parses a size such as "4.1 GiB".
 func ParseBytes(text string) (int64, bool) {
 	number, unit, _ := strings.Cut(text, " ")
 	value, err := strconv.ParseFloat(number, 64)
@@ -222,7 +222,8 @@ func ParseBytes(text string) (int64, bool) {
 	return int64(value * float64(int64(1)<<(10*shift))), true
 }
 
-// Older says whether one version, such as "v0.4.1", comes before another. What is no version is not compared.
+// Older reports whether one version, such as "v0.4.1", comes before another. A text that is no
+// version is not compared.
 func Older(version, than string) bool {
 	a, ok := parseVersion(version)
 	b, also := parseVersion(than)

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	pageSize  = 200 // runs of one page, as they are asked for
-	pagesMost = 50  // that a window holds
+	pageSize  = 200 // runs per page, as requested
+	pagesMost = 50  // pages that a window holds
 )
 
-// page is one page of a list of runs, newest first. It covers all runs with ids from that of the
-// page before, excluded, down to low, also those that a local filter leaves out.
+// page is one page of a list of runs, newest first. It covers all ids from low up to the page
+// before, excluded, including runs that a local filter excludes.
 type page struct {
 	runs       []*kagziv1.Workflow
-	low, high  string               // empty when the page came empty
-	request    *kagziv1.PageRequest // that brought it
-	backward   bool                 // it was asked for as what precedes a place
-	next, prev string               // tokens; empty: nothing there
+	low, high  string               // empty if the page is empty
+	request    *kagziv1.PageRequest // that loaded it
+	backward   bool                 // requested as the page before a token
+	next, prev string               // tokens; empty: no further page
 	stale      bool                 // runs may have changed since
 }
 
-// window is the part of a list of runs that is loaded: pages that follow each other. It keeps no
-// more than pagesMost of them, and counts the rows that it let go at the top.
+// window is the loaded part of a list of runs: consecutive pages, at most pagesMost. It counts the
+// rows that it dropped at the top.
 type window struct {
 	pages  []*page
 	offset int // rows before the first page
@@ -33,7 +33,7 @@ type window struct {
 func (w *window) top() bool { return len(w.pages) > 0 && w.pages[0].prev == "" }
 func (w *window) end() bool { return len(w.pages) > 0 && w.pages[len(w.pages)-1].next == "" }
 
-// len is how many rows are loaded.
+// len returns how many rows are loaded.
 func (w *window) len() int {
 	n := 0
 	for _, p := range w.pages {
@@ -42,7 +42,7 @@ func (w *window) len() int {
 	return n
 }
 
-// at is the i-th row of the list, not of the window; nil when it is not loaded.
+// at returns the i-th row of the whole list; nil if it is not loaded.
 func (w *window) at(i int) *kagziv1.Workflow {
 	i -= w.offset
 	if i < 0 {
@@ -57,7 +57,7 @@ func (w *window) at(i int) *kagziv1.Workflow {
 	return nil
 }
 
-// pagesOf are the pages of which rows from first to last, excluded, are part.
+// pagesOf returns the pages with rows from first to last, excluded.
 func (w *window) pagesOf(first, last int) []*page {
 	var pages []*page
 	from := w.offset
@@ -71,7 +71,7 @@ func (w *window) pagesOf(first, last int) []*page {
 	return pages
 }
 
-// find is the row of a run.
+// find returns the row of a run.
 func (w *window) find(id string) (row int, ok bool) {
 	row = w.offset
 	for _, p := range w.pages {
@@ -83,14 +83,14 @@ func (w *window) find(id string) (row int, ok bool) {
 	return 0, false
 }
 
-// place is where a run stands in a page, or would.
+// place returns the position of a run in a page, or where it would be.
 func (p *page) place(id string) (int, bool) {
 	return slices.BinarySearchFunc(p.runs, id, func(r *kagziv1.Workflow, id string) int {
 		return strings.Compare(id, r.GetRunId())
 	})
 }
 
-// covers says that a run with this id, if there is one, is loaded.
+// covers reports whether a run with this id would be loaded if it existed.
 func (w *window) covers(id string) bool {
 	if len(w.pages) == 0 {
 		return false
@@ -98,10 +98,10 @@ func (w *window) covers(id string) bool {
 	return (w.top() || id <= w.pages[0].high) && (w.end() || id >= w.pages[len(w.pages)-1].low)
 }
 
-// above says that a run is newer than all that were ever loaded.
+// above reports whether a run is newer than all that were ever loaded.
 func (w *window) above(id string) bool { return w.top() && id > w.pages[0].high }
 
-// put brings a run that the window covers to its place.
+// put inserts or replaces a run that the window covers.
 func (w *window) put(r *kagziv1.Workflow) {
 	id := r.GetRunId()
 	p := w.pages[len(w.pages)-1]
@@ -123,7 +123,7 @@ func (w *window) put(r *kagziv1.Workflow) {
 	p.runs = slices.Insert(p.runs, i, r)
 }
 
-// get is a run by its id; nil when it is not loaded.
+// get returns a run by its id; nil if it is not loaded.
 func (w *window) get(id string) *kagziv1.Workflow {
 	for _, p := range w.pages {
 		if i, found := p.place(id); found {
@@ -133,7 +133,7 @@ func (w *window) get(id string) *kagziv1.Workflow {
 	return nil
 }
 
-// remove takes a run out.
+// remove removes a run.
 func (w *window) remove(id string) (found bool) {
 	for _, p := range w.pages {
 		if i, ok := p.place(id); ok {
@@ -144,13 +144,13 @@ func (w *window) remove(id string) (found bool) {
 	return false
 }
 
-// append adds the page that follows the last.
+// append adds the page after the last one.
 func (w *window) append(p *page) {
 	w.pages = append(w.pages, p)
 	w.settle(len(w.pages) - 1)
 }
 
-// prepend adds the page that precedes the first.
+// prepend adds the page before the first one.
 func (w *window) prepend(p *page) {
 	w.pages = slices.Insert(w.pages, 0, p)
 	w.settle(0)
@@ -160,7 +160,7 @@ func (w *window) prepend(p *page) {
 	}
 }
 
-// reload is the request that reads a page again: what follows the page before it.
+// reload returns the request that loads a page again: what follows the page before it.
 func (w *window) reload(k int) *kagziv1.PageRequest {
 	if k == 0 {
 		return w.pages[0].request
@@ -168,8 +168,8 @@ func (w *window) reload(k int) *kagziv1.PageRequest {
 	return &kagziv1.PageRequest{PageSize: pageSize, PageToken: w.pages[k-1].next}
 }
 
-// replace puts a page that was read again in its old place. What it reaches further, the pages
-// behind it lose; what it no longer reaches goes over to the next.
+// replace puts a reloaded page in place of the old one. Runs that it newly covers are removed from
+// later pages; runs that it no longer covers move to the next page.
 func (w *window) replace(k int, p *page) {
 	old := w.pages[k]
 	w.pages[k] = p
@@ -182,7 +182,7 @@ func (w *window) replace(k int, p *page) {
 	w.settle(k)
 }
 
-// settle takes out of the pages behind one what it holds itself, and all that lies beyond the ends of the list.
+// settle removes from later pages what page k holds, and everything beyond the ends of the list.
 func (w *window) settle(k int) {
 	p := w.pages[k]
 	if p.next == "" {
@@ -201,7 +201,7 @@ func (w *window) settle(k int) {
 	}
 }
 
-// trim lets pages go that are too many, those that are furthest from a row.
+// trim drops excess pages, those farthest from a row first.
 func (w *window) trim(row int) {
 	for len(w.pages) > pagesMost {
 		before, after := row-w.offset, w.offset+w.len()-row

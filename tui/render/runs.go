@@ -119,6 +119,9 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	p.text("Schedule", r.GetScheduleId())
 	p.text("Retried from", r.GetRetriedFromRunId())
 	p.text("Handles", r.GetFailedRunId())
+	if r.GetBelowHandler() {
+		p.text("Below a handler", "its failure starts no global handler")
+	}
 	p.text("Continued as", r.GetContinuedAsRunId())
 	p.text("Continued from", r.GetContinuedFromRunId())
 	p.text("On failure", handler(r.GetOnFailureWorkflow(), r.GetOnFailureTaskQueue()))

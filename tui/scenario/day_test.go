@@ -114,7 +114,7 @@ func TestEachPieceIsExplainedAsWhatItIs(t *testing.T) {
 		scenario.Paused:     "paused by local 23m ago",
 		scenario.Cancelling: "runs step drop-staging-tables",
 		scenario.Gated:      "waits for a slot of concurrency key crm:acme",
-		scenario.Delayed:    "is to start in 2h",
+		scenario.Delayed:    "starts in 2h",
 		scenario.Draining:   "runs step ship on worker orders-0",
 		scenario.Family:     "completed 1h",
 		scenario.Overridden: "failed 51m",

@@ -16,26 +16,26 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// about is what pages about one thing have in common: facts at the top, and below them facets that
-// one goes through with tab. Where there is room all facets are seen at once.
+// about is the common part of pages about one thing: facts at the top, and facets below that tab
+// switches between. If there is room, all facets are shown at once.
 type about struct {
 	app    *App
 	facets []*facet
 	focus  int
-	facts  func() []fact        // the most important first
-	whole  func() proto.Message // the thing itself, nil before it was read
-	pairs  func() []render.Pair // all that is known of it
+	facts  func() []fact        // most important first
+	whole  func() proto.Message // the thing itself, nil until it is read
+	pairs  func() []render.Pair // all details
 	id     func() string        // of the thing
-	places []place              // of the facets at the last draw, empty where they were not seen
+	places []place              // of the facets at the last draw, empty for those that were not drawn
 }
 
-// facet is a part of such a page.
+// facet is one part of such a page.
 type facet struct {
 	title   func() string
 	part    part
-	prepare func()     // before it is drawn
+	prepare func()     // called before each draw
 	want    func() int // rows that show all of it
-	// Of tables: what the rows are about.
+	// For tables: what the rows stand for.
 	tab      *widget.Table
 	message  func(id string) proto.Message
 	messages func() []proto.Message
@@ -47,10 +47,10 @@ type part interface {
 	Key(event *tcell.EventKey) bool
 }
 
-// focused is the facet that keys are for.
+// focused returns the facet that gets the keys.
 func (p *about) focused() *facet { return p.facets[p.focus] }
 
-// Draw draws the facts and as many facets as have room.
+// Draw draws the facts, and as many facets as fit.
 func (p *about) Draw(c widget.Canvas) {
 	if p.whole() == nil {
 		c.Cut(2, c.H/3, c.W-4, "Reading …", c.Theme.Role(theme.Faint))
@@ -72,11 +72,11 @@ func (p *about) Draw(c widget.Canvas) {
 	p.drawFacet(p.focus, rest.Part(0, 1, rest.W, rest.H-1))
 }
 
-// leastFacet is the rows of a facet, with its rule, below which it is of no use beside others.
+// leastFacet is the fewest rows, rule included, at which a facet is useful beside others.
 const leastFacet = 5
 
-// share divides rows among the facets, two to the first for one to another; nil when they have no
-// room beside each other. The last takes what is left.
+// share divides rows among the facets: the first gets twice as many as each other one, the last
+// takes the rest. It returns nil if they do not fit beside each other.
 func (p *about) share(rows int) []int {
 	heights := make([]int, len(p.facets))
 	wants := make([]int, len(p.facets))
@@ -112,14 +112,14 @@ func (p *about) drawFacet(i int, c widget.Canvas) {
 	p.facets[i].part.Draw(c.Screen)
 }
 
-// drawRule is the line over one of several facets.
+// drawRule draws the line above one of several facets.
 func (p *about) drawRule(c widget.Canvas, i int) {
 	look := c.Theme
 	c.Fill(0, 0, c.W, look.Glyph(theme.Line), look.Role(theme.Border))
 	p.drawTitle(c, 1, i)
 }
 
-// drawTabs is the line over the one facet that is seen, with the titles of all.
+// drawTabs draws the line above the only visible facet, with the titles of all.
 func (p *about) drawTabs(c widget.Canvas) {
 	look := c.Theme
 	c.Fill(0, 0, c.W, look.Glyph(theme.Line), look.Role(theme.Border))
@@ -129,7 +129,7 @@ func (p *about) drawTabs(c widget.Canvas) {
 	}
 }
 
-// drawTitle is a facet's title in a line, and is how wide it is.
+// drawTitle draws a facet's title in a line and returns its width.
 func (p *about) drawTitle(c widget.Canvas, x, i int) int {
 	style := c.Theme.Role(theme.Faint)
 	if i == p.focus {
@@ -144,7 +144,7 @@ func (p *about) drawTitle(c widget.Canvas, x, i int) int {
 func (p *about) Status() string                 { return "" }
 func (p *about) Key(event *tcell.EventKey) bool { return p.focused().part.Key(event) }
 
-// Mouse gives the mouse to the facet that it is on.
+// Mouse passes the event to the facet under the mouse.
 func (p *about) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	x, y := event.Position()
 	for i, at := range p.places {
@@ -163,7 +163,7 @@ func (p *about) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	return false
 }
 
-// selected is the row under the cursor of the focused facet, where that is a table.
+// selected returns the row under the cursor if the focused facet is a table.
 func (p *about) selected() (id string, ok bool) {
 	if p.focused().tab == nil {
 		return "", false
@@ -171,7 +171,7 @@ func (p *about) selected() (id string, ok bool) {
 	return p.focused().tab.Selected()
 }
 
-// CopyID is the id of the row under the cursor, else of the thing.
+// CopyID returns the id of the row under the cursor, or else of the thing.
 func (p *about) CopyID() string {
 	if id, ok := p.selected(); ok {
 		return id
@@ -179,7 +179,7 @@ func (p *about) CopyID() string {
 	return p.id()
 }
 
-// CopyAll is the row under the cursor as JSON, else the thing.
+// CopyAll returns the row under the cursor as JSON, or else the thing.
 func (p *about) CopyAll() string {
 	if id, ok := p.selected(); ok && p.focused().message != nil {
 		return document(p.focused().message(id))
@@ -187,7 +187,7 @@ func (p *about) CopyAll() string {
 	return document(p.whole())
 }
 
-// Rows are those of the focused facet, else all that is known of the thing.
+// Rows returns the rows of the focused facet, or else all details of the thing.
 func (p *about) Rows() (titles []string, rows [][]string) {
 	if p.focused().tab != nil {
 		return p.focused().tab.Export()
@@ -200,7 +200,7 @@ func (p *about) Rows() (titles []string, rows [][]string) {
 	return []string{"FACT", "VALUE"}, rows
 }
 
-// JSON is the same choice, as JSON.
+// JSON returns the same as Rows, as JSON.
 func (p *about) JSON() ([]byte, error) {
 	if p.focused().messages != nil {
 		raw, err := render.JSON(render.Documents(p.focused().messages()), "  ")
@@ -209,7 +209,7 @@ func (p *about) JSON() ([]byte, error) {
 	return []byte(document(p.whole()) + "\n"), nil
 }
 
-// describe lays all that is known of the thing over the page.
+// describe shows all details of the thing over the page.
 func (p *about) describe(title string) func([]string) error {
 	return func([]string) error {
 		if p.whole() == nil {
@@ -220,7 +220,7 @@ func (p *about) describe(title string) func([]string) error {
 	}
 }
 
-// moves are the actions to go through the facets and to read all of the thing.
+// moves returns the actions that switch facets and show all details.
 func (p *about) moves(title string) []*Action {
 	turn := func(step int) func([]string) error {
 		return func([]string) error {
@@ -229,18 +229,20 @@ func (p *about) moves(title string) []*Action {
 		}
 	}
 	return []*Action{
-		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8,
+		{Name: "describe", Keys: []string{"d"}, Help: "show all details", Group: GroupView, Hint: 8,
 			Run: p.describe(title)},
-		{Name: "next-part", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of this page",
+		{Name: "next-part", Keys: []string{"tab"}, Short: "next part", Help: "go to the next part",
 			Group: GroupMove, Hint: 9, Run: turn(1)},
-		{Name: "part-before", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: turn(-1)},
+		{Name: "part-before", Keys: []string{"shift-tab"}, Help: "go to the previous part",
+			Group: GroupMove, Run: turn(-1)},
 	}
 }
 
-// errNotRead refuses what needs a thing that has not come yet.
-var errNotRead = errors.New("it has not been read yet")
+// errNotRead refuses actions that need data which has not arrived yet.
+var errNotRead = errors.New("not loaded yet")
 
-// fact is something worth knowing at a glance. A wide one takes half a line where there are many columns, else a line.
+// fact is one of the facts at the top of a page. A wide one takes half a line if there are many
+// columns, or else a whole line.
 type fact struct {
 	label string
 	cell  render.Cell
@@ -249,14 +251,14 @@ type fact struct {
 
 const (
 	factWidth   = 26 // cells of a column of facts, at least
-	factLabel   = 11 // of its label
-	mostFacts   = 5  // columns
-	wideColumns = 4  // from so many on a wide fact takes half of them
+	factLabel   = 11 // cells of its label
+	mostFacts   = 5  // columns at most
+	wideColumns = 4  // from this many columns on, a wide fact takes half of them
 )
 
-// drawFacts lays facts out in columns, line by line, and is how many rows that took. A wide one
-// begins a line where not enough of it is left. What has no room is left out: it can be read in
-// whole with describe.
+// drawFacts lays facts out in columns, line by line, and returns the number of rows. A wide fact
+// starts a new line if too little of the line is left. Facts that do not fit are left out: describe
+// shows them all.
 func drawFacts(c widget.Canvas, facts []fact) int {
 	columns := min(max(c.W/factWidth, 1), mostFacts)
 	width := c.W / columns
@@ -284,7 +286,7 @@ func drawFacts(c widget.Canvas, facts []fact) int {
 	return y + 1
 }
 
-// plainFacts leaves out what is not known.
+// plainFacts leaves out facts without a value.
 func plainFacts(facts []fact) []fact {
 	var list []fact
 	for _, f := range facts {
@@ -295,7 +297,7 @@ func plainFacts(facts []fact) []fact {
 	return list
 }
 
-// readPairs lays everything that is known of a thing over the page.
+// readPairs shows all details of a thing over the page.
 func (a *App) readPairs(title string, pairs []render.Pair) {
 	wide := 0
 	for _, p := range pairs {
@@ -315,11 +317,11 @@ func (a *App) readPairs(title string, pairs []render.Pair) {
 	a.reader(title, l, nil)
 }
 
-// runsFacet is a list of runs as a part of a page; enter opens one.
+// runsFacet returns a facet that lists runs; enter opens one.
 func (a *App) runsFacet(title, none string, columns []widget.Column, items *model.Collection[*kagziv1.Workflow],
 	row func(*kagziv1.Workflow) widget.Row) *facet {
 	t := widget.NewTable(a.theme, columns)
-	t.SetRows(shelfRows[*kagziv1.Workflow]{a, items, row})
+	t.SetRows(listRows[*kagziv1.Workflow]{a, items, row})
 	t.Opened = func(id string) { a.done(a.pushView("run", id)) }
 	return &facet{
 		part: t, tab: t,
@@ -328,7 +330,7 @@ func (a *App) runsFacet(title, none string, columns []widget.Column, items *mode
 			case !items.Loaded():
 				return title
 			case items.More():
-				return fmt.Sprintf("%s (the latest %s)", title, format.Number(int64(items.Len())))
+				return fmt.Sprintf("%s (latest %s)", title, format.Number(int64(items.Len())))
 			}
 			return fmt.Sprintf("%s (%s)", title, format.Number(int64(items.Len())))
 		},
@@ -356,7 +358,8 @@ func (a *App) runsFacet(title, none string, columns []widget.Column, items *mode
 	}
 }
 
-// linesFacet is lines to read as a part of a page. They are made again for each draw, because they tell times.
+// linesFacet returns a facet with lines to read. They are made again for each draw, because they
+// show times.
 func (a *App) linesFacet(title func() string, lines func() []widget.Line) *facet {
 	l := widget.NewLines(a.theme)
 	l.SetWrap(false)

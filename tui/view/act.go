@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// manyTargets is how many things an action may be for before their number is to be typed.
+	// manyTargets is the number of targets above which a question asks to type their number.
 	manyTargets = 10
-	// listedTargets is how many of them a question names.
+	// listedTargets limits how many targets a question names.
 	listedTargets = 8
-	// longestCommand is how much of an equivalent command line a question shows.
+	// longestCommand limits the length of the equivalent command line in a question.
 	longestCommand = 600
 )
 
-// scope is where actions are done now.
+// scope returns the namespace and server that actions apply to.
 func (a *App) scope() model.Scope {
 	return model.Scope{Namespace: a.link.Namespace(), Address: a.options.Address, Home: a.options.Home}
 }
 
-// deed is an action that a person is asked about before it is done.
+// deed is an action together with the question that confirms it.
 type deed struct {
 	action model.Action
 	what   string                     // "2 runs of type order", "the worker w-1"
-	name   func(target string) string // of a target, for people; nil: the target itself
-	lines  []string                   // what else there is to say
-	done   func(j *model.Job)         // after all targets, when at least one worked; nil: nothing
-	// in place of a complaint, when it has one target and that failed; nil: a complaint
+	name   func(target string) string // name of a target for people; nil: the target itself
+	lines  []string                   // further lines of the question
+	done   func(j *model.Job)         // called after all targets, if at least one worked; nil: nothing
+	// failed replaces the error message of an action on one target; nil: the usual message
 	failed func(r model.Result)
 }
 
-// confirm asks whether something is to be done, and does it. The question names what it is done to
-// and the command line that does the same; nothing is what enter chooses.
+// confirm asks before it performs an action. The question names the targets and the equivalent
+// command line. Enter chooses the button that does nothing.
 func (a *App) confirm(d deed) {
 	verb := strings.ToUpper(d.action.Name[:1]) + d.action.Name[1:]
 	question := widget.Question{
@@ -50,7 +50,7 @@ func (a *App) confirm(d deed) {
 		Buttons: []string{"Cancel", verb}, Want: a.wanted(d.action),
 	}
 	if d.action.Name == "cancel" {
-		question.Buttons = []string{"Leave as is", "Cancel " + d.what}
+		question.Buttons = []string{"Leave as is", "Cancel " + several(len(d.action.Targets), "the run", "runs")}
 	}
 	for _, line := range d.lines {
 		question.Lines = append(question.Lines, widget.TextLine(line, render.Plain))
@@ -66,7 +66,7 @@ func (a *App) confirm(d deed) {
 	}
 	if question.Want != "" {
 		question.Lines = append(question.Lines, widget.Line{},
-			widget.TextLine(fmt.Sprintf("Type %s to go on.", question.Want), render.Strong))
+			widget.TextLine(fmt.Sprintf("Type %s to continue.", question.Want), render.Strong))
 	}
 	dialog := widget.NewDialog(a.theme, question)
 	o := &over{primitive: dialog, place: wholeScreen,
@@ -80,7 +80,8 @@ func (a *App) confirm(d deed) {
 	a.lay(o)
 }
 
-// wanted is what is to be typed before something is done to many things, or in a namespace that the person protects.
+// wanted returns the text to type before an action on many targets or in a protected namespace;
+// empty if none is needed.
 func (a *App) wanted(action model.Action) string {
 	if len(action.Targets) > manyTargets {
 		return strconv.Itoa(len(action.Targets))
@@ -100,7 +101,8 @@ func (d *deed) nameOf(target string) string {
 	return d.name(target)
 }
 
-// carryOut does something without asking: what makes something new, or can be taken back with one key.
+// carryOut performs an action without a question, because it creates something or one key undoes
+// it.
 func (a *App) carryOut(d deed) {
 	if a.wanted(d.action) != "" {
 		a.confirm(d)
@@ -109,13 +111,13 @@ func (a *App) carryOut(d deed) {
 	a.do(d)
 }
 
-// do does it and tells what came of it.
+// do performs an action and reports the result.
 func (a *App) do(d deed) {
-	a.keep("$ "+d.action.CommandLine(), false) // what was done can be read, and copied, in :messages
+	a.keep("$ "+d.action.CommandLine(), false) // :messages shows, and copies, what was done
 	a.job = model.Perform(a.link, d.action, func(j *model.Job) { a.progress(d, j) })
 }
 
-// progress tells how far an action has come, and in the end what it came to.
+// progress reports how far an action is, and at the end its result.
 func (a *App) progress(d deed, j *model.Job) {
 	n := len(j.Results)
 	if j.Running() {
@@ -123,7 +125,7 @@ func (a *App) progress(d deed, j *model.Job) {
 		return
 	}
 	if j.Failed > 0 {
-		a.job = j // another may have begun since: what is said below of :again is about this one
+		a.job = j // another may have started since; :again in the text below means this one
 	}
 	if j.Failed < n && d.done != nil {
 		d.done(j)
@@ -138,20 +140,20 @@ func (a *App) progress(d deed, j *model.Job) {
 	case n == 1:
 		a.complain(fmt.Errorf("%s %s: %s", d.action.Name, d.nameOf(j.Results[0].Target), problem(j.Results[0])))
 	default:
-		a.complain(fmt.Errorf("%s: %d of %d failed; :again tries those once more", d.action.Name, j.Failed, n))
+		a.complain(fmt.Errorf("%s: %d of %d failed; :again retries those", d.action.Name, j.Failed, n))
 		a.showFailures(d, j)
 	}
 }
 
-// problem is why a target failed, and whether it may have worked all the same.
+// problem says why a target failed, and whether the action may have worked all the same.
 func problem(r model.Result) string {
 	if r.Uncertain() {
-		return "it may have worked all the same; :again asks once more without doing it twice (" + sentence(r.Err) + ")"
+		return "it may have worked; :again repeats the request and never does it twice (" + sentence(r.Err) + ")"
 	}
 	return sentence(r.Err)
 }
 
-// showFailures lists what failed and why.
+// showFailures lists the failed targets and why.
 func (a *App) showFailures(d deed, j *model.Job) {
 	var lines []widget.Line
 	for _, r := range j.Results {
@@ -164,20 +166,20 @@ func (a *App) showFailures(d deed, j *model.Job) {
 		widget.NewLines(a.theme).SetLines(lines), nil)
 }
 
-// again does the last action once more to what failed.
+// again repeats the last action for the targets that failed.
 func (a *App) again() error {
 	if a.job == nil || a.job.Failed == 0 {
-		return errors.New("nothing has failed")
+		return errors.New("the last action has no failures")
 	}
 	if a.job.Running() {
-		return errors.New("it is still being done")
+		return errors.New("the action is still running")
 	}
 	a.job.Again()
 	return nil
 }
 
-// form lays a form over the page. submit gets the values; what it refuses can be changed. A field
-// named input is edited in the person's editor.
+// form shows a form over the page. submit gets the values; if it returns an error, the form stays
+// open. A field named input is edited in the person's editor.
 func (a *App) form(title, label string, fields []widget.Field, submit func(values map[string]string) error) {
 	f := widget.NewForm(a.theme, title, fields)
 	f.SubmitLabel = label
@@ -194,7 +196,7 @@ func (a *App) form(title, label string, fields []widget.Field, submit func(value
 	a.lay(o)
 }
 
-// fieldError is what is wrong with one field of a form.
+// fieldError is an error about one field of a form.
 type fieldError struct {
 	field string
 	err   error
@@ -203,7 +205,7 @@ type fieldError struct {
 func (e *fieldError) Error() string { return e.err.Error() }
 func (e *fieldError) Unwrap() error { return e.err }
 
-// fieldOf is the field that an error is about; empty when it is about none.
+// fieldOf returns the field that an error is about, or an empty string.
 func fieldOf(err error) string {
 	if f, ok := errors.AsType[*fieldError](err); ok {
 		return f.field
@@ -211,7 +213,7 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// shortened cuts a line that would fill the screen.
+// shortened cuts a text that would fill the screen.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -219,7 +221,7 @@ func shortened(text string, most int) string {
 	return render.Truncate(render.Safe(text), most)
 }
 
-// several is a number of things: "1 run", "3 runs".
+// several writes a number of things: "1 run", "3 runs".
 func several(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -227,7 +229,7 @@ func several(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// common is the one value that all have; empty when they differ.
+// common returns the one value that all have; empty if they differ.
 func common(values []string) string {
 	if len(values) == 0 || slices.ContainsFunc(values, func(v string) bool { return v != values[0] }) {
 		return ""
@@ -235,14 +237,16 @@ func common(values []string) string {
 	return values[0]
 }
 
-// The roles by what they may change; each may also do what those below it may. The numbers grow the other way.
+// Roles by what they may change; each includes the ones below it. The enum's numbers run the other
+// way.
 const (
 	admins    = kagziv1.KeyRole_KEY_ROLE_ADMIN
 	operators = kagziv1.KeyRole_KEY_ROLE_OPERATOR
 	clients   = kagziv1.KeyRole_KEY_ROLE_CLIENT
 )
 
-// role is the role of the caller's key; ok is false where the server asks for no key, or has not said yet.
+// role returns the role of the caller's key. ok is false if the server asks for no key or has not
+// answered yet.
 func (a *App) role() (role kagziv1.KeyRole, ok bool) {
 	if a.overview == nil {
 		return 0, false
@@ -251,13 +255,15 @@ func (a *App) role() (role kagziv1.KeyRole, ok bool) {
 	return key.GetRole(), key != nil
 }
 
-// looksOnly says that nothing can be changed here at all: as somebody wants it, or because the key allows nothing else.
+// looksOnly reports that nothing can be changed: the options ask for that, or the key allows only
+// reading.
 func (a *App) looksOnly() bool {
 	role, ok := a.role()
 	return a.options.ReadOnly || ok && role > clients
 }
 
-// forbid gives an action that the caller's key does not allow a reason not to be done. The server would refuse it.
+// forbid marks an action that the caller's key does not allow with the reason. The server would
+// refuse it.
 func (a *App) forbid(action *Action) {
 	role, ok := a.role()
 	least := cmp.Or(action.Least, operators)
@@ -266,7 +272,7 @@ func (a *App) forbid(action *Action) {
 	}
 	name := a.overview.Me().GetKey().GetName()
 	action.Off = func() string {
-		return fmt.Sprintf("your key %s has the role %s, which may not %s; it takes the role %s", name,
+		return fmt.Sprintf("your key %s has the role %s, which may not %s; that needs the role %s", name,
 			render.KeyRole(role), action.Name, render.KeyRole(least))
 	}
 }

@@ -17,40 +17,41 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// runActions are what can be done to runs. targets are those that an action is for; step is the one
-// under the cursor, empty for none.
+// runActions returns what people can do to runs. targets returns the runs, step the step under the
+// cursor, or an empty string.
 func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string) []*Action {
 	r := runDeeds{app: a, targets: targets, step: step}
 	return []*Action{
 		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]",
-			Help: "cancel the run; with a grace such as 30s its code may clean up", Group: GroupAct, Changes: true,
+			Help: "cancel the run; with a grace it can clean up", Group: GroupAct, Changes: true,
 			Least: clients, Hint: 3, Off: r.noneOpen, Run: r.cancel},
-		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, whatever its code does", Group: GroupAct,
+		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, without cleanup", Group: GroupAct,
 			Changes: true, Off: r.noneOpen, Run: r.terminate},
 		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]",
-			Help: "start the ended run again, from the step under the cursor", Group: GroupAct, Changes: true, Hint: 4,
+			Help: "retry the ended run from the selected step", Group: GroupAct, Changes: true, Hint: 4,
 			Off: r.noneEnded, Run: r.retry},
-		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true,
+		{Name: "signal", Keys: []string{"s"}, Help: "send a signal to the run", Group: GroupAct, Changes: true,
 			Least: clients, Hint: 5, Off: r.noneOpen, Run: r.signal},
 		{Name: "toggle", Keys: []string{"P"}, Short: "pause",
-			Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6,
+			Help: "pause or resume the run", Group: GroupAct, Changes: true, Hint: 6,
 			Off: r.noneOpen, Run: r.pauseOrResume},
-		{Name: "pause", Help: "take the run out of the workers' hands", Group: GroupAct, Changes: true, Off: r.noneOpen,
+		{Name: "pause", Help: "pause the run: no worker gets it until resumed",
+			Group: GroupAct, Changes: true, Off: r.noneOpen,
 			Run: r.pause},
-		{Name: "resume", Help: "let the paused run go on", Group: GroupAct, Changes: true, Off: r.noneOpen,
+		{Name: "resume", Help: "resume the paused run", Group: GroupAct, Changes: true, Off: r.noneOpen,
 			Run: r.resume},
-		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step by hand", Group: GroupAct,
+		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step", Group: GroupAct,
 			Changes: true, Off: r.notOne, Run: r.override},
-		{Name: "toggle-pin", Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go",
+		{Name: "toggle-pin", Keys: []string{"I"}, Help: "pin or unpin the run",
 			Group: GroupAct, Changes: true, Off: r.none, Run: r.pinOrUnpin},
-		{Name: "pin", Help: "keep the run whatever the retention", Group: GroupAct, Changes: true, Off: r.none,
+		{Name: "pin", Help: "pin the run: keep it beyond the retention", Group: GroupAct, Changes: true, Off: r.none,
 			Run: r.pin},
-		{Name: "unpin", Help: "let the pinned run go with the retention", Group: GroupAct, Changes: true, Off: r.none,
+		{Name: "unpin", Help: "unpin the run: the retention applies again", Group: GroupAct, Changes: true, Off: r.none,
 			Run: r.unpin},
 	}
 }
 
-// runDeeds are what can be done to some runs.
+// runDeeds holds what can be done to a selection of runs.
 type runDeeds struct {
 	app     *App
 	targets func() []*kagziv1.Workflow
@@ -66,7 +67,7 @@ func (r runDeeds) none() string {
 
 func (r runDeeds) notOne() string {
 	if len(r.targets()) != 1 {
-		return "this is for one run at a time"
+		return "works on one run at a time"
 	}
 	return ""
 }
@@ -79,7 +80,7 @@ func (r runDeeds) noneOpen() string {
 	case len(r.open()) > 0:
 		return ""
 	case len(r.ended()) > 0:
-		return "the run has ended; t starts it again"
+		return "the run has ended; t retries it"
 	}
 	return "the run has ended"
 }
@@ -89,12 +90,12 @@ func (r runDeeds) noneEnded() string {
 		return none
 	}
 	if len(r.ended()) == 0 {
-		return "only a run that went wrong can be started again"
+		return "only a run that ended without completing can be retried"
 	}
 	return ""
 }
 
-// open are the targets that go on; ended are those that did not end well.
+// open returns the targets that have not ended; ended returns those that ended without completing.
 func (r runDeeds) open() []*kagziv1.Workflow {
 	return chosen(r.targets(), func(w *kagziv1.Workflow) bool { return !render.Ended(w.GetStatus()) })
 }
@@ -115,7 +116,7 @@ func chosen(runs []*kagziv1.Workflow, which func(*kagziv1.Workflow) bool) []*kag
 	return list
 }
 
-// deed is an action on runs, with what the question says of them.
+// deed returns an action on runs with the text of its question.
 func (r runDeeds) deed(action model.Action, runs []*kagziv1.Workflow, lines ...string) deed {
 	names, types := map[string]string{}, make([]string, len(runs))
 	for i, w := range runs {
@@ -123,11 +124,11 @@ func (r runDeeds) deed(action model.Action, runs []*kagziv1.Workflow, lines ...s
 	}
 	what := several(len(runs), "the run", "runs")
 	if t := common(types); t != "" {
-		what += " of " + t
+		what += " of type " + t
 	}
 	if left := len(r.targets()) - len(runs); left > 0 {
-		stay := several(left, "One of the marked runs is left out: it is", "of the marked runs are left out: they are")
-		lines = append(lines, stay+" not in a state for it.")
+		stay := several(left, "1 marked run is", "marked runs are")
+		lines = append(lines, stay+" left out: the action does not apply to their state.")
 	}
 	if len(runs) == 1 {
 		lines = append(lines, fmt.Sprintf("%s in namespace %q, %s.", names[runs[0].GetRunId()], r.app.link.Namespace(),
@@ -136,7 +137,7 @@ func (r runDeeds) deed(action model.Action, runs []*kagziv1.Workflow, lines ...s
 	return deed{action: action, what: what, lines: lines, name: func(id string) string { return names[id] }}
 }
 
-// runName is what people call a run.
+// runName returns the external id of a run, or else its run id.
 func runName(w *kagziv1.Workflow) string {
 	if w.GetExternalId() != "" {
 		return w.GetExternalId()
@@ -154,7 +155,7 @@ func idsOf(runs []*kagziv1.Workflow) []string {
 
 func (r runDeeds) cancel(args []string) error {
 	var grace time.Duration
-	lines := []string{"Workers that hold it are told at once; nothing that they send later counts."}
+	lines := []string{"Ends now, without cleanup. Results that workers still send are ignored."}
 	if len(args) > 0 {
 		var err error
 		if grace, err = filter.ParseDuration(args[0]); err != nil || len(args) > 1 {
@@ -163,7 +164,7 @@ func (r runDeeds) cancel(args []string) error {
 		if grace < 0 {
 			return fmt.Errorf("grace %q: want a time that is not negative, such as 30s", args[0])
 		}
-		lines = []string{fmt.Sprintf("Its code is told and has %s to clean up.", render.Duration(grace))}
+		lines = []string{fmt.Sprintf("The code of the run gets %s to clean up.", render.Duration(grace))}
 	}
 	runs := r.open()
 	r.app.confirm(r.deed(r.app.scope().Cancel(idsOf(runs), grace, ""), runs, lines...))
@@ -172,7 +173,7 @@ func (r runDeeds) cancel(args []string) error {
 
 func (r runDeeds) terminate([]string) error {
 	runs := r.open()
-	r.app.confirm(r.deed(r.app.scope().Terminate(idsOf(runs), ""), runs, "Its code is not told and cleans nothing up."))
+	r.app.confirm(r.deed(r.app.scope().Terminate(idsOf(runs), ""), runs, "Ends now, without cleanup."))
 	return nil
 }
 
@@ -184,18 +185,18 @@ func (r runDeeds) retry(args []string) error {
 			return fmt.Errorf("retry takes one step, or --restart, got %q", strings.Join(args, " "))
 		}
 	}
-	line := "A new run keeps the results of all completed steps."
+	line := "A new run keeps all completed steps."
 	switch {
 	case o.FromStep == "--restart":
-		o, line = model.RetryOptions{Restart: true}, "A new run begins from nothing; no result is kept."
+		o, line = model.RetryOptions{Restart: true}, "A new run starts from the beginning and keeps no steps."
 	case o.FromStep != "":
-		line = fmt.Sprintf("A new run keeps what was completed before %q; that step and all begun after it run again.",
+		line = fmt.Sprintf("A new run keeps the steps completed before %q; that step and later ones run again.",
 			o.FromStep)
 	}
 	d := r.deed(r.app.scope().Retry(idsOf(runs), o), runs, line)
 	if here := r.app.trails.top(); len(runs) == 1 {
 		d.done = func(j *model.Job) {
-			if r.app.trails.top() == here { // a person who has gone on is not called back
+			if r.app.trails.top() == here { // the person may have moved on meanwhile
 				r.app.done(r.app.pushView("run", j.Results[0].ID))
 			}
 		}
@@ -204,13 +205,13 @@ func (r runDeeds) retry(args []string) error {
 	return nil
 }
 
-// isPaused, and the others, choose runs by how they stand.
+// isPaused and the functions below select runs.
 func isPaused(w *kagziv1.Workflow) bool  { return w.GetPaused() }
 func notPaused(w *kagziv1.Workflow) bool { return !w.GetPaused() }
 func isPinned(w *kagziv1.Workflow) bool  { return w.GetPinned() }
 func notPinned(w *kagziv1.Workflow) bool { return !w.GetPinned() }
 
-// pauseOrResume pauses those that are not paused; where all are it lets all go on.
+// pauseOrResume pauses the runs that are not paused; if all are paused it resumes them.
 func (r runDeeds) pauseOrResume([]string) error {
 	if len(chosen(r.open(), notPaused)) == 0 {
 		return r.resume(nil)
@@ -221,23 +222,23 @@ func (r runDeeds) pauseOrResume([]string) error {
 func (r runDeeds) pause([]string) error {
 	runs := chosen(r.open(), notPaused)
 	if len(runs) == 0 {
-		return errors.New("it is paused already")
+		return errors.New("already paused")
 	}
 	r.app.confirm(r.deed(r.app.scope().Pause(idsOf(runs), ""), runs,
-		"Nothing claims it and its timers wait until it is resumed."))
+		"No worker gets paused runs, and their timers wait until they are resumed."))
 	return nil
 }
 
 func (r runDeeds) resume([]string) error {
 	runs := chosen(r.open(), isPaused)
 	if len(runs) == 0 {
-		return errors.New("it is not paused")
+		return errors.New("not paused")
 	}
 	r.app.carryOut(r.deed(r.app.scope().Resume(idsOf(runs), ""), runs))
 	return nil
 }
 
-// pinOrUnpin pins those that are not pinned; where all are it lets all go.
+// pinOrUnpin pins the runs that are not pinned; if all are pinned it unpins them.
 func (r runDeeds) pinOrUnpin([]string) error {
 	if len(chosen(r.targets(), notPinned)) == 0 {
 		return r.unpin(nil)
@@ -248,7 +249,7 @@ func (r runDeeds) pinOrUnpin([]string) error {
 func (r runDeeds) pin([]string) error {
 	runs := chosen(r.targets(), notPinned)
 	if len(runs) == 0 {
-		return errors.New("it is pinned already")
+		return errors.New("already pinned")
 	}
 	r.app.carryOut(r.deed(r.app.scope().Pin(idsOf(runs), true, ""), runs))
 	return nil
@@ -257,13 +258,13 @@ func (r runDeeds) pin([]string) error {
 func (r runDeeds) unpin([]string) error {
 	runs := chosen(r.targets(), isPinned)
 	if len(runs) == 0 {
-		return errors.New("it is not pinned")
+		return errors.New("not pinned")
 	}
 	r.app.carryOut(r.deed(r.app.scope().Pin(idsOf(runs), false, ""), runs))
 	return nil
 }
 
-// waitsFor is the name of the signal that a run waits for; empty when it waits for none.
+// waitsFor returns the name of the signal that a run waits for, or an empty string.
 func waitsFor(w *kagziv1.Workflow) string {
 	const prefix = "signal:"
 	if text := w.GetWaitingFor(); len(text) > len(prefix) && text[:len(prefix)] == prefix {
@@ -293,7 +294,7 @@ func (r runDeeds) override([]string) error {
 	runs := r.targets()
 	fields := []widget.Field{
 		{Name: "step", Label: "Step", Value: r.step(), Required: true},
-		{Name: "kind", Label: "It is", Kind: widget.ChoiceField, Choices: []string{"completed", "failed"}},
+		{Name: "kind", Label: "Status", Kind: widget.ChoiceField, Choices: []string{"completed", "failed"}},
 		{Name: "input", Label: "Output", Kind: widget.JSONField},
 		{Name: "error", Label: "Error"},
 		{Name: "reason", Label: "Reason", Required: true},
@@ -302,20 +303,20 @@ func (r runDeeds) override([]string) error {
 		o := model.Override{Step: values["step"], Reason: values["reason"]}
 		if values["kind"] == "failed" {
 			if values["error"] == "" {
-				return &fieldError{"error", errors.New("say what the step failed with")}
+				return &fieldError{"error", errors.New("enter the error of the step")}
 			}
 			o.Message = values["error"]
 		} else if o.Output = jsonOf(values["input"]); o.Output == nil {
-			return &fieldError{"input", errors.New("say what the step came to, as JSON")}
+			return &fieldError{"input", errors.New("enter the output of the step as JSON")}
 		}
 		r.app.confirm(r.deed(r.app.scope().Override(runs[0].GetRunId(), o), runs,
-			"The old record and your reason stay in the history."))
+			"The history keeps the old record and your reason."))
 		return nil
 	})
 	return nil
 }
 
-// jsonOf is the value of a JSON field; nil when it is empty.
+// jsonOf returns the value of a JSON field; nil if it is empty.
 func jsonOf(text string) []byte {
 	if text == "" {
 		return nil
@@ -323,7 +324,7 @@ func jsonOf(text string) []byte {
 	return []byte(text)
 }
 
-// startForm asks for a run to be started.
+// startForm shows the form that starts a run.
 func (a *App) startForm(types, queues []string) {
 	within := func(list []string) func(string) []string {
 		return func(text string) []string { return beginning(list, text) }
@@ -332,7 +333,7 @@ func (a *App) startForm(types, queues []string) {
 		{Name: "type", Label: "Type", Required: true, Complete: within(types)},
 		{Name: "queue", Label: "Queue", Value: "", Complete: within(queues), Note: whenEmpty(`empty means "default"`)},
 		{Name: "input", Label: "Input", Kind: widget.JSONField},
-		{Name: "external", Label: "External id"},
+		{Name: "external", Label: "External ID"},
 		{Name: "priority", Label: "Priority", Kind: widget.NumberField,
 			Note: whenEmpty("-100 to 100, higher first; empty means 0")},
 		{Name: "delay", Label: "Delay", Kind: widget.DurationField,

@@ -94,7 +94,7 @@ func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
 	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		onRun(t, r, "status:failed")
 		r.press("x")
-		r.shows("the run has ended; t starts it again")
+		r.shows("the run has ended; t retries it")
 		onRun(t, r, "status:completed")
 		r.press("x")
 		r.shows("the run has ended")
@@ -156,19 +156,19 @@ func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
 			r.press(keys...)
 			r.pass(time.Second) // until the list knows of it
 		}
-		refused("resume", "it is not paused")
+		refused("resume", "not paused")
 		obeyed("pause", "tab", "enter")
 		if got := statusOf(t, w, id); got != "SLEEPING paused" {
 			t.Errorf("after :pause the run is %s", got)
 		}
-		refused("pause", "it is paused already")
+		refused("pause", "already paused")
 		obeyed("resume")
 		if got := statusOf(t, w, id); got != "SLEEPING" {
 			t.Errorf("after :resume the run is %s", got)
 		}
-		refused("unpin", "it is not pinned")
+		refused("unpin", "not pinned")
 		obeyed("pin")
-		refused("pin", "it is pinned already")
+		refused("pin", "already pinned")
 		r.press("down")
 		other := r.app.trails.top().(*runsPage).under().GetRunId()
 		r.press("up", "space", "space") // the first is pinned, the second is not
@@ -205,7 +205,7 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 		}
 		onRun(t, r, "status:failed type:order")
 		r.press("t")
-		r.shows("Retry the run", "kagzi workflow retry", "keeps the results")
+		r.shows("Retry the run", "kagzi workflow retry", "keeps all completed steps")
 		r.press("tab", "enter")
 		r.shows("retried as")
 	})
@@ -251,7 +251,7 @@ func TestWhatFailsIsSaidAndCanBeTriedAgain(t *testing.T) {
 		r.press("x")
 		w.Down(errGone)
 		r.press("tab", "enter")
-		r.shows("it may have worked all the same")
+		r.shows("it may have worked; ")
 		w.Up()
 		r.pass(20 * time.Second)
 		if err := r.app.command("again"); err != nil {
@@ -295,7 +295,7 @@ func TestWhatFailsAfterSomethingElseWasDoneCanBeTriedAgain(t *testing.T) {
 		r.shows("pinned")
 		slow.came <- errGone
 		r.settle()
-		r.shows("it may have worked all the same; :again asks once more")
+		r.shows("it may have worked; :again repeats the request")
 		close(slow.came)
 		if err := r.app.command("again"); err != nil {
 			t.Fatalf(":again: %v", err)
@@ -315,7 +315,7 @@ func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 	onFixture(t, options, 100, 24, func(r *fixture) {
 		onRun(t, r, "status:sleeping")
 		r.press("x")
-		r.shows("Type default to go on.")
+		r.shows("Type default to continue.")
 	})
 }
 

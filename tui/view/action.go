@@ -16,42 +16,42 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Action is something that a person can do. The one list of them drives the keys, the hints, the
-// help and the commands, so that none of these can say what another does not.
+// Action is something that a person can do. One list of actions drives the keys, the hints, the
+// help and the commands, so that they always agree.
 type Action struct {
-	Name    string   // as a command: "cancel"
+	Name    string   // the command: "cancel"
 	Aliases []string // other names of the command
-	Keys    []string // as widget.KeyName has them
-	Args    string   // of the command, for the help: "[ID]"
-	Whole   bool     // what follows its name is one argument, as it was typed
-	Short   string   // for the hints: "cancel"; empty is Name
+	Keys    []string // as widget.KeyName writes them
+	Args    string   // arguments of the command, for the help: "[ID]"
+	Whole   bool     // the rest of the line is one argument, as typed
+	Short   string   // for the hints: "cancel"; empty: Name
 	Help    string   // one sentence without a full stop
 	Group   Group
-	Changes bool // something on the server: not there when looking only
-	// Least is the role of a key that may do what changes something; unset: an operator's. Those above it may too.
+	Changes bool // changes something on the server: hidden in read-only mode
+	// Least is the lowest role that may do an action with Changes; unset: operators.
 	Least    kagziv1.KeyRole
-	Hint     int // place in the hints, from 1; 0: in the help alone
+	Hint     int // place in the hints, from 1; 0: only in the help
 	Run      func(args []string) error
-	Complete func(text string) []string // what the argument may be, given its beginning
-	// Off says why it cannot be done now; empty when it can. nil: it always can.
+	Complete func(text string) []string // possible arguments that begin with text
+	// Off returns why the action cannot be done now; empty if it can. nil: it always can.
 	Off func() string
 }
 
-// Group is where the help lists an action.
+// Group is the section of the help that lists an action.
 type Group uint8
 
 const (
-	GroupView   Group = iota // of the page that is open
+	GroupView   Group = iota // the open page
 	GroupAct                 // changes something
-	GroupMove                // around in it
-	GroupGo                  // to another page
-	GroupGlobal              // everywhere
+	GroupMove                // moves the cursor
+	GroupGo                  // opens another page
+	GroupGlobal              // works everywhere
 )
 
 var groupTitles = [...]string{GroupView: "This view", GroupAct: "Act", GroupMove: "Move", GroupGo: "Go to",
 	GroupGlobal: "Everywhere"}
 
-// short is what the hints say.
+// short returns the word for the hints.
 func (a *Action) short() string {
 	if a.Short != "" {
 		return a.Short
@@ -59,10 +59,10 @@ func (a *Action) short() string {
 	return a.Name
 }
 
-// registry is the actions that are there now: those of the page before those of the program.
+// registry lists the available actions, the page's own before the global ones.
 type registry []*Action
 
-// without leaves out what changes something.
+// without leaves out the actions that change something.
 func (r registry) without(changes bool) registry {
 	if !changes {
 		return r
@@ -70,7 +70,7 @@ func (r registry) without(changes bool) registry {
 	return slices.DeleteFunc(slices.Clone(r), func(a *Action) bool { return a.Changes })
 }
 
-// byKey is the action of a key.
+// byKey returns the action of a key.
 func (r registry) byKey(key string) *Action {
 	for _, a := range r {
 		if slices.Contains(a.Keys, key) {
@@ -80,7 +80,7 @@ func (r registry) byKey(key string) *Action {
 	return nil
 }
 
-// byName is the action of a command.
+// byName returns the action of a command.
 func (r registry) byName(name string) *Action {
 	for _, a := range r {
 		if a.Name == name || slices.Contains(a.Aliases, name) {
@@ -90,7 +90,8 @@ func (r registry) byName(name string) *Action {
 	return nil
 }
 
-// names are the commands that begin so, in the order of the alphabet; aliases only where the text is one.
+// names returns the commands with a prefix, sorted. An alias is listed only if the prefix is the
+// whole alias.
 func (r registry) names(prefix string) []string {
 	var names []string
 	for _, a := range r {
@@ -102,7 +103,7 @@ func (r registry) names(prefix string) []string {
 	return slices.Compact(names)
 }
 
-// hints are the actions to name at the bottom, the page's own first.
+// hints returns the actions to show at the bottom, the page's own first.
 func (r registry) hints() registry {
 	list := slices.DeleteFunc(slices.Clone(r), func(a *Action) bool {
 		return a.Hint == 0 || len(a.Keys) == 0 || a.Off != nil && a.Off() != ""
@@ -111,7 +112,7 @@ func (r registry) hints() registry {
 	return list
 }
 
-// key takes every key: what is on top gets it, else the actions that are there, else the page moves with it.
+// key handles every key: the top layer gets it first, then the actions, then the page.
 func (a *App) key(event *tcell.EventKey) *tcell.EventKey {
 	if event.Key() == terminal.WakeKey {
 		a.posts.Run()
@@ -122,7 +123,7 @@ func (a *App) key(event *tcell.EventKey) *tcell.EventKey {
 		a.quit()
 		return nil
 	}
-	if a.cramped() { // nobody sees what a key would do
+	if a.cramped() { // the page is hidden: nobody would see the effect
 		return nil
 	}
 	if l := a.layer(); l != nil {
@@ -139,7 +140,7 @@ func (a *App) key(event *tcell.EventKey) *tcell.EventKey {
 	return nil
 }
 
-// actions are what can be done now: on this page, and everywhere.
+// actions returns the actions that are available now, on this page and everywhere.
 func (a *App) actions() registry {
 	var list registry
 	if p := a.trails.top(); p != nil {
@@ -153,7 +154,7 @@ func (a *App) actions() registry {
 		if keys, ok := a.options.Config.Keys[action.Name]; ok {
 			action.Keys = keys
 		}
-		// a page's own go first
+		// the page's own keys have precedence
 		action.Keys = slices.DeleteFunc(slices.Clone(action.Keys), func(key string) bool { return taken[key] })
 		for _, key := range action.Keys {
 			taken[key] = true
@@ -162,7 +163,7 @@ func (a *App) actions() registry {
 	return list
 }
 
-// perform does an action, or says why not.
+// perform does an action, or says why it cannot.
 func (a *App) perform(action *Action, args []string) {
 	if action.Off != nil {
 		if why := action.Off(); why != "" {
@@ -175,7 +176,7 @@ func (a *App) perform(action *Action, args []string) {
 	}
 }
 
-// command does what was typed after ":".
+// command runs a line that was typed after ":".
 func (a *App) command(line string) error {
 	words := split(line)
 	if len(words) == 0 {
@@ -202,7 +203,7 @@ func (a *App) command(line string) error {
 	return action.Run(words[1:])
 }
 
-// behind is what follows the first word of a line, as it was typed; none where that is all.
+// behind returns the text after the first word of a line, as typed; nil if there is none.
 func behind(line string) []string {
 	line = strings.TrimSpace(line)
 	if at := strings.IndexAny(line, " \t"); at >= 0 {
@@ -211,7 +212,7 @@ func behind(line string) []string {
 	return nil
 }
 
-// completions are the lines that a command that is being typed may become.
+// completions returns the lines that a partly typed command can become.
 func (a *App) completions(line string) []string {
 	name, rest, found := strings.Cut(line, " ")
 	list := a.actions()
@@ -229,7 +230,7 @@ func (a *App) completions(line string) []string {
 	return lines
 }
 
-// split cuts a line into words; quotes hold a word together.
+// split cuts a line into words; quotes keep a word together.
 func split(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -259,7 +260,7 @@ func split(line string) []string {
 	return words
 }
 
-// nearest is the name that a mistyped one was probably meant to be; empty when none is near.
+// nearest returns the name closest to a mistyped one; empty if none is close.
 func nearest(typed string, names []string) string {
 	best, distance := "", 3
 	for _, name := range names {
@@ -272,10 +273,10 @@ func nearest(typed string, names []string) string {
 
 const (
 	helpKeys = 16 // cells of the keys
-	helpText = 50 // of what they do; where the command behind it does not fit into the line, it comes to stand below
+	helpText = 50 // cells of the text; a command that does not fit goes to the next line
 )
 
-// help lists what can be done here, from the same actions that the keys are for.
+// help shows the available actions, from the list that drives the keys.
 func (a *App) help() {
 	l := widget.NewLines(a.theme)
 	name := ""
@@ -286,17 +287,17 @@ func (a *App) help() {
 	a.reader("Help: "+name, l, nil)
 }
 
-// moving are the keys that widgets take by themselves.
+// moving lists the keys that widgets handle themselves.
 var moving = []struct{ keys, help string }{
-	{"j k ↑ ↓", "down and up"},
-	{"g G home end", "to the first and the last"},
-	{"ctrl-d ctrl-u", "half a page down and up"},
-	{"pgdn pgup", "a page down and up"},
-	{"h l ← →", "sideways"},
-	{"enter", "open what is under the cursor"},
+	{"j k ↑ ↓", "move down or up"},
+	{"g G home end", "go to the first or last row"},
+	{"ctrl-d ctrl-u", "move half a page down or up"},
+	{"pgdn pgup", "move a page down or up"},
+	{"h l ← →", "scroll sideways"},
+	{"enter", "open the row under the cursor"},
 }
 
-// helpLines are all actions by their groups: keys, what they do, the command that does it too.
+// helpLines lists all actions by group: keys, text and equivalent command.
 func helpLines(actions registry) []widget.Line {
 	var lines []widget.Line
 	seen := map[string]bool{}
@@ -325,7 +326,7 @@ func helpLines(actions registry) []widget.Line {
 	return lines
 }
 
-// commandOf is how an action is typed.
+// commandOf returns the command of an action as it is typed.
 func commandOf(a *Action) string {
 	command := ":" + a.Name
 	if a.Args != "" {

@@ -1,18 +1,19 @@
-// Package view draws the screens of the terminal UI. Everything here belongs to one goroutine, that
-// of the event loop; other goroutines reach it through post.
+// Package view draws the screens of the terminal UI. All its code runs on one goroutine, that of
+// the event loop; other goroutines reach it through post.
 //
 // Start with page.go, which defines a page and lists the pages, and action.go, which defines what
 // people can do and which keys do it. By subject:
 //
-//   - Pages that are a table: list.go holds what they share, internal/tables their columns and
-//     rows. Collections that are loaded whole are a shelf (list.go); runs are loaded as far as one
-//     looks (runs.go). Pages about one thing use about.go, except the run, which has tabs
-//     (run*.go). The overview, the event log and the comparison of two runs are thin pages over
+//   - Table pages: list.go holds the common part, internal/tables the columns and rows. A list that
+//     is loaded whole is a listPage (list.go); runs are loaded as far as the person scrolls
+//     (runs.go).
+//   - Pages about one thing use about.go, except the run, which has tabs (run*.go).
+//   - The overview, the event log and the comparison of two runs are thin pages over
 //     internal/overview, eventlist and diff.
-//   - Around a page: the frame (frame.go), what lies over it (layer.go), keys that work everywhere (global.go).
+//   - Around a page: the frame (frame.go), layers over the page (layer.go), global keys (global.go).
 //   - Changes: act.go, act_runs.go and the file of each kind of thing.
-//   - The program: options and event loop (app.go), the clipboard, files and the editor (copy.go).
-//     The screen, times, figures and settings are in internal/terminal, clock, format and settings.
+//   - The program: options and event loop (app.go), clipboard, files and editor (copy.go). The
+//     screen, times, figures and settings are in internal/terminal, clock, format and settings.
 package view
 
 import (
@@ -40,40 +41,40 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 )
 
-// Config is what a person keeps in tui.toml.
+// Config holds the settings in tui.toml.
 type Config = settings.Config
 
-// LoadConfig reads a file of settings; one that is not there is empty. Errors name the file and the line.
+// LoadConfig reads a settings file; a missing file is empty. Errors name the file and the line.
 func LoadConfig(path string) (Config, error) { return settings.LoadConfig(path) }
 
-// Options of Run. API is needed, the rest has defaults.
+// Options configures Run. API is required; the other fields have defaults.
 type Options struct {
 	API       tui.API
-	Namespace string     // empty means "default"
-	Address   string     // of the server, for the command lines that are shown
-	Source    string     // where the address came from: "--address", "KAGZI_ADDRESS", "the default"
-	Home      model.Home // where a command line goes that names no place
+	Namespace string     // default "default"
+	Address   string     // of the server, for the equivalent command lines
+	Source    string     // source of the address: "--address", "KAGZI_ADDRESS", "the default"
+	Home      model.Home // the server that a command line without flags reaches
 	Version   string     // of this program
-	// Note is what the person must know of the server: "demo", "orders.db, for looking only"; empty
-	// for one that was reached as usual.
+	// Note is shown beside the server's address: "demo", or "orders.db, read-only". Empty for a
+	// server that was reached as usual.
 	Note     string
-	File     bool   // it is a database file that Address names: there is no server, and nothing of one is shown
-	ReadOnly bool   // nothing that changes anything is there
-	Open     string // the command that opens the first page; empty means the overview
-	Theme    string // a name; empty means that of the settings, then the default
+	File     bool   // Address names a database file: there is no server, and nothing about one is shown
+	ReadOnly bool   // hide all actions that change something
+	Open     string // the command that opens the first page; default the overview
+	Theme    string // a theme's name; default the one of the settings
 	NoColour bool
 	ASCII    bool
 	Mouse    bool
-	Refresh  time.Duration // the least time between two frames; default a fifteenth of a second
+	Refresh  time.Duration // least time between two frames; default 1/15 s
 	Config   Config
-	State    string         // the file of what is remembered; empty remembers nothing
-	Themes   string         // the folder of themes; empty has none
-	Log      string         // the file that a panic's stack is written to; empty writes none
+	State    string         // file of the remembered state; empty: remember nothing
+	Themes   string         // folder of theme files; empty: none
+	Log      string         // file that a panic's stack is written to; empty: none
 	Zone     *time.Location // of local times; default the machine's
 
 	Screen tcell.Screen                // default the terminal
 	Now    func() time.Time            // default time.Now
-	Lookup func(string) (string, bool) // of the environment; default os.LookupEnv
+	Lookup func(string) (string, bool) // reads the environment; default os.LookupEnv
 }
 
 func (o Options) withDefaults() Options {
@@ -101,7 +102,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// App is the program while it runs.
+// App is the running program.
 type App struct {
 	options Options
 	ctx     context.Context // of all calls; ends with the program
@@ -112,26 +113,26 @@ type App struct {
 	clock   clock.Clock
 	tables  tables.Rows
 	state   settings.State
-	typed   settings.State // the lines of the histories that were typed here
+	typed   settings.State // lines typed in this window
 
 	link     *model.Link
-	overview *model.Overview // what the counters and the warnings are made of
+	overview *model.Overview // source of the counters and warnings
 	trails   trails
-	names    *model.Collection[*kagziv1.Namespace] // for the completion of a namespace; nil until it is asked for
-	layers   []layer                               // dialogs, prompts and helps over the page, the last on top
+	names    *model.Collection[*kagziv1.Namespace] // for the completion of a namespace; nil until first needed
+	layers   []layer                               // dialogs, prompts and help over the page, the topmost last
 	toast    toast
-	messages []message // what was said, newest last
-	header   bool      // the counters are shown
+	messages []message // shown so far, newest last
+	header   bool      // show the counters
 	frozen   bool
 	quitting bool
 	pacer    *time.Timer
-	job      *model.Job // the last action, or the last that failed
-	wrong    error      // why the program cannot begin as the options ask
+	job      *model.Job // the last action, or the last one with failures
+	wrong    error      // why the program cannot start as the options ask
 }
 
-// Run shows the terminal UI until the person quits or ctx ends. The terminal is as it was when Run
-// returns, also after a panic, which is returned as an error with its stack in the log. Errors are
-// about the terminal, and an *OptionError about what the options ask for.
+// Run shows the terminal UI until the person quits or ctx ends. It restores the terminal, after a
+// panic too: a panic is returned as an error, with its stack in the log. Other errors are about the
+// terminal, or an *OptionError.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Screen == nil {
 		if o.Screen, err = terminal.Open(o.withDefaults().Lookup); err != nil {
@@ -142,7 +143,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			stack := debug.Stack()
-			o.Screen.Fini() // before anything is written
+			o.Screen.Fini() // before anything is written to the terminal
 			err = crashed(v, stack, o.Log)
 		}
 	}()
@@ -151,14 +152,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	return newApp(ctx, o).run(cancel)
 }
 
-// OptionError says what the options ask for and cannot be had: a first page, or a theme. Nothing was shown then.
+// OptionError is a first page or theme that the options name and that does not exist. Nothing was
+// shown.
 type OptionError struct{ Err error }
 
 func (e *OptionError) Error() string { return e.Err.Error() }
 
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// newApp makes the program over a screen that has been initialised.
+// newApp returns the program over an initialised screen.
 func newApp(ctx context.Context, o Options) *App {
 	o = o.withDefaults()
 	a := &App{options: o, ctx: ctx, posts: terminal.NewPosts(), screen: o.Screen, header: true}
@@ -184,7 +186,7 @@ func newApp(ctx context.Context, o Options) *App {
 	return a
 }
 
-// run is the program between the first frame and the last.
+// run runs the program from the first frame to the last.
 func (a *App) run(cancel context.CancelFunc) error {
 	var group sync.WaitGroup
 	stop := make(chan struct{})
@@ -203,7 +205,7 @@ func (a *App) run(cancel context.CancelFunc) error {
 
 	a.begin()
 	defer a.end()
-	defer cancel() // before end, which waits for what is under way
+	defer cancel() // before end, which waits for open calls
 	if a.wrong != nil {
 		return a.wrong
 	}
@@ -211,7 +213,7 @@ func (a *App) run(cancel context.CancelFunc) error {
 	return errors.Join(err, a.saveTyped())
 }
 
-// begin follows the server and opens the first page.
+// begin connects to the server and opens the first page.
 func (a *App) begin() {
 	a.link = model.NewLink(a.ctx, a.options.API, a.options.Namespace, a.post, a.options.Now)
 	a.overview = model.NewOverview(a.link)
@@ -221,7 +223,7 @@ func (a *App) begin() {
 	}
 }
 
-// end lets go of everything and waits for it.
+// end closes everything and waits for it.
 func (a *App) end() {
 	if a.pacer != nil {
 		a.pacer.Stop()
@@ -234,10 +236,12 @@ func (a *App) end() {
 	a.link.Close()
 }
 
-// post lets the UI goroutine do something, from any goroutine. A panic in it ends the program in good order.
+// post runs f on the UI goroutine; it may be called from any goroutine. A panic in f ends the
+// program cleanly.
 func (a *App) post(f func()) { a.posts.Add(f) }
 
-// now is the server's time as far as it is known, so that a clock that is wrong on this machine does not show.
+// now returns the server's time as far as it is known, so a wrong clock on this machine does not
+// show.
 func (a *App) now() time.Time {
 	if a.link == nil {
 		return a.options.Now()
@@ -245,17 +249,17 @@ func (a *App) now() time.Time {
 	return a.link.Now()
 }
 
-// theme is the look to draw with.
+// theme returns the current theme.
 func (a *App) theme() *theme.Theme { return a.look }
 
-// slowPace is how often ages are brought up to date on a screen on which nothing grows: so seldom
-// that a line that costs money stays quiet.
+// slowPace is how often ages are updated on a screen where nothing else changes. It is long to save
+// traffic on a metered line.
 const slowPace = 5 * time.Second
 
-// pace is after how long the screen is drawn again although nothing happened.
+// pace returns the time until the screen is redrawn although nothing happened.
 func (a *App) pace() time.Duration {
 	if !a.frozen && !a.link.State().NextTry.IsZero() && a.link.State().Phase == model.Reconnecting {
-		return time.Second // it counts down to the next try
+		return time.Second // the retry countdown
 	}
 	if p, ok := a.trails.top().(paced); ok && !a.frozen {
 		return p.Pace()
@@ -263,7 +267,7 @@ func (a *App) pace() time.Duration {
 	return slowPace
 }
 
-// drew is called after each frame.
+// drew runs after each frame.
 func (a *App) drew() {
 	pace := a.pace()
 	if a.pacer == nil {
@@ -282,7 +286,7 @@ func (a *App) quit() {
 	a.tv.Stop()
 }
 
-// themeNames are the themes that come with the program and those in the folder of the person's own.
+// themeNames lists the built-in themes and those in the person's themes folder.
 func (a *App) themeNames() []string {
 	names := theme.Names()
 	if a.options.Themes == "" {
@@ -300,7 +304,7 @@ func (a *App) themeNames() []string {
 	return names
 }
 
-// setTheme changes the look, as far as the screen can show it.
+// setTheme switches to a theme, reduced to what the screen can show.
 func (a *App) setTheme(name string) error {
 	look, ok := theme.New(name)
 	if !ok {
@@ -316,24 +320,24 @@ func (a *App) setTheme(name string) error {
 	return nil
 }
 
-// plainer is what stands for the signs in our own words on a terminal that does not have them.
+// plainer maps our own symbols to ASCII for terminals that lack them.
 var plainer = map[rune]string{'…': "~", '–': "-", '·': "|", '›': ">", '↑': "^", '↓': "v", '←': "<", '→': ">",
 	'Δ': "d", '×': "x"}
 
-// registerPlainer tells the screen what to show instead.
+// registerPlainer registers the replacements with the screen.
 func registerPlainer(screen tcell.Screen) {
 	for sign, plain := range plainer {
 		screen.RegisterRuneFallback(sign, plain)
 	}
 }
 
-// noColour is what --no-color and NO_COLOR (no-color.org) ask for.
+// noColour reports whether --no-color or NO_COLOR (no-color.org) is set.
 func (a *App) noColour() bool {
 	value, _ := a.options.Lookup("NO_COLOR")
 	return a.options.NoColour || value != ""
 }
 
-// chooseTheme takes a name, or lists them and shows each while the cursor is on it.
+// chooseTheme takes a name, or lists the themes and previews the one under the cursor.
 func (a *App) chooseTheme(args []string) error {
 	if len(args) == 1 {
 		if err := a.setTheme(args[0]); err != nil {
@@ -355,8 +359,8 @@ func (a *App) chooseTheme(args []string) error {
 	return nil
 }
 
-// memorize changes what is remembered, at once and in the file as it stands: another window may
-// have changed it too, and this one may be closed without a word.
+// memorize changes the remembered state and saves it at once, based on the file: another window may
+// have changed it too, and this one may be closed at any time.
 func (a *App) memorize(what func(*settings.State)) error {
 	what(&a.state)
 	if a.options.State == "" {
@@ -367,7 +371,7 @@ func (a *App) memorize(what func(*settings.State)) error {
 	return s.Save(a.options.State)
 }
 
-// saveTyped adds what was typed in this window to the histories in the file.
+// saveTyped adds the lines typed in this window to the histories in the file.
 func (a *App) saveTyped() error {
 	if a.options.State == "" {
 		return nil
@@ -382,12 +386,12 @@ func (a *App) saveTyped() error {
 	return s.Save(a.options.State)
 }
 
-// crashed turns a panic into an error and writes its stack where it can be read later.
+// crashed turns a panic into an error and writes its stack to a file.
 func crashed(v any, stack []byte, file string) error {
 	report := fmt.Appendf(nil, "panic: %v\n\n%s", v, stack)
 	if file == "" || settings.WriteWhole(file, report) != nil {
 		os.Stderr.Write(report)
 		return fmt.Errorf("the terminal UI failed: %v", v)
 	}
-	return fmt.Errorf("the terminal UI failed: %v; what happened is in %s", v, file)
+	return fmt.Errorf("the terminal UI failed: %v; the stack is in %s", v, file)
 }

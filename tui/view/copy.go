@@ -16,17 +16,18 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// maxCopy is how much terminals take through OSC 52: 100,000 bytes of base64 with what is around them.
+// maxCopy is the most text that terminals take through OSC 52: 100,000 bytes of base64 and its
+// framing.
 const maxCopy = 74_994
 
-// copy hands text to the terminal's clipboard, which works over SSH as well, and says what it did.
-// The text is base64 on its way, so that nothing in it can be obeyed.
+// copy sends text to the terminal's clipboard through OSC 52, which works over SSH too, and reports
+// it. Base64 keeps the terminal from interpreting the text.
 func (a *App) copy(what, text string) error {
 	if text == "" {
 		return fmt.Errorf("there is no %s to copy", what)
 	}
 	if len(text) > maxCopy {
-		return fmt.Errorf("the %s has %s, and terminals take %s at most: save it with ctrl-s", what,
+		return fmt.Errorf("the %s has %s, and terminals take at most %s: save it with ctrl-s", what,
 			render.Bytes(int64(len(text))), render.Bytes(maxCopy))
 	}
 	a.screen.SetClipboard([]byte(text))
@@ -34,7 +35,8 @@ func (a *App) copy(what, text string) error {
 	return nil
 }
 
-// save writes what the page shows to a file, as CSV or JSON by the ending of its name. It never writes over a file.
+// save writes what the page shows to a new file, as CSV or JSON by its extension. It never
+// overwrites a file.
 func (a *App) save(path string) error {
 	p, ok := a.trails.top().(saved)
 	if !ok {
@@ -59,7 +61,7 @@ func (a *App) save(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("there is a file of that name already: %s", filepath.Base(path))
+		return fmt.Errorf("file exists: %s", filepath.Base(path))
 	}
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func (a *App) save(path string) error {
 	return nil
 }
 
-// inHome is a path as a shell reads it: a leading ~/ is the person's home.
+// inHome expands a leading ~/ to the home directory.
 func inHome(path string) (string, error) {
 	rest, found := strings.CutPrefix(path, "~/")
 	if !found {
@@ -79,13 +81,13 @@ func inHome(path string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w; name the directory itself", path, err)
+		return "", fmt.Errorf("%s: %w; use a full path", path, err)
 	}
 	return filepath.Join(home, rest), nil
 }
 
-// fillNew writes a file that was just made. One that is not whole is taken away: it would be taken
-// for what was saved, and its name is needed for the next try.
+// fillNew writes a file that was just created. If that fails it removes the file: an incomplete
+// file could be mistaken for the saved one, and the next try needs the name.
 func fillNew(f *os.File, data []byte) error {
 	_, err := f.Write(data)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -94,7 +96,7 @@ func fillNew(f *os.File, data []byte) error {
 	return nil
 }
 
-// csvOf writes a table. A cell that a spreadsheet would take for a formula gets a quote in front:
+// csvOf writes a table. A cell that a spreadsheet would run as a formula gets a leading quote:
 // names come from users.
 func csvOf(titles []string, rows [][]string) ([]byte, error) {
 	var b bytes.Buffer
@@ -116,22 +118,22 @@ func csvOf(titles []string, rows [][]string) ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// lent is more than 0 while the terminal is another program's, and for lentAfter then: a Ctrl-C may
-// be told to this one later than to that. Where the terminal is the UI's, Ctrl-C is a key.
+// lent is above 0 while another program has the terminal, and for lentAfter afterwards: this
+// program may receive a Ctrl-C later than the other one. Otherwise the UI reads Ctrl-C as a key.
 var lent atomic.Int32
 
 const lentAfter = 2 * time.Second
 
-// Lent says that the terminal is lent to a person's editor: a Ctrl-C is for that one then, although
-// all programs of the terminal get it.
+// Lent reports whether an editor has the terminal. A Ctrl-C is then meant for the editor, although
+// all programs of the terminal receive it.
 func Lent() bool { return lent.Load() > 0 }
 
-// edit gives the terminal to the person's editor with a text and is what became of it.
+// edit opens a text in the person's editor and returns the edited text.
 func (a *App) edit(text []byte) ([]byte, error) {
 	name := a.editor()
 	words := split(name)
 	if len(words) == 0 {
-		return nil, errors.New("no editor: set EDITOR")
+		return nil, errors.New("no editor found: set EDITOR")
 	}
 	f, err := os.CreateTemp("", "kagzi-*.json")
 	if err != nil {
@@ -147,7 +149,7 @@ func (a *App) edit(text []byte) ([]byte, error) {
 	lent.Add(1)
 	defer time.AfterFunc(lentAfter, func() { lent.Add(-1) })
 	if !a.tv.Suspend(func() { err = command.Run() }) {
-		return nil, errors.New("the terminal cannot be given to an editor here")
+		return nil, errors.New("an editor cannot run in this terminal")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -155,7 +157,7 @@ func (a *App) edit(text []byte) ([]byte, error) {
 	return os.ReadFile(f.Name())
 }
 
-// editor is the person's, as everywhere: VISUAL, EDITOR, or what every system has.
+// editor returns the person's editor: VISUAL, EDITOR, or the system's default.
 func (a *App) editor() string {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		if value, ok := a.options.Lookup(name); ok && value != "" {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/scenario"
 	"github.com/kagzi/kagzi/tui/view/internal/settings"
 )
@@ -278,11 +279,23 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 
 func TestHelpStaysInItsColumn(t *testing.T) {
 	var w *shop
-	onFixture(t, inShop(&w, "runs"), 120, 40, func(r *fixture) {
+	for _, e := range views {
+		if e.args != "" && e.args != filterArgs {
+			continue
+		}
+		onFixture(t, inShop(&w, e.name), 120, 40, func(r *fixture) {
+			for _, action := range r.app.actions() {
+				if render.Width(action.Help) >= helpText {
+					t.Errorf("%s: the help of %s runs into its command: %q", e.name, action.Name, action.Help)
+				}
+			}
+		})
+	}
+	onFixture(t, inShop(&w, "runs"), 60, 40, func(r *fixture) {
 		r.press("?")
-		r.shows("cancel the run; with a grace such as 30s its code may")
+		r.shows("load more runs for a local filter")
 		for _, line := range strings.Split(r.draw(), "\n") {
-			if _, rest, found := strings.Cut(line, "│  clean up"); found {
+			if _, rest, found := strings.Cut(line, "│  :cancel"); found {
 				t.Errorf("help goes on below its keys: %q", rest)
 			}
 		}
@@ -293,7 +306,7 @@ func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "overview"), 80, 24, func(r *fixture) {
 		r.press("?")
-		r.shows("ctrl-y          copy what is under the cursor as JSON", "\u2502                  :copy-json")
+		r.shows("ctrl-y          copy the row under the cursor as JSON", "\u2502                  :copy-json")
 		for _, line := range strings.Split(r.draw(), "\n") {
 			if _, rest, found := strings.Cut(line, "\u2502  "); found && strings.HasPrefix(rest, "the cursor") {
 				t.Errorf("help goes on below its keys: %q", rest)
@@ -374,7 +387,7 @@ func TestARowIsCopiedAndAViewIsSaved(t *testing.T) {
 			r.press("ctrl-s", "ctrl-u")
 			r.enter(path)
 			r.press("enter")
-			r.shows("of that name already")
+			r.shows("file exists")
 			r.press("esc")
 		}
 	})

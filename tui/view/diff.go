@@ -18,16 +18,16 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// diffPage shows two runs side by side and marks where they differ.
+// diffPage shows two runs side by side and marks the differences.
 type diffPage struct {
 	app   *App
 	sides [2]*diffSide
 	text  *widget.Lines
 	rows  []diff.Row
 	stale bool
-	width int         // for which the lines were made
-	made  clock.Stamp // when they were
-	at    int         // the difference that n and N are at; -1 before the first
+	width int         // that the lines were made for
+	made  clock.Stamp // when the lines were made
+	at    int         // current difference for n and N; -1 before the first
 	shown bool
 }
 
@@ -35,12 +35,12 @@ type diffPage struct {
 type diffSide struct {
 	ref    string
 	finder *runFinder
-	run    *model.Run // nil until it is known
+	run    *model.Run // nil until found
 }
 
 func openDiff(a *App, args []string) (page, error) {
 	if len(args) != 2 {
-		return nil, errors.New("diff takes two runs: their ids, the beginnings of their ids, or external ids")
+		return nil, errors.New("diff takes two runs: by id, id prefix or external id")
 	}
 	p := &diffPage{app: a, text: widget.NewLines(a.theme), stale: true, at: -1}
 	p.text.SetWrap(false)
@@ -73,7 +73,7 @@ func (s *diffSide) workflow() *kagziv1.Workflow {
 	return s.run.Workflow()
 }
 
-// name is what the run is called.
+// name returns what people call the run.
 func (s *diffSide) name() string {
 	if r := s.workflow(); r != nil {
 		return runTitle(r)
@@ -81,7 +81,7 @@ func (s *diffSide) name() string {
 	return format.ShortID(s.ref)
 }
 
-// loaded says that there is something to compare.
+// loaded reports whether both runs are loaded.
 func (p *diffPage) loaded() bool {
 	for _, s := range p.sides {
 		if s.workflow() == nil || !s.run.Loaded() {
@@ -95,7 +95,7 @@ func (p *diffPage) Name() string  { return "diff" }
 func (p *diffPage) Crumb() string { return "diff " + p.sides[0].name() + " " + p.sides[1].name() }
 func (p *diffPage) Title() string { return "Diff  " + p.sides[0].name() + " | " + p.sides[1].name() }
 
-// Status says how many differences there are.
+// Status shows how many differences there are.
 func (p *diffPage) Status() string {
 	if !p.loaded() {
 		return ""
@@ -159,7 +159,7 @@ func (p *diffPage) Refresh() {
 	}
 }
 
-// Failure is why one of them cannot be shown.
+// Failure returns why one of them cannot be shown.
 func (p *diffPage) Failure() error {
 	for _, s := range p.sides {
 		switch {
@@ -206,7 +206,7 @@ func (p *diffPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool
 	return consumed
 }
 
-// leap goes to the next difference, or to the one before.
+// leap goes to the next or previous difference.
 func (p *diffPage) leap(step int) error {
 	all := diff.Differences(p.rows)
 	if len(all) == 0 {
@@ -217,11 +217,11 @@ func (p *diffPage) leap(step int) error {
 	}
 	p.at = (p.at + step + len(all)) % len(all)
 	p.text.Top()
-	p.text.Scroll(max(all[p.at]-2, 0)) // what is above it shows where it belongs
+	p.text.Scroll(max(all[p.at]-2, 0)) // two rows of context above it
 	return nil
 }
 
-// Actions go from difference to difference and to the runs.
+// Actions go to differences and open the runs.
 func (p *diffPage) Actions() []*Action {
 	open := func(side int) func([]string) error {
 		return func([]string) error {
@@ -232,9 +232,10 @@ func (p *diffPage) Actions() []*Action {
 		}
 	}
 	return []*Action{
-		{Name: "next-difference", Keys: []string{"n"}, Short: "next", Help: "to the next difference", Group: GroupMove,
-			Hint: 1, Run: func([]string) error { return p.leap(1) }},
-		{Name: "previous-difference", Keys: []string{"N"}, Help: "to the difference before", Group: GroupMove,
+		{Name: "next-difference", Keys: []string{"n"}, Short: "next", Help: "go to the next difference",
+			Group: GroupMove,
+			Hint:  1, Run: func([]string) error { return p.leap(1) }},
+		{Name: "previous-difference", Keys: []string{"N"}, Help: "go to the previous difference", Group: GroupMove,
 			Run: func([]string) error { return p.leap(-1) }},
 		{Name: "left", Keys: []string{"<"}, Help: "open the run on the left", Group: GroupMove, Hint: 2, Run: open(0)},
 		{Name: "right", Keys: []string{">"}, Help: "open the run on the right", Group: GroupMove, Hint: 3,

@@ -19,7 +19,8 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// eventsPage is the server's event log: the newest at the bottom, followed until somebody looks back.
+// eventsPage shows the server's event log, newest at the bottom. It follows new events until the
+// person moves up.
 type eventsPage struct {
 	app    *App
 	log    *model.EventLog
@@ -30,7 +31,7 @@ type eventsPage struct {
 
 func openEvents(a *App, args []string) (page, error) {
 	if a.options.File {
-		return nil, errors.New("a database file has no events: only a server notes them")
+		return nil, errors.New("a database file has no events: only a server records them")
 	}
 	p := &eventsPage{app: a, log: model.NewEventLog(a.link), list: eventlist.List{Follow: true}}
 	return p, p.SetFilter(strings.Join(args, " "))
@@ -44,7 +45,7 @@ func (p *eventsPage) Close()         { p.log.Close() }
 func (p *eventsPage) Refresh()       { p.log.Refresh() }
 func (p *eventsPage) Failure() error { return p.log.Err() }
 
-// Title says how many events are kept here, and what chose those that are shown.
+// Title shows how many events are kept here and which filter applies.
 func (p *eventsPage) Title() string {
 	kept := len(p.log.Events())
 	if kept == 0 {
@@ -57,7 +58,7 @@ func (p *eventsPage) Title() string {
 		p.filter.Text)
 }
 
-// Status says whether the end is followed, or what has come below meanwhile.
+// Status shows whether new events are followed, or how many arrived below.
 func (p *eventsPage) Status() string {
 	switch below := p.list.Below(&p.rows); {
 	case p.list.Follow:
@@ -68,15 +69,15 @@ func (p *eventsPage) Status() string {
 	return "not following"
 }
 
-// Banner says what was lost.
+// Banner shows how many events were lost.
 func (p *eventsPage) Banner() string {
 	if n := p.log.Missed(); n > 0 {
-		return eventlist.Missed(n) + ": the server keeps the last 2 000 only"
+		return eventlist.Missed(n) + ": the server keeps only the last 2 000"
 	}
 	return ""
 }
 
-// Draw draws the events that have room.
+// Draw draws the events that fit.
 func (p *eventsPage) Draw(c widget.Canvas) {
 	p.refill()
 	if p.rows.Count == 0 {
@@ -85,7 +86,7 @@ func (p *eventsPage) Draw(c widget.Canvas) {
 		case p.filter.Text != "" && len(p.log.Events()) > 0:
 			text = fmt.Sprintf("0 of %d events match  %s   esc clears", len(p.log.Events()), p.filter.Text)
 		case p.log.State().Phase == model.Live:
-			text = "The server has noted nothing yet."
+			text = "The server has recorded no events yet."
 		}
 		line := widget.TextLine(text, render.Dim)
 		line.Draw(c.Part(max((c.W-line.Width())/2, 0), c.H/3, c.W, 1))
@@ -94,7 +95,7 @@ func (p *eventsPage) Draw(c widget.Canvas) {
 	p.list.Draw(c, &p.rows, &p.app.clock, p.app.link.State().Down())
 }
 
-// refill makes the rows again when events have come or the filter is another one.
+// refill makes the rows again if events or the filter changed.
 func (p *eventsPage) refill() {
 	p.rows.Fill(p.log.Events(), p.filter, p.app.link.Namespace(), p.log.State().Phase != model.Live)
 }
@@ -105,7 +106,7 @@ func (p *eventsPage) Key(event *tcell.EventKey) bool {
 	return p.list.Key(widget.KeyName(event), &p.rows)
 }
 
-// Mouse scrolls, and shows the event that is clicked on.
+// Mouse scrolls, and opens the event that is clicked.
 func (p *eventsPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	switch action {
 	case tview.MouseScrollUp:
@@ -125,7 +126,7 @@ func (p *eventsPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bo
 	return true
 }
 
-// under is the event under the cursor; nil when there is none.
+// under returns the event under the cursor; nil if there is none.
 func (p *eventsPage) under() *kagziv1.ServerEvent {
 	p.refill()
 	if i := p.list.Index(&p.rows); i >= 0 {
@@ -134,7 +135,7 @@ func (p *eventsPage) under() *kagziv1.ServerEvent {
 	return nil
 }
 
-// describe lays all that is known of the event over the page.
+// describe shows all details of the event.
 func (p *eventsPage) describe() error {
 	e := p.under()
 	if e == nil {
@@ -164,16 +165,16 @@ func (p *eventsPage) describe() error {
 	return nil
 }
 
-// pairLine is a name and what it is.
+// pairLine returns a name and its value as a line.
 func pairLine(name, value string) widget.Line {
 	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), 16), Style: render.Dim},
 		{Text: value}}}
 }
 
-// errNoSubject refuses to open what an event is about when that is nothing to look at.
+// errNoSubject refuses to open the subject of an event that has none.
 var errNoSubject = errors.New("this event is about no run, worker or schedule")
 
-// follow opens what the event under the cursor is about.
+// follow opens the subject of the event under the cursor.
 func (p *eventsPage) follow() error {
 	e := p.under()
 	if e == nil {
@@ -190,7 +191,7 @@ func (p *eventsPage) follow() error {
 func (p *eventsPage) Filter() string        { return p.filter.Text }
 func (p *eventsPage) TryFilter(text string) { p.app.done(p.SetFilter(text)) }
 
-// SetFilter shows events whose text holds the filter's; "level:warn" in it shows those of at least that level.
+// SetFilter shows events whose text contains the filter; "level:warn" sets the lowest level.
 func (p *eventsPage) SetFilter(text string) error {
 	f, err := eventlist.ParseFilter(text)
 	if err == nil {
@@ -199,7 +200,7 @@ func (p *eventsPage) SetFilter(text string) error {
 	return err
 }
 
-// CompleteFilter knows the levels.
+// CompleteFilter completes the levels.
 func (p *eventsPage) CompleteFilter(text string) []string {
 	i := strings.LastIndexByte(text, ' ') + 1
 	var lines []string
@@ -218,21 +219,21 @@ func (p *eventsPage) Escape() bool {
 	return true
 }
 
-// onlyTrouble is the filter that shows what went wrong.
+// onlyTrouble is the filter for warnings and errors.
 const onlyTrouble = "level:warn"
 
-// Actions are to look closer, to follow, and to open what an event is about.
+// Actions open, follow and filter events.
 func (p *eventsPage) Actions() []*Action {
 	return []*Action{
-		{Name: "show", Aliases: []string{"describe"}, Keys: []string{"enter"}, Help: "all that is known of the event",
+		{Name: "show", Aliases: []string{"describe"}, Keys: []string{"enter"}, Help: "show all details of the event",
 			Group: GroupMove, Hint: 1, Run: func([]string) error { return p.describe() }},
-		{Name: "open", Keys: []string{"o"}, Help: "the run, worker or schedule that the event is about",
+		{Name: "open", Keys: []string{"o"}, Help: "open the run, worker or schedule of the event",
 			Group: GroupMove, Hint: 2, Run: func([]string) error { return p.follow() }},
-		{Name: "follow", Keys: []string{"s"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3,
+		{Name: "follow", Keys: []string{"s"}, Help: "follow new events on or off", Group: GroupView, Hint: 3,
 			Run: func([]string) error { p.list.Follow = !p.list.Follow; return nil }},
-		{Name: "wrap", Keys: []string{"w"}, Help: "show long events in several lines, or in one", Group: GroupView,
+		{Name: "wrap", Keys: []string{"w"}, Help: "wrap long events on or off", Group: GroupView,
 			Hint: 4, Run: func([]string) error { p.list.Wrap = !p.list.Wrap; return nil }},
-		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only warnings and errors, and back", Group: GroupView,
+		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "show only warnings and errors, or all", Group: GroupView,
 			Run: func([]string) error {
 				if p.filter.Text == onlyTrouble {
 					return p.SetFilter("")
@@ -242,7 +243,7 @@ func (p *eventsPage) Actions() []*Action {
 	}
 }
 
-// CopyID is what the event under the cursor is about, or else its number.
+// CopyID returns the id of the event's subject, or else its number.
 func (p *eventsPage) CopyID() string {
 	e := p.under()
 	if e == nil {
@@ -254,10 +255,10 @@ func (p *eventsPage) CopyID() string {
 	return format.Number(e.GetSequence())
 }
 
-// CopyAll is the event under the cursor as JSON.
+// CopyAll returns the event under the cursor as JSON.
 func (p *eventsPage) CopyAll() string { return document(p.under()) }
 
-// Rows are the events that the filter keeps.
+// Rows returns the events that match the filter.
 func (p *eventsPage) Rows() (titles []string, rows [][]string) {
 	p.refill()
 	for _, r := range p.rows.List {
@@ -269,7 +270,7 @@ func (p *eventsPage) Rows() (titles []string, rows [][]string) {
 	return []string{"TIME", "LEVEL", "KIND", "SUBJECT", "MESSAGE"}, rows
 }
 
-// JSON is the events that the filter keeps.
+// JSON returns the events that match the filter.
 func (p *eventsPage) JSON() ([]byte, error) {
 	p.refill()
 	var list []proto.Message

@@ -17,20 +17,20 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// The least window that is of use.
+// The smallest usable window.
 const (
 	leastWidth  = 60
 	leastHeight = 15
 )
 
-// cramped says that the window is too small for anything to be shown in it.
+// cramped reports whether the window is too small to show anything.
 func (a *App) cramped() bool {
 	w, h := a.screen.Size()
 	return w < leastWidth || h < leastHeight
 }
 
-// frame is the whole screen: the header, the page, what is wrong, the hints, and what lies over
-// them. It is the only thing that tview knows.
+// frame is the whole screen: header, page, banner, hints, and the layers over them. It is the only
+// primitive that tview manages.
 type frame struct {
 	*tview.Box
 	app *App
@@ -41,13 +41,14 @@ func newFrame(a *App) *frame {
 	return f
 }
 
-// HasFocus is true: keys are told apart by the program itself, so that no focus can get lost.
+// HasFocus returns true: the program dispatches keys itself, so focus cannot get lost.
 func (f *frame) HasFocus() bool { return true }
 
-// InputHandler does nothing: App.key takes all keys.
+// InputHandler returns nil: App.key handles all keys.
 func (f *frame) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) { return nil }
 
-// PasteHandler gives pasted text to what is being typed; over a page it means nothing, so that a paste never acts.
+// PasteHandler pastes into the open input. Over a page a paste is ignored, so it never triggers
+// actions.
 func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
 	return func(text string, _ func(tview.Primitive)) {
 		if l := f.app.layer(); l != nil && !f.app.cramped() {
@@ -56,7 +57,7 @@ func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
 	}
 }
 
-// MouseHandler gives the mouse to what is on top.
+// MouseHandler passes the event to the topmost layer or the page.
 func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
@@ -101,7 +102,7 @@ func (f *frame) Draw(screen tcell.Screen) {
 	a.drew()
 }
 
-// drawPage draws the page in its box, or what keeps it from being shown.
+// drawPage draws the page in its box, or why it cannot be shown.
 func (a *App) drawPage(c widget.Canvas) {
 	p := a.trails.top()
 	if p == nil {
@@ -111,7 +112,7 @@ func (a *App) drawPage(c widget.Canvas) {
 	if f, ok := p.(failed); ok && f.Failure() != nil {
 		a.drawFailure(inner, f.Failure())
 	} else {
-		p.Draw(inner) // first: what it shows decides what its title says
+		p.Draw(inner) // first: the title depends on what was drawn
 	}
 	status := p.Status()
 	room := c.W - 4
@@ -123,7 +124,7 @@ func (a *App) drawPage(c widget.Canvas) {
 	c.Cut(2, 0, room, " "+p.Title()+" ", a.look.Role(theme.Title))
 }
 
-// drawFailure is the card in place of a page that could not be read.
+// drawFailure draws the card that replaces a page that could not be read.
 func (a *App) drawFailure(c widget.Canvas, err error) {
 	lines := []string{"Cannot show this: " + sentence(err), "", "server   " + a.options.Address}
 	if a.options.Source != "" {
@@ -133,9 +134,9 @@ func (a *App) drawFailure(c widget.Canvas, err error) {
 		lines = append(lines, "retry    "+a.connection().Word, "")
 		lines = append(lines, format.Wrapped(render.Safe(remedy(state.Err, a.options.Address, a.scope().Reach())),
 			max(c.W-4, 1))...)
-		lines = append(lines, "ctrl-r tries again now, q quits.")
+		lines = append(lines, "ctrl-r retries now, q quits.")
 	} else {
-		lines = append(lines, "", "ctrl-r tries again, esc goes back.")
+		lines = append(lines, "", "ctrl-r retries, esc goes back.")
 	}
 	for i, line := range lines {
 		style := a.look.Role(theme.Text)
@@ -146,14 +147,14 @@ func (a *App) drawFailure(c widget.Canvas, err error) {
 	}
 }
 
-// drawHeader says where one is, and how the server is.
+// drawHeader shows the path to the page and the state of the server.
 func (a *App) drawHeader(c widget.Canvas) {
 	sign := a.connection()
 	right := a.about()
 	state := a.look.Glyph(sign.Glyph) + " " + sign.Word
 	x := c.W - 1 - render.Width(state)
 	c.Text(x, 0, state, a.look.Style(sign.Style))
-	if len(a.overview.Info().GetWarnings()) > 0 { // the overview and the server's page say what it is
+	if len(a.overview.Info().GetWarnings()) > 0 { // the overview and the server page show the warnings
 		mark := a.look.Glyph(theme.Alert) + " exposed"
 		x -= render.Width(mark) + 2
 		c.Text(x, 0, mark, a.look.Role(theme.Danger))
@@ -170,7 +171,7 @@ func (a *App) drawHeader(c widget.Canvas) {
 	a.drawCrumbs(c.Part(1, 0, x-2, 1), crumbs)
 }
 
-// drawCrumbs leaves out of the middle what does not fit.
+// drawCrumbs cuts the path in the middle if it does not fit.
 func (a *App) drawCrumbs(c widget.Canvas, crumbs []string) {
 	arrow := " " + a.look.Glyph(theme.Right) + " "
 	line := strings.Join(crumbs, arrow)
@@ -182,7 +183,7 @@ func (a *App) drawCrumbs(c widget.Canvas, crumbs []string) {
 	c.Cut(0, 0, c.W, line, a.look.Role(theme.Crumb))
 }
 
-// about is what is known of the server, short.
+// about describes the server in a few words.
 func (a *App) about() string {
 	var parts []string
 	if a.options.Note != "" {
@@ -203,7 +204,7 @@ func (a *App) about() string {
 	return strings.Join(parts, " · ")
 }
 
-// banner is what is wrong with what is on the screen.
+// banner returns what is wrong with the visible page.
 func (a *App) banner() string {
 	if state := a.link.State(); state.Down() {
 		if a.link.AsOf().IsZero() {
@@ -218,10 +219,10 @@ func (a *App) banner() string {
 	return ""
 }
 
-// hint is a key, and what it does in a word.
+// hint is a key and a word for its effect.
 type hint struct{ key, does string }
 
-// hints are those of what lies on top.
+// hints returns the hints of the topmost layer or the page.
 func (a *App) hints() []hint {
 	if o, ok := a.layer().(*over); ok {
 		return o.hints
@@ -233,7 +234,7 @@ func (a *App) hints() []hint {
 	return list
 }
 
-// drawHints names the keys that do something here, or what was just said.
+// drawHints draws the key hints, or the latest message.
 func (a *App) drawHints(c widget.Canvas) {
 	if a.toast.text != "" && a.options.Now().Before(a.toast.until) {
 		c.Cut(1, 0, c.W-2, a.toast.text, a.look.Role(a.toast.role))
@@ -250,14 +251,14 @@ func (a *App) drawHints(c widget.Canvas) {
 	}
 }
 
-// counted are the statuses in the line of counters.
+// counted lists the statuses in the line of counters.
 var counted = []kagziv1.WorkflowStatus{
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
 }
 
-// drawCounters says how many runs are in each state, who works, and how much gets done. What does
-// not fit is left out, from the right.
+// drawCounters draws runs by status, online workers and throughput. What does not fit is left out
+// from the right.
 func (a *App) drawCounters(c widget.Canvas) {
 	stats := a.overview.Stats()
 	if stats == nil {
@@ -277,7 +278,7 @@ func (a *App) drawCounters(c widget.Canvas) {
 	a.drawDone(c.Part(x, 0, c.W-x-1, 1), style)
 }
 
-// counters are the counts of the namespace in one line.
+// counters returns the counts of the namespace in one line.
 func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 	var cells []render.Cell
 	for _, status := range counted {
@@ -303,11 +304,11 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 	return append(cells, failed, workers)
 }
 
-// failed is how many runs failed lately, and where and since when, also in the few cells of a tile:
-// in the last hour, or since the start of a server that is younger, which counts from then on. It
-// is of the server that this terminal is connected to, in all namespaces, and says so, since the
-// numbers beside it are the namespace's. Where the server does not tell that, it is those of the
-// namespace that are kept.
+// failed returns how many runs failed lately, with a label for where and since when, and a short
+// one for a tile. The count is of the last hour, or since the server's start if that is later. It
+// covers all namespaces of the connected server, and the label says so, because the numbers beside
+// it cover one namespace. If the server does not report it, failed returns the kept failed runs of
+// the namespace.
 func (a *App) failed(stats *kagziv1.GetStatsResponse) (n int64, since, short string) {
 	started := a.overview.Info().GetStartedAt()
 	switch {
@@ -327,11 +328,11 @@ func (a *App) failed(stats *kagziv1.GetStatsResponse) (n int64, since, short str
 const (
 	doneText  = 12 // cells of "1 234/s done"
 	doneSpark = 40 // of the chart at most
-	// leastSpark is the least of it that says anything; at 120 columns there is little more.
+	// leastSpark is the narrowest useful chart; at 120 columns there is little more.
 	leastSpark = 6
 )
 
-// drawDone says how many runs end in a second, now and in the last five minutes.
+// drawDone draws how many runs end per second, now and over the last five minutes.
 func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	rates := a.doneRates()
 	if c.W < doneText+leastSpark || a.options.File || a.overview.Sealed() {
@@ -343,7 +344,7 @@ func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	widget.Spark(c.Part(x, 0, len(bars), 1), bars, style(render.Good))
 }
 
-// connection is how the server is reached, as a sign.
+// connection returns the state of the connection as a sign.
 func (a *App) connection() theme.Sign {
 	state := a.link.State()
 	if a.frozen {
@@ -351,7 +352,7 @@ func (a *App) connection() theme.Sign {
 	}
 	switch state.Phase {
 	case model.Live:
-		if a.options.File { // what a server writes to it is seen, but none is asked whether it lives
+		if a.options.File { // changes that a server writes are shown, but no server is asked
 			return theme.Sign{Glyph: theme.Running, Word: "following", Style: render.Plain}
 		}
 		return theme.Sign{Glyph: theme.Running, Word: "live", Style: render.Good}
@@ -369,7 +370,7 @@ func (a *App) connection() theme.Sign {
 	return theme.Sign{Glyph: theme.Broken, Word: word, Style: render.Bad}
 }
 
-// doneRates are the runs that ended in each of the last seconds.
+// doneRates returns the runs that ended in each of the last seconds.
 func (a *App) doneRates() []float64 {
 	var rates []float64
 	for _, p := range a.overview.Activity(model.FiveMinutes) {

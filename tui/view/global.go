@@ -16,14 +16,14 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// shared are the actions that a page has because of what it can do: a filter, rows to mark and
-// sort, things to copy and save.
+// shared returns the actions that a page has because it can be filtered, marked, sorted, copied or
+// saved.
 func (a *App) shared(p page) []*Action {
 	var list []*Action
 	if f, ok := p.(filtered); ok {
 		list = append(list, &Action{
 			Name: "filter", Keys: []string{"/"}, Args: "[TEXT | save NAME | NAME]",
-			Help: "choose what is shown; save it by name, use it by name", Group: GroupView, Hint: 20,
+			Help: "filter the rows; save or use a filter by name", Group: GroupView, Hint: 20,
 			Whole: true, Run: func(args []string) error {
 				return a.filter(f, strings.Join(args, ""))
 			}, Complete: func(text string) []string { return a.completeFilter(f, text) },
@@ -34,11 +34,11 @@ func (a *App) shared(p page) []*Action {
 	}
 	if c, ok := p.(copied); ok {
 		list = append(list,
-			&Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of what is under the cursor",
+			&Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id under the cursor",
 				Group: GroupView, Run: func([]string) error { return a.copy("id", c.CopyID()) }},
-			&Action{Name: "copy-json", Keys: []string{"ctrl-y"}, Help: "copy what is under the cursor as JSON",
+			&Action{Name: "copy-json", Keys: []string{"ctrl-y"}, Help: "copy the row under the cursor as JSON",
 				Group: GroupView, Run: func([]string) error { return a.copy("JSON", c.CopyAll()) }},
-			&Action{Name: "json", Keys: []string{"y"}, Help: "show what is under the cursor as JSON", Group: GroupView,
+			&Action{Name: "json", Keys: []string{"y"}, Help: "show the row under the cursor as JSON", Group: GroupView,
 				Run: func([]string) error { return a.showJSON(c) }},
 		)
 	}
@@ -58,7 +58,7 @@ func (a *App) shared(p page) []*Action {
 		})
 	}
 	if r, ok := p.(refreshable); ok {
-		list = append(list, &Action{Name: "refresh", Keys: []string{"ctrl-r"}, Help: "read everything again",
+		list = append(list, &Action{Name: "refresh", Keys: []string{"ctrl-r"}, Help: "reload everything",
 			Group: GroupView, Run: func([]string) error {
 				a.link.Retry()
 				r.Refresh()
@@ -68,20 +68,20 @@ func (a *App) shared(p page) []*Action {
 	return list
 }
 
-// tableActions are those of pages with a table.
+// tableActions returns the actions of pages with a table.
 func (a *App) tableActions(p sortable) []*Action {
 	t := p.table()
 	do := func(f func()) func([]string) error {
 		return func([]string) error { f(); return nil }
 	}
 	list := []*Action{
-		{Name: "mark", Keys: []string{"space"}, Help: "mark the row for the next action, or not", Group: GroupMove,
+		{Name: "mark", Keys: []string{"space"}, Help: "mark or unmark the row for the next action", Group: GroupMove,
 			Hint: 25, Run: do(t.ToggleMark)},
 		{Name: "mark-range", Keys: []string{"ctrl-space"}, Help: "mark all rows from the last mark to here",
 			Group: GroupMove, Run: func([]string) error { return t.MarkRange() }},
-		{Name: "unmark", Keys: []string{`ctrl-\`}, Help: "take all marks away", Group: GroupMove,
+		{Name: "unmark", Keys: []string{`ctrl-\`}, Help: "remove all marks", Group: GroupMove,
 			Run: do(t.ClearMarks)},
-		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l",
+		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns; scroll with h and l",
 			Group: GroupView, Run: do(func() { t.SetWide(!t.Wide()) })},
 	}
 	if s, ok := p.(interface {
@@ -94,9 +94,9 @@ func (a *App) tableActions(p sortable) []*Action {
 		list = append(list,
 			&Action{Name: "sort-right", Keys: []string{">"}, Help: "sort by the next column", Group: GroupView,
 				Run: step(1)},
-			&Action{Name: "sort-left", Keys: []string{"<"}, Help: "sort by the column before", Group: GroupView,
+			&Action{Name: "sort-left", Keys: []string{"<"}, Help: "sort by the previous column", Group: GroupView,
 				Run: step(-1)},
-			&Action{Name: "reverse", Keys: []string{"r"}, Help: "turn the order around", Group: GroupView,
+			&Action{Name: "reverse", Keys: []string{"r"}, Help: "reverse the sort order", Group: GroupView,
 				Run: func([]string) error {
 					column, desc := t.Sort()
 					return s.SortBy(column, !desc)
@@ -122,7 +122,7 @@ func columnIDs(t *widget.Table) []string {
 	return ids
 }
 
-// beginning is those of a list that begin with a text.
+// beginning returns the items of a list with a prefix.
 func beginning(list []string, text string) []string {
 	var found []string
 	for _, s := range list {
@@ -133,49 +133,50 @@ func beginning(list []string, text string) []string {
 	return found
 }
 
-// global are the actions that are there everywhere.
+// global returns the actions that work everywhere.
 func (a *App) global() registry {
 	list := registry{
-		{Name: "command", Keys: []string{":"}, Short: "cmd", Help: "type a command; tab or right completes it",
+		{Name: "command", Keys: []string{":"}, Short: "cmd", Help: "type a command; tab completes it",
 			Group: GroupGlobal, Hint: 30, Run: func([]string) error { a.typeCommand(); return nil }},
-		{Name: "help", Keys: []string{"?"}, Help: "list what can be done here", Group: GroupGlobal, Hint: 31,
+		{Name: "help", Keys: []string{"?"}, Help: "show this help", Group: GroupGlobal, Hint: 31,
 			Run: func([]string) error { a.help(); return nil }},
-		{Name: "back", Keys: []string{"esc"}, Help: "back to where this was opened from", Group: GroupGlobal,
+		{Name: "back", Keys: []string{"esc"}, Help: "go back to the previous page", Group: GroupGlobal,
 			Run: func([]string) error { a.back(false); return nil }},
-		{Name: "close", Keys: []string{"q"}, Help: "back, or quit where there is no way back", Group: GroupGlobal,
+		{Name: "close", Keys: []string{"q"}, Help: "go back, or quit on the first page", Group: GroupGlobal,
 			Run: func([]string) error { a.back(true); return nil }},
 		{Name: "quit", Aliases: []string{"exit"}, Keys: []string{"ctrl-c"}, Help: "quit", Group: GroupGlobal,
 			Run: func([]string) error { a.quit(); return nil }},
-		{Name: "last", Keys: []string{"-"}, Help: "to the view that was open before", Group: GroupGo,
+		{Name: "last", Keys: []string{"-"}, Help: "switch to the view before this one", Group: GroupGo,
 			Run: func([]string) error { a.trails.toLast(); return nil }},
-		{Name: "earlier", Keys: []string{"["}, Help: "to the view before, in the order of opening", Group: GroupGo,
+		{Name: "earlier", Keys: []string{"["}, Help: "go to the view opened before this one", Group: GroupGo,
 			Run: func([]string) error { a.trails.back(); return nil }},
-		{Name: "later", Keys: []string{"]"}, Help: "to the view after", Group: GroupGo, Run: func([]string) error {
-			a.trails.forward()
-			return nil
-		}},
-		{Name: "freeze", Keys: []string{"p"}, Help: "hold everything still, and let it go on", Group: GroupGlobal,
+		{Name: "later", Keys: []string{"]"}, Help: "go to the view opened after it",
+			Group: GroupGo, Run: func([]string) error {
+				a.trails.forward()
+				return nil
+			}},
+		{Name: "freeze", Keys: []string{"p"}, Help: "freeze or unfreeze the screen", Group: GroupGlobal,
 			Run: func([]string) error { a.freeze(); return nil }},
-		{Name: "header", Keys: []string{"ctrl-e"}, Help: "show the counters, or not", Group: GroupGlobal,
+		{Name: "header", Keys: []string{"ctrl-e"}, Help: "show or hide the counters", Group: GroupGlobal,
 			Run: func([]string) error { a.header = !a.header; return nil }},
-		{Name: "time", Keys: []string{"u"}, Args: "[relative|local|utc|epoch]", Help: "show times another way",
+		{Name: "time", Keys: []string{"u"}, Args: "[relative|local|utc|epoch]", Help: "change how times are shown",
 			Group: GroupGlobal, Run: a.setTime,
 			Complete: func(text string) []string { return beginning(clock.Styles, text) }},
-		{Name: "theme", Keys: []string{"T"}, Args: "[NAME]", Help: "choose another look", Group: GroupGlobal,
+		{Name: "theme", Keys: []string{"T"}, Args: "[NAME]", Help: "change the theme", Group: GroupGlobal,
 			Run:      a.chooseTheme,
 			Complete: func(text string) []string { return beginning(a.themeNames(), text) }},
-		{Name: "redraw", Keys: []string{"ctrl-l"}, Help: "draw the whole screen again", Group: GroupGlobal,
+		{Name: "redraw", Keys: []string{"ctrl-l"}, Help: "redraw the screen", Group: GroupGlobal,
 			Run: func([]string) error { a.screen.Sync(); return nil }},
-		{Name: "messages", Help: "what this program said", Group: GroupGo, Run: func([]string) error {
+		{Name: "messages", Help: "show past messages", Group: GroupGo, Run: func([]string) error {
 			a.showMessages()
 			return nil
 		}},
-		{Name: "mouse", Args: "on|off", Help: "take the mouse, or leave it to the terminal", Group: GroupGlobal,
+		{Name: "mouse", Args: "on|off", Help: "use the mouse, or leave it to the terminal", Group: GroupGlobal,
 			Run:      a.setMouse,
 			Complete: func(text string) []string { return beginning([]string{"on", "off"}, text) }},
-		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice",
+		{Name: "again", Help: "retry the targets that failed in the last action",
 			Group: GroupAct, Changes: true, Least: clients, Run: func([]string) error { return a.again() }},
-		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error {
+		{Name: "suspend", Help: "suspend to the shell; fg resumes", Group: GroupGlobal, Run: func([]string) error {
 			return terminal.Suspend(a.tv)
 		}},
 	}
@@ -189,8 +190,8 @@ func (a *App) global() registry {
 	return list
 }
 
-// back goes to the page that this one was opened from. A page may first use it to undo something of
-// its own. From the first page it goes nowhere, or out of the program.
+// back goes to the page that this one was opened from. A page may first use it to undo something,
+// such as its filter. On the first page it does nothing, or quits.
 func (a *App) back(orQuit bool) {
 	if p, ok := a.trails.top().(escaped); ok && p.Escape() {
 		return
@@ -220,18 +221,18 @@ func (a *App) setTime(args []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no way %q to show times; there are %s", args[0], strings.Join(clock.Styles, ", "))
+	return fmt.Errorf("there is no time style %q; want one of %s", args[0], strings.Join(clock.Styles, ", "))
 }
 
 func (a *App) setMouse(args []string) error {
 	if len(args) != 1 || args[0] != "on" && args[0] != "off" {
-		return errors.New("mouse on or off?")
+		return errors.New("want mouse on or mouse off")
 	}
 	a.tv.EnableMouse(args[0] == "on")
 	return nil
 }
 
-// showJSON lays the thing under the cursor over the page as a document.
+// showJSON shows the thing under the cursor as a document over the page.
 func (a *App) showJSON(c copied) error {
 	text := c.CopyAll()
 	if text == "" {
@@ -243,14 +244,14 @@ func (a *App) showJSON(c copied) error {
 	return nil
 }
 
-// readDocument lays a document over the page, with search and copying.
+// readDocument shows a document over the page, with search and copying.
 func (a *App) readDocument(title string, d *widget.Document) {
 	a.reader(title, d, func(key string) bool {
 		switch key {
 		case "/":
 			a.ask("search: ", "", nil, func(text string) error {
 				if d.Search(text) == 0 {
-					return fmt.Errorf("%q is not in it", text)
+					return fmt.Errorf("%q not found", text)
 				}
 				return nil
 			})
@@ -265,14 +266,14 @@ func (a *App) readDocument(title string, d *widget.Document) {
 	}, hint{"/", "search"}, hint{"n", "next"}, hint{"y", "copy"}, hint{"w", "wrap"})
 }
 
-// done complains when something did not work.
+// done shows err as a message, if there is one.
 func (a *App) done(err error) {
 	if err != nil {
 		a.complain(err)
 	}
 }
 
-// firstTheme is the theme to begin with: asked for, chosen last time, or that of the settings.
+// firstTheme returns the initial theme: from the options, chosen last time, or from the settings.
 func (a *App) firstTheme() string {
 	for _, name := range []string{a.options.Theme, a.state.Theme, a.options.Config.Theme} {
 		if name != "" {
@@ -282,7 +283,7 @@ func (a *App) firstTheme() string {
 	return theme.Default().Name
 }
 
-// showMessages lists what was said, oldest first.
+// showMessages lists past messages, oldest first.
 func (a *App) showMessages() {
 	l := widget.NewLines(a.theme)
 	var lines []widget.Line
@@ -290,7 +291,7 @@ func (a *App) showMessages() {
 		lines = append(lines, messageLine(m, a.options.Zone))
 	}
 	if len(lines) == 0 {
-		lines = append(lines, widget.TextLine("Nothing was said yet.", render.Dim))
+		lines = append(lines, widget.TextLine("No messages yet.", render.Dim))
 	}
 	l.SetLines(lines)
 	a.reader("Messages", l, nil)
@@ -305,12 +306,13 @@ func messageLine(m message, zone *time.Location) widget.Line {
 		{Text: m.text, Style: style}}}
 }
 
-// ask lets the person type a line at the bottom of the screen. What done refuses can be typed again.
+// ask prompts for a line at the bottom of the screen. If done returns an error, the line can be
+// corrected.
 func (a *App) ask(label, text string, complete func(string) []string, done func(string) error) {
 	a.prompt(label, text, nil, complete, nil, done, nil)
 }
 
-// prompt is ask with a history, a look at what is being typed, and a word when it was given up.
+// prompt is ask with a history, a preview while typing, and a call when the prompt is cancelled.
 func (a *App) prompt(label, text string, history []string, complete func(string) []string, changed func(string),
 	done func(string) error, given func()) {
 	p := widget.NewPrompt(a.theme, label)
@@ -326,7 +328,7 @@ func (a *App) prompt(label, text string, history []string, complete func(string)
 			}
 			return
 		}
-		a.lift(o) // before it is done: that may open a view, or another layer
+		a.lift(o) // before done, which may open a view or another layer
 		if err := done(text); err != nil {
 			p.Error(sentence(err))
 			a.lay(o)
@@ -335,7 +337,7 @@ func (a *App) prompt(label, text string, history []string, complete func(string)
 	a.lay(o)
 }
 
-// typeCommand takes a command.
+// typeCommand prompts for a command.
 func (a *App) typeCommand() {
 	a.prompt(":", "", a.state.Commands, a.completions, nil, func(line string) error {
 		if err := a.command(line); err != nil {
@@ -347,7 +349,7 @@ func (a *App) typeCommand() {
 	}, nil)
 }
 
-// filter takes a filter, or saves the one that is set, or uses a saved one.
+// filter sets a filter, saves the current one, or uses a saved one.
 func (a *App) filter(p filtered, text string) error {
 	args := split(text)
 	switch {
@@ -379,7 +381,7 @@ func (a *App) filter(p filtered, text string) error {
 	return p.SetFilter(text)
 }
 
-// savedFilters are those of the settings and those saved here, which go before.
+// savedFilters returns the filters of the settings and those saved here, which take precedence.
 func (a *App) savedFilters() map[string]string {
 	saved := maps.Clone(a.options.Config.Filters)
 	if saved == nil {
@@ -394,7 +396,7 @@ func (a *App) completeFilter(p filtered, text string) []string {
 		beginning([]string{"save ", "forget "}, text), p.CompleteFilter(text))
 }
 
-// typeFilter takes a filter and shows what it does while it is typed.
+// typeFilter prompts for a filter and previews it while typing.
 func (a *App) typeFilter(p filtered) {
 	before := p.Filter()
 	a.prompt("/", before, a.state.Searches, p.CompleteFilter, p.TryFilter, func(text string) error {
@@ -407,7 +409,7 @@ func (a *App) typeFilter(p filtered) {
 	}, func() { a.done(p.SetFilter(before)) })
 }
 
-// pick lets the person choose one of a list; moved is called with what the cursor is on.
+// pick shows a list to choose from; moved is called with the item under the cursor.
 func (a *App) pick(title string, names []string, selected string, moved func(string), done func(name string, ok bool)) {
 	choices := make([]widget.Choice, len(names))
 	for i, name := range names {

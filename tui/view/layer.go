@@ -19,14 +19,14 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// layer lies over the page and takes all keys while it is there.
+// layer lies over the page and takes all keys while it is open.
 type layer interface {
 	Draw(c widget.Canvas)
 	Key(event *tcell.EventKey)
 	Paste(text string)
 }
 
-// layer is the one on top; nil when the page takes the keys.
+// layer returns the topmost layer; nil if the page gets the keys.
 func (a *App) layer() layer {
 	if len(a.layers) == 0 {
 		return nil
@@ -34,10 +34,10 @@ func (a *App) layer() layer {
 	return a.layers[len(a.layers)-1]
 }
 
-// lay puts a layer on top.
+// lay opens a layer on top.
 func (a *App) lay(l layer) { a.layers = append(a.layers, l) }
 
-// lift takes a layer away, wherever it lies.
+// lift closes a layer, wherever it is in the stack.
 func (a *App) lift(l layer) {
 	for i := len(a.layers) - 1; i >= 0; i-- {
 		if a.layers[i] == l {
@@ -47,10 +47,10 @@ func (a *App) lift(l layer) {
 	}
 }
 
-// place is where a widget goes on a screen of that size.
+// place returns the area of a widget on a screen of w by h cells.
 type place func(w, h int) (x, y, width, height int)
 
-// everywhere covers the screen but for its edge, wholeScreen all of it; bottomLine is where commands are typed.
+// everywhere covers the screen except its edge, wholeScreen all of it, bottomLine the command line.
 func everywhere(w, h int) (int, int, int, int)  { return min(w/20, 4), 1, w - 2*min(w/20, 4), h - 2 }
 func wholeScreen(w, h int) (int, int, int, int) { return 0, 0, w, h }
 func bottomLine(w, h int) (int, int, int, int)  { return 0, h - 1, w, 1 }
@@ -59,9 +59,9 @@ func bottomLine(w, h int) (int, int, int, int)  { return 0, h - 1, w, 1 }
 type over struct {
 	primitive tview.Primitive
 	place     place
-	title     string                // of the box around it; no box when it is empty
+	title     string                // of the box around it; empty: no box
 	hints     []hint                // of its keys
-	keys      func(key string) bool // sees keys first; true: they are done with
+	keys      func(key string) bool // gets keys first; true: handled
 }
 
 func (o *over) Draw(c widget.Canvas) {
@@ -89,12 +89,12 @@ func (o *over) Paste(text string) {
 	}
 }
 
-// formHints are the keys of a form.
+// formHints returns the keys of a form.
 func formHints(submit string) []hint {
 	return []hint{{"tab", "next field"}, {"ctrl-s", strings.ToLower(submit)}, {"esc", "cancel"}}
 }
 
-// reader lays something to be read over the screen until esc or q is pressed. The hints are those of its other keys.
+// reader shows a widget to read over the screen until esc or q. hints are those of its other keys.
 func (a *App) reader(title string, p tview.Primitive, more func(key string) bool, hints ...hint) {
 	o := &over{primitive: p, place: everywhere, title: title, hints: append(hints, hint{"esc", "close"})}
 	o.keys = func(key string) bool {
@@ -108,24 +108,24 @@ func (a *App) reader(title string, p tview.Primitive, more func(key string) bool
 	a.lay(o)
 }
 
-// filling is a form that is given up only once what it asks for has been done: what the server
-// refuses can be changed and tried again.
+// filling is a form that closes once its action succeeds. If the server refuses it, the values can
+// be changed and tried again.
 type filling struct {
 	app  *App
 	form *widget.Form
 	over *over
-	// deed makes of the values what is to be done.
+	// deed returns the action for the values.
 	deed func(values map[string]string) (deed, error)
-	// names are the fields by what the server calls them, so that what it refuses is said in its place.
+	// names maps the server's names to fields, so that a refusal is shown at its field.
 	names  map[string]string
-	unique string            // the field that is wrong when the thing exists already
-	closed func()            // when the form is there no more; nil: nothing
-	values map[string]string // that were tried last
-	tried  deed              // with them: the same values are the same request, which has no second effect
-	gone   bool              // it was given up, or what it asks for has been done
+	unique string            // the field to blame if the thing exists already
+	closed func()            // called when the form is closed; nil: nothing
+	values map[string]string // last tried
+	tried  deed              // with them: the same values repeat the same request, which has no second effect
+	gone   bool              // cancelled, or its action succeeded
 }
 
-// fill lays a form over the page.
+// fill shows a form over the page.
 func (a *App) fill(title, label string, fields []widget.Field, f filling) *filling {
 	f.app, f.form = a, widget.NewForm(a.theme, title, fields)
 	p := &f
@@ -147,7 +147,7 @@ func (p *filling) close() {
 	}
 }
 
-// submit does it. The form stays until that has worked.
+// submit performs the action. The form stays open until that succeeds.
 func (p *filling) submit(values map[string]string) {
 	if p.values == nil || !maps.Equal(values, p.values) {
 		d, err := p.deed(values)
@@ -155,7 +155,7 @@ func (p *filling) submit(values map[string]string) {
 			p.form.SetError(fieldOf(err), sentence(err))
 			return
 		}
-		if d.action.Name == "" { // nothing is to be done
+		if d.action.Name == "" { // no change
 			p.close()
 			return
 		}
@@ -166,7 +166,7 @@ func (p *filling) submit(values map[string]string) {
 	p.app.carryOut(p.tried)
 }
 
-// refused says in the form what is wrong.
+// refused shows the error in the form.
 func (p *filling) refused(r model.Result) {
 	text := problem(r)
 	if p.gone {
@@ -192,26 +192,26 @@ const (
 	maxMessages = 500
 )
 
-// toast is a line about what just happened, over the hints.
+// toast is a line over the hints about what just happened.
 type toast struct {
 	text  string
 	role  theme.Role
 	until time.Time
 }
 
-// message is a toast that can be read again with :messages.
+// message is a toast kept for :messages.
 type message struct {
 	at   time.Time
 	text string
 	bad  bool
 }
 
-// say tells that something worked.
+// say reports a success.
 func (a *App) say(format string, args ...any) {
 	a.tell(fmt.Sprintf(format, args...), theme.Success, toastFor)
 }
 
-// complain tells that something did not.
+// complain reports an error.
 func (a *App) complain(err error) {
 	a.tell(sentence(err), theme.Danger, complainFor)
 }
@@ -222,13 +222,13 @@ func (a *App) tell(text string, role theme.Role, lasts time.Duration) {
 	time.AfterFunc(lasts, func() { a.post(func() {}) })
 }
 
-// keep lets a line be read with :messages.
+// keep adds a line to :messages.
 func (a *App) keep(text string, bad bool) {
 	a.messages = append(a.messages, message{a.options.Now(), text, bad})
 	a.messages = a.messages[max(len(a.messages)-maxMessages, 0):]
 }
 
-// sentence is an error as people read it: what the server said, without the names that gRPC puts around it.
+// sentence returns an error as people read it: the server's message without gRPC's wrapping.
 func sentence(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"
@@ -243,11 +243,11 @@ func sentence(err error) string {
 	case codes.DeadlineExceeded:
 		return "no answer in time"
 	case codes.Unauthenticated:
-		what, _, _ := strings.Cut(s.Message(), ": give ") // a server says it for other clients too, and at length
+		what, _, _ := strings.Cut(s.Message(), ": give ") // the server's advice is longer and for all clients
 		return what + ": give a key with --api-key-file or KAGZI_API_KEY"
 	case codes.Unavailable:
 		if _, reason, found := strings.Cut(s.Message(), "rror while dialing: "); found {
-			// gRPC writes error or Error, by its options
+			// newer gRPC writes "error", older "Error"
 			return "no server answers: " + strings.TrimSuffix(reason, `"`)
 		}
 		if why := tui.WhyUnreached("", s.Message()); !why.Absent {
@@ -257,20 +257,19 @@ func sentence(err error) string {
 	return s.Message()
 }
 
-// remedy is what can be done about a connection that does not come about; what a server says that
-// is there passes by itself. reach are the flags that lead a command line to it, and address is
-// where it should be.
+// remedy returns what to do about a failed connection; empty for errors that pass by themselves.
+// reach holds the flags that lead a command line to the server, address its address.
 func remedy(err error, address, reach string) string {
 	s := status.Convert(err)
 	switch s.Code() {
 	case codes.Unauthenticated:
 		return "Give a key with:  kagzi tui" + reach +
-			" --api-key-file FILE, or KAGZI_API_KEY, or a profile. An admin makes keys:  kagzi key create --help"
+			" --api-key-file FILE, or KAGZI_API_KEY, or a profile. An admin creates keys:  kagzi key create --help"
 	case codes.PermissionDenied:
-		return "Give a key that may do this; whose is used now:  kagzi doctor" + reach
+		return "Use a key with a role that allows this. See the current key:  kagzi doctor" + reach
 	case codes.Unavailable:
 		if strings.HasPrefix(s.Message(), "the server ") { // it is stopping, or silent
-			return "See how it is:  kagzi doctor" + reach
+			return "See its state:  kagzi doctor" + reach
 		}
 		advice := tui.WhyUnreached(address, s.Message()).Advice
 		advice = strings.Replace(advice, "start one with: ", "start one with:  ", 1)

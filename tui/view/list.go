@@ -16,18 +16,18 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// list is what all pages that are a table have in common. A page embeds it and says what its rows are.
+// list is the common part of all table pages. A page embeds it and provides the rows.
 type list struct {
 	app  *App
 	name string
 	tab  *widget.Table
-	// messages are what the loaded rows are about, in their order, for files and for the clipboard.
+	// messages returns the loaded rows as messages, in order, for files and the clipboard.
 	messages func() []proto.Message
-	// message is the one of a row.
+	// message returns the message of a row.
 	message func(id string) proto.Message
 }
 
-// newList makes the table of a page, with the columns that the settings choose.
+// newList creates the table of a page with the columns from the settings.
 func newList(a *App, name string, columns []widget.Column) list {
 	l := list{app: a, name: name, tab: widget.NewTable(a.theme, columns)}
 	if chosen := a.options.Config.Columns[name]; chosen != nil {
@@ -55,13 +55,13 @@ func (l *list) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	return consumed
 }
 
-// CopyID is the id of the row under the cursor.
+// CopyID returns the id of the row under the cursor.
 func (l *list) CopyID() string {
 	id, _ := l.tab.Selected()
 	return id
 }
 
-// CopyAll is the row under the cursor as JSON.
+// CopyAll returns the row under the cursor as JSON.
 func (l *list) CopyAll() string {
 	id, ok := l.tab.Selected()
 	if !ok || l.message == nil {
@@ -70,16 +70,16 @@ func (l *list) CopyAll() string {
 	return document(l.message(id))
 }
 
-// Rows are the titles and the loaded rows.
+// Rows returns the titles and the loaded rows.
 func (l *list) Rows() (titles []string, rows [][]string) { return l.tab.Export() }
 
-// JSON is the loaded rows in the shape that the command line prints.
+// JSON returns the loaded rows in the shape that the command line prints.
 func (l *list) JSON() ([]byte, error) {
 	raw, err := render.JSON(render.Documents(l.messages()), "  ")
 	return append(raw, '\n'), err
 }
 
-// document is a message as JSON; empty for none.
+// document returns a message as JSON; empty for nil.
 func document(m proto.Message) string {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return ""
@@ -91,7 +91,7 @@ func document(m proto.Message) string {
 	return string(raw)
 }
 
-// nextSort is the column to the right or left of the one that rows are sorted by.
+// nextSort returns the column to the right or left of the sort column.
 func (l *list) nextSort(step int) string {
 	columns := l.tab.Columns()
 	now, _ := l.tab.Sort()
@@ -102,7 +102,7 @@ func (l *list) nextSort(step int) string {
 	return columns[(i+step+len(columns))%len(columns)].ID
 }
 
-// rangeTitle says which rows are on the screen: "Runs (1–46 of 12481)".
+// rangeTitle shows which rows are on the screen: "Runs (1–46 of 12481)".
 func rangeTitle(title string, first, last int, total string) string {
 	if last <= first {
 		return title
@@ -110,21 +110,21 @@ func rangeTitle(title string, first, last int, total string) string {
 	return fmt.Sprintf("%s (%d–%d of %s)", title, first+1, last, total)
 }
 
-// shelf is a page that shows a list which is loaded whole: workers, schedules, queues, namespaces.
-type shelf[T proto.Message] struct {
+// listPage is a page with a list that is loaded whole: workers, schedules, queues, namespaces.
+type listPage[T proto.Message] struct {
 	list
 	title string
 	items *model.Collection[T]
 	row   func(T) widget.Row
-	order map[string]func(a, b T) int // of columns that do not sort by what their cells say
-	// in place of items when there are none at all; the namespace may be another one than before
+	order map[string]func(a, b T) int // of columns that do not sort by the text of their cells
+	// shown instead of items if there are none; the namespace may have changed
 	empty func() []widget.Line
 }
 
-// newShelf makes the page; the caller sets what is done with rows.
-func newShelf[T proto.Message](a *App, name, title string, columns []widget.Column, items *model.Collection[T],
-	row func(T) widget.Row) shelf[T] {
-	s := shelf[T]{list: newList(a, name, columns), title: title, items: items, row: row}
+// newListPage creates the page; the caller adds the actions on rows.
+func newListPage[T proto.Message](a *App, name, title string, columns []widget.Column, items *model.Collection[T],
+	row func(T) widget.Row) listPage[T] {
+	s := listPage[T]{list: newList(a, name, columns), title: title, items: items, row: row}
 	s.messages = func() []proto.Message {
 		messages := make([]proto.Message, 0, items.Len())
 		for i := range items.Len() {
@@ -139,22 +139,22 @@ func newShelf[T proto.Message](a *App, name, title string, columns []widget.Colu
 		}
 		return nil
 	}
-	s.tab.SetRows(shelfRows[T]{a, items, row})
-	items.Changed = func() {} // what changed is drawn after every posted function
+	s.tab.SetRows(listRows[T]{a, items, row})
+	items.Changed = func() {} // every posted function is followed by a draw
 	return s
 }
 
-// shelfRows are the items as rows of a table.
-type shelfRows[T proto.Message] struct {
+// listRows presents the items as rows of a table.
+type listRows[T proto.Message] struct {
 	app   *App
 	items *model.Collection[T]
 	row   func(T) widget.Row
 }
 
-func (r shelfRows[T]) Len() int                   { return r.items.Len() }
-func (r shelfRows[T]) Find(id string) (int, bool) { return r.items.Find(id) }
+func (r listRows[T]) Len() int                   { return r.items.Len() }
+func (r listRows[T]) Find(id string) (int, bool) { return r.items.Find(id) }
 
-func (r shelfRows[T]) Row(i int) (widget.Row, bool) {
+func (r listRows[T]) Row(i int) (widget.Row, bool) {
 	item, ok := r.items.Row(i)
 	if !ok {
 		return widget.Row{}, false
@@ -164,14 +164,14 @@ func (r shelfRows[T]) Row(i int) (widget.Row, bool) {
 	return row, true
 }
 
-func (s *shelf[T]) Show()          { s.items.Show() }
-func (s *shelf[T]) Hide()          { s.items.Hide() }
-func (s *shelf[T]) Close()         { s.items.Close() }
-func (s *shelf[T]) Refresh()       { s.items.Refresh() }
-func (s *shelf[T]) Failure() error { return s.items.Err() }
+func (s *listPage[T]) Show()          { s.items.Show() }
+func (s *listPage[T]) Hide()          { s.items.Hide() }
+func (s *listPage[T]) Close()         { s.items.Close() }
+func (s *listPage[T]) Refresh()       { s.items.Refresh() }
+func (s *listPage[T]) Failure() error { return s.items.Err() }
 
-// Title says how many there are.
-func (s *shelf[T]) Title() string {
+// Title shows how many items there are.
+func (s *listPage[T]) Title() string {
 	if !s.items.Loaded() {
 		return s.title
 	}
@@ -187,7 +187,7 @@ func (s *shelf[T]) Title() string {
 	return title
 }
 
-func (s *shelf[T]) Draw(c widget.Canvas) {
+func (s *listPage[T]) Draw(c widget.Canvas) {
 	switch {
 	case !s.items.Loaded():
 		s.tab.SetEmpty([]widget.Line{widget.TextLine("Reading …", render.Dim)})
@@ -200,8 +200,8 @@ func (s *shelf[T]) Draw(c widget.Canvas) {
 	s.list.Draw(c)
 }
 
-// Status is what the rows are sorted by.
-func (s *shelf[T]) Status() string {
+// Status shows the sort column.
+func (s *listPage[T]) Status() string {
 	column, desc := s.tab.Sort()
 	if column == "" {
 		return ""
@@ -212,8 +212,8 @@ func (s *shelf[T]) Status() string {
 	return "sort: " + column
 }
 
-// SortBy orders the items by a column.
-func (s *shelf[T]) SortBy(column string, descending bool) error {
+// SortBy sorts the items by a column.
+func (s *listPage[T]) SortBy(column string, descending bool) error {
 	at := -1
 	for i, c := range s.tab.Columns() {
 		if c.ID == column {
@@ -237,17 +237,17 @@ func (s *shelf[T]) SortBy(column string, descending bool) error {
 	return nil
 }
 
-func (s *shelf[T]) Filter() string                      { return s.items.Filter() }
-func (s *shelf[T]) CompleteFilter(text string) []string { return nil }
-func (s *shelf[T]) TryFilter(text string)               { s.items.SetFilter(text) }
+func (s *listPage[T]) Filter() string                      { return s.items.Filter() }
+func (s *listPage[T]) CompleteFilter(text string) []string { return nil }
+func (s *listPage[T]) TryFilter(text string)               { s.items.SetFilter(text) }
 
-func (s *shelf[T]) SetFilter(text string) error {
+func (s *listPage[T]) SetFilter(text string) error {
 	s.items.SetFilter(text)
 	return nil
 }
 
 // Escape clears the filter.
-func (s *shelf[T]) Escape() bool {
+func (s *listPage[T]) Escape() bool {
 	if s.items.Filter() == "" {
 		return false
 	}
@@ -255,8 +255,8 @@ func (s *shelf[T]) Escape() bool {
 	return true
 }
 
-// under is the item under the cursor.
-func (s *shelf[T]) under() (item T, ok bool) {
+// under returns the item under the cursor.
+func (s *listPage[T]) under() (item T, ok bool) {
 	id, ok := s.tab.Selected()
 	if !ok {
 		return item, false

@@ -21,9 +21,9 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// namespacesPage shows all namespaces; enter works in another.
+// namespacesPage shows all namespaces; enter switches to one.
 type namespacesPage struct {
-	shelf[*kagziv1.Namespace]
+	listPage[*kagziv1.Namespace]
 	figures *model.Figures
 }
 
@@ -32,7 +32,7 @@ func openNamespaces(a *App, _ []string) (page, error) {
 	row := func(n *kagziv1.Namespace) widget.Row {
 		return a.tables.Namespace(n, a.link.Namespace(), figures.Of(n.GetNamespace()))
 	}
-	p := &namespacesPage{shelf: newShelf(a, "namespaces", "Namespaces", tables.NamespaceColumns,
+	p := &namespacesPage{listPage: newListPage(a, "namespaces", "Namespaces", tables.NamespaceColumns,
 		model.NewNamespaces(a.link), row), figures: figures}
 	of := func(figure func(*kagziv1.GetStatsResponse) int64) func(a, b *kagziv1.Namespace) int {
 		return func(a, b *kagziv1.Namespace) int {
@@ -66,29 +66,29 @@ func openNamespaces(a *App, _ []string) (page, error) {
 }
 
 func (p *namespacesPage) Show() {
-	p.shelf.Show()
+	p.listPage.Show()
 	p.figures.Show()
 }
 
 func (p *namespacesPage) Hide() {
 	p.figures.Hide()
-	p.shelf.Hide()
+	p.listPage.Hide()
 }
 
 func (p *namespacesPage) Close() {
 	p.figures.Close()
-	p.shelf.Close()
+	p.listPage.Close()
 }
 
-// Banner says that nothing starts where one works.
+// Banner says if the current namespace is disabled.
 func (p *namespacesPage) Banner() string {
 	if n, ok := p.items.Get(p.app.link.Namespace()); ok && !n.GetEnabled() {
-		return fmt.Sprintf("%q, in which you work, is disabled: no run starts or is taken up", n.GetNamespace())
+		return fmt.Sprintf("the current namespace %q is disabled: no run starts or is claimed", n.GetNamespace())
 	}
 	return ""
 }
 
-// Actions are to work in one, and to make, change, enable and disable them.
+// Actions switch to a namespace, and create, edit, enable and disable them.
 func (p *namespacesPage) Actions() []*Action {
 	one := func(do func(*kagziv1.Namespace) error) func([]string) error {
 		return func([]string) error {
@@ -101,53 +101,53 @@ func (p *namespacesPage) Actions() []*Action {
 	}
 	a := p.app
 	return []*Action{
-		{Name: "use", Keys: []string{"enter"}, Help: "work in this namespace", Group: GroupMove, Hint: 1,
+		{Name: "use", Keys: []string{"enter"}, Help: "switch to this namespace", Group: GroupMove, Hint: 1,
 			Run: one(func(n *kagziv1.Namespace) error { return a.useAndShow(n.GetNamespace()) })},
-		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8,
+		{Name: "describe", Keys: []string{"d"}, Help: "show all details", Group: GroupView, Hint: 8,
 			Run: one(func(n *kagziv1.Namespace) error {
 				a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.View()))
 				return nil
 			})},
-		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Least: admins,
+		{Name: "new", Keys: []string{"n"}, Help: "create a namespace", Group: GroupAct, Changes: true, Least: admins,
 			Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},
-		{Name: "edit", Keys: []string{"e"}, Help: "change the namespace", Group: GroupAct, Changes: true, Least: admins,
+		{Name: "edit", Keys: []string{"e"}, Help: "edit the namespace", Group: GroupAct, Changes: true, Least: admins,
 			Hint: 3, Run: one(func(n *kagziv1.Namespace) error { a.changeNamespace(n); return nil })},
 		{Name: "toggle", Keys: []string{"x"}, Short: "disable or enable",
-			Help: "let no run start in namespaces, or let them again", Group: GroupAct, Changes: true,
+			Help: "disable or enable namespaces", Group: GroupAct, Changes: true,
 			Least: admins, Hint: 4,
-			Run: func([]string) error { return a.disableOrEnable(targetsOf(&p.shelf)) }},
-		{Name: "disable", Help: "let no run start in namespaces", Group: GroupAct, Changes: true, Least: admins,
-			Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.shelf)) }},
-		{Name: "enable", Help: "let runs start in namespaces again", Group: GroupAct, Changes: true, Least: admins,
-			Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.shelf)) }},
+			Run: func([]string) error { return a.disableOrEnable(targetsOf(&p.listPage)) }},
+		{Name: "disable", Help: "disable namespaces: no run starts", Group: GroupAct, Changes: true, Least: admins,
+			Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.listPage)) }},
+		{Name: "enable", Help: "enable namespaces: runs start again", Group: GroupAct, Changes: true, Least: admins,
+			Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.listPage)) }},
 	}
 }
 
-// namespaceName is what a namespace may be called.
+// namespaceName matches valid names.
 var namespaceName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
 func checkNamespaceName(name string) error {
 	if !namespaceName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a namespace: want lower-case letters, digits and '-', at most 63", name)
+		return fmt.Errorf("%q is not a valid namespace name: want lower-case letters, digits and '-', at most 63", name)
 	}
 	return nil
 }
 
-// use works in another namespace from now on.
+// use switches to another namespace.
 func (a *App) use(name string) error {
 	if err := checkNamespaceName(name); err != nil {
 		return err
 	}
 	if name == a.link.Namespace() {
-		a.say("this is namespace %q already", name)
+		a.say("already in namespace %q", name)
 		return nil
 	}
 	a.link.SetNamespace(name)
-	a.say("working in namespace %q", name)
+	a.say("switched to namespace %q", name)
 	return nil
 }
 
-// useAndShow works in another namespace and shows its runs.
+// useAndShow switches to another namespace and shows its runs.
 func (a *App) useAndShow(name string) error {
 	if err := a.use(name); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (a *App) useAndShow(name string) error {
 	return a.command("runs")
 }
 
-// useNamespace is the command for it. One that is not there yet may be meant: it comes into being on first use.
+// useNamespace is the command for use. The namespace need not exist: its first use creates it.
 func useNamespace(a *App, args []string) (page, error) {
 	name := args[0]
 	if err := a.use(name); err != nil {
@@ -165,13 +165,13 @@ func useNamespace(a *App, args []string) (page, error) {
 		return a.link.API().GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: name})
 	}, func(_ *kagziv1.GetNamespaceResponse, err error) {
 		if status.Code(err) == codes.NotFound && a.link.Namespace() == name {
-			a.say("there is no namespace %q yet: it comes into being with its first run, worker or schedule", name)
+			a.say("namespace %q does not exist yet: its first run, worker or schedule creates it", name)
 		}
 	})
 	return nil, nil
 }
 
-// completeNamespace knows the namespaces that there are. They are read when they are first asked for.
+// completeNamespace completes names of namespaces, which are loaded on first use.
 func completeNamespace(a *App, text string) []string {
 	if a.names == nil {
 		a.names = model.NewNamespaces(a.link)
@@ -184,13 +184,13 @@ func completeNamespace(a *App, text string) []string {
 	return beginning(names, text)
 }
 
-// newNamespace asks for a namespace to be made.
+// newNamespace shows the form that creates a namespace.
 func (a *App) newNamespace() {
 	fields := append([]widget.Field{{
 		Name: "namespace", Label: "Name", Required: true, Check: checkNamespaceName,
 		Note: whenEmpty("lower-case letters, digits and '-'"),
 	}}, namespaceFields(&kagziv1.Namespace{})...)
-	a.fill("A new namespace", "Create", fields,
+	a.fill("New namespace", "Create", fields,
 		filling{names: namespaceNames, unique: "namespace", deed: func(values map[string]string) (deed, error) {
 			v := trimmed(values)
 			request := &kagziv1.CreateNamespaceRequest{
@@ -204,26 +204,26 @@ func (a *App) newNamespace() {
 		}})
 }
 
-// changeNamespace asks what of a namespace is to change, and changes no more than that.
+// changeNamespace shows the form for a namespace and updates only the changed fields.
 func (a *App) changeNamespace(old *kagziv1.Namespace) {
 	a.fill("Namespace "+old.GetNamespace(), "Change", namespaceFields(old),
 		filling{names: namespaceNames, deed: func(values map[string]string) (deed, error) {
 			request, changed := updateNamespace(old, values)
 			if !changed {
-				a.say("nothing of %q was changed", old.GetNamespace())
+				a.say("%q has no changes", old.GetNamespace())
 				return deed{}, nil
 			}
 			return deed{action: a.scope().UpdateNamespace(old, request), what: old.GetNamespace()}, nil
 		}})
 }
 
-// namespaceNames are the fields of the forms by what the server calls them.
+// namespaceNames maps the server's field names to those of the forms.
 var namespaceNames = map[string]string{
 	"namespace": "namespace", "display_name": "title", "description": "description", "retention": "retention",
 	"failure_task_queue": "failures",
 }
 
-// namespaceFields are what can be said of a namespace beside its name.
+// namespaceFields returns the fields of a namespace except its name.
 func namespaceFields(n *kagziv1.Namespace) []widget.Field {
 	retention := ""
 	if d := n.GetRetention().AsDuration(); d != 0 {
@@ -233,9 +233,9 @@ func namespaceFields(n *kagziv1.Namespace) []widget.Field {
 		{Name: "title", Label: "Title", Value: n.GetDisplayName()},
 		{Name: "description", Label: "Description", Value: n.GetDescription()},
 		{Name: "retention", Label: "Keep runs for", Kind: widget.DurationField, Value: retention, Check: checkRetention,
-			Note: whenEmpty("empty: as long as the server's setting says; else such as 30d")},
+			Note: whenEmpty("such as 30d; empty means the server's setting")},
 		{Name: "failures", Label: "Failures to", Value: n.GetFailureTaskQueue(),
-			Note: whenEmpty("queue of the failure handler's runs when no worker serves it")},
+			Note: whenEmpty("queue for failure handler runs if no worker serves the handler")},
 	}
 }
 
@@ -245,12 +245,12 @@ func checkRetention(value string) error {
 		return err
 	}
 	if d != 0 && d < time.Minute {
-		return fmt.Errorf("this must be a minute at least")
+		return fmt.Errorf("want at least one minute")
 	}
 	return nil
 }
 
-// retentionOf is how long ended runs are kept; nil for the server's setting.
+// retentionOf returns how long ended runs are kept; nil for the server's setting.
 func retentionOf(text string) *durationpb.Duration {
 	d, err := filter.ParseDuration(text)
 	if err != nil || d == 0 {
@@ -259,7 +259,7 @@ func retentionOf(text string) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// updateNamespace is the request that changes what the values of the form say otherwise than the namespace.
+// updateNamespace returns the request that changes the fields whose values differ.
 func updateNamespace(old *kagziv1.Namespace, values map[string]string) (r *kagziv1.UpdateNamespaceRequest,
 	changed bool) {
 	v, r := trimmed(values), &kagziv1.UpdateNamespaceRequest{}
@@ -273,12 +273,12 @@ func updateNamespace(old *kagziv1.Namespace, values map[string]string) (r *kagzi
 		}
 	}
 	if d := retentionOf(v["retention"]); d.AsDuration() != old.GetRetention().AsDuration() {
-		r.Retention, changed = durationpb.New(d.AsDuration()), true // zero goes back to the server's setting
+		r.Retention, changed = durationpb.New(d.AsDuration()), true // zero restores the server's setting
 	}
 	return r, changed
 }
 
-// disableOrEnable disables those that are enabled; where none is it enables all.
+// disableOrEnable disables the enabled ones; if none is enabled, it enables all.
 func (a *App) disableOrEnable(list []*kagziv1.Namespace) error {
 	if slices.ContainsFunc(list, (*kagziv1.Namespace).GetEnabled) {
 		return a.disableNamespaces(list)
@@ -286,20 +286,21 @@ func (a *App) disableOrEnable(list []*kagziv1.Namespace) error {
 	return a.enableNamespaces(list)
 }
 
-// disableNamespaces asks, and disables those that are enabled.
+// disableNamespaces asks, then disables the enabled ones.
 func (a *App) disableNamespaces(list []*kagziv1.Namespace) error {
-	return a.turnNamespaces(list, true, "it is disabled already", a.scope().DisableNamespaces,
-		"No run starts, is taken up or is fired there any more.",
-		"What a worker holds now may end. Nothing is deleted.")
+	return a.turnNamespaces(list, true, "already disabled", a.scope().DisableNamespaces,
+		"No run starts there, none is claimed and no schedule fires.",
+		"Runs that workers hold may finish. Nothing is deleted.")
 }
 
-// enableNamespaces asks, because what came due meanwhile starts at once, and enables those that are disabled.
+// enableNamespaces asks, because due runs start at once, then enables the disabled ones.
 func (a *App) enableNamespaces(list []*kagziv1.Namespace) error {
-	return a.turnNamespaces(list, false, "it is enabled already", a.scope().EnableNamespaces,
-		"Runs start again, and ticks that came due meanwhile are caught up.")
+	return a.turnNamespaces(list, false, "already enabled", a.scope().EnableNamespaces,
+		"Runs start again. Schedules catch up on missed ticks.")
 }
 
-// turnNamespaces asks about the namespaces that are enabled or not; none is why there is nothing to do.
+// turnNamespaces asks about the namespaces whose enabled state is the given one; none is the error
+// if there are none.
 func (a *App) turnNamespaces(list []*kagziv1.Namespace, enabled bool, none string,
 	do func(names []string, reason string) model.Action, lines ...string) error {
 	var names []string

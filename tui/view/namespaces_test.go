@@ -15,7 +15,7 @@ func TestEnterWorksInAnotherNamespace(t *testing.T) {
 		if got := r.app.link.Namespace(); got != "staging" {
 			t.Fatalf("the namespace is %q, want staging", got)
 		}
-		r.shows("kagzi › staging › runs", `working in namespace "staging"`)
+		r.shows("kagzi › staging › runs", `switched to namespace "staging"`)
 	})
 }
 
@@ -29,7 +29,7 @@ func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.settle()
-		r.shows(`there is no namespace "later-perhaps" yet`)
+		r.shows(`namespace "later-perhaps" does not exist yet`)
 		if err := r.app.command("ns default"); err != nil {
 			t.Fatal(err)
 		}
@@ -48,13 +48,13 @@ func TestARunOfTheNamespaceThatWasLeftIsNotCalledGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.pass(time.Second)
-		r.lacks("not on the server any more")
-		r.shows(`this run is of namespace "default" and is not followed from this one; :ns default goes back to it`)
+		r.lacks("deleted on the server")
+		r.shows(`this run belongs to namespace "default" and is not updated here; :ns default switches back`)
 		if err := r.app.command("ns default"); err != nil {
 			t.Fatal(err)
 		}
 		r.pass(time.Second)
-		r.lacks("not followed")
+		r.lacks("not updated")
 	})
 }
 
@@ -75,7 +75,7 @@ func TestANamespaceIsMadeChangedAndDisabled(t *testing.T) {
 		r.press("n")
 		r.enter("Payments")
 		r.press("ctrl-s")
-		r.shows("is no name of a namespace")
+		r.shows("is not a valid namespace name")
 		for range len("Payments") {
 			r.press("backspace")
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/overview"
 )
 
-// overviewPage says at a glance how everything is: what is wrong first, then how much there is to
-// do and what comes next. A cursor goes through its blocks, and enter opens what it is on.
+// overviewPage summarises the namespace: warnings first, then what waits and what comes next. A
+// cursor moves through its blocks, and enter opens the item under it.
 type overviewPage struct {
 	app *App
 	*overview.Board
@@ -32,11 +32,11 @@ func (p *overviewPage) Crumb() string  { return "overview" }
 func (p *overviewPage) Title() string  { return "Overview of " + p.app.link.Namespace() }
 func (p *overviewPage) Show()          { p.app.overview.Show() }
 func (p *overviewPage) Hide()          { p.app.overview.Hide() }
-func (p *overviewPage) Close()         {} // the counters and warnings go on
+func (p *overviewPage) Close()         {} // the counters and warnings stay open
 func (p *overviewPage) Refresh()       { p.app.overview.Refresh() }
 func (p *overviewPage) Failure() error { return p.app.overview.Err() }
 
-// Status is how long the server has been up.
+// Status shows how long the server has been up.
 func (p *overviewPage) Status() string {
 	info := p.app.overview.Info()
 	if info.GetStartedAt() == nil {
@@ -45,7 +45,7 @@ func (p *overviewPage) Status() string {
 	return "up " + p.app.uptime(info.GetStartedAt().AsTime())
 }
 
-// Pace is quicker while the next tick is near, so that its countdown is true.
+// Pace is shorter while the next tick is near, so its countdown is right.
 func (p *overviewPage) Pace() time.Duration {
 	if fires := p.app.overview.Fires(); len(fires) > 0 {
 		if left := fires[0].GetNextFireAt().AsTime().Sub(p.app.now()); left > 0 && left < time.Minute {
@@ -55,13 +55,13 @@ func (p *overviewPage) Pace() time.Duration {
 	return slowPace
 }
 
-// Actions are to go through the page, to open what is on it, and to choose how far back the charts go.
+// Actions move through the page, open items and set the range of the charts.
 func (p *overviewPage) Actions() []*Action {
 	do := func(f func()) func([]string) error {
 		return func([]string) error { f(); return nil }
 	}
 	list := []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "what is under the cursor: runs, a run, a schedule, a queue, the workers", Group: GroupMove, Hint: 1,
+		{Name: "open", Keys: []string{"enter"}, Help: "open the item under the cursor", Group: GroupMove, Hint: 1,
 			Run: func([]string) error {
 				i := p.Under()
 				if i == nil {
@@ -69,25 +69,26 @@ func (p *overviewPage) Actions() []*Action {
 				}
 				return i.Open()
 			}},
-		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page",
+		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "go to the next part",
 			Group: GroupMove, Hint: 2, Run: do(func() { p.Step(1) })},
-		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove,
+		{Name: "previous", Keys: []string{"shift-tab"}, Help: "go to the previous part", Group: GroupMove,
 			Run: do(func() { p.Step(-1) })},
 	}
-	if p.app.options.File { // there are no charts
+	if p.app.options.File { // no charts
 		return list
 	}
 	return append(list,
-		&Action{Name: "range", Args: "5m|1h|24h", Help: "how far back the charts go", Group: GroupView, Run: p.setRange,
+		&Action{Name: "range", Args: "5m|1h|24h", Help: "set the range of the charts",
+			Group: GroupView, Run: p.setRange,
 			Complete: func(text string) []string { return beginning(rangeNames, text) }},
-		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back",
+		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "show a longer range",
 			Group: GroupView, Hint: 3, Run: do(func() { p.Span = min(p.Span+1, model.Day) })},
-		&Action{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView,
+		&Action{Name: "shorter", Keys: []string{"{"}, Help: "show a shorter range", Group: GroupView,
 			Run: do(func() { p.Span = max(p.Span, 1) - 1 })},
 	)
 }
 
-// rangeNames are how the ranges are typed, in their order.
+// rangeNames holds the ranges as they are typed, shortest first.
 var rangeNames = []string{"5m", "1h", "24h"}
 
 func (p *overviewPage) setRange(args []string) error {
@@ -97,10 +98,10 @@ func (p *overviewPage) setRange(args []string) error {
 			return nil
 		}
 	}
-	return errors.New("range 5m, 1h or 24h?")
+	return errors.New("want range 5m, 1h or 24h")
 }
 
-// CopyID is the id of what is under the cursor.
+// CopyID returns the id of the item under the cursor.
 func (p *overviewPage) CopyID() string {
 	if i := p.Under(); i != nil {
 		return i.ID
@@ -108,7 +109,7 @@ func (p *overviewPage) CopyID() string {
 	return ""
 }
 
-// CopyAll is what is under the cursor as JSON.
+// CopyAll returns the item under the cursor as JSON.
 func (p *overviewPage) CopyAll() string {
 	i := p.Under()
 	if i == nil {
@@ -117,7 +118,7 @@ func (p *overviewPage) CopyAll() string {
 	return document(i.Message)
 }
 
-// Rows are all that the blocks list, one after the other.
+// Rows returns the items of all blocks, one after the other.
 func (p *overviewPage) Rows() (titles []string, rows [][]string) {
 	blocks := p.Blocks()
 	for _, id := range overview.BlockOrder {
@@ -132,13 +133,13 @@ func (p *overviewPage) Rows() (titles []string, rows [][]string) {
 	return []string{"PART", "WHAT", "VALUE", "MORE"}, rows
 }
 
-// JSON is the counts of the namespace.
+// JSON returns the counts of the namespace.
 func (p *overviewPage) JSON() ([]byte, error) {
 	raw, err := render.JSON(render.Documents([]proto.Message{p.app.overview.Stats()}), "  ")
 	return append(raw, '\n'), err
 }
 
-// Mouse puts the cursor where a click is, and opens with a second one.
+// Mouse moves the cursor to a click; a second click opens the item.
 func (p *overviewPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	switch action {
 	case tview.MouseScrollDown:

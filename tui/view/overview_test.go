@@ -101,7 +101,7 @@ func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
 func TestAListOfTheOverviewThatIsCutDoesNotPassForAllThereIs(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "overview"), 60, 15, func(r *fixture) {
-		r.shows("Warnings  4 in all", "Newest runs that failed  more than 8")
+		r.shows("Warnings  4 in all", "Recent failures  more than 8")
 	})
 }
 

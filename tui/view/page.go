@@ -12,66 +12,68 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// page is one view. It belongs to the UI goroutine. A page that is hidden keeps its place and asks the server nothing.
+// page is one view. It belongs to the UI goroutine. A hidden page keeps its state and sends no
+// requests.
 type page interface {
-	// Name is its command: "runs".
+	// Name is the command of the page: "runs".
 	Name() string
-	// Crumb is what the way to it says: "runs", "run 0193…".
+	// Crumb is its part of the path in the header: "runs", "run 0193…".
 	Crumb() string
-	// Title stands in the frame on the left, Status on the right.
+	// Title is shown in the frame on the left, Status on the right.
 	Title() string
 	Status() string
-	// Draw draws it into the frame.
+	// Draw draws the page into the frame.
 	Draw(c widget.Canvas)
-	// Key moves within it; false when the key means nothing here.
+	// Key moves within the page; false if the key has no meaning here.
 	Key(event *tcell.EventKey) bool
-	// Actions are its own, beside those of the program.
+	// Actions returns the page's own actions.
 	Actions() []*Action
-	// Show begins to follow the server, Hide ends that; Close lets go of everything.
+	// Show starts to follow the server, Hide stops that; Close releases everything.
 	Show()
 	Hide()
 	Close()
 }
 
-// What only some pages can.
+// Optional abilities of pages.
 type (
 	// filtered pages have a filter, changed with "/".
 	filtered interface {
 		Filter() string
 		SetFilter(text string) error
 		CompleteFilter(text string) []string
-		// TryFilter is the filter while it is being typed: what is loaded may be narrowed at once.
+		// TryFilter previews a filter while it is typed, by narrowing the loaded rows.
 		TryFilter(text string)
 	}
 	// sortable pages have columns to sort by.
 	sortable interface{ table() *widget.Table }
-	// refreshable pages can be asked to read everything again.
+	// refreshable pages can reload everything.
 	refreshable interface{ Refresh() }
-	// clicked pages take the mouse.
+	// clicked pages handle the mouse.
 	clicked interface {
 		Mouse(action tview.MouseAction, event *tcell.EventMouse) bool
 	}
-	// paced pages are drawn again after a while although nothing happened, because they show what grows with time.
+	// paced pages are redrawn periodically, because they show times.
 	paced interface{ Pace() time.Duration }
-	// warned pages have a line below them about what is wrong.
+	// warned pages have a line below them for a problem.
 	warned interface{ Banner() string }
-	// failed pages could not be read; the frame says so in their place.
+	// failed pages can fail to load; the frame shows the error in their place.
 	failed interface{ Failure() error }
-	// copied pages say what copying gives: the id of what is under the cursor, and all of it as JSON.
+	// copied pages can be copied from: the id under the cursor, and the whole row as JSON.
 	copied interface {
 		CopyID() string
 		CopyAll() string
 	}
-	// saved pages can be written to a file: the titles and rows of what is loaded, and the same as JSON.
+	// saved pages can be written to a file: titles and rows of what is loaded, and the same as
+	// JSON.
 	saved interface {
 		Rows() (titles []string, rows [][]string)
 		JSON() ([]byte, error)
 	}
-	// escaped pages are asked first what esc does.
-	escaped interface{ Escape() bool } // true: esc meant something here, such as clearing a filter
+	// escaped pages handle esc first.
+	escaped interface{ Escape() bool } // true: esc did something here, such as clearing a filter
 )
 
-// entry is a view that can be opened by its name or its digit.
+// entry is a view that a command or a digit opens.
 type entry struct {
 	name     string
 	aliases  []string
@@ -79,41 +81,44 @@ type entry struct {
 	args     string
 	help     string
 	open     func(a *App, args []string) (page, error)
-	complete func(a *App, text string) []string // of its argument
+	complete func(a *App, text string) []string // completes its argument
 }
 
 // filterArgs is the argument of a view that takes a filter.
 const filterArgs = "[FILTER]"
 
-// views are all of them, in the order of their digits. It is filled by init because the pages open each other.
+// views lists all views in the order of their digits. init fills it because the pages open each
+// other.
 var views []*entry
 
 func init() {
 	views = []*entry{
-		{name: "overview", aliases: []string{"o", "pulse"}, keys: []string{"1"}, help: "how everything is",
+		{name: "overview", aliases: []string{"o", "pulse"}, keys: []string{"1"},
+			help: "what is wrong, what waits and what comes next",
 			open: openOverview},
 		{name: "runs", aliases: []string{"r", "wf", "workflows"}, keys: []string{"2"}, args: filterArgs,
-			help: "the runs, newest first", open: openRuns, complete: completeRuns},
+			help: "runs, newest first", open: openRuns, complete: completeRuns},
 		{name: "run", args: "ID", help: "one run", open: openRun},
 		{name: "diff", args: "RUN RUN", help: "two runs side by side", open: openDiff},
-		{name: "workers", aliases: []string{"w"}, keys: []string{"4"}, help: "who does the work", open: openWorkers},
-		{name: "worker", args: "ID", help: "one worker and the runs that it holds", open: openWorker},
+		{name: "workers", aliases: []string{"w"}, keys: []string{"4"}, help: "workers, online first",
+			open: openWorkers},
+		{name: "worker", args: "ID", help: "one worker and its runs", open: openWorker},
 		{name: "schedules", aliases: []string{"s", "sched", "cron"}, keys: []string{"6"},
-			help: "what starts by itself, and when next", open: openSchedules},
-		{name: "schedule", args: "ID | NAME", help: "one schedule, its next ticks and its runs", open: openSchedule},
-		{name: "queues", aliases: []string{"qu"}, keys: []string{"7"}, help: "what waits, and who polls",
+			help: "schedules and their next ticks", open: openSchedules},
+		{name: "schedule", args: "ID | NAME", help: "one schedule, its ticks and its runs", open: openSchedule},
+		{name: "queues", aliases: []string{"qu"}, keys: []string{"7"}, help: "queues, their backlog and workers",
 			open: openQueues},
 		{name: "namespaces", keys: []string{"8"}, help: "all namespaces", open: openNamespaces},
-		{name: "ns", aliases: []string{"namespace"}, args: "NAME", help: "work in another namespace",
+		{name: "ns", aliases: []string{"namespace"}, args: "NAME", help: "switch to another namespace",
 			open: useNamespace, complete: completeNamespace},
 		{name: "server", aliases: []string{"health"}, keys: []string{"9"},
 			help: "the server, its database and its calls", open: openServer},
 		{name: "events", aliases: []string{"ev", "log"}, keys: []string{"0"}, args: filterArgs,
-			help: "what the server noted", open: openEvents},
+			help: "the server's event log", open: openEvents},
 	}
 }
 
-// open opens a view in a trail of its own. A view that only does something opens none.
+// open opens a view in a trail of its own. A view that is only a command opens none.
 func (a *App) open(e *entry, args []string) error {
 	if strings.HasPrefix(e.args, "ID") || strings.HasPrefix(e.args, "NAME") {
 		if len(args) != 1 {
@@ -128,10 +133,10 @@ func (a *App) open(e *entry, args []string) error {
 	return nil
 }
 
-// push opens a page from the one on the screen, to which esc comes back.
+// push opens a page on top of the current one; esc returns.
 func (a *App) push(p page) { a.trails.push(p) }
 
-// completeView is what a view's argument may become.
+// completeView returns the completion of a view's argument.
 func (a *App) completeView(e *entry) func(string) []string {
 	if e.complete == nil {
 		return nil
@@ -139,10 +144,10 @@ func (a *App) completeView(e *entry) func(string) []string {
 	return func(text string) []string { return e.complete(a, text) }
 }
 
-// errNothingUnder refuses an action for the row under the cursor when there is none.
+// errNothingUnder refuses an action that needs a row under the cursor.
 var errNothingUnder = errors.New("there is nothing under the cursor")
 
-// pushView opens a view from the page on the screen, to which esc comes back.
+// pushView opens a view on top of the current page; esc returns.
 func (a *App) pushView(name string, args ...string) error {
 	for _, e := range views {
 		if e.name != name {
@@ -158,20 +163,20 @@ func (a *App) pushView(name string, args ...string) error {
 	return fmt.Errorf("there is no view %q", name)
 }
 
-// A trail is a page that was opened by itself and the pages that were opened from it, the last on the screen.
+// A trail is a page that was opened on its own and the pages opened from it; the last one is shown.
 type trail []page
 
-// maxTrails is how many trails one can go back to.
+// maxTrails limits how many trails are kept to go back to.
 const maxTrails = 20
 
-// trails are where the person has been: the current trail and those before and after it.
+// trails holds the history of pages: the current trail and those before and after it.
 type trails struct {
 	list []trail
 	at   int
-	last int // the one before this, for "-"
+	last int // the trail shown before, for "-"
 }
 
-// top is the page on the screen.
+// top returns the page on the screen.
 func (t *trails) top() page {
 	if len(t.list) == 0 {
 		return nil
@@ -180,7 +185,7 @@ func (t *trails) top() page {
 	return now[len(now)-1]
 }
 
-// pages are those of the current trail, the first opened first.
+// pages returns the pages of the current trail, oldest first.
 func (t *trails) pages() trail {
 	if len(t.list) == 0 {
 		return nil
@@ -188,7 +193,8 @@ func (t *trails) pages() trail {
 	return t.list[t.at]
 }
 
-// open begins a new trail. Those that one had gone back from are forgotten, and the oldest when there are too many.
+// open starts a new trail. It drops the trails after the current one, and the oldest if there are
+// too many.
 func (t *trails) open(p page) {
 	t.hide()
 	if len(t.list) > 0 {
@@ -206,7 +212,7 @@ func (t *trails) open(p page) {
 	p.Show()
 }
 
-// push opens a page from the one on the screen.
+// push opens a page on top of the current one.
 func (t *trails) push(p page) {
 	if len(t.list) == 0 {
 		t.open(p)
@@ -217,7 +223,7 @@ func (t *trails) push(p page) {
 	p.Show()
 }
 
-// pop goes back to the page that this one was opened from; false when it was opened by itself.
+// pop returns to the page that this one was opened from; false if there is none.
 func (t *trails) pop() bool {
 	if len(t.list) == 0 || len(t.list[t.at]) < 2 {
 		return false
@@ -230,7 +236,7 @@ func (t *trails) pop() bool {
 	return true
 }
 
-// jump goes to a trail.
+// jump switches to a trail.
 func (t *trails) jump(to int) bool {
 	if to < 0 || to >= len(t.list) || to == t.at {
 		return false
@@ -251,7 +257,7 @@ func (t *trails) hide() {
 	}
 }
 
-// close lets go of everything.
+// close closes all pages.
 func (t *trails) close() {
 	t.hide()
 	for _, trail := range t.list {

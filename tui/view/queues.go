@@ -11,9 +11,9 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// queuesPage shows what waits in each queue, who polls it, and how much room they have.
+// queuesPage shows the backlog of each queue, its workers and their free slots.
 type queuesPage struct {
-	shelf[*kagziv1.QueueDepth]
+	listPage[*kagziv1.QueueDepth]
 	workers *model.Collection[*kagziv1.Worker]
 }
 
@@ -24,7 +24,7 @@ func openQueues(a *App, _ []string) (page, error) {
 		return a.tables.Queue(q, model.Oldest(q, queues.AsOf(), a.now()),
 			tables.SlotsOf(q.GetTaskQueue(), workers.All()))
 	}
-	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", tables.QueueColumns, queues, row), workers: workers}
+	p := &queuesPage{listPage: newListPage(a, "queues", "Queues", tables.QueueColumns, queues, row), workers: workers}
 	p.order = map[string]func(a, b *kagziv1.QueueDepth) int{
 		"pending":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetPending(), b.GetPending()) },
 		"running":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetRunning(), b.GetRunning()) },
@@ -43,7 +43,7 @@ func openQueues(a *App, _ []string) (page, error) {
 	p.empty = func() []widget.Line {
 		return []widget.Line{
 			widget.TextLine(fmt.Sprintf("No queue in %q has open runs or workers.", a.link.Namespace()), render.Plain),
-			widget.TextLine("A queue is there as soon as a run is started in it or a worker polls it.", render.Dim),
+			widget.TextLine("A queue appears when a run is started in it or a worker polls it.", render.Dim),
 		}
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("runs", "queue:"+id)) }
@@ -52,20 +52,20 @@ func openQueues(a *App, _ []string) (page, error) {
 
 func (p *queuesPage) Show() {
 	p.workers.Show()
-	p.shelf.Show()
+	p.listPage.Show()
 }
 
 func (p *queuesPage) Hide() {
 	p.workers.Hide()
-	p.shelf.Hide()
+	p.listPage.Hide()
 }
 
 func (p *queuesPage) Close() {
 	p.workers.Close()
-	p.shelf.Close()
+	p.listPage.Close()
 }
 
-// Banner names a queue whose runs nobody takes, in the words of the overview.
+// Banner names a queue that no worker serves, in the words of the overview.
 func (p *queuesPage) Banner() string {
 	for _, w := range model.OfQueues(p.items.All()) {
 		return w.Text
@@ -73,9 +73,10 @@ func (p *queuesPage) Banner() string {
 	return ""
 }
 
-// Actions are to see the runs of a queue.
+// Actions open the runs of a queue.
 func (p *queuesPage) Actions() []*Action {
-	return []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the runs of this queue", Group: GroupMove, Hint: 1,
+	return []*Action{{Name: "open", Keys: []string{"enter"}, Help: "open the runs of this queue",
+		Group: GroupMove, Hint: 1,
 		Run: func([]string) error {
 			q, ok := p.under()
 			if !ok {

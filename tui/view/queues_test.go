@@ -26,7 +26,7 @@ func TestTheBannerOfQueuesCountsAllThatNobodyTakes(t *testing.T) {
 		w := newShop()
 		return Options{API: noWorkers{w}, Open: "queues", Now: w.Now}
 	}, 80, 24, func(r *fixture) {
-		r.shows(`3 runs wait on queue "media" and no worker polls it`)
+		r.shows(`3 runs wait on queue "media", which no worker serves`)
 	})
 }
 

@@ -23,7 +23,6 @@ func TestTheScreensInTheReadmeAreTrue(t *testing.T) {
 		name string
 		open func(w *shop) string
 	}{
-		{"runs", always("runs")},
 		{"timeline", func(w *shop) string { return "run " + w.ID(scenario.Failed) }},
 	} {
 		var w *shop

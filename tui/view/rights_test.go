@@ -82,7 +82,7 @@ func TestAViewerIsToldWhyNothingCanBeChanged(t *testing.T) {
 		r.shows("viewer · read-only")
 		r.lacks("<x>")
 		r.press("x")
-		r.shows("your key ada has the role viewer, which may not cancel; it takes the role client")
+		r.shows("your key ada has the role viewer, which may not cancel; that needs the role client")
 	})
 }
 
@@ -92,7 +92,7 @@ func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 		w := newShop()
 		return Options{API: cautious{w, warning}, Open: "overview", Now: w.Now}
 	}, 120, 30, func(r *fixture) {
-		r.shows("exposed", "✗ alarm", warning)
+		r.shows("exposed", "✗ critical", warning)
 		if err := r.app.command("runs"); err != nil {
 			t.Fatal(err)
 		}
@@ -129,9 +129,9 @@ func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
 		if kept == 0 {
 			t.Fatal("no run has failed")
 		}
-		r.shows(format.Number(kept)+" failed in all", "What it does, all namespaces together,",
-			"is told to admins of all of them only.")
-		r.lacks("0 failed", "/s done", "started", "most 0/s", "0 of 0 slots")
+		r.shows(format.Number(kept)+" failed in all", "The server reports its activity only",
+			"to admins of all namespaces.")
+		r.lacks("0 failed", "/s done", "started", "peak 0/s", "0 of 0 slots")
 		p := r.app.trails.top().(*overviewPage)
 		for _, tile := range p.Tiles() {
 			if tile.ID == "failed" && (tile.Cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) ||

@@ -21,28 +21,28 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// runPage shows one run: what people ask first in a header, and below it one of seven ways to look at it.
+// runPage shows one run: the most wanted facts in a header, and below it one of seven tabs.
 type runPage struct {
 	app    *App
-	ref    string     // how it was asked for
-	finder *runFinder // finds out which run is meant; nil where that was clear
-	run    *model.Run // nil until it is known
+	ref    string     // as typed
+	finder *runFinder // finds the run that ref means; nil if ref was a full id
+	run    *model.Run // nil until found
 	tabs   []runTab
 	tab    int
 	shown  bool
 
-	open      bool // a step is not over
+	open      bool // a step is still open
 	explained *kagziv1.ExplainWorkflowResponse
-	asked     time.Time // when the explanation came
+	asked     time.Time // when the explanation arrived
 	bar       []tabPlace
-	top       int // the row of the page's first cell on the screen
+	top       int // row of the page's first cell on the screen
 	left      int
 }
 
-// openRun opens a run by its id, by the beginning of its id, or by its external id.
+// openRun opens a run by its id, an id prefix, or its external id.
 func openRun(a *App, args []string) (page, error) {
 	if len(args) != 1 {
-		return nil, fmt.Errorf("run takes one argument: the id of a run, its beginning, or an external id")
+		return nil, fmt.Errorf("run takes one argument: a run id, an id prefix or an external id")
 	}
 	p := &runPage{app: a, ref: args[0]}
 	if isRunID(p.ref) {
@@ -53,7 +53,7 @@ func openRun(a *App, args []string) (page, error) {
 	return p, nil
 }
 
-// found goes on with the run that was meant.
+// found continues with the run that was found.
 func (p *runPage) found(id string) {
 	if p.run != nil {
 		p.run.Close()
@@ -64,7 +64,7 @@ func (p *runPage) found(id string) {
 	}
 }
 
-// follow begins with a run whose id is known.
+// follow starts to follow a run by its id.
 func (p *runPage) follow(id string) {
 	p.run = model.NewRun(p.app.link, id)
 	p.run.Changed = p.changed
@@ -73,8 +73,8 @@ func (p *runPage) follow(id string) {
 	}
 }
 
-// changed notes that what is worked out is out of date. What was taken for a run id may be an
-// external id that looks like one.
+// changed marks derived data as stale. An argument that looked like a run id may turn out to be an
+// external id.
 func (p *runPage) changed() {
 	for _, t := range p.tabs {
 		t.Changed()
@@ -91,7 +91,7 @@ func (p *runPage) changed() {
 	}
 }
 
-// workflow is the run as far as it is known; nil until it has come.
+// workflow returns the run as far as it is loaded; nil before that.
 func (p *runPage) workflow() *kagziv1.Workflow {
 	if p.run == nil {
 		return nil
@@ -110,7 +110,7 @@ func (p *runPage) Crumb() string {
 	return "run " + runTitle(r)
 }
 
-// runTitle is what a run is called: its external id, or the ends of its run id.
+// runTitle returns the external id of a run, or the two ends of its run id.
 func runTitle(r *kagziv1.Workflow) string {
 	if r.GetExternalId() != "" {
 		return r.GetExternalId()
@@ -126,7 +126,7 @@ func (p *runPage) Title() string {
 	return r.GetWorkflowType() + "  " + runTitle(r)
 }
 
-// Status says how the tab shows what it shows.
+// Status shows the state of the tab.
 func (p *runPage) Status() string {
 	if p.workflow() == nil {
 		return ""
@@ -169,7 +169,7 @@ func (p *runPage) Close() {
 	}
 }
 
-// Refresh reads everything again, and looks again for a run that was not there.
+// Refresh reloads everything, and searches again for a run that was not found.
 func (p *runPage) Refresh() {
 	if p.finder != nil {
 		p.finder.start()
@@ -179,7 +179,7 @@ func (p *runPage) Refresh() {
 	}
 }
 
-// Failure is why there is no run to show.
+// Failure returns why there is no run to show.
 func (p *runPage) Failure() error {
 	switch {
 	case p.run != nil && p.run.Err() == nil:
@@ -194,31 +194,31 @@ func (p *runPage) Failure() error {
 	return nil
 }
 
-// atHome says that the run is of the namespace that is worked in: its server knows it in no other,
+// atHome reports whether the run belongs to the current namespace. The server finds it in no other,
 // which does not mean that it is gone.
 func (p *runPage) atHome() bool {
 	of := p.run.Workflow().GetNamespace()
 	return of == "" || of == p.app.link.Namespace()
 }
 
-// Banner says that what is seen is all that is left of the run, or that the run is not followed.
+// Banner says that the run is gone from the server, or not followed.
 func (p *runPage) Banner() string {
 	switch {
 	case p.run == nil || p.run.Workflow() == nil:
 		return ""
 	case !p.atHome():
 		of := p.run.Workflow().GetNamespace()
-		return fmt.Sprintf("this run is of namespace %q and is not followed from this one; :ns %s goes back to it", of,
+		return fmt.Sprintf("this run belongs to namespace %q and is not updated here; :ns %s switches back", of,
 			of)
 	case p.run.Gone():
-		return "this run is not on the server any more; what was read of it stays here until it is closed"
+		return "this run was deleted on the server; this page keeps what was loaded until it is closed"
 	case p.run.State().Down():
-		return "this run is not followed at the moment: " + sentence(p.run.State().Err)
+		return "this run is not updated at the moment: " + sentence(p.run.State().Err)
 	}
 	return ""
 }
 
-// Pace is a second while a step grows.
+// Pace is one second while a step is running.
 func (p *runPage) Pace() time.Duration {
 	if p.open {
 		return time.Second
@@ -226,8 +226,8 @@ func (p *runPage) Pace() time.Duration {
 	return slowPace
 }
 
-// explainEvery is how old an explanation may become. It says how long something has been waited
-// for, which is not notified again.
+// explainEvery is the highest age of an explanation. It contains durations, and no notification
+// updates those.
 const explainEvery = 15 * time.Second
 
 func (p *runPage) Draw(c widget.Canvas) {
@@ -238,14 +238,14 @@ func (p *runPage) Draw(c widget.Canvas) {
 	}
 	if p.explained != nil && p.shown && !p.app.frozen && p.app.now().Sub(p.asked) >= explainEvery {
 		p.asked = p.app.now()
-		p.run.SetParts(p.tabs[p.tab].Parts()) // which reads the explanation too
+		p.run.SetParts(p.tabs[p.tab].Parts()) // which loads the explanation too
 	}
 	rows := p.drawHead(c)
 	p.drawBar(c.Part(0, rows, c.W, 1), rows)
 	p.tabs[p.tab].Draw(c.Part(0, rows+1, c.W, c.H-rows-1))
 }
 
-// drawMiddle draws lines where one looks first in a part of the screen in which there is nothing else.
+// drawMiddle draws lines near the middle of an otherwise empty area.
 func drawMiddle(c widget.Canvas, lines ...widget.Line) {
 	top := max((c.H-len(lines))/3, 0)
 	for i, line := range lines {
@@ -259,7 +259,7 @@ func (p *runPage) Key(event *tcell.EventKey) bool {
 	return p.workflow() != nil && p.tabs[p.tab].Key(event)
 }
 
-// Mouse chooses tabs by their names; below them it is the tab's.
+// Mouse selects tabs by their names; below them the tab handles it.
 func (p *runPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	if p.workflow() == nil {
 		return false
@@ -276,7 +276,7 @@ func (p *runPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool 
 	return p.tabs[p.tab].Mouse(action, event)
 }
 
-// SelectedStep is the step under the cursor of the timeline or the tree; ok is false when there is none.
+// SelectedStep returns the step under the cursor of the tab; ok is false if there is none.
 func (p *runPage) SelectedStep() (name string, ok bool) {
 	if p.workflow() == nil {
 		return "", false
@@ -284,7 +284,8 @@ func (p *runPage) SelectedStep() (name string, ok bool) {
 	return p.tabs[p.tab].Step()
 }
 
-// fromStep is the step that a retry begins at: the one under the cursor, else the one that failed last.
+// fromStep returns the step that a retry starts at: the one under the cursor, or else the last that
+// failed.
 func (p *runPage) fromStep() string {
 	if name, ok := p.SelectedStep(); ok {
 		return name
@@ -300,7 +301,7 @@ func (p *runPage) fromStep() string {
 	return ""
 }
 
-// targets are the runs that an action is for: this one.
+// targets returns the runs that an action applies to: this one.
 func (p *runPage) targets() []*kagziv1.Workflow {
 	if r := p.workflow(); r != nil {
 		return []*kagziv1.Workflow{r}
@@ -309,22 +310,23 @@ func (p *runPage) targets() []*kagziv1.Workflow {
 }
 
 const (
-	leastPrefix = 8                // characters of a run id that are enough to look for it
-	findTimeout = 10 * time.Second // for all calls that it takes
-	findMost    = 1000             // runs that begin alike
+	leastPrefix = 8                // shortest id prefix to search for
+	findTimeout = 10 * time.Second // for all calls of a search
+	findMost    = 1000             // most runs with one prefix
 )
 
-// runFinder finds the run that a person means. When the server cannot be asked it tries again as soon as it can.
+// runFinder finds the run that a person names. If the server is unreachable it retries as soon as
+// it is connected.
 type runFinder struct {
 	app   *App
 	ref   string
 	found func(id string)
-	err   error // there is no such run, or more than one
+	err   error // no such run, or more than one
 
 	ctx   context.Context
-	close func() // ends it and waits for what is under way
+	close func() // stops it and waits for open calls
 	group sync.WaitGroup
-	drop  context.CancelFunc // of the call that is under way
+	drop  context.CancelFunc // cancels the open call
 	over  bool
 	shown bool
 }
@@ -346,7 +348,7 @@ func newRunFinder(a *App, ref string, found func(id string)) *runFinder {
 	return f
 }
 
-// start looks for the run, unless it has been found or the server cannot be asked now.
+// start searches for the run, unless it is found or the server is unreachable.
 func (f *runFinder) start() {
 	f.shown = true
 	if f.over || f.drop != nil || !f.app.link.Ready() {
@@ -371,7 +373,7 @@ func (f *runFinder) start() {
 	})
 }
 
-// stop asks no more until start.
+// stop cancels the search until start.
 func (f *runFinder) stop() {
 	f.shown = false
 	if f.drop != nil {
@@ -380,15 +382,15 @@ func (f *runFinder) stop() {
 	}
 }
 
-// findRun is the id of the run with an external id, or of the only one whose run id begins so. The
-// short form of an id, which has its end too, is known as well.
+// findRun returns the id of the run with an external id, or of the only one whose id has a prefix.
+// It accepts the short form of an id, with both ends, too.
 func findRun(ctx context.Context, api tui.API, namespace, ref string) (string, error) {
 	answer, err := api.GetWorkflowByExternalId(
 		ctx, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: namespace, ExternalId: ref})
 	switch status.Code(err) {
 	case codes.OK:
 		return answer.GetWorkflow().GetRunId(), nil
-	case codes.NotFound, codes.InvalidArgument: // what cannot be an external id may still be the beginning of an id
+	case codes.NotFound, codes.InvalidArgument: // an id prefix may be an invalid external id
 	default:
 		return "", err
 	}
@@ -409,11 +411,11 @@ func findRun(ctx context.Context, api tui.API, namespace, ref string) (string, e
 	}
 	switch {
 	case len(ids) == 0:
-		return "", status.Errorf(codes.NotFound, "no such run in %q, by external id or by the beginning of an id: %q",
+		return "", status.Errorf(codes.NotFound, "no such run in %q, by external id or id prefix: %q",
 			namespace, ref)
 	case len(ids) > 1:
 		return "", status.Errorf(codes.FailedPrecondition,
-			"%s runs have an id that begins with %q: give more of it, up to %s or %s", manyOf(len(ids)), ref,
+			"%s runs have an id that begins with %q: type more of it, up to %s or %s", manyOf(len(ids)), ref,
 			ids[0], ids[1])
 	}
 	return ids[0], nil
@@ -426,7 +428,7 @@ func manyOf(n int) string {
 	return fmt.Sprint(n)
 }
 
-// isRunID says whether text has the form of a run id.
+// isRunID reports whether text has the form of a run id.
 func isRunID(text string) bool {
 	if len(text) != 36 {
 		return false

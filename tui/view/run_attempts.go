@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	attemptsMost = 100      // that are listed of one step
+	attemptsMost = 100      // listed of one step
 	payloadRows  = 12       // of a payload in the list
-	payloadBytes = 16 << 10 // a larger one is named only
+	payloadBytes = 16 << 10 // larger payloads show only their size
 )
 
-// attemptPanel lists all attempts of a step, the latest first, as they go on.
+// attemptPanel lists all attempts of a step, latest first, and follows them.
 type attemptPanel struct {
 	*widget.Lines
 	p    *runPage
 	name string
 }
 
-// Draw lists them as they are now: what goes on grows.
+// Draw lists the attempts as they are now.
 func (a *attemptPanel) Draw(screen tcell.Screen) {
 	a.SetLines(a.p.attemptLines(a.name))
 	a.Lines.Draw(screen)
 }
 
-// showAttempts lays the attempts of a step over the page.
+// showAttempts shows the attempts of a step over the page.
 func (p *runPage) showAttempts(name string) {
 	panel := &attemptPanel{Lines: widget.NewLines(p.app.theme), p: p, name: name}
 	p.app.reader(name+"   o output  i input  / search  esc back", panel, func(key string) bool {
@@ -65,7 +65,7 @@ func (p *runPage) openStep([]string) error {
 	return nil
 }
 
-// readPayload lays a payload of the latest attempt of a step that has one over the page.
+// readPayload shows a payload of the latest attempt that has one over the page.
 func (p *runPage) readPayload(name, what string, of func(*kagziv1.Step) *kagziv1.Payload) error {
 	for _, s := range slices.Backward(p.run.Attempts(name)) {
 		if len(of(s).GetData()) > 0 {
@@ -75,7 +75,7 @@ func (p *runPage) readPayload(name, what string, of func(*kagziv1.Step) *kagziv1
 	return fmt.Errorf("no attempt of %q has an %s", name, what)
 }
 
-// readPayload lays a payload over the page.
+// readPayload shows a payload over the page.
 func (a *App) readPayload(title string, payload *kagziv1.Payload) error {
 	if len(payload.GetData()) == 0 {
 		return errors.New("there is no payload")
@@ -86,11 +86,11 @@ func (a *App) readPayload(title string, payload *kagziv1.Payload) error {
 	return nil
 }
 
-// attemptLines are all attempts of a step as lines.
+// attemptLines returns all attempts of a step as lines.
 func (p *runPage) attemptLines(name string) []widget.Line {
 	attempts := p.run.Attempts(name)
 	if len(attempts) == 0 {
-		return []widget.Line{widget.TextLine("This step is not there any more.", render.Dim)}
+		return []widget.Line{widget.TextLine("This step no longer exists.", render.Dim)}
 	}
 	var lines []widget.Line
 	for i, s := range slices.Backward(attempts) {
@@ -111,8 +111,8 @@ func (p *runPage) attemptLines(name string) []widget.Line {
 	return lines
 }
 
-// attempt is one attempt: how it stands, its times, who made it, what went wrong, and what came of
-// it. later is the error that stands above it.
+// attempt returns one attempt as lines: status, times, origin, error and output. later is the error
+// shown above it.
 func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.Line {
 	head := p.app.look.Cell(stepSign(s, !endOf(p.workflow()).IsZero()))
 	lines := []widget.Line{{Cells: []render.Cell{
@@ -133,13 +133,13 @@ func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.
 	}
 	if s.GetRetryAt() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
 		lines = append(lines, format.Indented(widget.TextLine(
-			"tried again "+p.app.clock.Show(s.GetRetryAt()), render.Waiting)))
+			"retried "+p.app.clock.Show(s.GetRetryAt()), render.Waiting)))
 	}
 	lines = append(lines, payloadLines("input", s.GetInput())...)
 	return append(lines, payloadLines("output", s.GetOutput())...)
 }
 
-// attemptFacts are when an attempt ran, how long, where, and what it waits for.
+// attemptFacts returns when, how long and where an attempt ran, and what it waits for.
 func (p *runPage) attemptFacts(s *kagziv1.Step) []string {
 	began := s.GetStartedAt()
 	if began == nil {
@@ -166,7 +166,7 @@ func (p *runPage) attemptFacts(s *kagziv1.Step) []string {
 	return facts
 }
 
-// payloadLines are the beginning of a payload below its name; none when there is none.
+// payloadLines returns a payload's name and first rows; nothing if there is none.
 func payloadLines(name string, payload *kagziv1.Payload) []widget.Line {
 	if len(payload.GetData()) == 0 {
 		return nil
@@ -187,12 +187,12 @@ func payloadLines(name string, payload *kagziv1.Payload) []widget.Line {
 	return lines
 }
 
-// textTab is a tab that is lines of text to read.
+// textTab is a tab with lines of text to read.
 type textTab struct {
 	tabBase
 	text *widget.Lines
 	work func(width int) []widget.Line // makes the lines
-	wide int                           // for which they were made
+	wide int                           // width the lines were made for
 }
 
 func newTextTab(p *runPage) textTab {
@@ -215,7 +215,7 @@ func (t *textTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool 
 	return consumed
 }
 
-// Status says where among what was found one is.
+// Status shows the position among the search results.
 func (t *textTab) Status() string {
 	if current, of := t.text.Found(); of > 0 {
 		return fmt.Sprintf("%d of %d found", current, of)
@@ -225,13 +225,14 @@ func (t *textTab) Status() string {
 
 func (t *textTab) Actions() []*Action {
 	return []*Action{
-		{Name: "search", Keys: []string{"/"}, Help: "find a text; n and N go on", Group: GroupMove, Hint: 3,
+		{Name: "search", Keys: []string{"/"}, Help: "search; n and N go to the next and previous hit",
+			Group: GroupMove, Hint: 3,
 			Run: t.p.app.searching(t.text)},
-		{Name: "next-found", Keys: []string{"n"}, Help: "to the next place that was found", Group: GroupMove,
+		{Name: "next-found", Keys: []string{"n"}, Help: "go to the next hit", Group: GroupMove,
 			Run: simply(t.text.Next)},
-		{Name: "previous-found", Keys: []string{"N"}, Help: "to the place before", Group: GroupMove,
+		{Name: "previous-found", Keys: []string{"N"}, Help: "go to the previous hit", Group: GroupMove,
 			Run: simply(t.text.Prev)},
-		{Name: "wrap", Keys: []string{"w"}, Help: "break long lines, or let them be scrolled", Group: GroupView,
+		{Name: "wrap", Keys: []string{"w"}, Help: "wrap long lines on or off", Group: GroupView,
 			Hint: 4, Run: simply(func() { t.text.SetWrap(!t.text.Wrap()) })},
 		{Name: "copy-text", Keys: []string{"y"}, Short: "copy", Help: "copy all of this text", Group: GroupView,
 			Hint: 5, Run: func([]string) error { return t.p.app.copy("text", t.text.Text()) }},
@@ -239,10 +240,10 @@ func (t *textTab) Actions() []*Action {
 	}
 }
 
-// errorsMost is how many failed attempts are shown.
+// errorsMost limits how many failed attempts are shown.
 const errorsMost = 20
 
-// errorTab shows what went wrong: with the run, and with the attempts of its steps.
+// errorTab shows the errors of the run and of the attempts of its steps.
 type errorTab struct{ textTab }
 
 func newErrorTab(p *runPage) *errorTab {
@@ -291,13 +292,13 @@ func (t *errorTab) lines(int) []widget.Line {
 	return lines
 }
 
-// attemptHead says which attempt failed, when and where.
+// attemptHead returns which attempt failed, when and where.
 func (t *errorTab) attemptHead(s *kagziv1.Step) widget.Line {
 	what := fmt.Sprintf("attempt %d failed", s.GetAttemptNumber())
 	if !s.GetIsLatest() || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
 		what += " and was retried"
 		if s.GetIsLatest() {
-			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(),
+			what = fmt.Sprintf("attempt %d failed and is retried %s", s.GetAttemptNumber(),
 				t.p.app.clock.Show(s.GetRetryAt()))
 		}
 	}
@@ -312,7 +313,7 @@ func (t *errorTab) attemptHead(s *kagziv1.Step) widget.Line {
 		{Text: when, Style: render.Dim}}}
 }
 
-// failedAttempts are the attempts that went wrong, the latest first.
+// failedAttempts returns the failed attempts, latest first.
 func failedAttempts(steps []*kagziv1.Step) []*kagziv1.Step {
 	var failed []*kagziv1.Step
 	for _, s := range steps {
@@ -330,7 +331,7 @@ func sameError(a, b *kagziv1.ErrorDetail) bool {
 	return b != nil && a.GetType() == b.GetType() && a.GetMessage() == b.GetMessage() && a.GetStack() == b.GetStack()
 }
 
-// nothing says that all is well, as far as that can be said.
+// nothing returns the text for a run without errors.
 func (t *errorTab) nothing(r *kagziv1.Workflow) []widget.Line {
 	text := "Nothing has gone wrong so far."
 	if render.Ended(r.GetStatus()) {

@@ -15,12 +15,12 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// headFact is one thing that people ask about a run.
+// headFact is one fact in the header of a run.
 type headFact struct {
 	label, value string
 }
 
-// drawHead draws how the run stands and why, then the facts, and is how many rows that took.
+// drawHead draws the status with its reason, then the facts, and returns the number of rows.
 func (p *runPage) drawHead(c widget.Canvas) int {
 	r := p.workflow()
 	sign := headSign(r)
@@ -41,7 +41,7 @@ func (p *runPage) drawHead(c widget.Canvas) int {
 	return first + more + grid
 }
 
-// headSign is the sign of a run; one that was told to stop and has not yet is on its way to it.
+// headSign returns the sign of a run; a run with a pending cancellation has its own.
 func headSign(r *kagziv1.Workflow) theme.Sign {
 	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
 		return theme.Sign{Glyph: theme.Cancelled, Word: "cancelling", Style: render.Stopped}
@@ -49,7 +49,7 @@ func headSign(r *kagziv1.Workflow) theme.Sign {
 	return theme.OfRun(r)
 }
 
-// headMost is how many rows the header may have where there are h: the tab below it matters more.
+// headMost limits the rows of the header on a page of h rows: the tab below matters more.
 func headMost(h int) int {
 	switch {
 	case h < 14:
@@ -60,7 +60,8 @@ func headMost(h int) int {
 	return 9
 }
 
-// shareRows shares rows among the sentence, which has one always, its details and the facts, given how many each needs.
+// shareRows divides rows among the sentence, its details and the facts, given what each needs. The
+// sentence always gets one.
 func shareRows(most, sentence, details, facts int) (first, more, grid int) {
 	first = max(min(sentence, most/3), 1)
 	more = min(details, most/4)
@@ -73,13 +74,13 @@ func shareRows(most, sentence, details, facts int) (first, more, grid int) {
 	return first, more, grid
 }
 
-// why is the sentence behind the status: what went wrong, what is waited for, or what the code
-// noted; and what there is to know beside it.
+// why returns the text after the status: the error, what the run waits for, or its note; and
+// further details.
 func (p *runPage) why(r *kagziv1.Workflow) (sentence string, style render.Style, details []string) {
 	e := p.run.Explanation()
 	switch {
 	case render.Ended(r.GetStatus()) && r.GetError().GetType() == theme.OfRun(r).Word:
-		// a person ended it: what follows is why
+		// a person ended it: show the reason
 		return r.GetError().GetMessage(), theme.OfRun(r).Style, nil
 	case render.Ended(r.GetStatus()) && r.GetError() != nil:
 		return render.ErrorLine(r.GetError()), theme.OfRun(r).Style, nil
@@ -95,7 +96,7 @@ func (p *runPage) why(r *kagziv1.Workflow) (sentence string, style render.Style,
 	return r.GetNote(), render.Plain, nil
 }
 
-// moves says that nothing keeps a run from going on.
+// moves reports whether nothing blocks the run.
 func moves(e *kagziv1.ExplainWorkflowResponse) bool {
 	switch e.GetBlocker() {
 	case kagziv1.ExplainWorkflowResponse_BLOCKER_UNSPECIFIED, kagziv1.ExplainWorkflowResponse_BLOCKER_NONE:
@@ -104,7 +105,7 @@ func moves(e *kagziv1.ExplainWorkflowResponse) bool {
 	return false
 }
 
-// drawWrapped draws rows; the last one that there is room for ends with an ellipsis when more follow.
+// drawWrapped draws rows; if they do not fit, the last one ends with an ellipsis.
 func drawWrapped(c widget.Canvas, rows []string, look *theme.Theme, style render.Style) {
 	for i, row := range rows[:min(len(rows), c.H)] {
 		if i == c.H-1 && i < len(rows)-1 {
@@ -114,7 +115,7 @@ func drawWrapped(c widget.Canvas, rows []string, look *theme.Theme, style render
 	}
 }
 
-// facts are what people ask about a run, the first first.
+// facts returns the facts of a run, most wanted first.
 func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 	a, list := p.app, []headFact(nil)
 	add := func(label, value string) {
@@ -137,7 +138,7 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 		add("due", a.clock.Show(r.GetWakeUpAt()))
 	}
 	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
-		add("cancel", "asked "+a.clock.Show(r.GetCancelRequestedAt())+", at the latest "+
+		add("cancel", "asked "+a.clock.Show(r.GetCancelRequestedAt())+", ends at the latest "+
 			a.clock.Show(r.GetCancelGraceUntil()))
 	}
 	add("ext id", r.GetExternalId())
@@ -166,7 +167,7 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 	return list
 }
 
-// stepCount is how many steps there are, and how many of them are not over or have failed.
+// stepCount returns the number of steps, and how many are open or failed.
 func (p *runPage) stepCount(r *kagziv1.Workflow) string {
 	lanes := p.run.Lanes()
 	if len(lanes) == 0 {
@@ -201,7 +202,7 @@ func laneCounts(lanes []model.Lane, ended bool) string {
 	return text
 }
 
-// headGrid is facts in columns of one width, so that nothing moves when a value does.
+// headGrid lays facts out in columns of one width, so nothing moves when a value changes.
 type headGrid struct {
 	places []headPlace
 	rows   int
@@ -214,12 +215,13 @@ type headPlace struct {
 }
 
 const (
-	headCells    = 26 // that a column has at least where there is room for three of them
-	headLabel    = 8  // cells of a label where columns are that wide
+	headCells    = 26 // least cells of a column if three fit
+	headLabel    = 8  // cells of a label in such columns
 	leastColumns = 3  // columns
 )
 
-// placeHead puts facts one after another into the columns. One that needs more than its column takes the next ones too.
+// placeHead assigns facts to columns in order. A fact that is wider than its column takes the next
+// ones too.
 func placeHead(facts []headFact, width int) headGrid {
 	columns := max(width/headCells, leastColumns)
 	each := width / columns
@@ -256,7 +258,7 @@ func (g headGrid) draw(c widget.Canvas) {
 	}
 }
 
-// factsTab shows all that is known of a run.
+// factsTab shows all details of a run.
 type factsTab struct{ textTab }
 
 func newFactsTab(p *runPage) *factsTab {
@@ -267,7 +269,7 @@ func newFactsTab(p *runPage) *factsTab {
 
 func (t *factsTab) Parts() model.Part { return model.Signals | model.Audit }
 
-// lines are the run's properties, then a section for each thing that there is.
+// lines returns the run's properties, then one section per kind of detail.
 func (t *factsTab) lines(width int) []widget.Line {
 	view := t.p.app.clock.View()
 	lines := pairLines(render.RunPairs(t.p.workflow(), view))
@@ -284,15 +286,15 @@ func (t *factsTab) lines(width int) []widget.Line {
 		for _, line := range pairLines(render.ExplainPairs(e, view)) {
 			body = append(body, format.Indented(line))
 		}
-		section("Why it is where it is", body)
+		section("Explanation", body)
 	}
-	section("Done by people", tableLines(render.AuditTable(t.p.run.Audit(), view), width))
+	section("Actions by people", tableLines(render.AuditTable(t.p.run.Audit(), view), width))
 	section("Overridden steps", tableLines(render.OverridesTable(t.p.run.Steps(), view), width))
 	section("Signals", tableLines(render.SignalsTable(t.p.run.Signals(), view), width))
 	return lines
 }
 
-// pairLines are pairs in two columns.
+// pairLines lays pairs out in two columns.
 func pairLines(pairs []render.Pair) []widget.Line {
 	wide := 0
 	for _, p := range pairs {
@@ -312,7 +314,7 @@ func pairLines(pairs []render.Pair) []widget.Line {
 	return lines
 }
 
-// tableLines are a table as lines of a width, a little further in; none when it has no rows.
+// tableLines draws a table as indented lines of a width; nothing if it has no rows.
 func tableLines(t render.Table, width int) []widget.Line {
 	if len(t.Rows) == 0 {
 		return nil
@@ -328,7 +330,7 @@ func tableLines(t render.Table, width int) []widget.Line {
 	return lines
 }
 
-// document is all that was read of the run, in the shape that the command line prints.
+// document returns all that was loaded of the run, in the shape that the command line prints.
 func (p *runPage) document() render.Object {
 	return render.Object{
 		{Name: "workflow", Value: render.Document(p.workflow())},
@@ -338,7 +340,7 @@ func (p *runPage) document() render.Object {
 	}
 }
 
-// Rows are what happened, for a file.
+// Rows returns the events of the run, for a file.
 func (p *runPage) Rows() (titles []string, rows [][]string) {
 	if p.workflow() == nil {
 		return nil, nil
@@ -346,7 +348,7 @@ func (p *runPage) Rows() (titles []string, rows [][]string) {
 	return p.events()
 }
 
-// JSON is the run with its steps, for a file.
+// JSON returns the run with its steps, for a file.
 func (p *runPage) JSON() ([]byte, error) {
 	if p.workflow() == nil {
 		return nil, errNotRead
@@ -355,7 +357,7 @@ func (p *runPage) JSON() ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
-// selected is what copying is about: the latest attempt of the step under the cursor, or the run.
+// selected returns what to copy: the latest attempt of the step under the cursor, or the run.
 func (p *runPage) selected() (id string, m proto.Message) {
 	if name, ok := p.SelectedStep(); ok {
 		if attempts := p.run.Attempts(name); len(attempts) > 0 {
@@ -373,14 +375,14 @@ func (p *runPage) copyIDAction() *Action {
 
 func (p *runPage) copyJSONAction() *Action {
 	return &Action{Name: "copy-json", Keys: []string{"ctrl-y"},
-		Help: "copy the step under the cursor, or the run, as JSON", Group: GroupView, Run: func([]string) error {
+		Help: "copy the selected step or the run as JSON", Group: GroupView, Run: func([]string) error {
 			_, m := p.selected()
 			return p.app.copy("JSON", document(m))
 		}}
 }
 
 func (p *runPage) showJSONAction() *Action {
-	return &Action{Name: "json", Keys: []string{"y"}, Help: "show the step under the cursor, or the run, as JSON",
+	return &Action{Name: "json", Keys: []string{"y"}, Help: "show the selected step or the run as JSON",
 		Group: GroupView, Run: func([]string) error {
 			id, m := p.selected()
 			text := document(m)

@@ -25,15 +25,15 @@ var historyColumns = []widget.Column{
 	{ID: "detail", Title: "DETAIL", Priority: 2, Flex: true, Min: 14, Max: 120},
 }
 
-// historyTab lists what happened to a run, the newest last.
+// historyTab lists the events of a run, newest last.
 type historyTab struct {
 	tabBase
 	tab    *widget.Table
-	follow bool // the newest is kept under the cursor
-	began  bool // it was decided whether to follow
+	follow bool // keep the newest event under the cursor
+	began  bool // follow was decided
 }
 
-// historyRows are the events as rows; their ids are their numbers.
+// historyRows presents the events as rows; their ids are their numbers.
 type historyRows struct{ t *historyTab }
 
 func (r historyRows) Len() int { return len(r.t.p.run.Events()) }
@@ -56,7 +56,7 @@ func (r historyRows) Row(i int) (widget.Row, bool) {
 	}}, true
 }
 
-// detailStyle makes what went wrong stand out.
+// detailStyle highlights failures.
 func detailStyle(e model.Event) render.Style {
 	if e.Style == render.Bad {
 		return render.Bad
@@ -85,7 +85,7 @@ func (t *historyTab) Draw(c widget.Canvas) {
 	t.tab.Draw(c.Screen)
 }
 
-// Key moves; who goes up does not want to follow any more, and who goes to the end does.
+// Key moves the cursor. Moving up stops following, and moving to the end resumes it.
 func (t *historyTab) Key(event *tcell.EventKey) bool {
 	before := t.tab.Index()
 	ok := t.tab.Key(event)
@@ -107,7 +107,7 @@ func (t *historyTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) bo
 	return consumed
 }
 
-// Status says whether the newest is followed.
+// Status shows whether new events are followed.
 func (t *historyTab) Status() string {
 	if t.follow {
 		return "following"
@@ -115,7 +115,7 @@ func (t *historyTab) Status() string {
 	return ""
 }
 
-// under is the event under the cursor.
+// under returns the event under the cursor.
 func (t *historyTab) under() (model.Event, bool) {
 	events := t.p.run.Events()
 	if i := t.tab.Index(); i < len(events) {
@@ -124,7 +124,7 @@ func (t *historyTab) under() (model.Event, bool) {
 	return model.Event{}, false
 }
 
-// Step is that of the event under the cursor.
+// Step returns the step of the event under the cursor.
 func (t *historyTab) Step() (string, bool) {
 	e, ok := t.under()
 	if !ok || e.Step == nil {
@@ -133,7 +133,8 @@ func (t *historyTab) Step() (string, bool) {
 	return e.Step.GetName(), true
 }
 
-// open shows what came with the event under the cursor: a payload, the attempts of a step, or all of its text.
+// open shows what belongs to the event under the cursor: a payload, the attempts of a step, or its
+// full text.
 func (t *historyTab) open([]string) error {
 	e, ok := t.under()
 	if !ok {
@@ -164,7 +165,7 @@ func (t *historyTab) open([]string) error {
 	return nil
 }
 
-// signal is the signal whose arrival an event is; nil when it is another event.
+// signal returns the signal that an event reports; nil for other events.
 func (t *historyTab) signal(e model.Event) *kagziv1.Signal {
 	for _, s := range t.p.run.Signals() {
 		if e.Kind == "signal received" && s.GetName() == e.Subject && s.GetReceivedAt().AsTime().Equal(e.At) {
@@ -174,11 +175,12 @@ func (t *historyTab) signal(e model.Event) *kagziv1.Signal {
 	return nil
 }
 
-// Actions open events and follow them.
+// Actions open and follow events.
 func (t *historyTab) Actions() []*Action {
 	return []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "what came with this event: a payload, an error, the attempts of a step", Group: GroupMove, Hint: 1, Run: t.open},
-		{Name: "follow", Keys: []string{"f"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3,
+		{Name: "open", Keys: []string{"enter"}, Help: "open the payload, error or attempts of the event",
+			Group: GroupMove, Hint: 1, Run: t.open},
+		{Name: "follow", Keys: []string{"f"}, Help: "follow new events on or off", Group: GroupView, Hint: 3,
 			Off: t.unlessOpen, Run: simply(func() {
 				t.follow = !t.follow
 				if t.follow {
@@ -189,7 +191,7 @@ func (t *historyTab) Actions() []*Action {
 	}
 }
 
-// unlessOpen refuses to follow what cannot go on.
+// unlessOpen refuses to follow an ended run.
 func (t *historyTab) unlessOpen() string {
 	if !endOf(t.p.workflow()).IsZero() {
 		return "the run has ended"
@@ -197,7 +199,7 @@ func (t *historyTab) unlessOpen() string {
 	return ""
 }
 
-// events are the titles and rows of what happened, with whole times.
+// events returns the titles and rows of the events, with full times.
 func (p *runPage) events() (titles []string, rows [][]string) {
 	titles = []string{"#", "TIME", "SINCE", "WHAT", "OF", "DETAIL"}
 	for _, e := range p.run.Events() {
@@ -209,7 +211,7 @@ func (p *runPage) events() (titles []string, rows [][]string) {
 	return titles, rows
 }
 
-// payloadType is what a document takes a payload for.
+// payloadType returns the content type that a document shows a payload as.
 func payloadType(p *kagziv1.Payload) string {
 	if p.GetMetadata()["encoding"] != "" {
 		return "application/octet-stream"
@@ -218,17 +220,17 @@ func payloadType(p *kagziv1.Payload) string {
 }
 
 const (
-	sideBySide = 116 // cells that two payloads beside each other need
-	bothRows   = 13  // rows that two payloads below each other need
+	sideBySide = 116 // least cells for two payloads side by side
+	bothRows   = 13  // least rows for two payloads one above the other
 )
 
-// payloadsTab shows what a run was given and what came of it.
+// payloadsTab shows the input and the output of a run.
 type payloadsTab struct {
 	tabBase
 	documents [2]*widget.Document
 	shown     [2]*kagziv1.Payload
-	focus     int // 0: the input
-	split     int // how they were drawn: cells or rows of the first; 0: one at a time
+	focus     int // 0: the input, 1: the output
+	split     int // cells or rows of the first at the last draw; 0: one at a time
 	beside    bool
 }
 
@@ -265,7 +267,7 @@ func (t *payloadsTab) Draw(c widget.Canvas) {
 
 var payloadNames = [2]string{"Input", "Output"}
 
-// load shows a payload when it is not the same as before. The model makes new messages of what has not changed.
+// load shows a payload if it changed. The model makes new messages even for unchanged payloads.
 func (t *payloadsTab) load(i int, payload *kagziv1.Payload) {
 	if t.shown[i] != nil && string(t.shown[i].GetData()) == string(payload.GetData()) {
 		return
@@ -303,16 +305,16 @@ func (t *payloadsTab) missing(i int) string {
 	r := t.p.workflow()
 	switch {
 	case i == 0:
-		return "It was started without an input."
+		return "The run was started without an input."
 	case !render.Ended(r.GetStatus()):
-		return "No output yet: it has not ended."
+		return "No output yet: the run has not ended."
 	case r.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
-		return "It completed without an output."
+		return "The run completed without an output."
 	}
-	return "No output: it " + runEnding(r) + "."
+	return "No output: the run " + runEnding(r) + "."
 }
 
-// runEnding is how a run ended that did not complete, as part of a sentence.
+// runEnding returns how a run that did not complete ended, as part of a sentence.
 func runEnding(r *kagziv1.Workflow) string {
 	switch r.GetStatus() {
 	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED:
@@ -341,7 +343,7 @@ func (t *payloadsTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) b
 
 func (t *payloadsTab) Parts() model.Part { return 0 }
 
-// Status says what has the keys.
+// Status shows which payload has the focus.
 func (t *payloadsTab) Status() string {
 	if t.document().Wrap() {
 		return "wrapped"
@@ -349,35 +351,36 @@ func (t *payloadsTab) Status() string {
 	return ""
 }
 
-// Actions choose the payload, search and fold in it, and copy from it.
+// Actions select a payload, search and fold it, and copy from it.
 func (t *payloadsTab) Actions() []*Action {
 	on := func(f func(*widget.Document)) func([]string) error {
 		return func([]string) error { f(t.document()); return nil }
 	}
 	return []*Action{
-		{Name: "input", Keys: []string{"i", "left"}, Help: "to the input", Group: GroupMove, Hint: 3,
+		{Name: "input", Keys: []string{"i", "left"}, Help: "select the input", Group: GroupMove, Hint: 3,
 			Run: simply(func() { t.focus = 0 })},
-		{Name: "output", Keys: []string{"o", "right"}, Help: "to the output", Group: GroupMove, Hint: 4,
+		{Name: "output", Keys: []string{"o", "right"}, Help: "select the output", Group: GroupMove, Hint: 4,
 			Run: simply(func() { t.focus = 1 })},
-		{Name: "search", Keys: []string{"/"}, Help: "find a text; n and N go on", Group: GroupMove, Hint: 5,
+		{Name: "search", Keys: []string{"/"}, Help: "search; n and N go to the next and previous hit",
+			Group: GroupMove, Hint: 5,
 			Run: func([]string) error { return t.p.app.searching(t.document())(nil) }},
-		{Name: "next-found", Keys: []string{"n"}, Help: "to the next place that was found", Group: GroupMove,
+		{Name: "next-found", Keys: []string{"n"}, Help: "go to the next hit", Group: GroupMove,
 			Run: on((*widget.Document).Next)},
-		{Name: "previous-found", Keys: []string{"N"}, Help: "to the place before", Group: GroupMove,
+		{Name: "previous-found", Keys: []string{"N"}, Help: "go to the previous hit", Group: GroupMove,
 			Run: on((*widget.Document).Prev)},
-		{Name: "fold", Keys: []string{"enter", "space"}, Help: "fold what is under the cursor, or open it",
+		{Name: "fold", Keys: []string{"enter", "space"}, Help: "fold or unfold the entry under the cursor",
 			Group: GroupMove, Hint: 6, Run: on((*widget.Document).Toggle)},
 		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView,
 			Run: on((*widget.Document).FoldAll)},
-		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything", Group: GroupView,
+		{Name: "unfold-all", Keys: []string{"]"}, Help: "unfold everything", Group: GroupView,
 			Run: on((*widget.Document).UnfoldAll)},
-		{Name: "wrap", Keys: []string{"w"}, Help: "break long rows, or cut them", Group: GroupView,
+		{Name: "wrap", Keys: []string{"w"}, Help: "wrap long rows on or off", Group: GroupView,
 			Run: on(func(d *widget.Document) { d.SetWrap(!d.Wrap()) })},
 		{Name: "load-all", Keys: []string{"L"}, Help: "show all of a large payload", Group: GroupView,
 			Run: on((*widget.Document).LoadAll)},
 		{Name: "copy", Keys: []string{"y"}, Help: "copy the value under the cursor", Group: GroupView, Hint: 7,
 			Run: func([]string) error { return t.p.app.copy("value", t.document().CopyValue()) }},
-		{Name: "copy-path", Keys: []string{"Y"}, Help: "copy the path of what is under the cursor", Group: GroupView,
+		{Name: "copy-path", Keys: []string{"Y"}, Help: "copy the path under the cursor", Group: GroupView,
 			Run: func([]string) error { return t.p.app.copy("path", t.document().CopyPath()) }},
 	}
 }

@@ -28,7 +28,7 @@ func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
 		}
 		for ref, want := range map[string]string{
 			"01a1f82": "no such run", "no-such-order": "no such run", absent: "no such run",
-			w.ID(scenario.FanOut)[:8]: "give more of it", absent[:13]: "no such run",
+			w.ID(scenario.FanOut)[:8]: "type more of it", absent[:13]: "no such run",
 		} {
 			if err := r.app.command("run " + ref); err != nil {
 				t.Fatalf("run %s: %v", ref, err)
@@ -89,11 +89,11 @@ func TestAPayloadIsSearchedFoldedAndCopied(t *testing.T) {
 		if p.tabs[2].(*payloadsTab).focus != 1 {
 			t.Error("right does not go to the output")
 		}
-		r.shows("› Output", "No output: it failed.")
+		r.shows("› Output", "No output: the run failed.")
 		r.press("i", "/")
 		r.enter("nowhere")
 		r.press("enter")
-		r.shows("that is not in it")
+		r.shows("not found")
 		r.press("esc", "esc")
 	})
 }

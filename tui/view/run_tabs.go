@@ -15,30 +15,30 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// runTab is one way to look at a run.
+// runTab is one tab of the run page.
 type runTab interface {
 	Draw(c widget.Canvas)
 	Key(event *tcell.EventKey) bool
 	Mouse(action tview.MouseAction, event *tcell.EventMouse) bool
 	Actions() []*Action
-	// Status is how it shows what it shows.
+	// Status is shown in the frame on the right.
 	Status() string
-	// Parts are what it needs beside the run and its steps.
+	// Parts are the parts of the model that the tab needs beside the run and its steps.
 	Parts() model.Part
-	// Changed says that what it has worked out is out of date.
+	// Changed marks derived data as stale.
 	Changed()
-	// Step is the step under the cursor.
+	// Step returns the step under the cursor.
 	Step() (name string, ok bool)
 	Show()
 	Hide()
 	Close()
 }
 
-// tabBase is what a tab is that says nothing else.
+// tabBase holds the defaults of a tab.
 type tabBase struct {
 	p     *runPage
-	stale bool        // what it shows is to be worked out again
-	made  clock.Stamp // when it was, if it tells of moments
+	stale bool        // derived data must be computed again
+	made  clock.Stamp // when it was, if it shows times
 }
 
 func newTabBase(p *runPage) tabBase { return tabBase{p: p, stale: true} }
@@ -51,30 +51,30 @@ func (t *tabBase) Show()                {}
 func (t *tabBase) Hide()                {}
 func (t *tabBase) Close()               {}
 
-// refreshed says whether something is to be worked out again, and that it has been.
+// refreshed reports whether derived data must be computed again, and clears the mark.
 func (t *tabBase) refreshed() bool {
 	stale := t.stale
 	t.stale = false
 	return stale
 }
 
-// outdated is refreshed for what tells of moments: that is also worked out again as time passes, and in another style.
+// outdated is refreshed for data that shows times: it is also stale when time passed or the time
+// style changed.
 func (t *tabBase) outdated() bool {
 	was := t.made
 	t.made = t.p.app.clock.Stamp()
 	return t.refreshed() || was != t.made
 }
 
-// tabNames are the tabs in the order of their digits: as they read, as they read where there is
-// little room, and as commands.
+// tabNames lists the tabs in the order of their digits: long name, short name, command and help.
 var tabNames = []struct{ long, short, command, help string }{
-	{"Timeline", "Timeline", "timeline", "the steps and their attempts over time"},
-	{"Tree", "Tree", "tree", "the steps, their attempts and child runs below each other"},
-	{"Input/Output", "I/O", "payloads", "the input and the output side by side"},
-	{"Error", "Error", "error", "what went wrong, with the stack"},
-	{"Events", "Events", "history", "what happened, one thing after another"},
-	{"Children", "Children", "children", "the runs that it started"},
-	{"Meta", "Meta", "facts", "all that is known of it, its signals, and what people did"},
+	{"Timeline", "Timeline", "timeline", "show the steps and attempts over time"},
+	{"Tree", "Tree", "tree", "show steps, attempts and child runs as a tree"},
+	{"Input/Output", "I/O", "payloads", "show the input and output"},
+	{"Error", "Error", "error", "show errors with their stacks"},
+	{"Events", "Events", "history", "show events in order"},
+	{"Children", "Children", "children", "show the child runs"},
+	{"Meta", "Meta", "facts", "show all details, signals and actions by people"},
 }
 
 const errorTabIndex = 3
@@ -84,7 +84,7 @@ func newRunTabs(p *runPage) []runTab {
 		newChildrenTab(p), newFactsTab(p)}
 }
 
-// choose shows another tab. Each keeps its place.
+// choose shows another tab. Each tab keeps its state.
 func (p *runPage) choose(tab int) {
 	if p.run == nil || tab == p.tab {
 		return
@@ -97,7 +97,7 @@ func (p *runPage) choose(tab int) {
 	}
 }
 
-// tabPlace is where a tab's name stands, from the upper left corner of the page.
+// tabPlace is where a tab's name is, relative to the upper left corner of the page.
 type tabPlace struct{ row, from, to int }
 
 // drawBar draws the names of the tabs on a line.
@@ -130,7 +130,7 @@ func (p *runPage) drawBar(c widget.Canvas, row int) {
 	}
 }
 
-// troubled says whether the tab of errors has something to show.
+// troubled reports whether the error tab has something to show.
 func (p *runPage) troubled() bool {
 	if p.workflow().GetError() != nil {
 		return true
@@ -143,18 +143,18 @@ func (p *runPage) troubled() bool {
 	return false
 }
 
-// Actions are to look at the run in its ways, what the tab can do, and to steer the run.
+// Actions switch tabs, act on the run, and include those of the tab.
 func (p *runPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "next-tab", Keys: []string{"tab"}, Short: "tabs", Help: "to the next tab", Group: GroupMove, Hint: 2,
+		{Name: "next-tab", Keys: []string{"tab"}, Short: "tabs", Help: "go to the next tab", Group: GroupMove, Hint: 2,
 			Run: p.toTab(func() int { return p.tab + 1 })},
-		{Name: "previous-tab", Keys: []string{"shift-tab"}, Help: "to the tab before", Group: GroupMove,
+		{Name: "previous-tab", Keys: []string{"shift-tab"}, Help: "go to the previous tab", Group: GroupMove,
 			Run: p.toTab(func() int { return p.tab - 1 })},
 	}
 	for i, name := range tabNames {
 		action := &Action{Name: name.command, Keys: []string{string(rune('1' + i))}, Help: name.help, Group: GroupMove,
 			Run: p.toTab(func() int { return i })}
-		if i == len(tabNames)-1 { // as in other views
+		if i == len(tabNames)-1 { // as on other pages
 			action.Aliases, action.Keys = []string{"describe"}, append(action.Keys, "d")
 		}
 		list = append(list, action)
@@ -176,14 +176,14 @@ func (p *runPage) toTab(tab func() int) func([]string) error {
 	}
 }
 
-// goActions lead to what the run belongs to.
+// goActions open related runs.
 func (p *runPage) goActions() []*Action {
 	return []*Action{{
-		Name: "parent", Keys: []string{"U"}, Help: "the run that started this one, or that it continues",
+		Name: "parent", Keys: []string{"U"}, Help: "open the run that started or preceded this one",
 		Group: GroupMove,
 		Off: func() string {
 			if p.origin() == "" {
-				return "no other run started this one"
+				return "no other run started or preceded this one"
 			}
 			return ""
 		},
@@ -191,7 +191,7 @@ func (p *runPage) goActions() []*Action {
 	}}
 }
 
-// origin is the run that this one came out of; empty when there is none.
+// origin returns the run that this one came from, or an empty string.
 func (p *runPage) origin() string {
 	r := p.workflow()
 	for _, id := range []string{r.GetParentRunId(), r.GetRetriedFromRunId(), r.GetContinuedFromRunId(),
@@ -203,12 +203,12 @@ func (p *runPage) origin() string {
 	return ""
 }
 
-// searching lets the person search in what a tab shows.
+// searching returns the action that prompts for a text and searches in a tab.
 func (a *App) searching(in interface{ Search(text string) int }) func([]string) error {
 	return func([]string) error {
 		a.ask("search: ", "", nil, func(text string) error {
 			if in.Search(text) == 0 && text != "" {
-				return errors.New("that is not in it")
+				return errors.New("not found")
 			}
 			return nil
 		})
@@ -216,7 +216,7 @@ func (a *App) searching(in interface{ Search(text string) int }) func([]string) 
 	}
 }
 
-// simply is an action that only does something to the screen.
+// simply returns an action that only changes the screen.
 func simply(f func()) func([]string) error {
 	return func([]string) error { f(); return nil }
 }
@@ -227,7 +227,7 @@ type childrenTab struct {
 	tab *widget.Table
 }
 
-// childRows are the children as rows.
+// childRows presents the children as rows.
 type childRows struct{ p *runPage }
 
 func (r childRows) Len() int                   { return r.p.run.Children().Len() }
@@ -272,7 +272,7 @@ func (t *childrenTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) b
 	return consumed
 }
 
-// Status says how many there are.
+// Status shows how many children there are.
 func (t *childrenTab) Status() string {
 	children := t.p.run.Children()
 	switch {
@@ -281,7 +281,7 @@ func (t *childrenTab) Status() string {
 	case children.Len() == 1:
 		return "1 run"
 	case children.More():
-		return "the newest " + format.Number(int64(children.Len())) + " runs"
+		return "newest " + format.Number(int64(children.Len())) + " runs"
 	}
 	return format.Number(int64(children.Len())) + " runs"
 }
@@ -289,7 +289,7 @@ func (t *childrenTab) Status() string {
 // Actions open a child and copy its id.
 func (t *childrenTab) Actions() []*Action {
 	return []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the child run", Group: GroupMove, Hint: 1,
+		{Name: "open", Keys: []string{"enter"}, Help: "open the child run", Group: GroupMove, Hint: 1,
 			Run: func([]string) error {
 				id, ok := t.tab.Selected()
 				if !ok {
@@ -297,7 +297,7 @@ func (t *childrenTab) Actions() []*Action {
 				}
 				return t.p.app.pushView("run", id)
 			}},
-		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l",
+		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns; scroll with h and l",
 			Group: GroupView, Run: simply(func() { t.tab.SetWide(!t.tab.Wide()) })},
 		{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of the child run", Group: GroupView,
 			Run: func([]string) error {

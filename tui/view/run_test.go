@@ -291,7 +291,7 @@ func TestWhatWasReadOfARunStaysWhenItIsDeleted(t *testing.T) {
 		f.lost = true
 		r.app.trails.top().(*runPage).Refresh()
 		r.settle()
-		r.shows("not on the server any more", "day-31", "reports-1")
+		r.shows("deleted on the server", "day-31", "reports-1")
 		if err := r.app.trails.top().(*runPage).Failure(); err != nil {
 			t.Errorf("the run is shown as %v instead of what was read of it", err)
 		}

@@ -19,8 +19,8 @@ import (
 type timelineTab struct {
 	tabBase
 	gantt  *widget.Gantt
-	placed bool   // the cursor has been put where one looks first
-	chosen bool   // whether earlier attempts are shown was decided
+	placed bool   // the cursor was placed initially
+	chosen bool   // whether to show earlier attempts was decided
 	last   string // the step that began last
 }
 
@@ -45,8 +45,8 @@ func (t *timelineTab) Draw(c widget.Canvas) {
 	t.gantt.Draw(c.Screen)
 }
 
-// load shows the steps as they are. Earlier attempts are shown from the first one on, and who is at
-// the end of a run that goes on stays there.
+// load shows the current steps. Earlier attempts are shown once there are any. A cursor at the end
+// of an open run follows it.
 func (t *timelineTab) load(end, now time.Time) {
 	lanes := t.p.run.Lanes()
 	list := make([]widget.Lane, len(lanes))
@@ -79,8 +79,8 @@ func (t *timelineTab) selected() string {
 	return lane.ID
 }
 
-// firstLook is the step that one looks at first: the last one that failed, of a run that goes on
-// the newest, else the first.
+// firstLook returns the step to start at: the last that failed, or else the newest of an open run,
+// or else the first.
 func (p *runPage) firstLook() string {
 	lanes := p.run.Lanes()
 	if len(lanes) == 0 {
@@ -97,7 +97,7 @@ func (p *runPage) firstLook() string {
 	return lanes[0].Name
 }
 
-// endOf is when a run ended; zero while it has not.
+// endOf returns when a run ended; zero while it is open.
 func endOf(r *kagziv1.Workflow) time.Time {
 	if !render.Ended(r.GetStatus()) || r.GetFinishedAt() == nil {
 		return time.Time{}
@@ -105,7 +105,7 @@ func endOf(r *kagziv1.Workflow) time.Time {
 	return r.GetFinishedAt().AsTime()
 }
 
-// noSteps says why there are no steps to see.
+// noSteps says why there are no steps.
 func (p *runPage) noSteps() []widget.Line {
 	r := p.workflow()
 	switch {
@@ -115,19 +115,19 @@ func (p *runPage) noSteps() []widget.Line {
 		return []widget.Line{widget.TextLine("This run had no steps.", render.Dim)}
 	case r.GetStartedAt() == nil:
 		return []widget.Line{
-			widget.TextLine("No step has begun yet.", render.Plain),
+			widget.TextLine("No step has started yet.", render.Plain),
 			widget.TextLine("The run was created "+p.app.clock.Show(r.GetCreatedAt())+".", render.Dim),
 		}
 	}
-	return []widget.Line{widget.TextLine("No step has begun yet.", render.Plain)}
+	return []widget.Line{widget.TextLine("No step has started yet.", render.Plain)}
 }
 
-// spanKinds are the model's in the widget's words.
+// spanKinds maps the model's kinds of spans to the widget's.
 var spanKinds = map[model.SpanKind]widget.SpanKind{
 	model.Work: widget.Work, model.Rest: widget.Rest, model.Between: widget.Between}
 
-// timelineLane is a step as a row: its latest attempt, and those before it as what can be laid
-// under it. end is that of the run: nothing goes on beyond it.
+// timelineLane returns a step as a row: its latest attempt, with earlier ones to overlay. end is
+// when the run ended: no span goes beyond it.
 func timelineLane(l *model.Lane, end time.Time) widget.Lane {
 	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: stepSign(l.Step, !end.IsZero()), Note: laneNote(l)}
 	for _, s := range l.Spans {
@@ -153,10 +153,10 @@ func timelineLane(l *model.Lane, end time.Time) widget.Lane {
 	return lane
 }
 
-// stopped is the sign of a step that was not over when its run ended.
+// stopped is the sign of a step that was open when its run ended.
 var stopped = theme.Sign{Glyph: theme.Cancelled, Word: "stopped", Style: render.Stopped}
 
-// stepSign is the sign of an attempt; one that was not over when its run ended is over too.
+// stepSign returns the sign of an attempt. An attempt that was open when its run ended is stopped.
 func stepSign(s *kagziv1.Step, ended bool) theme.Sign {
 	sign := theme.OfStep(s)
 	if ended && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING ||
@@ -166,7 +166,7 @@ func stepSign(s *kagziv1.Step, ended bool) theme.Sign {
 	return sign
 }
 
-// cutShort says that nothing went wrong with an attempt itself: its run ended, or was taken from its worker.
+// cutShort reports whether an attempt ended because its run ended or moved to another worker.
 func cutShort(s *kagziv1.Step) bool {
 	switch s.GetError().GetType() {
 	case "run_ended", "interrupted":
@@ -189,7 +189,7 @@ func spanStyle(s model.Span) render.Style {
 	return render.StepStyle(s.Step.GetStatus())
 }
 
-// laneNote is what there is to say of a step beside its times.
+// laneNote returns what to show of a step beside its times.
 func laneNote(l *model.Lane) string {
 	note := ""
 	if n := l.Step.GetAttemptNumber(); n > 1 {
@@ -214,13 +214,13 @@ func (t *timelineTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) b
 	return consumed
 }
 
-// Step is that of the lane under the cursor.
+// Step returns the step of the lane under the cursor.
 func (t *timelineTab) Step() (string, bool) {
 	lane, ok := t.gantt.Selected()
 	return lane.ID, ok
 }
 
-// Status says how much of the time is seen.
+// Status shows the zoom.
 func (t *timelineTab) Status() string {
 	if t.gantt.Zoomed() {
 		return "0 fits all"
@@ -228,26 +228,26 @@ func (t *timelineTab) Status() string {
 	return ""
 }
 
-// Actions change what is seen of the time, and go to what failed.
+// Actions change the visible range, and go to failed steps.
 func (t *timelineTab) Actions() []*Action {
 	g, p := t.gantt, t.p
 	return []*Action{
-		{Name: "attempts", Keys: []string{"enter"}, Help: "all attempts of the step with errors and output",
+		{Name: "attempts", Keys: []string{"enter"}, Help: "show all attempts with errors and output",
 			Group: GroupMove, Hint: 1, Run: p.openStep},
 		{Name: "zoom-in", Keys: []string{"+", "="}, Short: "zoom", Help: "show half of the time", Group: GroupView,
 			Hint: 3, Run: simply(g.ZoomIn)},
 		{Name: "zoom-out", Keys: []string{"-"}, Help: "show twice the time", Group: GroupView, Run: simply(g.ZoomOut)},
 		{Name: "fit", Keys: []string{"0"}, Help: "show all of the time", Group: GroupView, Run: simply(g.Fit)},
-		{Name: "collapse", Keys: []string{"z"}, Short: "gaps", Help: "shrink the times in which nothing ran, or not",
+		{Name: "collapse", Keys: []string{"z"}, Short: "gaps", Help: "collapse or show times in which nothing ran",
 			Group: GroupView, Hint: 5, Run: simply(func() { g.Collapse(!g.Collapsed()) })},
-		{Name: "overlay", Keys: []string{"o"}, Help: "show earlier attempts, or not", Group: GroupView,
+		{Name: "overlay", Keys: []string{"o"}, Help: "show or hide earlier attempts", Group: GroupView,
 			Run: simply(func() {
 				t.chosen = true
 				g.Overlay(!g.Overlaid())
 			})},
-		{Name: "next-failed", Keys: []string{"f"}, Short: "next failed", Help: "to the next step that failed",
+		{Name: "next-failed", Keys: []string{"f"}, Short: "next failed", Help: "go to the next failed step",
 			Group: GroupMove, Hint: 4, Off: t.unlessFailed, Run: simply(func() { g.NextFailed() })},
-		{Name: "previous-failed", Keys: []string{"F"}, Help: "to the failed step before", Group: GroupMove,
+		{Name: "previous-failed", Keys: []string{"F"}, Help: "go to the previous failed step", Group: GroupMove,
 			Off: t.unlessFailed, Run: simply(func() { g.PrevFailed() })},
 		p.copyIDAction(), p.copyJSONAction(), p.showJSONAction(),
 	}

@@ -17,25 +17,25 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// followMost is how many child runs are followed at a time. Each is a stream of its own.
+// followMost limits how many child runs are followed at a time. Each is a stream.
 const followMost = 20
 
-// treeTab shows steps, their attempts and the runs that they started below each other. The steps of
-// a child run are read when its node is opened.
+// treeTab shows steps, attempts and child runs as a tree. The steps of a child run are loaded when
+// its node is opened.
 type treeTab struct {
 	tabBase
 	tree  *widget.Tree
 	nodes map[string]treeNode
-	kids  []string              // ids of the nodes of child runs, in their order
-	below map[string]*model.Run // child runs that were opened, by run id
-	live  map[string]bool       // those of them that are followed now
+	kids  []string              // ids of the nodes of child runs, in order
+	below map[string]*model.Run // opened child runs, by run id
+	live  map[string]bool       // those that are followed now
 
-	placed bool // the cursor has been put where one looks first
+	placed bool // the cursor was placed initially
 }
 
-// treeNode is what a node is about.
+// treeNode says what a node stands for.
 type treeNode struct {
-	step  string // of the page's own run
+	step  string // of the page's run
 	runID string // of a child run
 }
 
@@ -48,7 +48,7 @@ func newTreeTab(p *runPage) *treeTab {
 
 func (t *treeTab) Parts() model.Part { return model.Children }
 
-// Hide follows no child run any more.
+// Hide stops following child runs.
 func (t *treeTab) Hide() {
 	for id := range t.live {
 		t.below[id].Hide()
@@ -80,7 +80,7 @@ func (t *treeTab) Draw(c widget.Canvas) {
 	t.tree.Draw(c.Screen)
 }
 
-// follow follows the child runs whose nodes are open, and no others.
+// follow follows exactly the child runs whose nodes are open.
 func (t *treeTab) follow() {
 	open := map[string]bool{}
 	for _, node := range t.kids {
@@ -109,7 +109,7 @@ func (t *treeTab) follow() {
 	}
 }
 
-// enter opens a child run, shows the attempts of a step, and folds anything else.
+// enter opens a child run, shows the attempts of a step, or folds any other node.
 func (t *treeTab) enter(n widget.Node) {
 	switch node := t.nodes[n.ID]; {
 	case node.runID != "":
@@ -128,7 +128,7 @@ func (t *treeTab) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool 
 	return consumed
 }
 
-// Step is that of the node under the cursor, when it is one of this run.
+// Step returns the step of the node under the cursor, if it belongs to this run.
 func (t *treeTab) Step() (string, bool) {
 	n, ok := t.tree.Selected()
 	if !ok || t.nodes[n.ID].step == "" {
@@ -137,16 +137,16 @@ func (t *treeTab) Step() (string, bool) {
 	return t.nodes[n.ID].step, true
 }
 
-// Actions open and fold.
+// Actions open and fold nodes.
 func (t *treeTab) Actions() []*Action {
 	return []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the attempts of a step, or a child run", Group: GroupMove,
+		{Name: "open", Keys: []string{"enter"}, Help: "open the attempts of a step, or a child run", Group: GroupMove,
 			Hint: 1, Run: simply(func() {
 				if n, ok := t.tree.Selected(); ok {
 					t.enter(n)
 				}
 			})},
-		{Name: "fold", Keys: []string{"space"}, Help: "fold what is under the cursor, or open it", Group: GroupMove,
+		{Name: "fold", Keys: []string{"space"}, Help: "fold or unfold the row under the cursor", Group: GroupMove,
 			Hint: 3, Run: simply(func() {
 				if n, ok := t.tree.Selected(); ok {
 					t.tree.Fold(t.tree.IsOpen(n.ID))
@@ -154,16 +154,16 @@ func (t *treeTab) Actions() []*Action {
 			})},
 		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView,
 			Run: simply(func() { t.tree.FoldAll(true) })},
-		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything that is loaded", Group: GroupView,
+		{Name: "unfold-all", Keys: []string{"]"}, Help: "unfold everything that is loaded", Group: GroupView,
 			Run: simply(func() { t.tree.FoldAll(false) })},
 		t.p.copyIDAction(), t.p.copyJSONAction(), t.p.showJSONAction(),
 	}
 }
 
-// deepest is how many generations of runs are shown below each other.
+// deepest limits how many generations of runs are shown.
 const deepest = 10
 
-// ofRun are the steps of a run with what is below them, then the children that no step is known of.
+// ofRun returns the steps of a run with their children, then the child runs without a known step.
 func (t *treeTab) ofRun(run *model.Run, prefix string, depth int) []widget.Node {
 	children := run.Children().All()
 	placed := map[string]bool{}
@@ -208,7 +208,7 @@ func (t *treeTab) ofRun(run *model.Run, prefix string, depth int) []widget.Node 
 	return nodes
 }
 
-// ofStep is a step with its attempts, if it has more than one.
+// ofStep returns a step with its attempts, if it has more than one.
 func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string, ended bool, wide int) widget.Node {
 	sign := stepSign(l.Step, ended)
 	node := widget.Node{ID: prefix + "step:" + l.Name, Open: sign.Style == render.Bad,
@@ -233,7 +233,7 @@ func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string,
 	return node
 }
 
-// cells are the row of an attempt: its sign, what it is, how long it took, and what came of it.
+// cells returns the row of an attempt: sign, name, duration and result.
 func (t *treeTab) cells(s *kagziv1.Step, sign theme.Sign, name string, wide int) []render.Cell {
 	began := s.GetStartedAt()
 	if began == nil {
@@ -263,7 +263,7 @@ func (t *treeTab) mark(sign theme.Sign) render.Cell {
 	return render.Cell{Text: t.p.app.look.Glyph(sign.Glyph), Style: sign.Style}
 }
 
-// ofChild is a run below a step, with its own steps if it was opened.
+// ofChild returns a run below a step, with its own steps if it was opened.
 func (t *treeTab) ofChild(r *kagziv1.Workflow, prefix string, depth int) widget.Node {
 	id := prefix + "run:" + r.GetRunId()
 	t.nodes[id] = treeNode{runID: r.GetRunId()}
@@ -288,7 +288,8 @@ func (t *treeTab) ofChild(r *kagziv1.Workflow, prefix string, depth int) widget.
 	return node
 }
 
-// childCells are the row of a child run. Of one that is not in the list of children only the id is known.
+// childCells returns the row of a child run. Only the id is known if it is not in the list of
+// children.
 func (t *treeTab) childCells(r *kagziv1.Workflow) []render.Cell {
 	if r.GetWorkflowType() == "" {
 		return []render.Cell{{Text: "run " + r.GetRunId(), Style: render.Dim}}
@@ -305,7 +306,7 @@ func (t *treeTab) childCells(r *kagziv1.Workflow) []render.Cell {
 	return cells
 }
 
-// remark is what stands below a node that has nothing else.
+// remark returns a single text line as the content of a node.
 func (t *treeTab) remark(id, text string) []widget.Node {
 	return []widget.Node{{ID: id + "/", Cells: []render.Cell{{Text: text, Style: render.Dim}}}}
 }

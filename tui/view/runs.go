@@ -20,13 +20,13 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// runsPage shows the runs that a filter chooses, newest first, however many there are.
+// runsPage shows the runs that match a filter, newest first, however many there are.
 type runsPage struct {
 	list
 	runs    *model.Runs
 	visible [2]int // rows on the screen, the last excluded
-	before  string // the filter before only failures were wanted
-	jump    jump   // where the cursor goes once the runs there have been read
+	before  string // the filter before ctrl-z
+	jump    jump   // where the cursor goes once the rows there are loaded
 
 	// for the completion of filters
 	types     *model.Collection[*kagziv1.WorkflowTypeInfo]
@@ -34,7 +34,7 @@ type runsPage struct {
 	workers   *model.Collection[*kagziv1.Worker]
 }
 
-// jump is where the cursor is on its way to.
+// jump is the target of a cursor that waits for rows to load.
 type jump uint8
 
 const (
@@ -43,8 +43,8 @@ const (
 	toBottom
 )
 
-// arrive moves the cursor once the runs there have been read. Until then the screen stays, and what
-// is on it asks for nothing.
+// arrive moves the cursor once the target rows are loaded. Until then the screen stays as it is and
+// loads nothing else.
 func (p *runsPage) arrive() {
 	switch {
 	case !p.runs.Loaded():
@@ -57,13 +57,13 @@ func (p *runsPage) arrive() {
 	}
 }
 
-// Key moves within the runs; moving on the way to somewhere ends the jump.
+// Key moves within the runs; any move cancels a jump.
 func (p *runsPage) Key(event *tcell.EventKey) bool {
 	p.jump = noJump
 	return p.list.Key(event)
 }
 
-// runRows are the runs as rows of a table.
+// runRows presents the runs as rows of a table.
 type runRows struct{ p *runsPage }
 
 func (r runRows) Len() int                   { return r.p.runs.Len() }
@@ -114,7 +114,7 @@ func openRuns(a *App, args []string) (page, error) {
 	return p, nil
 }
 
-// completeRuns completes a filter that is typed behind the command.
+// completeRuns completes a filter that is typed after the command.
 func completeRuns(a *App, text string) []string {
 	if p, ok := a.trails.top().(*runsPage); ok {
 		return p.CompleteFilter(text)
@@ -133,7 +133,7 @@ func (p *runsPage) Hide() {
 	p.typed()
 }
 
-// typed has nothing more read that only a filter needs while it is typed.
+// typed stops loading what only the completion of a filter needs.
 func (p *runsPage) typed() {
 	p.schedules.Hide()
 	p.workers.Hide()
@@ -149,7 +149,7 @@ func (p *runsPage) Close() {
 func (p *runsPage) Refresh()       { p.runs.Refresh() }
 func (p *runsPage) Failure() error { return p.runs.Err() }
 
-// Crumb says which runs.
+// Crumb shows the filter.
 func (p *runsPage) Crumb() string {
 	if f := p.runs.Filter(); f != "" {
 		return "runs " + f
@@ -157,7 +157,7 @@ func (p *runsPage) Crumb() string {
 	return "runs"
 }
 
-// Title says which rows are on the screen, of how many, and what chose them.
+// Title shows which rows are on the screen, of how many, and the filter.
 func (p *runsPage) Title() string {
 	if !p.runs.Loaded() {
 		return "Runs"
@@ -169,7 +169,7 @@ func (p *runsPage) Title() string {
 	return title
 }
 
-// total is how many runs there are, as far as that is known.
+// total returns how many runs there are, as far as that is known.
 func (p *runsPage) total() string {
 	total, about := p.runs.Total()
 	switch {
@@ -183,7 +183,7 @@ func (p *runsPage) total() string {
 	return format.Number(int64(p.runs.Len()))
 }
 
-// Status says what has come on top meanwhile, and the order.
+// Status shows how many new runs arrived above, or the sort order.
 func (p *runsPage) Status() string {
 	if n, more := p.runs.NewAbove(); n > 0 || more {
 		count := format.Number(int64(n))
@@ -204,10 +204,10 @@ func (p *runsPage) Status() string {
 	return status
 }
 
-// Banner says what of the filter the server could not do, or else what is wrong here.
+// Banner shows which part of the filter was matched locally, or else the most relevant warning.
 func (p *runsPage) Banner() string {
 	if local := p.runs.Local(); local != "" && p.runs.Loaded() && !p.runs.Whole() {
-		return fmt.Sprintf("%s is matched on the %s runs that were read; type:, id: or ext: search all, m reads more",
+		return fmt.Sprintf("%s is matched on the %s runs loaded so far; type:, id: or ext: search all, m loads more",
 			local, format.Number(int64(p.runs.Scanned())))
 	}
 	other := ""
@@ -229,7 +229,7 @@ func (p *runsPage) Draw(c widget.Canvas) {
 	p.list.Draw(c)
 }
 
-// emptyLines say why there is nothing to see, and what to do.
+// emptyLines returns why there are no rows, and what to do.
 func (p *runsPage) emptyLines() []widget.Line {
 	switch {
 	case !p.runs.Loaded() || p.runs.Loading():
@@ -244,7 +244,7 @@ func (p *runsPage) emptyLines() []widget.Line {
 	}
 }
 
-// SortBy orders the runs: by age on the server, by anything else among those that are loaded.
+// SortBy sorts the runs: by age on the server, by any other column among the loaded runs.
 func (p *runsPage) SortBy(column string, descending bool) error {
 	if err := p.runs.SortBy(column, descending); err != nil {
 		return err
@@ -254,16 +254,15 @@ func (p *runsPage) SortBy(column string, descending bool) error {
 }
 
 func (p *runsPage) Filter() string   { return p.runs.Filter() }
-func (p *runsPage) TryFilter(string) {} // the server is asked when the filter is whole
+func (p *runsPage) TryFilter(string) {} // only a complete filter is sent to the server
 
 func (p *runsPage) SetFilter(text string) error {
 	p.typed()
 	return p.runs.SetFilter(text)
 }
 
-// CompleteFilter knows the keys, the statuses, the types, queues, workers and schedules that there
-// are, and the tags of the runs that are loaded. Workers and schedules are asked for when one is to
-// be named.
+// CompleteFilter completes keys, statuses, types, queues, workers and schedules, and the tags of
+// the loaded runs. Workers and schedules are loaded when the filter first names one.
 func (p *runsPage) CompleteFilter(text string) []string {
 	switch filter.KeyOf(text) {
 	case "schedule":
@@ -307,10 +306,10 @@ func (p *runsPage) Escape() bool {
 	return true
 }
 
-// onlyFailed is the filter that chooses what went wrong.
+// onlyFailed is the filter for failed runs.
 const onlyFailed = "status:failed,timed_out"
 
-// toggleFailed shows what went wrong alone, or again what was shown before.
+// toggleFailed switches between failed runs and the filter before.
 func (p *runsPage) toggleFailed() error {
 	if p.runs.Filter() != onlyFailed {
 		p.before = p.runs.Filter()
@@ -319,13 +318,13 @@ func (p *runsPage) toggleFailed() error {
 	return p.runs.SetFilter(p.before)
 }
 
-// under is the run under the cursor.
+// under returns the run under the cursor.
 func (p *runsPage) under() *kagziv1.Workflow {
 	id, _ := p.tab.Selected()
 	return p.runs.Get(id)
 }
 
-// targets are the runs that an action is for: the marked ones, or the one under the cursor.
+// targets returns the runs that an action applies to: the marked ones, or the one under the cursor.
 func (p *runsPage) targets() []*kagziv1.Workflow {
 	var list []*kagziv1.Workflow
 	for _, id := range p.tab.Targets() {
@@ -336,7 +335,7 @@ func (p *runsPage) targets() []*kagziv1.Workflow {
 	return list
 }
 
-// notTwo refuses to compare anything but two runs.
+// notTwo refuses to compare unless exactly two runs are marked.
 func (p *runsPage) notTwo() string {
 	if len(p.targets()) != 2 {
 		return "mark two runs with space to compare them"
@@ -350,39 +349,40 @@ func (p *runsPage) compare() error {
 	return p.app.pushView("diff", runs[0].GetRunId(), runs[1].GetRunId())
 }
 
-// Actions are to open runs and to steer them.
+// Actions open runs and act on them.
 func (p *runsPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "open", Aliases: []string{"show"}, Keys: []string{"enter"}, Help: "the run with its steps",
+		{Name: "open", Aliases: []string{"show"}, Keys: []string{"enter"}, Help: "open the run",
 			Group: GroupMove, Hint: 1, Run: func([]string) error {
 				if r := p.under(); r != nil {
 					return p.app.pushView("run", r.GetRunId())
 				}
 				return errNothingUnder
 			}},
-		{Name: "top", Keys: []string{"g"}, Help: "to the newest, with what has come meanwhile", Group: GroupMove,
+		{Name: "top", Keys: []string{"g"}, Help: "go to the newest run and show new ones", Group: GroupMove,
 			Run: func([]string) error {
 				p.runs.Head()
 				p.jump = toTop
 				return nil
 			}},
-		{Name: "bottom", Keys: []string{"G"}, Help: "to the oldest", Group: GroupMove, Run: func([]string) error {
-			p.runs.End()
-			p.jump = toBottom
-			return nil
-		}},
-		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only runs that went wrong, and back", Group: GroupView,
+		{Name: "bottom", Keys: []string{"G"}, Help: "go to the oldest run",
+			Group: GroupMove, Run: func([]string) error {
+				p.runs.End()
+				p.jump = toBottom
+				return nil
+			}},
+		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "show only failed runs, or all", Group: GroupView,
 			Run: func([]string) error { return p.toggleFailed() }},
 		{Name: "compare", Keys: []string{"D"}, Help: "show two marked runs side by side", Group: GroupView,
 			Off: p.notTwo, Run: func([]string) error { return p.compare() }},
-		{Name: "more", Keys: []string{"m"}, Help: "read more runs for a filter that the server cannot do",
+		{Name: "more", Keys: []string{"m"}, Help: "load more runs for a local filter",
 			Group: GroupView,
 			Off: func() string {
 				switch {
 				case p.runs.Local() == "":
-					return "the server does all of this filter"
+					return "the server applies the whole filter"
 				case p.runs.Whole():
-					return "all runs were read"
+					return "all runs are loaded"
 				}
 				return ""
 			},

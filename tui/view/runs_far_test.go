@@ -51,6 +51,6 @@ func TestOfManyRunsThoseThatWereReadAreMatchedAndThatIsSaid(t *testing.T) {
 		return Options{API: w, Open: "runs no-such-text", Now: w.Now}
 	}
 	onFixture(t, options, 120, 30, func(r *fixture) {
-		r.shows("no-such-text is matched on the 2", "search all, m reads more")
+		r.shows("no-such-text is matched on the 2", "search all, m loads more")
 	})
 }

@@ -132,11 +132,11 @@ func TestTheQuestionCountsTheMarkedRunsThatAreLeftOut(t *testing.T) {
 		mark(2, kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING)
 		mark(1, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
 		r.press("x")
-		r.shows("One of the marked runs is left out: it is not in a state for it.")
+		r.shows("1 marked run is left out: the action does not apply to their state.")
 		r.press("esc")
 		mark(3, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED) // the first of them is marked no more
 		r.press("x")
-		r.shows("of the marked runs are left out: they are not in a state for it.")
+		r.shows("marked runs are left out: the action does not apply to their state.")
 	})
 }
 

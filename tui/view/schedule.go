@@ -19,11 +19,11 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// schedulePage shows one schedule: when it fires next, the runs that it started, their input, and
-// what people did to it.
+// schedulePage shows one schedule: its next ticks, the runs that it started, their input, and who
+// changed it.
 type schedulePage struct {
 	about
-	ref  string // the id or name that it was opened by
+	ref  string // the id or name from the command
 	item *model.Item[model.Schedule]
 	runs *model.Collection[*kagziv1.Workflow]
 }
@@ -41,7 +41,7 @@ func openSchedule(a *App, args []string) (page, error) {
 		},
 		pairs: func() []render.Pair { return render.SchedulePairs(p.schedule(), a.clock.View()) },
 		facets: []*facet{
-			a.runsFacet("Runs", "It has started no run yet.", tables.TickColumns, p.runs, a.tables.Tick),
+			a.runsFacet("Runs", "No runs yet.", tables.TickColumns, p.runs, a.tables.Tick),
 			a.linesFacet(func() string { return "Next ticks" }, p.tickLines),
 			p.inputFacet(a),
 			a.linesFacet(func() string {
@@ -52,10 +52,10 @@ func openSchedule(a *App, args []string) (page, error) {
 	return p, nil
 }
 
-// schedule is the schedule as it was read last; nil before.
+// schedule returns the schedule as last loaded; nil before that.
 func (p *schedulePage) schedule() *kagziv1.WorkflowSchedule { return p.item.Value().WorkflowSchedule }
 
-// called is what the schedule is called, as far as that is known.
+// called returns the name of the schedule, or else its id.
 func (p *schedulePage) called() string {
 	if s := p.schedule(); s != nil {
 		return tables.ScheduleName(s)
@@ -68,7 +68,7 @@ func (p *schedulePage) Crumb() string  { return "schedule " + p.called() }
 func (p *schedulePage) Title() string  { return "Schedule " + p.called() }
 func (p *schedulePage) Failure() error { return p.item.Err() }
 
-// Status is how the schedule stands.
+// Status shows the state of the schedule.
 func (p *schedulePage) Status() string {
 	if p.schedule() == nil {
 		return ""
@@ -96,7 +96,7 @@ func (p *schedulePage) Refresh() {
 	p.runs.Refresh()
 }
 
-// Pace counts down by the second to a tick that comes within a minute.
+// Pace is one second while a tick is less than a minute away.
 func (p *schedulePage) Pace() time.Duration {
 	s := p.schedule()
 	if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); s != nil && tables.Fires(s) && left > 0 &&
@@ -106,20 +106,20 @@ func (p *schedulePage) Pace() time.Duration {
 	return slowPace
 }
 
-// Banner says why nothing fires.
+// Banner says why the schedule does not fire.
 func (p *schedulePage) Banner() string {
 	switch s := p.schedule(); {
 	case s.GetBroken() != "":
 		return "it cannot fire: " + s.GetBroken() + p.app.repairHint()
 	case s.GetBufferedTick() != nil:
-		return fmt.Sprintf("the tick of %s waits for the active run to end", p.app.clock.Show(s.GetBufferedTick()))
+		return fmt.Sprintf("the tick of %s waits until the active run ends", p.app.clock.Show(s.GetBufferedTick()))
 	}
 	return ""
 }
 
-// Actions are to open a run, to go through the page, and to change the schedule.
+// Actions open a run, switch facets and change the schedule.
 func (p *schedulePage) Actions() []*Action {
-	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove,
+	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "open the run under the cursor", Group: GroupMove,
 		Hint: 1, Run: func([]string) error {
 			if id, ok := p.selected(); ok {
 				return p.app.pushView("run", id)
@@ -139,10 +139,10 @@ func (p *schedulePage) Actions() []*Action {
 	})...)
 }
 
-// enterKey is enter, for widgets that fold with it.
+// enterKey is the enter key, for widgets that fold with it.
 var enterKey = tcell.NewEventKey(tcell.KeyEnter, 0, tcell.ModNone)
 
-// scheduleFacts are what one wants to know of a schedule first.
+// scheduleFacts returns the most wanted facts about a schedule.
 func (p *schedulePage) scheduleFacts() []fact {
 	a, s := p.app, p.schedule()
 	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
@@ -172,7 +172,8 @@ func (p *schedulePage) scheduleFacts() []fact {
 	})
 }
 
-// nextFact is when it fires next. With seconds or a date it takes the room of two, so that nothing is cut.
+// nextFact returns when the schedule fires next. With seconds or a date it takes two columns, so
+// nothing is cut.
 func (p *schedulePage) nextFact() fact {
 	cell, clock := p.app.tables.NextTick(p.schedule())
 	if clock != "" {
@@ -181,7 +182,7 @@ func (p *schedulePage) nextFact() fact {
 	return fact{label: "next", cell: cell, wide: len(clock) > len("15:04")}
 }
 
-// lastFact is when it fired last, and how that went in words.
+// lastFact returns when the schedule fired last, and the result.
 func (p *schedulePage) lastFact() render.Cell {
 	r := p.newest()
 	if r == nil {
@@ -192,13 +193,13 @@ func (p *schedulePage) lastFact() render.Cell {
 	return cell
 }
 
-// newest is the latest run, when runs have been read.
+// newest returns the latest run, if runs are loaded.
 func (p *schedulePage) newest() *kagziv1.Workflow {
 	r, _ := p.runs.Row(0)
 	return r
 }
 
-// tickLines say when it fires next, on the clocks of its zone and on ours.
+// tickLines returns the next ticks, in the schedule's time zone and in local time.
 func (p *schedulePage) tickLines() []widget.Line {
 	s := p.schedule()
 	var lines []widget.Line
@@ -206,7 +207,7 @@ func (p *schedulePage) tickLines() []widget.Line {
 	case s.GetBroken() != "":
 		return []widget.Line{widget.TextLine("  None: "+s.GetBroken(), render.Bad)}
 	case !s.GetEnabled():
-		lines = append(lines, widget.TextLine("  Paused: nothing fires before it is resumed. These would be next:",
+		lines = append(lines, widget.TextLine("  Paused: nothing fires until it is resumed. These would be next:",
 			render.Paused))
 	}
 	for _, t := range p.item.Value().Ticks {
@@ -217,7 +218,7 @@ func (p *schedulePage) tickLines() []widget.Line {
 	return lines
 }
 
-// tickLine is a tick as a line: how far off, on the clocks of the zone, and on ours where they show something else.
+// tickLine returns a tick as a line: relative, in the zone, and in local time if that differs.
 func (a *App) tickLine(t *timestamppb.Timestamp, zone string) widget.Line {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -234,7 +235,7 @@ func (a *App) tickLine(t *timestamppb.Timestamp, zone string) widget.Line {
 	return widget.Line{Cells: cells}
 }
 
-// changeLines say who did what to the schedule and why, newest first.
+// changeLines returns who changed the schedule and why, newest first.
 func (p *schedulePage) changeLines() []widget.Line {
 	var lines []widget.Line
 	for _, e := range p.item.Value().Changes {
@@ -258,12 +259,12 @@ func (p *schedulePage) changeLines() []widget.Line {
 		lines = append(lines, widget.Line{Cells: cells})
 	}
 	if len(lines) == 0 {
-		lines = append(lines, widget.TextLine("  Nobody has changed it.", render.Dim))
+		lines = append(lines, widget.TextLine("  No changes by people.", render.Dim))
 	}
 	return lines
 }
 
-// inputFacet shows the input that every run gets. What was folded stays so as long as the input is the same.
+// inputFacet shows the input of every run. Folding is kept as long as the input stays the same.
 func (p *schedulePage) inputFacet(a *App) *facet {
 	d := widget.NewDocument(a.theme)
 	var shown *kagziv1.Payload

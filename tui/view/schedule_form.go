@@ -22,7 +22,7 @@ const (
 	mostCatchup  = 100_000
 )
 
-// zones are some that are often wanted, for completion; every IANA name can be typed.
+// zones lists common time zones for completion; any IANA name can be typed.
 var zones = []string{
 	"UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Rome", "Europe/Warsaw",
 	"Europe/Istanbul", "America/New_York",
@@ -31,13 +31,13 @@ var zones = []string{
 	"Asia/Shanghai", "Asia/Tokyo", "Australia/Sydney", "Pacific/Auckland",
 }
 
-// overlaps are the policies by their words, the usual one first.
+// overlaps lists the policies in the order of their words, the default first.
 var overlaps = []kagziv1.OverlapPolicy{
 	kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP,
 	kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
 }
 
-// overlapOf is the policy of a word.
+// overlapOf returns the policy of a word.
 func overlapOf(word string) kagziv1.OverlapPolicy {
 	for _, o := range overlaps {
 		if render.Overlap(o) == word {
@@ -47,7 +47,7 @@ func overlapOf(word string) kagziv1.OverlapPolicy {
 	return kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW
 }
 
-// scheduleForm is the fields of a schedule, with a look at when it would fire while the expression is typed.
+// scheduleForm is the form of a schedule. It previews the next ticks while the expression is typed.
 type scheduleForm struct {
 	app     *App
 	filling *filling
@@ -55,18 +55,18 @@ type scheduleForm struct {
 	types   *model.Collection[*kagziv1.WorkflowTypeInfo] // for completion
 }
 
-// newSchedule asks for a schedule to be made.
+// newSchedule shows the form that creates a schedule.
 func (a *App) newSchedule() {
 	s := &kagziv1.WorkflowSchedule{MaxCatchup: usualCatchup, Enabled: true}
-	a.fillSchedule("A new schedule", "Create", s, func(values map[string]string) (deed, error) {
+	a.fillSchedule("New schedule", "Create", s, func(values map[string]string) (deed, error) {
 		return deed{action: a.scope().CreateSchedule(createSchedule(values)), what: nameIn(values)}, nil
 	})
 }
 
-// editSchedule reads a schedule with its input, and asks what of it is to change.
+// editSchedule loads a schedule with its input and shows its form.
 func (a *App) editSchedule(id string) error {
 	if a.link.State().Down() {
-		return errors.New("the server cannot be reached now")
+		return errors.New("the server is not connected")
 	}
 	from := a.trails.top()
 	item := model.NewSchedule(a.link, id)
@@ -75,7 +75,7 @@ func (a *App) editSchedule(id string) error {
 		switch err := item.Err(); {
 		case err != nil:
 			a.complain(err)
-		case item.Loaded() && a.trails.top() == from && a.layer() == nil: // the person has not gone on meanwhile
+		case item.Loaded() && a.trails.top() == from && a.layer() == nil: // the person has not moved on meanwhile
 			a.changeSchedule(item.Value().WorkflowSchedule)
 		}
 	}
@@ -83,12 +83,12 @@ func (a *App) editSchedule(id string) error {
 	return nil
 }
 
-// changeSchedule asks what of a schedule is to change, and changes no more than that.
+// changeSchedule shows the form of a schedule and updates only the changed fields.
 func (a *App) changeSchedule(old *kagziv1.WorkflowSchedule) {
 	a.fillSchedule("Schedule "+tables.ScheduleName(old), "Change", old, func(values map[string]string) (deed, error) {
 		request, changed := updateSchedule(old, values)
 		if !changed {
-			a.say("nothing of %q was changed", tables.ScheduleName(old))
+			a.say("%q has no changes", tables.ScheduleName(old))
 			return deed{}, nil
 		}
 		return deed{action: a.scope().UpdateSchedule(old, request), what: tables.ScheduleName(old),
@@ -96,7 +96,7 @@ func (a *App) changeSchedule(old *kagziv1.WorkflowSchedule) {
 	})
 }
 
-// fillSchedule lays the form over the page, filled in with a schedule.
+// fillSchedule shows the form, filled in from a schedule.
 func (a *App) fillSchedule(title, label string, s *kagziv1.WorkflowSchedule,
 	done func(values map[string]string) (deed, error)) {
 	f := &scheduleForm{app: a, preview: model.NewPreview(a.link, previewTicks), types: model.NewTypes(a.link)}
@@ -114,7 +114,7 @@ func (a *App) fillSchedule(title, label string, s *kagziv1.WorkflowSchedule,
 	})
 }
 
-// fields are those of the form, filled in with a schedule.
+// fields returns the fields of the form, filled in from a schedule.
 func (f *scheduleForm) fields(s *kagziv1.WorkflowSchedule) []widget.Field {
 	words := make([]string, len(overlaps))
 	for i, o := range overlaps {
@@ -128,12 +128,12 @@ func (f *scheduleForm) fields(s *kagziv1.WorkflowSchedule) []widget.Field {
 		{Name: "zone", Label: "Time zone", Value: s.GetTimeZone(), Complete: func(text string) []string {
 			return beginning(zones, text)
 		}, Note: f.lookZone},
-		{Name: "overlap", Label: "While one runs", Kind: widget.ChoiceField, Choices: words,
+		{Name: "overlap", Label: "Overlap", Kind: widget.ChoiceField, Choices: words,
 			Value: render.Overlap(s.GetOverlapPolicy()), Note: overlapNote},
 		{Name: "catchup", Label: "Catch up", Kind: widget.NumberField, Value: strconv.Itoa(int(s.GetMaxCatchup())),
 			Check: checkCatchup,
-			Note:  func(string) []render.Cell { return dim("missed ticks made up for after a standstill; 0 none") }},
-		{Name: "name", Label: "Name", Value: s.GetName(), Note: whenEmpty("empty: it is known by its id alone")},
+			Note:  func(string) []render.Cell { return dim("most missed ticks to run after downtime; 0 runs none") }},
+		{Name: "name", Label: "Name", Value: s.GetName(), Note: whenEmpty("empty: the schedule has only an id")},
 	}
 	if editable(s.GetInput()) {
 		fields = slices.Insert(fields, 4, widget.Field{
@@ -144,7 +144,7 @@ func (f *scheduleForm) fields(s *kagziv1.WorkflowSchedule) []widget.Field {
 
 func dim(text string) []render.Cell { return []render.Cell{{Text: text, Style: render.Dim}} }
 
-// whenEmpty says something below a field in which nothing stands.
+// whenEmpty returns a note that is shown below an empty field.
 func whenEmpty(text string) func(string) []render.Cell {
 	return func(value string) []render.Cell {
 		if value != "" {
@@ -158,21 +158,21 @@ func whenEmpty(text string) func(string) []render.Cell {
 func overlapNote(word string) []render.Cell {
 	switch overlapOf(word) {
 	case kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP:
-		return dim("a tick that comes meanwhile is left out")
+		return dim("while a run is active, ticks are skipped")
 	case kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE:
-		return dim("one tick that comes meanwhile waits; more are left out")
+		return dim("while a run is active, one tick waits; more are skipped")
 	}
-	return dim("a tick that comes meanwhile starts another")
+	return dim("ticks start runs even while one is active")
 }
 
 func checkCatchup(value string) error {
 	if n, err := strconv.ParseInt(value, 10, 32); err != nil || n < 0 || n > mostCatchup {
-		return fmt.Errorf("this must be between 0 and %d", mostCatchup)
+		return fmt.Errorf("want a number from 0 to %d", mostCatchup)
 	}
 	return nil
 }
 
-// completeType knows the types that have runs.
+// completeType completes the types that have runs.
 func (f *scheduleForm) completeType(text string) []string {
 	var names []string
 	for _, t := range f.types.All() {
@@ -181,7 +181,7 @@ func (f *scheduleForm) completeType(text string) []string {
 	return beginning(names, text)
 }
 
-// completeQueue knows the queues of the type, and then all others.
+// completeQueue completes the queues of the type, then all others.
 func (f *scheduleForm) completeQueue(text string) []string {
 	var own, others []string
 	for _, t := range f.types.All() {
@@ -194,7 +194,7 @@ func (f *scheduleForm) completeQueue(text string) []string {
 	return beginning(append(own, others...), text)
 }
 
-// look asks when the expression fires, and shows it below its field, or why it never does.
+// look previews the ticks of the expression below its field, or says why it never fires.
 func (f *scheduleForm) look(expr string) []render.Cell {
 	if f.filling == nil {
 		return nil
@@ -212,9 +212,9 @@ func (f *scheduleForm) look(expr string) []render.Cell {
 	case expr == "":
 		return dim("0 9 * * 1-5, or seconds first with six fields, or @hourly")
 	case f.preview.Asking():
-		return dim("asking when that is")
+		return dim("loading the next ticks …")
 	case f.preview.Err() == nil && len(lines) == 0:
-		return []render.Cell{{Text: "this never fires again", Style: render.Bad}}
+		return []render.Cell{{Text: "never fires again", Style: render.Bad}}
 	}
 	return nil
 }
@@ -227,8 +227,8 @@ func (f *scheduleForm) lookZone(zone string) []render.Cell {
 	return whenEmpty("empty means UTC")(zone)
 }
 
-// refusal is what the server has to say against a field of the expression; what names no field is
-// said of the expression.
+// refusal returns the server's error about a field of the preview. An error without a field counts
+// as one about the expression.
 func (f *scheduleForm) refusal(field string) (problem string, ok bool) {
 	err := f.preview.Err()
 	if err == nil {
@@ -244,12 +244,12 @@ func (f *scheduleForm) refusal(field string) (problem string, ok bool) {
 	return "", false
 }
 
-// nameIn is what a schedule will be called.
+// nameIn returns the name of the schedule that the form describes.
 func nameIn(values map[string]string) string {
 	return cmp.Or(strings.TrimSpace(values["name"]), "for "+strings.TrimSpace(values["type"]))
 }
 
-// createSchedule is the request that the values of a form make. They have been checked.
+// createSchedule returns the request for the values of a form, which were checked.
 func createSchedule(values map[string]string) *kagziv1.CreateWorkflowScheduleRequest {
 	v := trimmed(values)
 	return &kagziv1.CreateWorkflowScheduleRequest{
@@ -258,8 +258,8 @@ func createSchedule(values map[string]string) *kagziv1.CreateWorkflowScheduleReq
 	}
 }
 
-// updateSchedule is the request that changes what the values of a form say otherwise than the
-// schedule; changed is false when that is nothing.
+// updateSchedule returns the request that changes the fields whose values differ; changed is false
+// if there are none.
 func updateSchedule(old *kagziv1.WorkflowSchedule, values map[string]string) (r *kagziv1.UpdateWorkflowScheduleRequest,
 	changed bool) {
 	v, r := trimmed(values), &kagziv1.UpdateWorkflowScheduleRequest{}
@@ -279,7 +279,7 @@ func updateSchedule(old *kagziv1.WorkflowSchedule, values map[string]string) (r 
 	if input, ok := v["input"]; ok && input != strings.TrimSpace(string(old.GetInput().GetData())) {
 		r.Input, changed = payloadOf(input), true
 		if r.Input == nil {
-			r.Input = &kagziv1.Payload{} // no input, where none would leave it as it is
+			r.Input = &kagziv1.Payload{} // nil would keep the input
 		}
 	}
 	if overlap := overlapOf(v["overlap"]); overlap != overlapOf(render.Overlap(old.GetOverlapPolicy())) {
@@ -299,7 +299,7 @@ func trimmed(values map[string]string) map[string]string {
 	return v
 }
 
-// catchupOf is how many missed ticks are made up for; an empty field is the usual number.
+// catchupOf returns the limit of missed ticks; an empty field means the default.
 func catchupOf(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
@@ -308,12 +308,12 @@ func catchupOf(text string) int32 {
 	return int32(n)
 }
 
-// editable says that an input can be changed as text: there is none, or it is plain JSON.
+// editable reports whether an input can be edited as text: it is empty, or plain JSON.
 func editable(p *kagziv1.Payload) bool {
 	return len(p.GetData()) == 0 || p.GetMetadata()["encoding"] == "" && json.Valid(p.GetData())
 }
 
-// payloadOf is JSON as a payload; nil for none.
+// payloadOf returns JSON as a payload; nil for an empty text.
 func payloadOf(text string) *kagziv1.Payload {
 	if text == "" {
 		return nil

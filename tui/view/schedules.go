@@ -15,9 +15,9 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// schedulesPage shows what starts by itself: broken ones first, then by what fires next.
+// schedulesPage shows the schedules: broken ones first, then by next tick.
 type schedulesPage struct {
-	shelf[*kagziv1.WorkflowSchedule]
+	listPage[*kagziv1.WorkflowSchedule]
 	latest *model.Latest
 }
 
@@ -26,7 +26,7 @@ func openSchedules(a *App, _ []string) (page, error) {
 	row := func(s *kagziv1.WorkflowSchedule) widget.Row {
 		return a.tables.Schedule(s, latest.Run(s.GetScheduleId()))
 	}
-	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link),
+	p := &schedulesPage{listPage: newListPage(a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link),
 		row), latest: latest}
 	p.order = scheduleOrder
 	p.empty = func() []widget.Line {
@@ -35,7 +35,7 @@ func openSchedules(a *App, _ []string) (page, error) {
 			widget.TextLine("kagzi schedule create report --cron '0 2 * * *'"+a.scope().Reach(), render.Dim),
 		}
 		if !a.looksOnly() {
-			lines = append(lines, widget.TextLine("n opens a form", render.Dim))
+			lines = append(lines, widget.TextLine("n opens the form", render.Dim))
 		}
 		return lines
 	}
@@ -52,7 +52,7 @@ func openSchedules(a *App, _ []string) (page, error) {
 	return p, p.SortBy("next", false)
 }
 
-// scheduleOrder is how schedules compare where that is not by what the cells say.
+// scheduleOrder compares schedules by columns that do not sort by their text.
 var scheduleOrder = map[string]func(a, b *kagziv1.WorkflowSchedule) int{
 	"next": func(a, b *kagziv1.WorkflowSchedule) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)),
@@ -76,7 +76,7 @@ var scheduleOrder = map[string]func(a, b *kagziv1.WorkflowSchedule) int{
 	"failed": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetFailedRuns(), b.GetFailedRuns()) },
 }
 
-// urgency puts first what cannot fire, and last what is not to.
+// urgency sorts broken schedules first and paused ones last.
 func urgency(s *kagziv1.WorkflowSchedule) int {
 	switch {
 	case s.GetBroken() != "":
@@ -89,10 +89,10 @@ func urgency(s *kagziv1.WorkflowSchedule) int {
 
 func (p *schedulesPage) Close() {
 	p.latest.Close()
-	p.shelf.Close()
+	p.listPage.Close()
 }
 
-// Pace counts down by the second to what fires within a minute.
+// Pace is one second while a tick is less than a minute away.
 func (p *schedulesPage) Pace() time.Duration {
 	for _, s := range p.items.All() {
 		if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); tables.Fires(s) && left > 0 && left < time.Minute {
@@ -120,17 +120,17 @@ func (p *schedulesPage) Banner() string {
 	return fmt.Sprintf("%d schedules cannot fire: %s", len(names), strings.Join(names, ", ")) + p.app.repairHint()
 }
 
-// repairHint says how a schedule that cannot fire is put right, where anything can be changed.
+// repairHint says which key edits a broken schedule, unless the UI is read-only.
 func (a *App) repairHint() string {
 	if a.looksOnly() {
 		return ""
 	}
-	return "; e mends it"
+	return "; e edits it"
 }
 
-// Actions are to see, make, change and fire schedules.
+// Actions open, create, edit, trigger, pause and delete schedules.
 func (p *schedulesPage) Actions() []*Action {
-	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the schedule, its next ticks and its runs",
+	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "open the schedule, its ticks and its runs",
 		Group: GroupMove, Hint: 1, Run: func([]string) error {
 			s, ok := p.under()
 			if !ok {
@@ -138,41 +138,42 @@ func (p *schedulesPage) Actions() []*Action {
 			}
 			return p.app.pushView("schedule", s.GetScheduleId())
 		}}}
-	return append(list, p.app.scheduleActions(func() []*kagziv1.WorkflowSchedule { return targetsOf(&p.shelf) })...)
+	return append(list, p.app.scheduleActions(func() []*kagziv1.WorkflowSchedule { return targetsOf(&p.listPage) })...)
 }
 
-// scheduleActions make schedules, and change, stop, fire and delete the targets.
+// scheduleActions returns the actions that create, edit, pause, trigger and delete schedules.
 func (a *App) scheduleActions(targets func() []*kagziv1.WorkflowSchedule) []*Action {
 	return []*Action{
-		{Name: "new", Keys: []string{"n"}, Help: "make a schedule", Group: GroupAct, Changes: true, Hint: 2,
+		{Name: "new", Keys: []string{"n"}, Help: "create a schedule", Group: GroupAct, Changes: true, Hint: 2,
 			Run: func([]string) error { a.newSchedule(); return nil }},
-		{Name: "edit", Keys: []string{"e"}, Help: "change the schedule", Group: GroupAct, Changes: true, Hint: 3,
+		{Name: "edit", Keys: []string{"e"}, Help: "edit the schedule", Group: GroupAct, Changes: true, Hint: 3,
 			Run: func([]string) error {
 				list := targets()
 				switch {
 				case len(list) == 0:
 					return errNothingUnder
 				case len(list) > 1:
-					return errors.New("one schedule can be changed at a time; ctrl-\\ takes the marks away")
+					return errors.New("works on one schedule at a time; ctrl-\\ removes the marks")
 				}
 				return a.editSchedule(list[0].GetScheduleId())
 			}},
 		{Name: "trigger", Keys: []string{"t"}, Help: "start a run now, beside the ticks", Group: GroupAct,
 			Changes: true, Hint: 4, Run: func([]string) error { return a.trigger(targets()) }},
-		{Name: "toggle", Keys: []string{"P"}, Short: "pause or resume", Help: "let schedules fire no more, or again",
+		{Name: "toggle", Keys: []string{"P"}, Short: "pause or resume", Help: "pause or resume schedules",
 			Group: GroupAct, Changes: true, Hint: 5,
 			Run: func([]string) error { return a.pauseOrResume(targets()) }},
-		{Name: "pause", Help: "let schedules fire no more", Group: GroupAct, Changes: true, Run: func([]string) error {
-			return a.pauseSchedules(targets())
-		}},
-		{Name: "resume", Help: "let paused schedules fire again", Group: GroupAct, Changes: true,
+		{Name: "pause", Help: "pause schedules: they do not fire",
+			Group: GroupAct, Changes: true, Run: func([]string) error {
+				return a.pauseSchedules(targets())
+			}},
+		{Name: "resume", Help: "resume paused schedules", Group: GroupAct, Changes: true,
 			Run: func([]string) error { return a.resumeSchedules(targets()) }},
-		{Name: "delete", Keys: []string{"x"}, Help: "delete schedules; the runs that they started stay",
+		{Name: "delete", Keys: []string{"x"}, Help: "delete schedules; their runs are kept",
 			Group: GroupAct, Changes: true, Hint: 6, Run: func([]string) error { return a.deleteSchedules(targets()) }},
 	}
 }
 
-// scheduleDeed is something done to schedules, by their ids and with their names.
+// scheduleDeed returns an action on schedules with the text of its question.
 func scheduleDeed(list []*kagziv1.WorkflowSchedule, do func(ids []string) model.Action, lines ...string) deed {
 	var ids, names []string
 	byID := map[string]string{}
@@ -183,14 +184,14 @@ func scheduleDeed(list []*kagziv1.WorkflowSchedule, do func(ids []string) model.
 	return deed{action: do(ids), what: naming(names), name: func(id string) string { return byID[id] }, lines: lines}
 }
 
-// trigger starts a run of one schedule at once and says its id; of several it asks first.
+// trigger starts a run of one schedule at once and shows its id; for several it asks first.
 func (a *App) trigger(list []*kagziv1.WorkflowSchedule) error {
 	if len(list) == 0 {
 		return errNothingUnder
 	}
 	d := scheduleDeed(list, func(ids []string) model.Action {
 		return a.scope().TriggerSchedules(ids)
-	}, "Each starts a run now; its ticks stay as they are.")
+	}, "Each starts a run now; the next ticks do not change.")
 	if len(list) > 1 {
 		a.confirm(d)
 		return nil
@@ -199,7 +200,7 @@ func (a *App) trigger(list []*kagziv1.WorkflowSchedule) error {
 	return nil
 }
 
-// pauseOrResume pauses those that fire; where none does it lets all fire again.
+// pauseOrResume pauses the active schedules; if none is active, it resumes all.
 func (a *App) pauseOrResume(list []*kagziv1.WorkflowSchedule) error {
 	if slices.ContainsFunc(list, (*kagziv1.WorkflowSchedule).GetEnabled) {
 		return a.pauseSchedules(list)
@@ -207,18 +208,19 @@ func (a *App) pauseOrResume(list []*kagziv1.WorkflowSchedule) error {
 	return a.resumeSchedules(list)
 }
 
-// pauseSchedules pauses those that fire. One can be let go on with the same key, so that only for several it is asked.
+// pauseSchedules pauses active schedules. It asks only for several, because the same key resumes
+// one.
 func (a *App) pauseSchedules(list []*kagziv1.WorkflowSchedule) error {
 	on := slices.DeleteFunc(slices.Clone(list), func(s *kagziv1.WorkflowSchedule) bool { return !s.GetEnabled() })
 	switch {
 	case len(list) == 0:
 		return errNothingUnder
 	case len(on) == 0:
-		return errors.New("it is paused already")
+		return errors.New("already paused")
 	}
 	d := scheduleDeed(on, func(ids []string) model.Action {
 		return a.scope().PauseSchedules(ids, "")
-	}, "Nothing fires before they are resumed; runs that are open go on.")
+	}, "They do not fire until they are resumed. Open runs continue.")
 	if len(on) > 1 {
 		a.confirm(d)
 	} else {
@@ -227,32 +229,32 @@ func (a *App) pauseSchedules(list []*kagziv1.WorkflowSchedule) error {
 	return nil
 }
 
-// resumeSchedules asks, because ticks that were missed may start many runs at once, and lets those
-// that are paused fire again.
+// resumeSchedules asks, because missed ticks may start many runs at once, then resumes the paused
+// ones.
 func (a *App) resumeSchedules(list []*kagziv1.WorkflowSchedule) error {
 	off := slices.DeleteFunc(slices.Clone(list), (*kagziv1.WorkflowSchedule).GetEnabled)
 	switch {
 	case len(list) == 0:
 		return errNothingUnder
 	case len(off) == 0:
-		return errors.New("it is not paused")
+		return errors.New("not paused")
 	}
 	a.confirm(scheduleDeed(off, func(ids []string) model.Action { return a.scope().ResumeSchedules(ids, "") },
-		"Ticks that came meanwhile are made up for, as many as each catches up at most."))
+		"Missed ticks fire now, up to the catch-up limit of each schedule."))
 	return nil
 }
 
-// deleteSchedules asks, and deletes. The page of one that is gone is left.
+// deleteSchedules asks, then deletes. It leaves the page of a deleted schedule.
 func (a *App) deleteSchedules(list []*kagziv1.WorkflowSchedule) error {
 	if len(list) == 0 {
 		return errNothingUnder
 	}
 	d := scheduleDeed(list, func(ids []string) model.Action {
 		return a.scope().DeleteSchedules(ids, "")
-	}, "Nothing fires any more. The runs that were started stay.")
+	}, "They do not fire any more. Runs that they started are kept.")
 	if here, ok := a.trails.top().(*schedulePage); ok {
 		d.done = func(*model.Job) {
-			if a.trails.top() == page(here) { // a person who has gone on stays there
+			if a.trails.top() == page(here) { // the person may have moved on
 				a.trails.pop()
 			}
 		}

@@ -15,7 +15,7 @@ func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "schedules"), 100, 40, func(r *fixture) {
 		r.press("n")
-		r.shows("A new schedule", "0 9 * * 1-5")
+		r.shows("New schedule", "0 9 * * 1-5")
 		r.enter("report.nightly")
 		r.press("enter", "enter") // over the queue, to the expression
 		r.enter("30 9 * * *")
@@ -29,7 +29,7 @@ func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
 		r.press("ctrl-s")
 		r.pass(time.Second)
 		r.shows("create schedule", "Schedules (7)")
-		r.lacks("A new schedule")
+		r.lacks("New schedule")
 	})
 }
 
@@ -79,11 +79,11 @@ func TestWhatTheServerRefusesCanBeChangedInTheForm(t *testing.T) {
 		r.press("down", "down", "down", "down", "down") // to the name
 		r.enter("crm-sync")
 		r.press("up", "ctrl-s") // from another field
-		r.shows("A new schedule", "the name crm-sync is taken by schedule")
+		r.shows("New schedule", "the name crm-sync is taken by schedule")
 		r.enter("-2") // the field of the name has the focus again
 		r.press("ctrl-s")
 		r.pass(time.Second)
-		r.lacks("A new schedule")
+		r.lacks("New schedule")
 		r.shows("Schedules (7)", "crm-sync-2")
 	})
 }
@@ -92,9 +92,9 @@ func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "schedule crm-sync"), 120, 50, func(r *fixture) {
 		r.press("e")
-		r.shows("Schedule crm-sync", "0 */20 * * * *", "buffer-one", "one tick that comes meanwhile waits")
+		r.shows("Schedule crm-sync", "0 */20 * * * *", "buffer-one", "while a run is active, one tick waits")
 		r.press("ctrl-s")
-		r.shows(`nothing of "crm-sync" was changed`)
+		r.shows(`"crm-sync" has no changes`)
 		r.shows("Changes (1)")
 		r.press("e", "tab", "tab")
 		for range len("0 */20 * * * *") {
@@ -130,12 +130,12 @@ func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
 		r.shows("◷ on", "in 15m")
 		r.press("P")
 		r.pass(time.Second)
-		r.shows("‖ paused", "nothing fires before it is resumed", "Pause", "Changes (2)")
+		r.shows("‖ paused", "nothing fires until it is resumed", "Pause", "Changes (2)")
 		if err := r.app.command("pause"); err == nil {
 			t.Fatal("what is paused was paused again")
 		}
 		r.press("P")
-		r.shows("Resume schedule catalog-import?", "kagzi schedule resume", "made up for")
+		r.shows("Resume schedule catalog-import?", "kagzi schedule resume", "Missed ticks fire now")
 		r.press("tab", "enter")
 		r.pass(time.Second)
 		r.shows("◷ on", "Changes (3)")
@@ -148,7 +148,7 @@ func TestADeletedSchedulesPageIsLeft(t *testing.T) {
 		r.press("down", "enter")
 		r.shows("Schedule catalog-import")
 		r.press("x")
-		r.shows("Delete schedule catalog-import?", "The runs that were started stay.")
+		r.shows("Delete schedule catalog-import?", "Runs that they started are kept.")
 		r.press("enter") // Cancel has the focus
 		r.shows("Schedule catalog-import")
 		r.press("x", "tab", "enter")

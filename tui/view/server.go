@@ -18,8 +18,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// serverPage shows what a server tells of itself: first whether it is well, then what it is, how it
-// is set, and how its API is used.
+// serverPage shows what a server reports about itself: health, facts, settings and API calls.
 type serverPage struct {
 	app    *App
 	server *model.Server
@@ -31,9 +30,9 @@ type serverPage struct {
 // serverPart is one of the parts of the page.
 type serverPart struct {
 	title      string
-	lines      *widget.Lines // nil: it is the table of calls
+	lines      *widget.Lines // nil: the table of calls
 	made       func() []widget.Line
-	x, y, w, h int // on the screen at the last draw; w is 0 where it was not seen
+	x, y, w, h int // on the screen at the last draw; w is 0 if not drawn
 }
 
 func openServer(a *App, _ []string) (page, error) {
@@ -44,7 +43,7 @@ func openServer(a *App, _ []string) (page, error) {
 		return &serverPart{title: title, lines: l, made: made}
 	}
 	p.calls = newMethodList(a, p.server)
-	if a.options.File { // which has neither settings nor calls
+	if a.options.File { // a file has neither settings nor calls
 		p.parts = []*serverPart{text("Database", p.databaseFacts)}
 		return p, nil
 	}
@@ -60,7 +59,7 @@ func (p *serverPage) Close()         { p.server.Close() }
 func (p *serverPage) Refresh()       { p.server.Refresh() }
 func (p *serverPage) Failure() error { return p.server.Err() }
 
-// Title is the address.
+// Title shows the address.
 func (p *serverPage) Title() string {
 	if p.app.options.File {
 		return "Database file " + p.app.options.Address
@@ -68,7 +67,7 @@ func (p *serverPage) Title() string {
 	return "Server at " + p.app.options.Address
 }
 
-// Status is how long it has been up.
+// Status shows how long the server has been up.
 func (p *serverPage) Status() string {
 	if at := p.server.Info().GetStartedAt(); at != nil {
 		return "up " + p.app.uptime(at.AsTime())
@@ -76,16 +75,16 @@ func (p *serverPage) Status() string {
 	return ""
 }
 
-// Banner says that what is shown is not new.
+// Banner says that the shown data is old.
 func (p *serverPage) Banner() string {
 	if err := p.server.Stale(); err != nil && p.server.Info() != nil {
-		return "could not be read again: " + sentence(err)
+		return "refresh failed: " + sentence(err)
 	}
 	return ""
 }
 
-// Draw draws the server's health and the parts that have room: all of them where it is wide, else
-// that which was chosen.
+// Draw draws the server's health and its parts: all of them on a wide screen, or else the selected
+// one.
 func (p *serverPage) Draw(c widget.Canvas) {
 	for _, part := range p.parts {
 		part.w = 0
@@ -125,7 +124,7 @@ func (p *serverPage) Draw(c widget.Canvas) {
 	}
 }
 
-// titleStyle is how the title of a part looks: that which keys are for stands out.
+// titleStyle returns the style of a part's title: the selected part stands out.
 func (p *serverPage) titleStyle(i int) tcell.Style {
 	if i == p.focus {
 		return p.app.look.Role(theme.Key).Underline(true)
@@ -151,7 +150,7 @@ func (p *serverPage) drawBody(i int, c widget.Canvas) {
 	part.lines.Draw(c.Screen)
 }
 
-// Key moves in the part that was chosen.
+// Key moves in the selected part.
 func (p *serverPage) Key(event *tcell.EventKey) bool {
 	if part := p.parts[p.focus]; part.lines != nil {
 		return part.lines.Key(event)
@@ -159,7 +158,7 @@ func (p *serverPage) Key(event *tcell.EventKey) bool {
 	return p.calls.Key(event)
 }
 
-// Mouse chooses the part under it, and scrolls in it.
+// Mouse selects the part under it and scrolls in it.
 func (p *serverPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	x, y := event.Position()
 	for i, part := range p.parts {
@@ -178,7 +177,7 @@ func (p *serverPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bo
 	return false
 }
 
-// Actions are to go from part to part, to sort the calls, and to read the log; of a file there are none.
+// Actions switch parts, sort the calls and open the event log; a database file has none.
 func (p *serverPage) Actions() []*Action {
 	if p.app.options.File {
 		return nil
@@ -188,9 +187,10 @@ func (p *serverPage) Actions() []*Action {
 	}
 	list := []*Action{
 		{Name: "next", Keys: []string{"tab"}, Short: "next part",
-			Help: "to the next part: the server, its settings, its calls", Group: GroupMove, Hint: 1, Run: turn(1)},
-		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: turn(-1)},
-		{Name: "tail", Keys: []string{"l"}, Short: "log", Help: "what the server notes, as it notes it", Group: GroupGo,
+			Help: "go to the next part: server, settings, calls", Group: GroupMove, Hint: 1, Run: turn(1)},
+		{Name: "previous", Keys: []string{"shift-tab"}, Help: "go to the previous part",
+			Group: GroupMove, Run: turn(-1)},
+		{Name: "tail", Keys: []string{"l"}, Short: "log", Help: "open the event log", Group: GroupGo,
 			Hint: 2, Run: func([]string) error { return p.app.pushView("events") }},
 	}
 	for _, action := range p.app.tableActions(&p.calls) {
@@ -204,13 +204,13 @@ func (p *serverPage) Actions() []*Action {
 	return list
 }
 
-// CopyID is the server's address.
+// CopyID returns the server's address.
 func (p *serverPage) CopyID() string { return p.app.options.Address }
 
-// CopyAll is all that the server tells of itself, as JSON.
+// CopyAll returns all that the server reports, as JSON.
 func (p *serverPage) CopyAll() string { return document(p.server.Info()) }
 
-// Rows are the calls, of a file its facts.
+// Rows returns the calls, or the facts of a database file.
 func (p *serverPage) Rows() (titles []string, rows [][]string) {
 	if !p.app.options.File {
 		return p.calls.Rows()
@@ -221,20 +221,20 @@ func (p *serverPage) Rows() (titles []string, rows [][]string) {
 	return []string{"FACT", "VALUE"}, rows
 }
 
-// JSON is all that the server tells of itself.
+// JSON returns all that the server reports.
 func (p *serverPage) JSON() ([]byte, error) {
 	raw, err := render.JSON(render.Documents([]proto.Message{p.server.Info()}), "  ")
 	return append(raw, '\n'), err
 }
 
-// healthLine says whether the server does its work; in red when it does not.
+// healthLine shows whether the server is healthy; red if it is not.
 func (p *serverPage) healthLine() widget.Line {
 	if p.app.options.File {
-		return widget.TextLine("Opened for looking only. Whether a server has it open is not known here.", render.Dim)
+		return widget.TextLine("Opened read-only. A server may have it open too.", render.Dim)
 	}
 	health := p.server.Health()
 	if p.app.link.State().Down() {
-		return widget.TextLine(p.app.look.Glyph(theme.Broken)+" not connected; this is what it said last", render.Bad)
+		return widget.TextLine(p.app.look.Glyph(theme.Broken)+" not connected; this is its last report", render.Bad)
 	}
 	sign, more := theme.Sign{Glyph: theme.Failed, Word: "NOT SERVING", Style: render.Bad}, health.GetMessage()
 	if health.GetStatus() == kagziv1.ServingStatus_SERVING_STATUS_SERVING {
@@ -261,7 +261,7 @@ var methodColumns = []widget.Column{
 	{ID: "p95", Title: "P95", Priority: 2, Right: true},
 }
 
-// methodOrders are how methods are compared by a column.
+// methodOrders compares methods by a column.
 var methodOrders = map[string]func(s *model.Server, a, b *kagziv1.MethodStats) int{
 	"method": func(_ *model.Server, a, b *kagziv1.MethodStats) int {
 		return strings.Compare(methodName(a), methodName(b))
@@ -281,11 +281,11 @@ var methodOrders = map[string]func(s *model.Server, a, b *kagziv1.MethodStats) i
 	"p95": func(_ *model.Server, a, b *kagziv1.MethodStats) int { return cmp.Compare(a.GetP95Ms(), b.GetP95Ms()) },
 }
 
-// methodList is how the methods of the API were used.
+// methodList shows how the methods of the API were called.
 type methodList struct {
 	list
 	server *model.Server
-	of     *kagziv1.GetServerInfoResponse // that the rows were sorted of
+	of     *kagziv1.GetServerInfoResponse // what the rows were sorted from
 	sorted []*kagziv1.MethodStats
 }
 
@@ -295,19 +295,19 @@ func newMethodList(a *App, s *model.Server) methodList {
 	return m
 }
 
-// Draw draws the calls as they stand.
+// Draw draws the current calls.
 func (m *methodList) Draw(c widget.Canvas) {
 	m.sort()
-	empty := "Nothing was called yet."
+	empty := "No calls yet."
 	if withheld(m.server.Info()) {
-		empty = "The server does not tell its calls."
+		empty = "The server does not report its calls."
 	}
 	m.tab.SetEmpty([]widget.Line{widget.TextLine(empty, render.Dim)})
 	m.tab.SetRows(methodRows{m})
 	m.list.Draw(c)
 }
 
-// SortBy orders the calls by a column.
+// SortBy sorts the calls by a column.
 func (m *methodList) SortBy(column string, descending bool) error {
 	if methodOrders[column] == nil {
 		return fmt.Errorf("there is no column %q; there are %s", column, strings.Join(columnIDs(m.tab), ", "))
@@ -318,7 +318,7 @@ func (m *methodList) SortBy(column string, descending bool) error {
 	return nil
 }
 
-// sort orders the methods when there are others, or another order is wanted.
+// sort sorts the methods again if they or the order changed.
 func (m *methodList) sort() {
 	info := m.server.Info()
 	if info == m.of {
@@ -335,7 +335,7 @@ func (m *methodList) sort() {
 	})
 }
 
-// methodRows are the methods as rows of a table.
+// methodRows presents the methods as rows of a table.
 type methodRows struct{ *methodList }
 
 func (r methodRows) Len() int { return len(r.sorted) }
@@ -361,18 +361,18 @@ func (r methodRows) Row(i int) (widget.Row, bool) {
 	}}, true
 }
 
-// methodName is a method without its service: "StartWorkflow".
+// methodName returns a method without its service: "StartWorkflow".
 func methodName(s *kagziv1.MethodStats) string {
 	return s.GetMethod()[strings.LastIndexByte(s.GetMethod(), '/')+1:]
 }
 
-// serviceName is the service of a method, short: "Workflow".
+// serviceName returns the short name of a method's service: "Workflow".
 func serviceName(s *kagziv1.MethodStats) string {
 	service, _, _ := strings.Cut(s.GetMethod(), "/")
 	return strings.TrimSuffix(service, "Service")
 }
 
-// latency is how long calls took; streams have none.
+// latency writes a call's latency; streams have none.
 func latency(ms float64) string {
 	if ms == 0 {
 		return "-"

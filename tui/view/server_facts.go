@@ -13,40 +13,40 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// serverFact is the width of the names of what a server tells.
+// serverFact is the width of the names in the list of facts.
 const serverFact = 18
 
-// factLine is one thing that a server tells.
+// factLine returns a name and its value as a line.
 func factLine(name, value string) widget.Line {
 	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), serverFact), Style: render.Dim},
 		{Text: value}}}
 }
 
-// withheld says that the server tells no more of itself than a program has to know: the key is a
-// client's or a worker's.
+// withheld reports whether the server shows only the public facts, because the key is a client's or
+// a worker's.
 func withheld(info *kagziv1.GetServerInfoResponse) bool {
 	return info != nil && info.GetStartedAt() == nil
 }
 
-// facts are what the server is, section by section; settings have a part of their own.
+// facts returns the facts about the server, section by section; settings have their own part.
 func (p *serverPage) facts() []widget.Line {
 	info := p.server.Info()
 	if withheld(info) {
 		return append([]widget.Line{
 			factLine("version", info.GetVersion()),
-			factLine("API", info.GetApiVersion()+", SDKs from "+info.GetMinSdkVersion()),
+			factLine("API", info.GetApiVersion()+", minimum SDK "+info.GetMinSdkVersion()),
 			factLine("address", p.app.options.Address+source(p.app.options.Source)),
 			factLine("round trip", p.roundTrip()),
 			factLine("heartbeat", every(info.GetHeartbeatIntervalMs())),
 			factLine("lease", every(info.GetLeaseMs())),
 			factLine("backend", info.GetBackend()),
-			{}, widget.TextLine("The rest is for admins, operators and viewers.", render.Dim),
+			{}, widget.TextLine("Only admins, operators and viewers see the rest.", render.Dim),
 		}, p.features(info)...)
 	}
 	lines := []widget.Line{
 		factLine("version", info.GetVersion()),
 		factLine("started", p.app.clock.Full(info.GetStartedAt())),
-		factLine("API", info.GetApiVersion()+", SDKs from "+info.GetMinSdkVersion()),
+		factLine("API", info.GetApiVersion()+", minimum SDK "+info.GetMinSdkVersion()),
 		factLine("address", p.app.options.Address+source(p.app.options.Source)),
 		factLine("round trip", p.roundTrip()),
 		factLine("connections", strconv.Itoa(int(info.GetOpenConnections()))),
@@ -59,7 +59,7 @@ func (p *serverPage) facts() []widget.Line {
 	return append(append(lines, p.sections(info)...), p.features(info)...)
 }
 
-// databaseLines are what the database is.
+// databaseLines returns the facts about the database.
 func databaseLines(info *kagziv1.GetServerInfoResponse) []widget.Line {
 	return []widget.Line{
 		factLine("backend", strings.TrimSpace(info.GetBackend()+" "+info.GetBackendVersion())),
@@ -69,14 +69,14 @@ func databaseLines(info *kagziv1.GetServerInfoResponse) []widget.Line {
 	}
 }
 
-// databaseFacts are all that is known of a database file without a server.
+// databaseFacts returns all that is known of a database file without a server.
 func (p *serverPage) databaseFacts() []widget.Line {
 	info := p.server.Info()
 	return append(databaseLines(info), p.sections(info)...)
 }
 
-// sections are the facts by their sections, in the order of the server. Those of the database go on
-// with what is above them.
+// sections returns the facts by section, in the server's order. The database section continues the
+// one above it.
 func (p *serverPage) sections(info *kagziv1.GetServerInfoResponse) []widget.Line {
 	var lines []widget.Line
 	section := "database"
@@ -107,7 +107,7 @@ func (p *serverPage) features(info *kagziv1.GetServerInfoResponse) []widget.Line
 // settingsSection is the section whose facts are settings.
 const settingsSection = "settings"
 
-// settings are how the server is set, with where each setting came from. What is not as usual stands out.
+// settings returns the server's settings with the source of each. Changed ones stand out.
 func (p *serverPage) settings() []widget.Line {
 	var lines []widget.Line
 	for _, f := range p.server.Info().GetFacts() {
@@ -122,12 +122,12 @@ func (p *serverPage) settings() []widget.Line {
 		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
-		lines = append(lines, widget.TextLine("The server does not tell its settings.", render.Dim))
+		lines = append(lines, widget.TextLine("The server does not report its settings.", render.Dim))
 	}
 	return lines
 }
 
-// source says where something came from, behind it.
+// source returns where a value came from, to put after it.
 func source(from string) string {
 	if from == "" {
 		return ""
@@ -135,7 +135,7 @@ func source(from string) string {
 	return "  (" + from + ")"
 }
 
-// roundTrip is how far away the server is, and how far its clock is from this machine's.
+// roundTrip returns the latency of the server and the difference between the clocks.
 func (p *serverPage) roundTrip() string {
 	trip, skew := p.app.link.RoundTrip(), p.app.link.Skew()
 	if trip == 0 {
@@ -158,7 +158,7 @@ func every(ms int64) string {
 	return render.Duration(time.Duration(ms) * time.Millisecond)
 }
 
-// titleCase makes the first letter a capital.
+// titleCase makes the first letter upper case.
 func titleCase(s string) string {
 	if s == "" {
 		return s
@@ -166,7 +166,7 @@ func titleCase(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// uptime is how long something has been going on, to the hour once that is days.
+// uptime returns how long something has been up; days and hours once it is days.
 func (a *App) uptime(since time.Time) string {
 	d := max(a.now().Sub(since), 0)
 	if d < 48*time.Hour {

@@ -87,8 +87,8 @@ func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
 		w := newShop()
 		return Options{API: programsOnly{w}, Open: "server", Now: w.Now}
 	}, 120, 32, func(r *fixture) {
-		r.shows("version", "heartbeat", "backend           memory", "The rest is for admins, operators and viewers.",
-			"The server does not tell its calls.")
+		r.shows("version", "heartbeat", "backend           memory", "Only admins, operators and viewers see the rest.",
+			"The server does not report its calls.")
 		r.lacks("schema", "size", "connections", "started")
 	})
 }
@@ -121,14 +121,14 @@ func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 		}, size.width, size.height, func(r *fixture) {
 			nothingLive := func() {
 				t.Helper()
-				r.lacks("● live", "up ", "/s, most", "done ", "Server, last", "on server", "<}>", "1ms")
+				r.lacks("● live", "up ", "/s, peak", "done ", "Server, last", "on server", "<}>", "1ms")
 			}
 			r.shows("● following", "failed")
 			nothingLive()
 			r.press(":")
 			r.enter("server")
 			r.press("enter")
-			r.shows("Database file /tmp/x.db", "schema", "access            read-only", "for looking only")
+			r.shows("Database file /tmp/x.db", "schema", "access            read-only", "Opened read-only")
 			r.lacks("serving", "started", "round trip", "connections", "heartbeat", "Calls", "Settings", "Features",
 				"<l> log", "next part")
 			nothingLive()

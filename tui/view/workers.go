@@ -20,20 +20,20 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// workersPage shows who does the work, those that are online first.
+// workersPage shows the workers, online ones first.
 type workersPage struct {
-	shelf[*kagziv1.Worker]
-	online bool // only those that are not offline
+	listPage[*kagziv1.Worker]
+	online bool // hide offline workers
 }
 
 func openWorkers(a *App, _ []string) (page, error) {
-	p := &workersPage{shelf: newShelf(a, "workers", "Workers", tables.WorkerColumns, model.NewWorkers(a.link),
+	p := &workersPage{listPage: newListPage(a, "workers", "Workers", tables.WorkerColumns, model.NewWorkers(a.link),
 		a.tables.Worker)}
 	p.order = workerOrder
 	p.empty = func() []widget.Line {
 		if n := len(p.items.All()); p.online && n > 0 {
-			// only those that are not offline are wanted, and there are others
-			return []widget.Line{widget.TextLine(several(n, "One worker is", "workers are")+" offline.   a shows all",
+			// offline workers are hidden, and there are no others
+			return []widget.Line{widget.TextLine(several(n, "1 worker is", "workers are")+" offline.   a shows all",
 				render.Dim)}
 		}
 		where := "KAGZI_ADDRESS=" + a.options.Address
@@ -43,14 +43,14 @@ func openWorkers(a *App, _ []string) (page, error) {
 		return []widget.Line{
 			widget.TextLine("No worker is connected.", render.Plain), {},
 			widget.TextLine(where+" go run ./worker", render.Dim),
-			widget.TextLine("A worker is a program of your own with the Go SDK.", render.Dim),
+			widget.TextLine("A worker is your own program that uses the Go SDK.", render.Dim),
 		}
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("worker", id)) }
 	return p, p.SortBy("status", false)
 }
 
-// workerOrder is how workers compare where that is not by what the cells say.
+// workerOrder compares workers by columns that do not sort by their text.
 var workerOrder = map[string]func(a, b *kagziv1.Worker) int{
 	"status": func(a, b *kagziv1.Worker) int {
 		return cmp.Or(cmp.Compare(a.GetStatus(), b.GetStatus()), cmp.Compare(a.GetWorkerId(), b.GetWorkerId()))
@@ -76,42 +76,42 @@ var workerOrder = map[string]func(a, b *kagziv1.Worker) int{
 	},
 }
 
-// Title says how many of how many.
+// Title shows how many workers are listed, of how many.
 func (p *workersPage) Title() string {
 	if !p.online || !p.items.Loaded() || p.items.Filter() != "" {
-		return p.shelf.Title()
+		return p.listPage.Title()
 	}
 	return fmt.Sprintf("Workers (%s of %s)  not offline", format.Number(int64(p.items.Len())),
 		format.Number(int64(len(p.items.All()))))
 }
 
-// Banner names a worker that is not heard from, or says that nobody works.
+// Banner names a silent worker, or says that none is online.
 func (p *workersPage) Banner() string {
 	workers := p.items.All()
 	if len(workers) > 0 && !slices.ContainsFunc(workers, func(w *kagziv1.Worker) bool {
 		return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
 	}) {
-		return "no worker is online: nothing is done until one connects"
+		return "no worker is online: no run makes progress until one connects"
 	}
 	return p.app.silentWorker(workers)
 }
 
-// silentWorker says of the first worker that is not heard from for how long that is so. While the
-// screen is frozen nobody is heard from.
+// silentWorker says for how long the first silent worker has been silent. A frozen screen receives
+// no heartbeats, so it names none.
 func (a *App) silentWorker(workers []*kagziv1.Worker) string {
 	if a.frozen {
 		return ""
 	}
 	for _, w := range model.Warnings(model.Situation{Workers: workers, WorkersAsOf: a.now()}) {
-		return w.Text + "; if it stays so, its runs are handed to others"
+		return w.Text + "; if it stays silent, other workers get its runs"
 	}
 	return ""
 }
 
-// Actions are to see one worker, and to take workers off.
+// Actions open a worker, and drain it or take it offline.
 func (p *workersPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the worker and the runs that it holds", Group: GroupMove,
+		{Name: "open", Keys: []string{"enter"}, Help: "open the worker and its runs", Group: GroupMove,
 			Hint: 1, Run: func([]string) error {
 				w, ok := p.under()
 				if !ok {
@@ -120,7 +120,7 @@ func (p *workersPage) Actions() []*Action {
 				return p.app.pushView("worker", w.GetWorkerId())
 			}},
 		{Name: "all", Keys: []string{"a"}, Short: "all or online",
-			Help: "show all workers, or leave out those that are offline", Group: GroupView, Hint: 10,
+			Help: "show or hide offline workers", Group: GroupView, Hint: 10,
 			Run: func([]string) error {
 				p.online = !p.online
 				if p.online {
@@ -131,14 +131,14 @@ func (p *workersPage) Actions() []*Action {
 				return nil
 			}},
 	}
-	return append(list, p.app.workerActions(func() []*kagziv1.Worker { return targetsOf(&p.shelf) })...)
+	return append(list, p.app.workerActions(func() []*kagziv1.Worker { return targetsOf(&p.listPage) })...)
 }
 
 func isThere(w *kagziv1.Worker) bool {
 	return w.GetStatus() != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE
 }
 
-// workerPage shows one worker: what it is, the runs that it holds now, and the last ones that ended on it.
+// workerPage shows one worker, the runs that it holds, and the last ones that ended on it.
 type workerPage struct {
 	about
 	workerID    string
@@ -153,7 +153,7 @@ func openWorker(a *App, args []string) (page, error) {
 	columns := slices.Clone(tables.RunColumns)
 	for i, c := range columns {
 		if c.ID == "worker" {
-			columns[i].Priority = 4 // it is this one in each row
+			columns[i].Priority = 4 // each row has this worker
 		}
 	}
 	p.about = about{
@@ -166,8 +166,8 @@ func openWorker(a *App, args []string) (page, error) {
 		},
 		pairs: func() []render.Pair { return render.WorkerPairs(p.item.Value(), a.clock.View()) },
 		facets: []*facet{
-			a.runsFacet("Holds now", "It holds no run.", columns, p.held, a.tables.Run),
-			a.runsFacet("Ended here", "No run has ended here.", columns, p.ended, a.tables.Run),
+			a.runsFacet("Holds now", "No runs held.", columns, p.held, a.tables.Run),
+			a.runsFacet("Ended here", "No runs ended here.", columns, p.ended, a.tables.Run),
 		},
 	}
 	return p, nil
@@ -178,7 +178,7 @@ func (p *workerPage) Crumb() string  { return "worker " + p.workerID }
 func (p *workerPage) Title() string  { return "Worker " + p.workerID }
 func (p *workerPage) Failure() error { return p.item.Err() }
 
-// Status is how the worker stands.
+// Status shows the state of the worker.
 func (p *workerPage) Status() string {
 	if !p.item.Loaded() {
 		return ""
@@ -210,7 +210,7 @@ func (p *workerPage) Refresh() {
 	p.ended.Refresh()
 }
 
-// Pace follows runs in their first minute by the second.
+// Pace is one second while a run is in its first minute.
 func (p *workerPage) Pace() time.Duration {
 	for _, r := range p.held.All() {
 		if r.GetStartedAt() != nil && p.app.now().Sub(r.GetStartedAt().AsTime()) < time.Minute {
@@ -220,20 +220,20 @@ func (p *workerPage) Pace() time.Duration {
 	return slowPace
 }
 
-// Banner says that the worker is not heard from, or why it holds what it holds.
+// Banner says that the worker is silent, or that it drains.
 func (p *workerPage) Banner() string {
 	w := p.item.Value()
 	if w == nil {
 		return ""
 	}
 	if w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_DRAINING {
-		return fmt.Sprintf("it drains: %s, and nothing new is handed to it",
-			several(p.held.Len(), "one run is left", "runs are left"))
+		return fmt.Sprintf("draining: %s, and it gets no new ones",
+			several(p.held.Len(), "1 run is left", "runs are left"))
 	}
 	return p.app.silentWorker([]*kagziv1.Worker{w})
 }
 
-// workerFacts are what one wants to know of a worker first.
+// workerFacts returns the most wanted facts about a worker.
 func (p *workerPage) workerFacts() []fact {
 	a, w := p.app, p.item.Value()
 	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
@@ -269,7 +269,7 @@ func (p *workerPage) workerFacts() []fact {
 	))
 }
 
-// share is a part of a whole in percent.
+// share returns a part of a whole in percent.
 func share(part, whole int64) string {
 	percent := float64(part) * 100 / float64(max(whole, 1))
 	if percent > 0 && percent < 10 {
@@ -278,9 +278,9 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.0f%%", percent)
 }
 
-// limits are how many runs may be worked on at a time: by this worker, and by all workers of its queue.
+// limits returns the concurrency limits of the worker and of its queue.
 func limits(w *kagziv1.Worker) string {
-	parts := []string{several(int(w.GetMaxConcurrent()), "one run here", "runs here")}
+	parts := []string{several(int(w.GetMaxConcurrent()), "1 run here", "runs here")}
 	if w.QueueConcurrencyLimit != nil {
 		parts = append(parts, fmt.Sprintf("%d in the queue", w.GetQueueConcurrencyLimit()))
 	}
@@ -290,10 +290,10 @@ func limits(w *kagziv1.Worker) string {
 	return strings.Join(parts, ", ")
 }
 
-// Actions are to open a run, to go through the page, and to take the worker off.
+// Actions open a run, switch facets, and drain the worker or take it offline.
 func (p *workerPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove, Hint: 1,
+		{Name: "open", Keys: []string{"enter"}, Help: "open the run under the cursor", Group: GroupMove, Hint: 1,
 			Run: func([]string) error {
 				id, ok := p.selected()
 				if !ok {
@@ -311,8 +311,9 @@ func (p *workerPage) Actions() []*Action {
 	})...)
 }
 
-// targetsOf are the items that an action is for: the marked ones, or the one under the cursor.
-func targetsOf[T proto.Message](s *shelf[T]) []T {
+// targetsOf returns the items that an action applies to: the marked ones, or the one under the
+// cursor.
+func targetsOf[T proto.Message](s *listPage[T]) []T {
 	var list []T
 	for _, id := range s.tab.Targets() {
 		if item, ok := s.items.Get(id); ok {
@@ -322,7 +323,7 @@ func targetsOf[T proto.Message](s *shelf[T]) []T {
 	return list
 }
 
-// naming is some names in a sentence: "a", "a and b", "a, b and 4 more".
+// naming joins names in a sentence: "a", "a and b", "a, b and 4 more".
 func naming(names []string) string {
 	const most = 3
 	switch n := len(names); {
@@ -337,9 +338,9 @@ func naming(names []string) string {
 	}
 }
 
-// workerActions take workers off: the targets that are not off already.
+// workerActions returns the actions that drain workers or take them offline.
 func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
-	// act asks about the workers of which it holds; none is why it cannot be done to any.
+	// act asks about the targets that match holds; none is the error if there are none.
 	act := func(holds func(*kagziv1.Worker) bool, none string, do func(ids []string) model.Action,
 		lines ...string) func([]string) error {
 		return func([]string) error {
@@ -359,27 +360,27 @@ func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
 				return errors.New(none)
 			}
 			what := several(len(ids), "worker ", "workers: ") + naming(ids)
-			holding := several(held, "It holds one run now.", "runs are held now.")
+			holding := several(held, "1 run is held now.", "runs are held now.")
 			if held == 0 {
-				holding = "No run is held now."
+				holding = "No runs are held now."
 			}
 			a.confirm(deed{action: do(ids), what: what, lines: append([]string{holding}, lines...)})
 			return nil
 		}
 	}
 	return []*Action{
-		{Name: "drain", Keys: []string{"x"}, Help: "let workers end what they hold, take nothing new, and go",
+		{Name: "drain", Keys: []string{"x"}, Help: "drain workers: finish held runs, then exit",
 			Group: GroupAct, Changes: true, Hint: 3,
 			Run: act(tables.IsOnline, "it is not online", func(ids []string) model.Action {
 				return a.scope().Drain(ids)
 			},
-				"What is held may end; nothing new is handed out; then the process goes.")},
-		{Name: "offline", Keys: []string{"X"}, Help: "take workers off at once, and hand their runs to others",
+				"Held runs may finish. The worker gets no new ones, then it exits.")},
+		{Name: "offline", Keys: []string{"X"}, Help: "take workers offline; others get their runs",
 			Group: GroupAct, Changes: true, Hint: 4,
 			Run: act(isThere, "it is offline already", func(ids []string) model.Action {
 				return a.scope().ForceOffline(ids)
 			},
-				"Its leases end at once, and the runs are handed to others.",
-				"A worker whose process lives registers again by itself.")},
+				"Leases end at once, and other workers get the runs.",
+				"A worker process that is still running registers again.")},
 	}
 }

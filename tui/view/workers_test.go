@@ -49,7 +49,7 @@ func TestTheRunsOfAWorkerComeAndGo(t *testing.T) {
 		r.shows("Holds now (5)", "revenue-backfill")
 		r.press("X", "tab", "enter")
 		r.pass(2 * time.Second)
-		r.shows("○ offline", "Holds now (0)", "It holds no run.", "force offline reports-1: OFFLINE, runs freed: 5")
+		r.shows("○ offline", "Holds now (0)", "No runs held.", "force offline reports-1: OFFLINE, runs released: 5")
 	})
 }
 
@@ -60,7 +60,7 @@ func TestASilentWorkerIsNamed(t *testing.T) {
 		p := r.app.trails.top().(*workersPage)
 		workers := p.items.All()
 		workers[0].LastHeartbeatAt.Seconds -= 60
-		r.shows("has been silent for 1m", "if it stays so, its runs are handed to others")
+		r.shows("has been silent for 1m", "if it stays silent, other workers get its runs")
 		r.app.freeze()
 		r.lacks("has been silent")
 	})

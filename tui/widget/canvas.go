@@ -1,6 +1,6 @@
-// Package widget owns the parts that screens are made of: tables, timelines, documents, forms. They
-// know shapes, and nothing of runs and servers. Whatever they draw goes through a Canvas, which
-// makes text harmless; no other way leads to the screen.
+// Package widget provides the parts that screens are made of: tables, timelines, documents, forms.
+// They know nothing of runs and servers. Everything is drawn through a Canvas, which makes text
+// safe; nothing else writes to the screen.
 package widget
 
 import (
@@ -13,25 +13,25 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Canvas is a part of the screen. What would lie outside is not drawn.
+// Canvas is a rectangle of the screen. Drawing outside of it has no effect.
 type Canvas struct {
 	Screen     tcell.Screen
 	Theme      *theme.Theme
 	X, Y, W, H int
 }
 
-// On is a canvas over a rectangle of a screen.
+// On returns a canvas over a rectangle of a screen.
 func On(screen tcell.Screen, t *theme.Theme, x, y, w, h int) Canvas {
 	return Canvas{Screen: screen, Theme: t, X: x, Y: y, W: max(w, 0), H: max(h, 0)}
 }
 
-// Part is the rectangle of the canvas at x, y, cut to what the canvas has.
+// Part returns the rectangle of the canvas at x, y, clipped to the canvas.
 func (c Canvas) Part(x, y, w, h int) Canvas {
 	x, y = max(x, 0), max(y, 0)
 	return On(c.Screen, c.Theme, c.X+x, c.Y+y, min(w, c.W-x), min(h, c.H-y))
 }
 
-// Clear makes every cell a blank of that style.
+// Clear fills the canvas with blanks of a style.
 func (c Canvas) Clear(style tcell.Style) {
 	for y := range c.H {
 		c.uncover(0, y)
@@ -41,7 +41,8 @@ func (c Canvas) Clear(style tcell.Style) {
 	}
 }
 
-// uncover makes a wide character that begins in the cell before x a blank: it would cover what is drawn at x.
+// uncover blanks a wide character that starts in the cell before x: it would cover what is drawn at
+// x.
 func (c Canvas) uncover(x, y int) {
 	if _, style, width := c.Screen.Get(c.X+x-1, c.Y+y); width > 1 && x < c.W {
 		c.Screen.SetContent(c.X+x-1, c.Y+y, ' ', nil, style)
@@ -59,8 +60,8 @@ func (c Canvas) Fill(x, y, n int, glyph string, style tcell.Style) {
 	}
 }
 
-// Text writes user text or any other at x, y, made harmless by render.Safe, and is how many cells
-// it took. What does not fit is left out.
+// Text writes text at x, y, made safe by render.Safe, and returns the number of cells written. It
+// stops at the edge of the canvas.
 func (c Canvas) Text(x, y int, s string, style tcell.Style) int {
 	if y < 0 || y >= c.H || x >= c.W {
 		return 0
@@ -75,7 +76,7 @@ func (c Canvas) Text(x, y int, s string, style tcell.Style) int {
 			break
 		}
 		runes := []rune(cluster)
-		if width == 0 { // a mark that stands alone: give it a cell of its own
+		if width == 0 { // a combining mark without a base: give it its own cell
 			runes, width = append([]rune{'\u00b7'}, runes[1:]...), 1
 		}
 		if x >= 0 {
@@ -86,11 +87,11 @@ func (c Canvas) Text(x, y int, s string, style tcell.Style) int {
 	return x - begin
 }
 
-// maxBytesPerCell bounds what is looked at for a line: a character of four bytes and as many marks
-// as render.Safe leaves on it.
+// maxBytesPerCell limits how much of a text is processed for a line: a character of four bytes with
+// as many marks as render.Safe keeps.
 const maxBytesPerCell = 5 * 4
 
-// bounded cuts off what can by no means fit, so that a text of a megabyte costs no more than a short one.
+// bounded cuts off what cannot fit, so that a text of a megabyte costs no more than a short one.
 func bounded(s string, cells int) string {
 	limit := max(cells, 0) * maxBytesPerCell
 	if len(s) <= limit {
@@ -102,7 +103,8 @@ func bounded(s string, cells int) string {
 	return s[:limit]
 }
 
-// Cut writes text into w cells from x on and ends it with an ellipsis where it is longer.
+// Cut writes text into w cells from x on, with an ellipsis if it is longer, and returns the number
+// of cells written.
 func (c Canvas) Cut(x, y, w int, s string, style tcell.Style) int {
 	w = min(w, c.W-x)
 	if w <= 0 {
@@ -123,7 +125,7 @@ func (c Canvas) Right(x, y, w int, s string, style tcell.Style) {
 	c.Cut(x+max(w-uniseg.StringWidth(s), 0), y, w, s, style)
 }
 
-// Box draws a frame around the canvas with a title in its upper edge, and is the canvas inside.
+// Box draws a frame with a title in its upper edge, and returns the canvas inside.
 func (c Canvas) Box(title string, style tcell.Style) Canvas {
 	if c.W < 2 || c.H < 2 {
 		return c.Part(0, 0, 0, 0)
@@ -146,8 +148,8 @@ func (c Canvas) Box(title string, style tcell.Style) Canvas {
 	return c.Part(1, 1, c.W-2, c.H-2)
 }
 
-// MovesBy is how many rows a key moves the cursor in a list of n rows of which height are on the
-// screen: below zero upwards, and n or more for the ends. ok is false for a key that moves nothing.
+// MovesBy returns how many rows a key moves the cursor in a list of n rows with height visible
+// rows: negative is up, n or more goes to an end. ok is false if the key moves nothing.
 func MovesBy(key string, n, height int) (rows int, ok bool) {
 	page := max(height-1, 1)
 	switch key {
@@ -171,8 +173,8 @@ func MovesBy(key string, n, height int) (rows int, ok bool) {
 	return 0, false
 }
 
-// inView is the cursor on the nearest of n rows there is, and the first row of the screen, moved no
-// further than it takes to show the cursor.
+// inView clamps the cursor to n rows and scrolls no further than needed to show it. It returns the
+// cursor and the first visible row.
 func inView(cursor, offset, n, height int) (at, first int) {
 	at, height = max(min(cursor, n-1), 0), max(height, 1)
 	first = min(max(offset, at-height+1), at)

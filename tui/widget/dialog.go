@@ -10,17 +10,17 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Question is what a Dialog asks.
+// Question is the content of a Dialog.
 type Question struct {
 	Title   string
 	Lines   []Line
-	Command string   // the command line that would do the same; empty: none
-	Buttons []string // the first does nothing and has the focus: "Cancel". None: one that says "OK"
-	Danger  bool     // what the others do cannot be taken back
-	Want    string   // what must be typed before the others can be chosen; empty: nothing
+	Command string   // equivalent command line; empty: none
+	Buttons []string // the first does nothing and has the focus: "Cancel". None: one button "OK"
+	Danger  bool     // the other buttons do something that cannot be undone
+	Want    string   // text to type before the other buttons are enabled; empty: none
 }
 
-// Dialog asks something in a box in the middle of what is below it.
+// Dialog asks a question in a box in the middle of the screen.
 type Dialog struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -30,14 +30,14 @@ type Dialog struct {
 	text    *Lines
 	buttons []buttonPlace // at the last draw
 
-	// Choose is called with the button that was chosen; esc chooses the first. It may be nil.
+	// Choose is called with the chosen button; esc chooses the first. It may be nil.
 	Choose func(button int)
 }
 
-// buttonPlace is where a button is on the screen.
+// buttonPlace is the area of a button on the screen.
 type buttonPlace struct{ x, y, w int }
 
-// NewDialog makes a dialog whose first button has the focus.
+// NewDialog returns a dialog whose first button has the focus.
 func NewDialog(look func() *theme.Theme, ask Question) *Dialog {
 	if len(ask.Buttons) == 0 {
 		ask.Buttons = []string{"OK"}
@@ -49,20 +49,20 @@ func NewDialog(look func() *theme.Theme, ask Question) *Dialog {
 	return &Dialog{Box: tview.NewBox(), look: look, ask: ask, text: NewLines(look).SetLines(lines)}
 }
 
-// Enabled says whether a button can be chosen now.
+// Enabled reports whether a button can be chosen now.
 func (d *Dialog) Enabled(button int) bool {
 	return button == 0 || d.ask.Want == "" || d.input.text == d.ask.Want
 }
 
-// Focused is the button that enter would choose.
+// Focused returns the button that enter chooses.
 func (d *Dialog) Focused() int { return d.focus }
 
-// InputHandler moves between the buttons and chooses.
+// InputHandler moves between the buttons and chooses one.
 func (d *Dialog) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return d.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { d.Key(event) })
 }
 
-// Key does what a key means to the dialog; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (d *Dialog) Key(event *tcell.EventKey) (ok bool) {
 	switch KeyName(event) {
 	case "enter":
@@ -90,7 +90,7 @@ func (d *Dialog) Key(event *tcell.EventKey) (ok bool) {
 	return ok
 }
 
-// move puts the focus on the next button that can be chosen.
+// move focuses the next enabled button.
 func (d *Dialog) move(step int) {
 	for range d.ask.Buttons {
 		d.focus = around(d.focus, step, len(d.ask.Buttons))
@@ -106,7 +106,7 @@ func (d *Dialog) choose(button int) {
 	}
 }
 
-// PasteHandler types what was pasted.
+// PasteHandler types the pasted text.
 func (d *Dialog) PasteHandler() func(string, func(tview.Primitive)) {
 	return d.WrapPasteHandler(func(text string, _ func(tview.Primitive)) {
 		if d.ask.Want != "" {
@@ -115,7 +115,7 @@ func (d *Dialog) PasteHandler() func(string, func(tview.Primitive)) {
 	})
 }
 
-// MouseHandler scrolls with the wheel and chooses the button that is clicked.
+// MouseHandler scrolls with the wheel and chooses a clicked button.
 func (d *Dialog) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return mouse(d.Box, d.text.Scroll, func(x, y int, _ bool) {
@@ -130,24 +130,24 @@ func (d *Dialog) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(
 }
 
 const (
-	dialogLeast = 36 // cells between the edges of a dialog, if there are as many
+	dialogLeast = 36 // least width of a dialog in cells, if the screen allows
 	dialogMost  = 84
 
-	linesMeasured = 100 // of the text, to find out how wide the dialog is to be
+	linesMeasured = 100 // lines of the text that count for the width
 )
 
-// commandCells is a command line as it is quoted in a text.
+// commandCells returns a command line with the prefix of a quote.
 func commandCells(command string) []render.Cell {
 	return []render.Cell{{Text: "$ ", Style: render.Dim}, {Text: command, Style: render.Strong}}
 }
 
-// Draw draws the box in the middle of the widget and leaves what is around it as it is.
+// Draw draws the box in the middle and leaves the cells around it unchanged.
 func (d *Dialog) Draw(screen tcell.Screen) {
 	x, y, w, h := d.GetInnerRect()
 	look := d.look()
 	width := d.width(w)
 	rows := d.text.measure(width, h)
-	below := 2 // a blank, the buttons
+	below := 2 // a blank line and the buttons
 	if d.ask.Want != "" {
 		below += 2
 	}
@@ -170,7 +170,7 @@ func (d *Dialog) Draw(screen tcell.Screen) {
 	d.drawButtons(bottom.Part(0, below-1, c.W, 1))
 }
 
-// width is how many cells the dialog has between its edges: as many as its text and buttons want, within bounds.
+// width returns the inner width of the dialog: what its text and buttons need, within limits.
 func (d *Dialog) width(screen int) int {
 	width := max(dialogLeast, textWidth(d.ask.Title, dialogMost)+2)
 	for i, line := range d.text.lines {
@@ -187,7 +187,7 @@ func (d *Dialog) width(screen int) int {
 }
 
 func (d *Dialog) drawWant(c Canvas) {
-	n := c.Cut(0, 0, c.W*2/3, "type "+d.ask.Want+" to go on: ", c.Theme.Role(theme.Text))
+	n := c.Cut(0, 0, c.W*2/3, "type "+d.ask.Want+" to continue: ", c.Theme.Role(theme.Text))
 	d.input.draw(c, n, c.W-n, "", true)
 }
 
@@ -195,7 +195,7 @@ const buttonGap = 2
 
 func buttonWidth(label string) int { return textWidth(label, dialogMost) + 4 }
 
-// drawButtons draws the buttons at the right edge, and remembers where they are.
+// drawButtons draws the buttons at the right edge and records where they are.
 func (d *Dialog) drawButtons(c Canvas) {
 	total := -buttonGap
 	for _, label := range d.ask.Buttons {

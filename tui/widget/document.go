@@ -13,22 +13,22 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// headBytes is how much of a large payload is shown until more is asked for.
+// headBytes limits how much of a large payload is shown at first.
 const headBytes = 256 << 10
 
-// Document shows a payload: JSON as a tree of rows that can be folded, text by its lines, anything
-// else as a dump of its bytes.
+// Document shows a payload: JSON as a tree of rows that can be folded, text by lines, other data as
+// a hex dump.
 type Document struct {
 	*tview.Box
 	look   func() *theme.Theme
 	title  string
 	data   []byte
-	note   string // what the person must know of the data
+	note   string // what people should know about the data
 	tokens []token
-	whole  bool // tokens are of all of the data
+	whole  bool // tokens cover all of the data
 
 	cursor        int   // token
-	top           place // first row on the screen
+	top           place // first visible row
 	wrap          bool
 	width, height int     // for rows, at the last draw
 	laid          layouts // by token
@@ -39,14 +39,14 @@ type Document struct {
 	lit   lit
 }
 
-// NewDocument makes an empty one.
+// NewDocument returns an empty document.
 func NewDocument(look func() *theme.Theme) *Document {
 	return &Document{Box: tview.NewBox(), look: look, whole: true, laid: layouts{}}
 }
 
-// SetPayload shows other data, from its beginning. The content type may be empty; it only keeps
-// what is declared to be text from being taken for JSON. Of data over 256 KiB the head is shown;
-// see LoadAll. The data is kept and must not change.
+// SetPayload shows other data from its start. contentType may be empty; declared text is not parsed
+// as JSON. Only the first 256 KiB are shown until LoadAll. The document keeps data, which must not
+// change.
 func (d *Document) SetPayload(title string, data []byte, contentType string) {
 	d.title, d.data = title, data
 	d.note, d.find, d.hits, d.found = "", nil, nil, 0
@@ -113,35 +113,35 @@ func (d *Document) LoadAll() {
 	d.hits = d.search()
 }
 
-// AtEnd says whether the cursor is on the last row.
+// AtEnd reports whether the cursor is on the last row.
 func (d *Document) AtEnd() bool {
 	return len(d.tokens) == 0 || d.cursor == d.shown(len(d.tokens)-1)
 }
 
-// Whole says whether all of the data is shown.
+// Whole reports whether all of the data is shown.
 func (d *Document) Whole() bool { return d.whole }
 
-// JSON says whether the data is shown as JSON.
+// JSON reports whether the data is shown as JSON.
 func (d *Document) JSON() bool {
 	return len(d.tokens) > 0 && d.tokens[0].kind != textToken && d.tokens[0].kind != bytesToken
 }
 
-// SetWrap says whether rows that are too long go on in the next instead of being cut, which is the default.
+// SetWrap sets whether long rows are wrapped instead of cut; the default is true.
 func (d *Document) SetWrap(wrap bool) {
 	d.wrap, d.top.row = wrap, 0
 	clear(d.laid)
 	d.reveal()
 }
 
-// Wrap says whether they do.
+// Wrap reports whether long rows are wrapped.
 func (d *Document) Wrap() bool { return d.wrap }
 
-// InputHandler moves, folds and searches on.
+// InputHandler moves, folds and repeats a search.
 func (d *Document) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return d.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { d.Key(event) })
 }
 
-// Key does what a key means to the document; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (d *Document) Key(event *tcell.EventKey) (ok bool) {
 	page := max(d.height-1, 1)
 	switch KeyName(event) {
@@ -168,7 +168,7 @@ func (d *Document) Key(event *tcell.EventKey) (ok bool) {
 	return true
 }
 
-// viewKey is Key for what changes how the document is shown.
+// viewKey handles keys that change how the document is shown.
 func (d *Document) viewKey(key string) bool {
 	switch key {
 	case "enter", "space":
@@ -195,7 +195,7 @@ func (d *Document) viewKey(key string) bool {
 	return true
 }
 
-// MouseHandler moves with the wheel, selects with a click and folds with two.
+// MouseHandler moves with the wheel, selects with a click and folds with a double click.
 func (d *Document) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return mouse(d.Box, d.page, func(_, y int, double bool) {
@@ -209,7 +209,7 @@ func (d *Document) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, fun
 	})
 }
 
-// remark is what stands below the rows; empty for nothing.
+// remark returns the text below the rows; empty for none.
 func (d *Document) remark() string {
 	note := d.note
 	if !d.whole {

@@ -13,10 +13,10 @@ import (
 
 const (
 	level    = 2 // cells of a level
-	foldMark = 2 // cells for the mark of what is folded
+	foldMark = 2 // cells of a fold mark
 )
 
-// Draw draws the path of the cursor's row, the rows that are on the screen, and what there is to know of the data.
+// Draw draws the path of the cursor's row, the visible rows, and the remark.
 func (d *Document) Draw(screen tcell.Screen) {
 	x, y, w, h := d.GetInnerRect()
 	look := d.look()
@@ -88,12 +88,13 @@ func (d *Document) drawRow(c Canvas, at place) {
 	laid.draw(c, x, 0, from, to, hits, style)
 }
 
-// indent is where a token's row begins. Deep down it stays within the left half; the path says how deep it is.
+// indent returns where a token's row begins. Deep levels stay within the left half; the path shows
+// how deep they are.
 func (d *Document) indent(t *token) int {
 	return min(int(t.depth)*level, max(d.width/2-level, 0))
 }
 
-// mark is the room for the marks of folding: none where nothing can be folded.
+// mark returns the width of fold marks: 0 if nothing can be folded.
 func (d *Document) mark() int {
 	if d.JSON() {
 		return foldMark
@@ -109,7 +110,7 @@ func (d *Document) layout(at int) layout {
 	return d.laid.of(at, func() Line { return d.line(at) }, width)
 }
 
-// line is what a token's row says.
+// line returns the content of a token's row.
 func (d *Document) line(at int) Line {
 	t := &d.tokens[at]
 	var cells []render.Cell
@@ -127,7 +128,7 @@ func (d *Document) line(at int) Line {
 	return Line{Cells: cells}
 }
 
-// tokenStyles are how values look.
+// tokenStyles maps kinds of values to styles.
 var tokenStyles = map[tokenKind]render.Style{
 	stringToken: render.Good, numberToken: render.Waiting, literalToken: render.Paused}
 
@@ -146,7 +147,7 @@ func (d *Document) value(t *token) []render.Cell {
 	case t.folded:
 		return []render.Cell{{Text: "[...] "}, {Text: plural(t.count, "item"), Style: render.Dim}}
 	case t.kind == emptyToken:
-		return []render.Cell{{Text: string([]byte{d.data[t.from], d.data[t.to-1]})}} // without the blanks in between
+		return []render.Cell{{Text: string([]byte{d.data[t.from], d.data[t.to-1]})}} // without blanks in between
 	}
 	return d.piece(t.from, t.to, tokenStyles[t.kind])
 }
@@ -158,7 +159,7 @@ func plural(n int32, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// piece is a piece of the data as it was sent, as much of it as anybody reads on a screen.
+// piece returns a piece of the data as it was sent, limited to what fits on a screen.
 func (d *Document) piece(from, to int32, style render.Style) []render.Cell {
 	end := from + min(to-from, longest)
 	for end < to && end > from && !utf8.RuneStart(d.data[end]) {
@@ -171,7 +172,7 @@ func (d *Document) piece(from, to int32, style render.Style) []render.Cell {
 	return cells
 }
 
-// dump is a row of bytes: where they are, in hexadecimal, and the letters among them.
+// dump returns a row of a hex dump: offset, hexadecimal bytes, printable characters.
 func dump(offset int32, data []byte) []render.Cell {
 	var hex, letters strings.Builder
 	for i := range dumpBytes {

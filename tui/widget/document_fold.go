@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Toggle folds or unfolds what begins at the cursor; at a closing bracket, what ends there.
+// Toggle folds or unfolds the object or array at the cursor.
 func (d *Document) Toggle() {
 	if len(d.tokens) == 0 {
 		return
@@ -30,7 +30,7 @@ func (d *Document) fold(at int, folded bool) {
 	d.reveal()
 }
 
-// out folds what the cursor is on, or goes to what it is in.
+// out folds the row under the cursor, or moves to its parent.
 func (d *Document) out() {
 	if len(d.tokens) == 0 {
 		return
@@ -47,7 +47,7 @@ func (d *Document) out() {
 	d.reveal()
 }
 
-// in unfolds what the cursor is on, or goes to its first entry.
+// in unfolds the row under the cursor, or moves to its first entry.
 func (d *Document) in() {
 	if len(d.tokens) == 0 || !d.tokens[d.cursor].opens() {
 		return
@@ -59,7 +59,7 @@ func (d *Document) in() {
 	d.move(1)
 }
 
-// FoldAll folds everything but the outermost object or array.
+// FoldAll folds everything except the outermost object or array.
 func (d *Document) FoldAll() { d.foldAll(true) }
 
 // UnfoldAll unfolds everything.
@@ -80,7 +80,7 @@ func (d *Document) foldAll(folded bool) {
 	d.reveal()
 }
 
-// shown is the row that stands for a token: itself, or the outermost folded one that it is in.
+// shown returns the visible row of a token: its own, or the outermost folded one around it.
 func (d *Document) shown(at int) int {
 	if at >= len(d.tokens) {
 		return at
@@ -97,7 +97,7 @@ func (d *Document) shown(at int) int {
 	return shown
 }
 
-// open unfolds everything that a token is in.
+// open unfolds everything around a token.
 func (d *Document) open(at int) {
 	for up := d.tokens[at].parent; up >= 0; up = d.tokens[up].parent {
 		if d.tokens[up].folded {
@@ -111,7 +111,7 @@ func (d *Document) open(at int) {
 	}
 }
 
-// rows, after and ahead make the document a flow of the rows that are not folded away.
+// rows, after and ahead implement flow for the visible rows.
 func (d *Document) rows(at int) int { return len(d.layout(at).starts) }
 
 func (d *Document) after(at int) (int, bool) {
@@ -126,14 +126,14 @@ func (d *Document) ahead(at int) (int, bool) {
 	if at == 0 {
 		return 0, false
 	}
-	// What is before a row that is shown is shown too, unless it closes what is folded.
+	// The row before a visible row is visible too, unless it closes something folded.
 	if t := &d.tokens[at-1]; t.kind == closeToken && d.tokens[t.partner].folded {
 		return int(t.partner), true
 	}
 	return at - 1, true
 }
 
-// move goes on by rows of the document; within one that is taller than the screen it scrolls first.
+// move moves by rows of the document; it scrolls within a row that is taller than the screen first.
 func (d *Document) move(rows int) {
 	if len(d.tokens) == 0 {
 		return
@@ -167,7 +167,7 @@ func (d *Document) move(rows int) {
 	}
 }
 
-// page moves the screen by rows, and the cursor with it.
+// page scrolls by rows, and the cursor with the screen.
 func (d *Document) page(rows int) {
 	if len(d.tokens) == 0 {
 		return
@@ -175,7 +175,7 @@ func (d *Document) page(rows int) {
 	was := d.top
 	d.top = step(d, d.top, rows)
 	d.settle()
-	if d.top == was { // at an end: the cursor goes all the way
+	if d.top == was { // at an end: the cursor moves there
 		d.cursor = step(d, place{d.cursor, 0}, rows).line
 		return
 	}
@@ -183,7 +183,7 @@ func (d *Document) page(rows int) {
 	d.cursor = min(max(d.cursor, d.top.line), last.line)
 }
 
-// settle leaves no room below the last row.
+// settle leaves no empty space below the last row.
 func (d *Document) settle() {
 	end := d.shown(len(d.tokens) - 1)
 	if most := step(d, place{end, d.rows(end) - 1}, 1-max(d.height, 1)); most.before(d.top) {
@@ -191,8 +191,8 @@ func (d *Document) settle() {
 	}
 }
 
-// reveal scrolls so that the cursor's row is on the screen, all of it if it fits. In one that does
-// not fit it stays where it is.
+// reveal scrolls until the cursor's row is on the screen, whole if it fits. Within a row that does
+// not fit, it does not scroll.
 func (d *Document) reveal() {
 	if len(d.tokens) == 0 || d.top.line == d.cursor && d.rows(d.cursor) > d.height {
 		return
@@ -212,8 +212,8 @@ func (d *Document) reveal() {
 	}
 }
 
-// CopyPath is the path of the cursor's row: "$.order.items[3].sku"; of data that is no JSON, "line
-// 12" or the place of the bytes.
+// CopyPath returns the path of the cursor's row: "$.order.items[3].sku". For other data it is "line
+// 12" or the offset of the bytes.
 func (d *Document) CopyPath() string {
 	if len(d.tokens) == 0 {
 		return ""
@@ -221,7 +221,8 @@ func (d *Document) CopyPath() string {
 	return d.path(0)
 }
 
-// CopyValue is the value at the cursor: of a string what it says, of an object or array its JSON as it was sent.
+// CopyValue returns the value at the cursor: the content of a string, or an object or array as JSON
+// as it was sent.
 func (d *Document) CopyValue() string {
 	if len(d.tokens) == 0 {
 		return ""
@@ -238,7 +239,7 @@ func (d *Document) CopyValue() string {
 		}
 	case t.opens():
 		end := &d.tokens[t.partner]
-		if end.kind == cutToken { // the rest has not been loaded
+		if end.kind == cutToken { // the rest is not loaded
 			return string(d.data[t.from:d.endOf(int(t.from))])
 		}
 		return string(d.data[t.from:end.to])
@@ -248,7 +249,7 @@ func (d *Document) CopyValue() string {
 	return string(d.data[t.from:t.to])
 }
 
-// endOf is the place behind the JSON value that begins at one.
+// endOf returns the position after the JSON value that starts at from.
 func (d *Document) endOf(from int) int {
 	depth := 0
 	for pos := from; pos < len(d.data); pos++ {
@@ -266,7 +267,8 @@ func (d *Document) endOf(from int) int {
 	return len(d.data)
 }
 
-// path is the path of the cursor's row; when cells is not 0, its end alone when it is clearly longer than that.
+// path returns the path of the cursor's row. If cells is not 0 and the path is clearly longer, it
+// returns only the end.
 func (d *Document) path(cells int) string {
 	t := &d.tokens[d.cursor]
 	switch t.kind {
@@ -296,10 +298,10 @@ func (d *Document) path(cells int) string {
 	return strings.Join(parts, "")
 }
 
-// simpleKey is a key that needs no quotes in a path.
+// simpleKey matches keys that need no quotes in a path.
 var simpleKey = regexp.MustCompile(`^"[A-Za-z_][A-Za-z0-9_]*"$`)
 
-// part is what a token adds to the path of what it is in.
+// part returns what a token adds to the path of its parent.
 func (d *Document) part(t *token) string {
 	if t.keyTo == t.keyFrom {
 		return fmt.Sprintf("[%d]", t.index)

@@ -5,15 +5,15 @@ import (
 	"sort"
 )
 
-// docHit is a piece of the data that was searched for, and the token that it is in.
+// docHit is a search hit and the token that contains it.
 type docHit struct {
 	token    int
 	from, to int
 }
 
-// Search marks every key and value that holds the text, shows the first from the cursor on, opening
-// what it is folded in, and is how many there are. Upper and lower case are the same unless the
-// text has upper case. An empty text ends the search. Only what is loaded is searched.
+// Search marks every key and value that contains the text, shows the first one from the cursor on,
+// unfolding it, and returns the number of hits. Case matters only if the text has upper case. An
+// empty text ends the search. Only loaded data is searched.
 func (d *Document) Search(text string) int {
 	d.find, d.found = newFinder(text), 0
 	d.hits = d.search()
@@ -25,7 +25,7 @@ func (d *Document) Search(text string) int {
 	return len(d.hits)
 }
 
-// Found is which hit is the current one, from 1, and how many there are.
+// Found returns the number of the current hit, from 1, and the number of hits.
 func (d *Document) Found() (current, of int) {
 	if len(d.hits) == 0 {
 		return 0, 0
@@ -33,13 +33,13 @@ func (d *Document) Found() (current, of int) {
 	return d.found + 1, len(d.hits)
 }
 
-// Next shows the next place that holds the text that was searched for, after the last the first.
+// Next shows the next hit, and wraps around.
 func (d *Document) Next() { d.show(around(d.found, 1, len(d.hits))) }
 
-// Prev shows the one before.
+// Prev shows the previous hit.
 func (d *Document) Prev() { d.show(around(d.found, -1, len(d.hits))) }
 
-// search finds all hits in one pass over the data. What lies between keys and values is none.
+// search finds all hits in one pass over the data. Text between keys and values does not count.
 func (d *Document) search() []docHit {
 	if d.find == nil || len(d.tokens) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (d *Document) search() []docHit {
 	end := d.tokens[len(d.tokens)-1].to
 	data := d.find.prepare(d.data[:end])
 	var hits []docHit
-	at := 0 // the token that the search has come to
+	at := 0 // current token
 	for begin := 0; ; {
 		from, to := d.find.index(data, begin)
 		if from < 0 {
@@ -62,7 +62,8 @@ func (d *Document) search() []docHit {
 	}
 }
 
-// holds says whether a piece of the data lies in the key or in the value. Bytes have no words that end with their row.
+// holds reports whether a range of the data lies in the token's key or value. A hit in a hex dump
+// may continue in the next row.
 func (t *token) holds(from, to int) bool {
 	if t.kind == bytesToken {
 		return true
@@ -70,7 +71,7 @@ func (t *token) holds(from, to int) bool {
 	return from >= int(t.keyFrom) && to <= int(t.keyTo) || from >= int(t.from) && to <= int(t.to)
 }
 
-// hitsOf are the places to mark in the row of a token.
+// hitsOf returns the hits to mark in the row of a token.
 func (d *Document) hitsOf(at int, text string) []hit {
 	first := sort.Search(len(d.hits), func(i int) bool { return d.hits[i].token >= at })
 	if first == len(d.hits) || d.hits[first].token != at {
@@ -85,7 +86,7 @@ func (d *Document) hitsOf(at int, text string) []hit {
 	return d.lit.hits
 }
 
-// lit is the places to mark in the row that was drawn last, for a row that is wrapped is drawn piece by piece.
+// lit caches the hits of the last drawn row, because a wrapped row is drawn piece by piece.
 type lit struct {
 	find  *finder
 	token int
@@ -93,7 +94,8 @@ type lit struct {
 	hits  []hit
 }
 
-// show makes a hit the current one and brings it to the screen. Where it lies beyond the right edge, rows are wrapped.
+// show makes a hit the current one and scrolls to it. If it is beyond the right edge, wrapping is
+// turned on.
 func (d *Document) show(i int) {
 	if i >= len(d.hits) {
 		return
@@ -118,7 +120,7 @@ func (d *Document) show(i int) {
 	d.revealRow(rowAt(d.layout(d.cursor).starts, place))
 }
 
-// revealRow scrolls so that a row of the cursor's token is on the screen.
+// revealRow scrolls until a row of the cursor's token is visible.
 func (d *Document) revealRow(row int) {
 	at := place{d.cursor, row}
 	if at.before(d.top) || step(d, d.top, max(d.height, 1)-1).before(at) {
@@ -126,5 +128,5 @@ func (d *Document) revealRow(row int) {
 	}
 }
 
-// found says where among the hits one is.
+// found writes the position among the hits.
 func found(current, of int) string { return fmt.Sprintf("%d of %d found  ", current, of) }

@@ -2,42 +2,41 @@ package widget
 
 import "bytes"
 
-// tokenKind is what a row of a document shows.
+// tokenKind says what a row of a document shows.
 type tokenKind uint8
 
 const (
-	textToken   tokenKind = iota // the value of no other kind: a line of text
-	bytesToken                   // some bytes of data that is no text
+	textToken   tokenKind = iota // a line of text
+	bytesToken                   // bytes of binary data
 	stringToken                  // a JSON value
 	numberToken
 	literalToken // true, false, null
-	objectToken  // the bracket that opens it
+	objectToken  // the opening bracket
 	arrayToken
-	emptyToken // an object or array with nothing in it
-	closeToken // the bracket that closes
-	cutToken   // where the head of the data ends
+	emptyToken // an empty object or array
+	closeToken // the closing bracket
+	cutToken   // the end of the head of the data
 )
 
-// token is a row of a document. It says where in the data its text is, so that what is shown is
-// what was sent: the order and the repetition of keys, the digits of numbers, the escapes of
-// strings.
+// token is a row of a document. It holds the position of its text in the data, so that the data is
+// shown as it was sent: order and repetition of keys, digits of numbers, escapes of strings.
 type token struct {
-	keyFrom, keyTo int32 // the key with its quotes; both the same when there is none
-	from, to       int32 // the value, or the bracket
-	partner        int32 // of an opening bracket the row that closes it, of that row the opening one
-	parent         int32 // row of the object or array that it is in; -1: none
-	index          int32 // its place in there
-	count          int32 // of the entries of an object or array
+	keyFrom, keyTo int32 // the key with its quotes; equal if there is none
+	from, to       int32 // the value or bracket
+	partner        int32 // row of the matching bracket
+	parent         int32 // row of the enclosing object or array; -1: none
+	index          int32 // position in parent
+	count          int32 // entries of an object or array
 	depth          int32
 	kind           tokenKind
 	comma          bool
 	folded         bool
 }
 
-// opens says whether the token has rows inside.
+// opens reports whether the token contains rows.
 func (t *token) opens() bool { return t.kind == objectToken || t.kind == arrayToken }
 
-// start is where the token's text begins.
+// start returns where the token's text begins.
 func (t *token) start() int32 {
 	if t.keyTo > t.keyFrom {
 		return t.keyFrom
@@ -45,7 +44,7 @@ func (t *token) start() int32 {
 	return t.from
 }
 
-// indexer makes tokens of JSON that is known to be valid.
+// indexer makes the tokens of valid JSON.
 type indexer struct {
 	data   []byte
 	tokens []token
@@ -53,8 +52,8 @@ type indexer struct {
 	key    [2]int32
 }
 
-// indexJSON makes the tokens of valid JSON, up to about limit bytes; whole says whether that was
-// all. It makes one pass and keeps no stack but that in the tokens, so deep nesting costs nothing.
+// indexJSON makes the tokens of valid JSON, up to about limit bytes; whole reports whether that was
+// all. It makes one pass, and the tokens are its only stack, so deep nesting costs nothing.
 func indexJSON(data []byte, limit int) (tokens []token, whole bool) {
 	x := indexer{data: data, open: -1, tokens: make([]token, 0, min(len(data), limit)/16+1)}
 	for pos := 0; pos < len(data); {
@@ -69,7 +68,7 @@ func indexJSON(data []byte, limit int) (tokens []token, whole bool) {
 	return x.tokens, true
 }
 
-// step takes what is at pos and is the place behind it.
+// step processes the text at pos and returns the position after it.
 func (x *indexer) step(pos int) int {
 	switch c := x.data[pos]; c {
 	case ' ', '\t', '\r', '\n', ':':
@@ -136,7 +135,7 @@ func (x *indexer) close(pos int) {
 	x.open = up
 }
 
-// cut ends all that is open with a row that says so.
+// cut closes everything open with a row that marks the end of the head.
 func (x *indexer) cut(pos int) {
 	row := int32(len(x.tokens))
 	for in := x.open; in >= 0; in = x.tokens[in].parent {
@@ -145,7 +144,7 @@ func (x *indexer) cut(pos int) {
 	x.add(cutToken, pos, pos)
 }
 
-// stringEnd is the place behind the string that begins at pos.
+// stringEnd returns the position after the string that starts at pos.
 func stringEnd(data []byte, pos int) int {
 	for i := pos + 1; i < len(data); i++ {
 		switch data[i] {
@@ -158,7 +157,7 @@ func stringEnd(data []byte, pos int) int {
 	return len(data)
 }
 
-// indexText makes a token of each line.
+// indexText makes one token per line.
 func indexText(data []byte) []token {
 	var tokens []token
 	for from := 0; from < len(data); {
@@ -176,10 +175,10 @@ func indexText(data []byte) []token {
 	return tokens
 }
 
-// dumpBytes is how many bytes stand in a row of a dump.
+// dumpBytes is the number of bytes in a row of a dump.
 const dumpBytes = 16
 
-// indexBytes makes a token of each row of a dump.
+// indexBytes makes one token per row of a dump.
 func indexBytes(data []byte) []token {
 	tokens := make([]token, 0, len(data)/dumpBytes+1)
 	for from := 0; from < len(data); from += dumpBytes {

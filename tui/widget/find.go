@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// finder searches for a text. Upper and lower case are the same unless the text has upper case.
+// finder searches for a text. Case matters only if the text has upper case.
 type finder struct {
-	plain []byte // to be found byte for byte, when that is enough
-	fold  bool   // in what has been made lower case
+	plain []byte // for a bytewise search, if that is enough
+	fold  bool   // search in lower-cased data
 	other *regexp.Regexp
 }
 
-// newFinder makes one; nil for an empty text.
+// newFinder returns a finder; nil for an empty text.
 func newFinder(text string) *finder {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if text == "" {
@@ -37,7 +37,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// prepare is what index searches in: data, or a copy of it with small letters at the same places.
+// prepare returns what index searches in: data, or a lower-case copy with the same offsets.
 func (f *finder) prepare(data []byte) []byte {
 	if !f.fold || f.other != nil {
 		return data
@@ -52,7 +52,7 @@ func (f *finder) prepare(data []byte) []byte {
 	return small
 }
 
-// index is the first place from one on; from is below zero when there is none.
+// index returns the first hit from begin on; from is negative if there is none.
 func (f *finder) index(prepared []byte, begin int) (from, to int) {
 	if f.other != nil {
 		at := f.other.FindIndex(prepared[begin:])
@@ -68,7 +68,7 @@ func (f *finder) index(prepared []byte, begin int) (from, to int) {
 	return begin + at, begin + at + len(f.plain)
 }
 
-// all are the places in a text.
+// all returns all hits in a text.
 func (f *finder) all(text string) []hit {
 	var hits []hit
 	prepared := f.prepare([]byte(text))
@@ -82,7 +82,7 @@ func (f *finder) all(text string) []hit {
 	}
 }
 
-// around is the index some steps after or before current in a list of n, going round at its ends.
+// around returns the index step positions from current in a list of n, with wrap-around.
 func around(current, step, n int) int {
 	if n == 0 {
 		return 0

@@ -10,10 +10,12 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// longest is how many bytes of one piece of a line are shown. It bounds what drawing a line can cost.
+// longest limits how many bytes of one piece of a line are shown. It limits the cost of drawing a
+// line.
 const longest = 64 << 10
 
-// shorten cuts off what is beyond some bytes, at a character's edge, and is how many bytes that were.
+// shorten cuts a text after most bytes, at a character boundary, and returns the number of bytes
+// cut.
 func shorten(s string, most int) (head string, more int) {
 	if len(s) <= most {
 		return s, 0
@@ -24,33 +26,33 @@ func shorten(s string, most int) (head string, more int) {
 	return s[:most], len(s) - most
 }
 
-// textWidth is how many cells a text takes, counted up to most.
+// textWidth returns how many cells a text takes, counted up to most.
 func textWidth(s string, most int) int {
 	return min(uniseg.StringWidth(render.Safe(bounded(s, most))), most)
 }
 
-// styler is how a meaning looks in a place.
+// styler returns the style of a meaning in one place.
 type styler func(render.Style) tcell.Style
 
-// flat is a line as one harmless text, and where in it the look changes.
+// flat is a line as one safe text, with the ranges of its styles.
 type flat struct {
 	text string
 	runs []run
 }
 
-// run is a piece of a flat up to end.
+// run is a range of a flat up to end.
 type run struct {
 	end   int
 	style render.Style
 }
 
-// hit is a piece of a text that was searched for.
+// hit is a range of a text that matches a search.
 type hit struct {
 	from, to int
 	current  bool
 }
 
-// draw writes text[from:to] at x, y, with the hits standing out, and is how many cells that took.
+// draw writes text[from:to] at x, y with highlighted hits, and returns the number of cells.
 func (f flat) draw(c Canvas, x, y, from, to int, hits []hit, style styler) int {
 	begin := x
 	for _, r := range f.runs {
@@ -83,7 +85,7 @@ func hitStyle(look *theme.Theme, h hit) tcell.Style {
 	return look.Role(theme.Marked).Underline(true)
 }
 
-// cut writes the text into w cells and ends it with an ellipsis where it is longer.
+// cut writes the text into w cells, with an ellipsis if it is longer.
 func (f flat) cut(c Canvas, x, y, w int, style styler) {
 	w = min(w, c.W-x)
 	if w <= 0 {
@@ -97,13 +99,13 @@ func (f flat) cut(c Canvas, x, y, w int, style styler) {
 	c.Text(x+n, y, c.Theme.Glyph(theme.Ellipsis), style(render.Dim))
 }
 
-// breaks are the places where rows of a text begin when a row has width cells: after a blank where
-// there is one, else within a word. Rows after the first have hang cells less.
+// breaks returns where the rows of a text begin at a width: after a blank if possible, or else
+// within a word. Rows after the first are hang cells shorter.
 func breaks(text string, width, hang int) []int {
 	room := max(width, 2)
 	hang = min(max(hang, 0), room/2)
 	starts := []int{0}
-	cells, blank, blankCells := 0, -1, 0 // of this row; blank is the place behind its last one
+	cells, blank, blankCells := 0, -1, 0 // of this row; blank is the position after its last blank
 	for pos := 0; pos < len(text); {
 		size, w := clusterAt(text[pos:])
 		isBlank := text[pos] == ' '
@@ -117,7 +119,7 @@ func breaks(text string, width, hang int) []int {
 			}
 			starts = append(starts, start)
 			cells, blank = used, -1
-			if cells+w > room { // the word began in the row before and is longer than this one
+			if cells+w > room { // the word began in the previous row and is longer than this one
 				starts = append(starts, pos)
 				cells = 0
 			}
@@ -131,7 +133,8 @@ func breaks(text string, width, hang int) []int {
 	return starts
 }
 
-// clusterAt is the first character of a harmless text with its marks: how many bytes and how many cells.
+// clusterAt returns the size in bytes and cells of the first character of a safe text, with its
+// marks.
 func clusterAt(s string) (size, cells int) {
 	if s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return 1, 1
@@ -140,7 +143,7 @@ func clusterAt(s string) (size, cells int) {
 	return len(cluster), max(width, 1)
 }
 
-// row is the index of the row that a place in the text is in.
+// rowAt returns the row of a position in the text.
 func rowAt(starts []int, place int) int {
 	row := len(starts) - 1
 	for row > 0 && starts[row] > place {

@@ -3,17 +3,17 @@ package widget
 // place is a row of a line.
 type place struct{ line, row int }
 
-// before says whether a place is above another.
+// before reports whether p is above q.
 func (p place) before(q place) bool { return p.line < q.line || p.line == q.line && p.row < q.row }
 
-// flow is lines one below the other, each of one row or more.
+// flow is a list of lines, each of one row or more.
 type flow interface {
 	rows(line int) int
 	after(line int) (next int, ok bool)
 	ahead(line int) (previous int, ok bool)
 }
 
-// step is the row some rows below a row, or above it, as far as there are any.
+// step returns the row some rows below or above a row, limited by the ends.
 func step(f flow, at place, rows int) place {
 	for ; rows > 0; rows-- {
 		next, ok := below(f, at)
@@ -36,7 +36,7 @@ func step(f flow, at place, rows int) place {
 	return at
 }
 
-// below is the row below a row.
+// below returns the row below a row.
 func below(f flow, at place) (next place, ok bool) {
 	if at.row+1 < f.rows(at.line) {
 		return place{at.line, at.row + 1}, true
@@ -45,20 +45,20 @@ func below(f flow, at place) (next place, ok bool) {
 	return place{line, 0}, ok
 }
 
-// layout is a line made ready to be drawn.
+// layout is a line prepared for drawing.
 type layout struct {
 	flat
-	starts []int // where its rows begin
-	hang   int   // cells that its rows after the first are indented
+	starts []int // start of each row
+	hang   int   // indent in cells of the rows after the first
 }
 
-// keepLayouts is how many are remembered. They are those of the lines that were on the screen lately.
+// keepLayouts limits the cache of layouts, which holds recently visible lines.
 const keepLayouts = 256
 
-// layouts remembers the layouts of lines by their numbers.
+// layouts caches layouts by line number.
 type layouts map[int]layout
 
-// of is the layout of a line of rows of width cells; below one it has one row.
+// of returns the layout of a line at a width; below 1 it has one row.
 func (l layouts) of(number int, line func() Line, width int) layout {
 	if laid, ok := l[number]; ok {
 		return laid
@@ -71,7 +71,7 @@ func (l layouts) of(number int, line func() Line, width int) layout {
 	return laid
 }
 
-// layOut makes a line ready to be drawn in rows of width cells; below one it has one row.
+// layOut prepares a line for a width; below 1 it has one row.
 func layOut(line Line, width int) layout {
 	laid := layout{flat: line.flatten(), starts: oneRow, hang: hang}
 	if line.Hang > 0 && line.Hang <= width/2 {
@@ -83,13 +83,13 @@ func layOut(line Line, width int) layout {
 	return laid
 }
 
-// hang is how far the rows of a wrapped line after its first are indented when it does not say itself.
+// hang is the default indent of a wrapped line's rows after the first.
 const hang = 2
 
-// oneRow is a line that is not wrapped.
+// oneRow is the layout of an unwrapped line.
 var oneRow = []int{0}
 
-// span is the piece of the text that stands in a row.
+// span returns the range of the text in a row.
 func (l layout) span(row int) (from, to int) {
 	if row+1 < len(l.starts) {
 		return l.starts[row], l.starts[row+1]

@@ -15,65 +15,65 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// FieldKind is what can be entered in a field.
+// FieldKind is the kind of value of a field.
 type FieldKind uint8
 
 const (
 	TextField     FieldKind = iota
 	NumberField             // a whole number
-	DurationField           // "90s", "1h30m", "7d"; not below zero
+	DurationField           // "90s", "1h30m", "7d"; not negative
 	ChoiceField             // one of Choices
 	CheckField              // "true" or "false"
-	JSONField               // JSON over many lines, edited in the person's editor
+	JSONField               // JSON on many lines, edited in the person's editor
 )
 
 // Field is a field of a Form.
 type Field struct {
-	Name     string // what its value is known by
+	Name     string // key of its value
 	Label    string
 	Kind     FieldKind
-	Value    string // at first
+	Value    string // initial value
 	Choices  []string
-	Required bool // it may not be empty
-	// Check says what is wrong with a value that its kind allows, Note is a line below the field
-	// about it while it is typed, Complete gives texts that begin with it, the first of which the
-	// right arrow takes. Each may be nil.
+	Required bool // must not be empty
+	// Check returns an error for a value that its kind allows. Note returns a line to show below
+	// the field for the current value. Complete returns texts that begin with the value; the right
+	// arrow accepts the first. Each may be nil.
 	Check    func(value string) error
 	Note     func(value string) []render.Cell
 	Complete func(text string) []string
 }
 
-// Form is fields in a box, with buttons below.
+// Form shows fields in a box, with buttons below.
 type Form struct {
 	*tview.Box
 	look    func() *theme.Theme
 	title   string
 	fields  []*formField
-	focus   int // field; behind the last: the buttons
-	offset  int // rows scrolled out above
+	focus   int // field; after the last: the buttons
+	offset  int // rows scrolled out at the top
 	problem string
 	buttons [2]buttonPlace // at the last draw
-	places  map[int]int    // of the fields by the rows of the screen
+	places  map[int]int    // field by screen row
 
-	// SubmitLabel is on the button; default "OK". Submit is called with all values by their names
-	// once each is valid; Cancel when the person gives up. Edit lets the person change JSON
-	// elsewhere; without it JSON can be pasted only.
+	// SubmitLabel is the text of the submit button; default "OK". Submit is called with all values
+	// by name once each is valid, Cancel when the form is cancelled. Edit opens JSON in an editor;
+	// if it is nil, JSON can only be pasted.
 	SubmitLabel string
 	Submit      func(values map[string]string)
 	Cancel      func()
 	Edit        func(current []byte) ([]byte, error)
 }
 
-// formField is a field as it is being filled in.
+// formField is a field with its current value.
 type formField struct {
 	Field
 	input   input
 	ghost   string
 	problem string
-	note    []Line // set from outside
+	note    []Line // set by SetNote
 }
 
-// NewForm makes a form with the focus on its first field.
+// NewForm returns a form with the focus on its first field.
 func NewForm(look func() *theme.Theme, title string, fields []Field) *Form {
 	f := &Form{Box: tview.NewBox(), look: look, title: title, SubmitLabel: "OK"}
 	for _, field := range fields {
@@ -87,7 +87,7 @@ func NewForm(look func() *theme.Theme, title string, fields []Field) *Form {
 	return f
 }
 
-// field is the field with a name, or nil.
+// field returns the field with a name, or nil.
 func (f *Form) field(name string) *formField {
 	for _, field := range f.fields {
 		if field.Name == name {
@@ -97,7 +97,7 @@ func (f *Form) field(name string) *formField {
 	return nil
 }
 
-// Value is what a field holds; empty when there is none with that name.
+// Value returns a field's value; empty if there is no such field.
 func (f *Form) Value(name string) string {
 	if field := f.field(name); field != nil {
 		return field.value()
@@ -105,14 +105,14 @@ func (f *Form) Value(name string) string {
 	return ""
 }
 
-// SetValue replaces what a field holds.
+// SetValue replaces a field's value.
 func (f *Form) SetValue(name, value string) {
 	if field := f.field(name); field != nil {
 		field.set(value)
 	}
 }
 
-// Values are all of them by the names of their fields.
+// Values returns all values by field name.
 func (f *Form) Values() map[string]string {
 	values := map[string]string{}
 	for _, field := range f.fields {
@@ -121,15 +121,15 @@ func (f *Form) Values() map[string]string {
 	return values
 }
 
-// SetNote shows lines below a field until others are set: what its value would mean.
+// SetNote shows lines below a field until the next SetNote, such as a preview of its value.
 func (f *Form) SetNote(name string, lines []Line) {
 	if field := f.field(name); field != nil {
 		field.note = lines
 	}
 }
 
-// SetError says below a field what is wrong with it until it changes, and goes there; with no such
-// field, above the buttons.
+// SetError shows a problem below a field until its value changes, and focuses the field. Without
+// such a field it is shown above the buttons.
 func (f *Form) SetError(name, problem string) {
 	for i, field := range f.fields {
 		if field.Name == name {
@@ -140,7 +140,7 @@ func (f *Form) SetError(name, problem string) {
 	f.problem = problem
 }
 
-// value is what the field holds.
+// value returns the field's value.
 func (f *formField) value() string {
 	if f.Kind == ChoiceField || f.Kind == CheckField || f.Kind == JSONField {
 		return f.Value
@@ -154,16 +154,16 @@ func (f *formField) set(value string) {
 	f.guess()
 }
 
-// guess looks for what could complete the text.
+// guess updates the completion of the text.
 func (f *formField) guess() { f.ghost = f.input.rest(f.Complete) }
 
 var (
-	errRequired = errors.New("this is needed")
-	errNumber   = errors.New("this must be a whole number")
-	errDuration = errors.New("this must be a duration such as 90s, 1h30m or 7d")
+	errRequired = errors.New("a value is required")
+	errNumber   = errors.New("want a whole number")
+	errDuration = errors.New("want a duration such as 90s, 1h30m or 7d")
 )
 
-// check says what is wrong with the field's value.
+// check returns what is wrong with the field's value.
 func (f *formField) check() error {
 	value := f.value()
 	if strings.TrimSpace(value) == "" {
@@ -192,7 +192,7 @@ func (f *formField) check() error {
 	return nil
 }
 
-// submit hands the values over if all are valid, or goes to the first that is not.
+// submit calls Submit if all values are valid, or focuses the first invalid field.
 func (f *Form) submit() {
 	wrong := -1
 	f.problem = ""
@@ -220,17 +220,17 @@ func (f *Form) cancel() {
 	}
 }
 
-// InputHandler fills in.
+// InputHandler edits the form.
 func (f *Form) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return f.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { f.Key(event) })
 }
 
-// PasteHandler puts what was pasted into the field that has the focus.
+// PasteHandler pastes into the focused field.
 func (f *Form) PasteHandler() func(string, func(tview.Primitive)) {
 	return f.WrapPasteHandler(func(text string, _ func(tview.Primitive)) { f.Paste(text) })
 }
 
-// Paste puts text into the field that has the focus: instead of what is there in one for JSON, else at the cursor.
+// Paste inserts text into the focused field at the cursor; in a JSON field it replaces the value.
 func (f *Form) Paste(text string) {
 	if f.focus >= len(f.fields) {
 		return

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	formMost     = 90 // cells of a form, if there are as many
+	formMost     = 90 // cells of a form, if the screen allows
 	formLabel    = 18 // of the labels at most
-	jsonRows     = 6  // of JSON that are shown
+	jsonRows     = 6  // visible rows of JSON
 	jsonBytes    = 4 << 10
-	formSaid     = 512 // bytes of what is wrong with a field
-	formButtons  = 2   // rows: what is wrong, and the buttons
-	formProblem  = 3   // rows at most of what is wrong with the whole
+	formSaid     = 512 // bytes of a field's problem
+	formButtons  = 2   // rows: the form's problem, and the buttons
+	formProblem  = 3   // rows of the form's problem at most
 	checkedMark  = "[x]"
 	uncheckedBox = "[ ]"
 )
 
-// formRow is a row of a form: what to draw there, and the field that it belongs to.
+// formRow is a row of a form: how to draw it, and its field.
 type formRow struct {
 	field int
 	draw  func(c Canvas)
 }
 
-// Draw draws the box in the middle of the widget and leaves what is around it as it is. The field
-// that has the focus is always seen.
+// Draw draws the box in the middle and leaves the cells around it unchanged. The focused field is
+// always visible.
 func (f *Form) Draw(screen tcell.Screen) {
 	x, y, w, h := f.GetInnerRect()
 	look := f.look()
@@ -63,7 +63,7 @@ func (f *Form) Draw(screen tcell.Screen) {
 	f.drawButtons(c.Part(0, c.H-1, c.W, 1))
 }
 
-// scroll keeps all rows of the focused field on the screen, its first if they are too many.
+// scroll keeps the rows of the focused field visible, or the first ones if they do not fit.
 func (f *Form) scroll(rows []formRow, room int) {
 	f.offset = max(min(f.offset, len(rows)-room), 0)
 	first, last := -1, -1
@@ -80,7 +80,7 @@ func (f *Form) scroll(rows []formRow, room int) {
 	}
 }
 
-// rows are all rows of the fields.
+// rows returns all rows of the fields.
 func (f *Form) rows(width int) []formRow {
 	label := 0
 	for _, field := range f.fields {
@@ -119,7 +119,7 @@ func (f *Form) rows(width int) []formRow {
 	return rows
 }
 
-// wrapped draws what is wrong in as many rows of width cells as it takes; none when nothing is.
+// wrapped draws a problem, wrapped at a width; no rows if it is empty.
 func wrapped(problem string, width int) []func(c Canvas) {
 	if problem == "" {
 		return nil
@@ -130,7 +130,7 @@ func wrapped(problem string, width int) []func(c Canvas) {
 	})
 }
 
-// rowsOf draws a line in as many rows of width cells as it takes. look is how its meanings look; nil: as everywhere.
+// rowsOf draws a line, wrapped at a width. look chooses styles; nil: the theme's.
 func rowsOf(line Line, width int, look func(c Canvas) styler) []func(c Canvas) {
 	laid := layOut(line, max(width, 2*hang))
 	rows := make([]func(c Canvas), len(laid.starts))
@@ -151,7 +151,7 @@ func rowsOf(line Line, width int, look func(c Canvas) styler) []func(c Canvas) {
 	return rows
 }
 
-// jsonLines are the first lines of a value, below the line that says how large it is.
+// jsonLines returns the first lines of a value, below the line with its size.
 func jsonLines(value string) []Line {
 	if value == "" {
 		return nil
@@ -192,7 +192,7 @@ func (f *Form) drawField(c Canvas, field *formField, label int, focused bool) {
 	}
 }
 
-// jsonHint says how large the JSON is and how to change it.
+// jsonHint returns the size of the JSON and how to change it.
 func (f *Form) jsonHint(field *formField) string {
 	parts := []string{"empty"}
 	if field.Value != "" {
@@ -204,7 +204,7 @@ func (f *Form) jsonHint(field *formField) string {
 	return strings.Join(append(parts, "or paste it"), ", ")
 }
 
-// drawButtons draws the buttons at the right edge, and remembers where they are.
+// drawButtons draws the buttons at the right edge and records where they are.
 func (f *Form) drawButtons(c Canvas) {
 	labels := [...]string{f.SubmitLabel, "Cancel"}
 	x := max(c.W-buttonWidth(labels[0])-buttonWidth(labels[1])-buttonGap, 0)

@@ -7,7 +7,7 @@ import (
 	"github.com/rivo/tview"
 )
 
-// Key does what a key means to the form; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (f *Form) Key(event *tcell.EventKey) (ok bool) {
 	name := KeyName(event)
 	switch name {
@@ -48,11 +48,12 @@ func (f *Form) Key(event *tcell.EventKey) (ok bool) {
 	return ok
 }
 
-// submitFocus and cancelFocus are the places of the buttons behind the last field.
+// submitFocus and cancelFocus are the positions of the buttons, after the last field.
 func (f *Form) submitFocus() int { return len(f.fields) }
 func (f *Form) cancelFocus() int { return len(f.fields) + 1 }
 
-// move puts the focus on the next field or button. What is left is looked at, so that a mistake is seen at once.
+// move focuses the next field or button. It checks the field that loses the focus, so that mistakes
+// show at once.
 func (f *Form) move(step int) {
 	if f.focus < len(f.fields) {
 		field := f.fields[f.focus]
@@ -64,7 +65,7 @@ func (f *Form) move(step int) {
 	f.focus = around(f.focus, step, len(f.fields)+2)
 }
 
-// accept takes the completion of the field that has the focus.
+// accept inserts the completion of the focused field.
 func (f *Form) accept() bool {
 	if f.focus >= len(f.fields) || f.fields[f.focus].ghost == "" {
 		return false
@@ -74,7 +75,7 @@ func (f *Form) accept() bool {
 	return true
 }
 
-// typed is called after a key went into the field's line.
+// typed handles the result of a key in the field's input.
 func (f *formField) typed(changed bool) {
 	if changed {
 		f.problem = ""
@@ -133,7 +134,7 @@ func (f *Form) checkKey(field *formField, name string) bool {
 	return true
 }
 
-// jsonKey opens the editor, or empties the field.
+// jsonKey opens the editor, or clears the field.
 func (f *Form) jsonKey(field *formField, name string) bool {
 	switch name {
 	case "e", "enter":
@@ -157,7 +158,7 @@ func (f *Form) jsonKey(field *formField, name string) bool {
 	return true
 }
 
-// MouseHandler moves with the wheel, and goes to the field and chooses the button that is clicked.
+// MouseHandler moves with the wheel, and focuses fields and chooses buttons with clicks.
 func (f *Form) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return mouse(f.Box, func(rows int) { f.move(min(max(rows, -1), 1)) }, func(x, y int, _ bool) {

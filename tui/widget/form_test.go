@@ -85,7 +85,7 @@ func TestForm_values(t *testing.T) {
 
 func TestForm_says_what_is_wrong_where_it_is(t *testing.T) {
 	for _, test := range []struct{ field, value, want string }{
-		{"type", " ", "this is needed"},
+		{"type", " ", "a value is required"},
 		{"priority", "1.5", "a whole number"},
 		{"delay", "soon", "a duration such as"},
 		{"delay", "-5m", "a duration such as"},

@@ -14,77 +14,78 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// SpanKind is what went on during a span.
+// SpanKind says what happened during a span.
 type SpanKind uint8
 
 const (
 	Work    SpanKind = iota // something ran
-	Rest                    // it slept or waited for somebody
+	Rest                    // it slept or waited
 	Between                 // it waited for the next attempt
 )
 
-// Span is a stretch of time in a lane.
+// Span is a period in a lane.
 type Span struct {
-	From, To time.Time // To zero: it still goes on
+	From, To time.Time // To zero: still open
 	Kind     SpanKind
 	Style    render.Style
-	// drawn in its last cell: theme.Failed; nothing ends theme.Pending, which is zero and draws none
+	// drawn in the last cell, such as theme.Failed; zero draws nothing
 	End theme.Glyph
 }
 
 // Lane is one row of a Gantt.
 type Lane struct {
-	ID      string // the cursor stays with it
+	ID      string // the cursor follows it
 	Label   string
 	Indent  int // levels
 	Sign    theme.Sign
 	Spans   []Span
-	Overlay []Span // earlier attempts, drawn below Spans when the overlay is on
-	Note    string // what else there is to say of it in the line at the bottom
+	Overlay []Span // earlier attempts, drawn below Spans if the overlay is on
+	Note    string // further text in the line at the bottom
 }
 
-// failed says whether something in the lane went wrong.
+// failed reports whether something in the lane failed.
 func (l *Lane) failed() bool {
 	return l.Sign.Style == render.Bad || slices.ContainsFunc(l.Spans, func(s Span) bool {
 		return s.End == theme.Failed || s.End == theme.TimedOut
 	})
 }
 
-// Gantt shows lanes of spans over one axis of time. Lanes are drawn in the order that they are given in.
+// Gantt shows lanes of spans over one time axis, in the given order.
 type Gantt struct {
 	*tview.Box
 	look  func() *theme.Theme
 	lanes []Lane
 	index map[string]int // of lanes by id
-	label int            // cells that the widest label needs
+	label int            // cells of the widest label
 	now   time.Time
 
 	begin    time.Time     // of the earliest span
-	last     time.Duration // the latest end, counted from begin
-	open     bool          // something still goes on
-	quiet    []stretch     // the times in which no lane works
-	perCell  float64       // nanoseconds of a cell; 0 fits everything in
-	left     float64       // cells of the axis scrolled out on the left
+	last     time.Duration // the latest end, relative to begin
+	open     bool          // a span is open
+	quiet    []stretch     // periods in which no lane works
+	perCell  float64       // nanoseconds per cell; 0 fits everything
+	left     float64       // cells scrolled out on the left
 	collapse bool
 	overlay  bool
 
 	selected int
-	offset   int // first lane on the screen
-	height   int // lanes on the screen at the last draw
+	offset   int // first visible lane
+	height   int // visible lanes at the last draw
 	area     int // cells for bars at the last draw
 
-	// Clock writes a moment in the line at the bottom; default UTC with milliseconds.
+	// Clock writes a time in the line at the bottom; default UTC with milliseconds.
 	Clock func(time.Time) string
 	enter func(Lane)
 }
 
-// NewGantt makes an empty one.
+// NewGantt returns an empty timeline.
 func NewGantt(look func() *theme.Theme) *Gantt {
 	return &Gantt{Box: tview.NewBox(), look: look, area: 1,
 		Clock: func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") + "Z" }}
 }
 
-// SetLanes shows other lanes as they are at now. The cursor stays on its lane if it is still there.
+// SetLanes replaces the lanes; now is the current time. The cursor stays on its lane if it still
+// exists.
 func (g *Gantt) SetLanes(lanes []Lane, now time.Time) {
 	id := ""
 	if lane, ok := g.Selected(); ok {
@@ -104,13 +105,13 @@ func (g *Gantt) SetLanes(lanes []Lane, now time.Time) {
 	g.settle()
 }
 
-// SetNow lets what still goes on grow.
+// SetNow sets the current time, which open spans extend to.
 func (g *Gantt) SetNow(now time.Time) { g.now = now }
 
-// OnEnter is called with the lane under the cursor when it is chosen.
+// OnEnter sets the function called with the lane that is chosen.
 func (g *Gantt) OnEnter(f func(Lane)) { g.enter = f }
 
-// Selected is the lane under the cursor; ok is false when there is none.
+// Selected returns the lane under the cursor; ok is false if there is none.
 func (g *Gantt) Selected() (lane Lane, ok bool) {
 	if g.selected >= len(g.lanes) {
 		return Lane{}, false
@@ -118,7 +119,7 @@ func (g *Gantt) Selected() (lane Lane, ok bool) {
 	return g.lanes[g.selected], true
 }
 
-// Select puts the cursor on a lane; false when there is none with that id.
+// Select moves the cursor to a lane; false if there is none with that id.
 func (g *Gantt) Select(id string) bool {
 	i, ok := g.index[id]
 	if ok {
@@ -127,11 +128,10 @@ func (g *Gantt) Select(id string) bool {
 	return ok
 }
 
-// NextFailed puts the cursor on the next lane in which something failed, after the last one on the
-// first; false when there is none.
+// NextFailed moves the cursor to the next failed lane, and wraps around; false if there is none.
 func (g *Gantt) NextFailed() bool { return g.seek(1) }
 
-// PrevFailed does so upwards.
+// PrevFailed moves the cursor to the previous failed lane.
 func (g *Gantt) PrevFailed() bool { return g.seek(-1) }
 
 func (g *Gantt) seek(step int) bool {
@@ -145,13 +145,13 @@ func (g *Gantt) seek(step int) bool {
 	return false
 }
 
-// move puts the cursor on a lane, or on the nearest there is.
+// move moves the cursor to a lane, within the range.
 func (g *Gantt) move(to int) {
 	g.selected = to
 	g.settle()
 }
 
-// settle keeps the cursor within the lanes and the screen around the cursor.
+// settle keeps the cursor within the lanes and on the screen.
 func (g *Gantt) settle() {
 	g.selected, g.offset = inView(g.selected, g.offset, len(g.lanes), g.height)
 }
@@ -161,7 +161,7 @@ func (g *Gantt) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return g.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { g.Key(event) })
 }
 
-// Key does what a key means to the timeline; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (g *Gantt) Key(event *tcell.EventKey) (ok bool) {
 	key := KeyName(event)
 	if rows, ok := MovesBy(key, len(g.lanes), g.height); ok {
@@ -177,7 +177,7 @@ func (g *Gantt) Key(event *tcell.EventKey) (ok bool) {
 	return true
 }
 
-// timeKey is Key for what changes the time that is shown.
+// timeKey handles keys that change the visible time.
 func (g *Gantt) timeKey(key string) bool {
 	switch key {
 	case "h", "left":
@@ -219,23 +219,23 @@ func (g *Gantt) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(t
 	})
 }
 
-// ZoomIn shows half of the time in the same cells, around the bar of the lane under the cursor when
-// it is in view, else around the middle.
+// ZoomIn doubles the scale around the bar of the selected lane if it is visible, or else around the
+// middle.
 func (g *Gantt) ZoomIn() { g.zoom(0.5) }
 
-// ZoomOut shows twice the time, at most everything.
+// ZoomOut halves the scale, until everything fits.
 func (g *Gantt) ZoomOut() { g.zoom(2) }
 
-// Fit shows everything, and goes on to do so while it grows.
+// Fit shows everything, and keeps doing so while it grows.
 func (g *Gantt) Fit() { g.perCell, g.left = 0, 0 }
 
-// Zoomed says whether a part of the time is shown only.
+// Zoomed reports whether only a part of the time is visible.
 func (g *Gantt) Zoomed() bool { return g.perCell != 0 }
 
 func (g *Gantt) zoom(factor float64) {
 	s := g.scale()
 	anchor := g.anchor(s)
-	cell := s.cell(anchor) - g.left // stays there
+	cell := s.cell(anchor) - g.left // keep it at the same cell
 	wanted := max(s.perCell*factor, leastCell)
 	if factor > 1 && (g.perCell == 0 || wanted >= g.fitting(s.total, s.gaps)) {
 		g.Fit()
@@ -246,7 +246,7 @@ func (g *Gantt) zoom(factor float64) {
 	g.Pan(0)
 }
 
-// anchor is the time that stays in its place when the scale changes.
+// anchor returns the time that keeps its place when the scale changes.
 func (g *Gantt) anchor(s scale) time.Duration {
 	if lane, ok := g.Selected(); ok {
 		for _, span := range lane.Spans {
@@ -258,7 +258,7 @@ func (g *Gantt) anchor(s scale) time.Duration {
 	return s.at(g.left + float64(g.area)/2)
 }
 
-// Pan moves along the axis by cells, to the left below zero.
+// Pan scrolls along the axis by cells, to the left if negative.
 func (g *Gantt) Pan(cells int) {
 	if g.perCell == 0 {
 		return
@@ -267,7 +267,7 @@ func (g *Gantt) Pan(cells int) {
 	g.left = min(max(g.left+float64(cells), 0), most)
 }
 
-// Collapse says whether the times in which no lane works shrink to a mark.
+// Collapse sets whether periods in which no lane works shrink to a mark.
 func (g *Gantt) Collapse(on bool) {
 	anchor := g.scale().at(g.left)
 	g.collapse = on
@@ -277,16 +277,17 @@ func (g *Gantt) Collapse(on bool) {
 	}
 }
 
-// Collapsed says whether they do.
+// Collapsed reports whether they do.
 func (g *Gantt) Collapsed() bool { return g.collapse }
 
-// Overlay says whether earlier attempts are drawn too.
+// Overlay sets whether earlier attempts are drawn.
 func (g *Gantt) Overlay(on bool) { g.overlay = on }
 
-// Overlaid says whether they are.
+// Overlaid reports whether they are.
 func (g *Gantt) Overlaid() bool { return g.overlay }
 
-// State says in a few words how the time is shown: "zoom 4x, gaps collapsed"; empty when everything is.
+// State describes how the time is shown: "zoom 4x, gaps collapsed". It is empty if everything is
+// shown.
 func (g *Gantt) State() string {
 	var words []string
 	if g.perCell != 0 {

@@ -17,15 +17,15 @@ type bars struct {
 	scale scale
 }
 
-// placed is a span in cells of the canvas. It takes at least a part of its first one.
+// placed is a span in cells of the canvas. It takes at least a part of its first cell.
 type placed struct {
 	first, last int     // first may be left of the canvas, last right of it
-	end         float64 // where it ends exactly
+	end         float64 // its exact end
 	visible     bool
 }
 
-// lane draws the spans so that what matters more lies on top: waiting, breaks, earlier attempts,
-// work, how things ended.
+// lane draws the spans in layers, most important last: waiting, breaks, earlier attempts, work,
+// ends.
 func (b bars) lane(l *Lane) {
 	var earlier []Span
 	if b.gantt.overlay {
@@ -40,7 +40,7 @@ func (b bars) lane(l *Lane) {
 	b.ends(l.Spans, false)
 }
 
-// place finds the cells of a span.
+// place returns the cells of a span.
 func (b bars) place(s *Span) placed {
 	from := s.From.Sub(b.gantt.begin)
 	to := b.gantt.now.Sub(b.gantt.begin)
@@ -54,7 +54,7 @@ func (b bars) place(s *Span) placed {
 	if start >= float64(b.W) || max(end, start+1) <= 0 {
 		return placed{}
 	}
-	start, end = max(start, -1), min(end, float64(b.W+1)) // far away is as good as just outside
+	start, end = max(start, -1), min(end, float64(b.W+1)) // clamp to just outside the canvas
 	first := int(start)
 	return placed{first: first, last: max(int(math.Ceil(end))-1, first), end: end, visible: true}
 }
@@ -91,14 +91,14 @@ func (b bars) breaks() {
 	}
 }
 
-// gapCells are the cells that lie in a gap from edge to edge.
+// gapCells returns the cells that lie entirely in a gap.
 func gapCells(s scale, g gap, left float64) (first, last int) {
 	return int(math.Ceil(s.cell(g.from) - left)), int(math.Floor(s.cell(g.to)-left)) - 1
 }
 
-// working draws the spans in which something ran. Of many in one cell that look the same one is drawn.
+// working draws the spans in which something ran. Of many equal ones in one cell, it draws one.
 func (b bars) working(spans []Span, earlier bool) {
-	drawn, look := -2, tcell.StyleDefault // the cell of the last span that took one only
+	drawn, look := -2, tcell.StyleDefault // cell and style of the last one-cell span
 	for i := range spans {
 		s := &spans[i]
 		if s.Kind != Work {
@@ -116,7 +116,7 @@ func (b bars) working(spans []Span, earlier bool) {
 	}
 }
 
-// bar fills cells up to the exact end as far as the glyphs can tell.
+// bar fills cells up to the exact end, as far as the glyphs allow.
 func (b bars) bar(p placed, style tcell.Style) {
 	parts := b.Theme.Eighths()
 	b.fill(p.first, p.last-1, parts[len(parts)-1], style)
@@ -129,7 +129,7 @@ func (b bars) bar(p placed, style tcell.Style) {
 	}
 }
 
-// ends draws how spans ended: the tip of what still runs, and the glyph of what went wrong on top of everything.
+// ends draws how spans ended: the tip of an open one, and the glyph of a failure on top.
 func (b bars) ends(spans []Span, earlier bool) {
 	for i := range spans {
 		if s := &spans[i]; s.To.IsZero() && s.Kind == Work {
@@ -149,14 +149,14 @@ func (b bars) endWith(s *Span, glyph theme.Glyph, earlier bool) {
 	}
 }
 
-// fill writes a glyph into the cells from first to last that are on the canvas.
+// fill writes a glyph into the visible cells from first to last.
 func (b bars) fill(first, last int, glyph string, style tcell.Style) {
 	first, last = max(first, 0), min(last, b.W-1)
 	b.Fill(first, 0, last-first+1, glyph, style)
 }
 
 const (
-	leastLabel = 16 // cells of the labels, whatever the width
+	leastLabel = 16 // least cells of the labels
 	indent     = 2  // cells of a level
 )
 
@@ -164,7 +164,7 @@ func labelWidth(l *Lane) int {
 	return l.Indent*indent + 2 + textWidth(l.Label, widestCell)
 }
 
-// Draw draws the axis, the lanes that are on the screen, and the line about the lane under the cursor.
+// Draw draws the axis, the visible lanes, and the line about the selected lane.
 func (g *Gantt) Draw(screen tcell.Screen) {
 	x, y, w, h := g.GetInnerRect()
 	look := g.look()
@@ -178,7 +178,7 @@ func (g *Gantt) Draw(screen tcell.Screen) {
 	if len(g.lanes) == 0 {
 		return
 	}
-	g.Pan(0) // the width may be another than it was
+	g.Pan(0) // the width may have changed
 	s := g.scale()
 	axis := newAxis(c.Part(label+1, 0, g.area, 1), s, g.left)
 	axis.draw()
@@ -195,7 +195,7 @@ func (g *Gantt) Draw(screen tcell.Screen) {
 	}
 }
 
-// drawEdges says that there is more beyond the screen.
+// drawEdges marks that there is more beyond the screen.
 func (g *Gantt) drawEdges(c Canvas, label, last int, s scale) {
 	style := c.Theme.Role(theme.Key)
 	if g.left > 0 {
@@ -224,7 +224,7 @@ func (g *Gantt) drawLabel(c Canvas, l *Lane, selected bool) {
 	c.Cut(x, 0, c.W-x, l.Label, text)
 }
 
-// about is the exact times of a lane, and its note.
+// about returns the exact times of a lane, and its note.
 func (g *Gantt) about(l *Lane) string {
 	var from, to time.Time
 	open := false
@@ -238,7 +238,7 @@ func (g *Gantt) about(l *Lane) string {
 			to = s.To
 		}
 	}
-	parts := []string{"not begun"}
+	parts := []string{"not started"}
 	if !from.IsZero() {
 		took := "took "
 		if open {
@@ -252,7 +252,7 @@ func (g *Gantt) about(l *Lane) string {
 	return strings.Join(parts, "  ")
 }
 
-// exact is a duration to the millisecond, or finer when it is shorter than one.
+// exact writes a duration to the millisecond, or finer if it is shorter.
 func exact(d time.Duration) string {
 	if d < time.Millisecond {
 		return d.Round(time.Microsecond).String()

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	breakCells = 3     // that a collapsed gap takes
-	gapShare   = 6     // of the axis is what a gap must take to be collapsed
-	leastCell  = 1_000 // nanoseconds that one cell can be zoomed to
+	breakCells = 3     // cells of a collapsed gap
+	gapShare   = 6     // a gap that takes less than 1/gapShare of the axis is not collapsed
+	leastCell  = 1_000 // nanoseconds per cell at the highest zoom
 )
 
-// stretch is a time, counted from the begin.
+// stretch is a period, relative to the begin.
 type stretch struct{ from, to time.Duration }
 
 // gap is a stretch that takes breakCells instead of its time.
 type gap struct {
 	stretch
-	before time.Duration // how much time the gaps before it hide
+	before time.Duration // time hidden by earlier gaps
 }
 
-// scale is how times and cells belong together.
+// scale converts between times and cells.
 type scale struct {
 	perCell float64 // nanoseconds
 	total   time.Duration
 	gaps    []gap
 }
 
-// cell is where a time is, in cells from the begin of the axis.
+// cell returns the position of a time, in cells from the start of the axis.
 func (s scale) cell(at time.Duration) float64 {
 	i := sort.Search(len(s.gaps), func(i int) bool { return s.gaps[i].from >= at }) // gaps that begin before it
 	if i == 0 {
@@ -48,7 +48,7 @@ func (s scale) cell(at time.Duration) float64 {
 	return shown + breakCells + float64(at-g.to)/s.perCell
 }
 
-// at is the time at a cell.
+// at returns the time at a cell.
 func (s scale) at(cell float64) time.Duration {
 	i := sort.Search(len(s.gaps), func(i int) bool { return s.cell(s.gaps[i].from) >= cell })
 	if i == 0 {
@@ -62,10 +62,10 @@ func (s scale) at(cell float64) time.Duration {
 	return g.to + time.Duration((over-breakCells)*s.perCell)
 }
 
-// cells is how many cells everything takes.
+// cells returns the length of the axis in cells.
 func (s scale) cells() float64 { return s.cell(s.total) }
 
-// gapAt is the collapsed gap that a time is within, not at its edges.
+// gapAt returns the collapsed gap that contains a time, edges excluded.
 func (s scale) gapAt(at time.Duration) (g gap, ok bool) {
 	i := sort.Search(len(s.gaps), func(i int) bool { return s.gaps[i].from >= at })
 	if i == 0 || at >= s.gaps[i-1].to {
@@ -74,7 +74,7 @@ func (s scale) gapAt(at time.Duration) (g gap, ok bool) {
 	return s.gaps[i-1], true
 }
 
-// measure finds the begin, the end and the quiet times of the lanes.
+// measure computes the begin, the end and the quiet periods of the lanes.
 func (g *Gantt) measure() {
 	g.begin, g.last, g.open, g.quiet = time.Time{}, 0, false, nil
 	for i := range g.lanes {
@@ -106,7 +106,7 @@ func (g *Gantt) measure() {
 	g.quiet = between(busy)
 }
 
-// between are the times that none of the stretches covers, up to one without an end behind the last of them.
+// between returns the periods that no stretch covers. The last one, after all of them, has no end.
 func between(busy []stretch) []stretch {
 	slices.SortFunc(busy, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
 	var quiet []stretch
@@ -123,7 +123,7 @@ func between(busy []stretch) []stretch {
 	return quiet
 }
 
-// total is how long everything took, up to now when something still goes on.
+// total returns the whole duration, up to now if a span is open.
 func (g *Gantt) total() time.Duration {
 	if g.open {
 		return max(g.last, g.now.Sub(g.begin), 0)
@@ -131,7 +131,7 @@ func (g *Gantt) total() time.Duration {
 	return g.last
 }
 
-// scale is the scale of the axis as it is shown.
+// scale returns the current scale of the axis.
 func (g *Gantt) scale() scale {
 	total := g.total()
 	s := scale{perCell: g.perCell, total: total}
@@ -144,13 +144,13 @@ func (g *Gantt) scale() scale {
 	return s
 }
 
-// fitting is the scale at which everything fits in. A bar that ends at the end keeps a cell for its tip.
+// fitting returns the scale at which everything fits, with a cell for the tip of the last bar.
 func (g *Gantt) fitting(total time.Duration, gaps []gap) float64 {
 	room := max(float64(g.area-len(gaps)*breakCells), 1)
 	return max(float64(total-hidden(gaps))/room, leastCell)
 }
 
-// hidden is how much time gaps hide.
+// hidden returns how much time gaps hide.
 func hidden(gaps []gap) time.Duration {
 	if len(gaps) == 0 {
 		return 0
@@ -159,9 +159,9 @@ func hidden(gaps []gap) time.Duration {
 	return g.before + g.to - g.from
 }
 
-// gaps are the quiet times that are worth leaving out: the longest, a tenth of the cells at most,
-// and only those that would take a good part of the axis when everything is shown, whatever the
-// zoom. Where nothing would be left there are none.
+// gaps returns the quiet periods to collapse: the longest ones, with at most a tenth of the cells,
+// and only those that take a good part of the whole axis, independent of the zoom. It returns none
+// if nothing would be left.
 func (g *Gantt) gaps(total time.Duration) []gap {
 	var list []stretch
 	for _, q := range g.quiet {
@@ -172,7 +172,7 @@ func (g *Gantt) gaps(total time.Duration) []gap {
 	slices.SortStableFunc(list, func(a, b stretch) int { return cmp.Compare(b.to-b.from, a.to-a.from) })
 	list = list[:min(len(list), max(g.area/10, 1))]
 	least := float64(max(2*breakCells, g.area/gapShare))
-	for len(list) > 0 { // the shortest goes as long as leaving it out gains little
+	for len(list) > 0 { // drop the shortest while collapsing it gains little
 		shortest := list[len(list)-1]
 		if float64(shortest.to-shortest.from)/g.fitting(total, chain(list)) > least {
 			break
@@ -185,7 +185,7 @@ func (g *Gantt) gaps(total time.Duration) []gap {
 	return nil
 }
 
-// chain puts gaps in the order of time.
+// chain sorts gaps by time.
 func chain(list []stretch) []gap {
 	gaps := make([]gap, len(list))
 	for i, q := range list {
@@ -200,25 +200,25 @@ func chain(list []stretch) []gap {
 	return gaps
 }
 
-// tickCells is how far ticks are apart at least, so that their labels do not touch.
+// tickCells is the least distance of ticks, so that their labels do not touch.
 const tickCells = 10
 
-// day is a day of the axis, which knows no calendar.
+// day is a day of the axis, which ignores the calendar.
 const day = 24 * time.Hour
 
-// axis draws the times above the bars, counted from the begin.
+// axis draws the times above the bars, relative to the begin.
 type axis struct {
 	Canvas
 	scale scale
 	left  float64
-	taken []bool // cells that are written
+	taken []bool // written cells
 }
 
 func newAxis(c Canvas, s scale, left float64) *axis {
 	return &axis{Canvas: c, scale: s, left: left, taken: make([]bool, c.W)}
 }
 
-// draw marks the gaps, then says what time it is after each, then puts ticks where there is room.
+// draw marks the gaps, writes the time after each, then adds ticks where they fit.
 func (a *axis) draw() {
 	for _, g := range a.scale.gaps {
 		first, last := gapCells(a.scale, g, a.left)
@@ -233,7 +233,7 @@ func (a *axis) draw() {
 	step := tickStep(time.Duration(math.Min(a.scale.perCell*tickCells, math.MaxInt64/4)))
 	last := min(a.scale.at(a.left+float64(a.W)), a.scale.total)
 	for at := (a.scale.at(a.left) + step - 1) / step * step; at <= last; at += step {
-		if g, ok := a.scale.gapAt(at); ok { // there may be very many in a gap
+		if g, ok := a.scale.gapAt(at); ok { // skip: a gap can contain very many ticks
 			at = (g.to - 1) / step * step
 			continue
 		}
@@ -241,7 +241,7 @@ func (a *axis) draw() {
 	}
 }
 
-// tick writes a label beside its mark, unless something is there already.
+// tick writes a label at its mark, unless the cells are taken.
 func (a *axis) tick(at time.Duration, label string) {
 	text := a.Theme.Glyph(theme.Bar) + label
 	cells := 1 + len(label)
@@ -260,15 +260,15 @@ func (a *axis) tick(at time.Duration, label string) {
 	a.Text(x, 0, text, a.Theme.Role(theme.Faint))
 }
 
-// tickSteps are those that people count in above a second.
+// tickSteps lists round steps above a second.
 var tickSteps = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 }
 
-// tickStep is the smallest nice step that is not below least: 1, 2 or 5 times a power of ten below
-// a second and of days, halves and quarters that people know in between.
+// tickStep returns the smallest round step that is at least least: 1, 2 or 5 times a power of ten
+// below a second and in days, and halves and quarters of common units in between.
 func tickStep(least time.Duration) time.Duration {
 	if least > tickSteps[len(tickSteps)-1] {
 		return decimal(least, day)
@@ -308,10 +308,10 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// tickLabel is a duration in the fewest characters: "0s", "1.5s", "2m30s", "3d12h".
+// tickLabel writes a duration in few characters: "0s", "1.5s", "2m30s", "3d12h".
 func tickLabel(d time.Duration) string {
 	if d < time.Minute {
-		return strings.ReplaceAll(d.String(), "µ", "u") // one byte a cell
+		return strings.ReplaceAll(d.String(), "µ", "u") // one byte per cell
 	}
 	text := ""
 	for _, unit := range []struct {

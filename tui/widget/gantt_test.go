@@ -166,7 +166,7 @@ func TestGantt_says_exactly_what_is_under_the_cursor(t *testing.T) {
 		"charge":     "2026-11-20 12:00:05.000Z  +5s  took 4s  attempt 3, worker box-2",
 		"ship":       "2026-11-22 12:00:00.000Z  +48h0m0s  so far 6s",
 		"ship/label": "2026-11-22 12:00:00.000Z  +48h0m0s  took 2s",
-		"mail":       "not begun",
+		"mail":       "not started",
 	} {
 		g.Select(id)
 		lines := strings.Split(strings.TrimSpace(widgettest.Draw(t, g, 80, 10, nil)), "\n")

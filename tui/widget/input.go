@@ -12,20 +12,20 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// longestInput is how many bytes can be typed or pasted into one line.
+// longestInput limits how many bytes a line of input can hold.
 const longestInput = 64 << 10
 
-// input is a line of text that is being typed. The cursor stands before a whole character with its marks.
+// input is an editable line of text. The cursor is always before a whole character with its marks.
 type input struct {
 	text   string
-	cursor int // bytes before it
+	cursor int // byte offset
 }
 
-// set replaces the text and puts the cursor behind it.
+// set replaces the text and moves the cursor to its end.
 func (e *input) set(text string) { e.text, e.cursor = text, len(text) }
 
-// rest is what is still to be typed of the first text that complete knows to go on where this one
-// ends; empty when there is none, when complete is nil, or when the cursor is not at the end.
+// rest returns what the first completion adds to the text. It is empty if there is none, if
+// complete is nil, or if the cursor is not at the end.
 func (e *input) rest(complete func(text string) []string) string {
 	if complete == nil || e.cursor < len(e.text) {
 		return ""
@@ -38,8 +38,8 @@ func (e *input) rest(complete func(text string) []string) string {
 	return ""
 }
 
-// insert writes text at the cursor. Line ends and tabs become blanks, other control characters
-// nothing: no key can type them.
+// insert inserts text at the cursor. Line ends and tabs become blanks; other control characters are
+// dropped, because no key can type them.
 func (e *input) insert(text string) {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	text = strings.Map(func(r rune) rune {
@@ -61,8 +61,7 @@ func (e *input) insert(text string) {
 	e.cursor += len(text)
 }
 
-// key does what a key means while typing; changed says whether the text is another now, ok whether
-// the key meant anything.
+// key handles a key; changed reports whether the text changed, ok whether the key has a meaning.
 func (e *input) key(event *tcell.EventKey) (changed, ok bool) {
 	if event.Key() == tcell.KeyRune && event.Modifiers()&(tcell.ModAlt|tcell.ModCtrl) == 0 {
 		e.insert(string(event.Rune()))
@@ -121,8 +120,8 @@ func (e *input) wordBegin() int {
 	return strings.LastIndexByte(before, ' ') + 1
 }
 
-// draw writes the text into the first line, from x on into w cells, scrolled so that the cursor is
-// seen, with a ghost behind it of what could follow.
+// draw draws the text into w cells from x on, scrolled to show the cursor, followed by ghost, the
+// proposed completion.
 func (e *input) draw(c Canvas, x, w int, ghost string, focused bool) {
 	c = c.Part(x, 0, w, 1)
 	style := c.Theme.Role(theme.Field)
@@ -147,7 +146,7 @@ func (e *input) draw(c Canvas, x, w int, ghost string, focused bool) {
 	c.Cut(n, 0, c.W-n, ghost, c.Theme.Role(theme.Ghost).Underline(true))
 }
 
-// tail is as much of the text before the cursor as there is room for.
+// tail returns as much of the text before the cursor as fits.
 func (e *input) tail(cells int) string {
 	cells = max(cells, 0)
 	from := max(e.cursor-cells*maxBytesPerCell, 0)

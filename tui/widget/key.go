@@ -7,8 +7,8 @@ import (
 	"github.com/rivo/tview"
 )
 
-// special are the names of keys that write nothing. Enter, tab, esc and backspace come before the
-// control keys that they are the same as.
+// special names the keys that type nothing. Enter, tab, esc and backspace come before the control
+// keys with the same code.
 var special = map[tcell.Key]string{
 	tcell.KeyEnter: "enter", tcell.KeyTab: "tab", tcell.KeyBacktab: "shift-tab", tcell.KeyEscape: "esc",
 	tcell.KeyBackspace:  "backspace",
@@ -20,7 +20,8 @@ var special = map[tcell.Key]string{
 	tcell.KeyCtrlCarat: "ctrl-^",
 }
 
-// KeyName is what a key is called in help and settings: "x", "X", "space", "ctrl-d", "alt-x", "enter", "f5".
+// KeyName returns the name of a key in help and settings: "x", "X", "space", "ctrl-d", "alt-x",
+// "enter", "f5".
 func KeyName(event *tcell.EventKey) string {
 	name := ""
 	switch key := event.Key(); {
@@ -44,12 +45,13 @@ func KeyName(event *tcell.EventKey) string {
 	return name
 }
 
-// wheelRows is how far one notch of the wheel scrolls.
+// wheelRows is how many rows one step of the wheel scrolls.
 const wheelRows = 3
 
 type mouseHandler = func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive)
 
-// mouse is the handler of a widget that scrolls by rows and takes clicks; x and y count from its upper left corner.
+// mouse returns the mouse handler of a widget that scrolls by rows and takes clicks; x and y are
+// relative to the widget.
 func mouse(box *tview.Box, scroll func(rows int), click func(x, y int, double bool)) mouseHandler {
 	return box.WrapMouseHandler(func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool,
 		tview.Primitive) {

@@ -8,20 +8,20 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Line is one line of text, in pieces that may look different.
+// Line is one line of text in pieces with different styles.
 type Line struct {
 	Cells []render.Cell
-	// Hang is how far its rows after the first are indented where it is wrapped, if that leaves
-	// them half of the width; default 2.
+	// Hang is the indent of the rows after the first if the line is wrapped; default 2. It is
+	// ignored if it leaves less than half of the width.
 	Hang int
 }
 
-// TextLine is a line that looks one way throughout. The text may be anything.
+// TextLine returns a line in one style. The text may be anything.
 func TextLine(text string, style render.Style) Line {
 	return Line{Cells: []render.Cell{{Text: text, Style: style}}}
 }
 
-// TextLines are the lines of a text such as a stack, split at its newlines.
+// TextLines returns the lines of a text such as a stack, split at newlines.
 func TextLines(text string, style render.Style) []Line {
 	parts := render.SafeLines(text)
 	lines := make([]Line, len(parts))
@@ -31,10 +31,10 @@ func TextLines(text string, style render.Style) []Line {
 	return lines
 }
 
-// Text is what the line says, without its looks, harmless.
+// Text returns the text of the line, made safe.
 func (l Line) Text() string { return l.flatten().text }
 
-// Width is how many cells the line takes when it is not cut.
+// Width returns how many cells the line takes if it is not cut.
 func (l Line) Width() int { return uniseg.StringWidth(l.Text()) }
 
 // width is Width, counted up to most.
@@ -48,10 +48,10 @@ func (l Line) width(most int) int {
 	return n
 }
 
-// Draw writes the line into the first row of a canvas and cuts it where the canvas ends.
+// Draw draws the line into the first row of a canvas and cuts it at the edge.
 func (l Line) Draw(c Canvas) { l.draw(c, c.Theme.Style) }
 
-// draw does so with another look for each meaning.
+// draw is Draw with other styles.
 func (l Line) draw(c Canvas, style styler) {
 	short := Line{Cells: make([]render.Cell, len(l.Cells))}
 	for i, cell := range l.Cells {
@@ -60,8 +60,7 @@ func (l Line) draw(c Canvas, style styler) {
 	short.flatten().cut(c, 0, 0, c.W, style)
 }
 
-// flatten joins the pieces, made harmless. Of a piece that is longer than anybody reads on a screen
-// only the beginning stays.
+// flatten joins the pieces, made safe. A very long piece is shortened.
 func (l Line) flatten() flat {
 	if len(l.Cells) == 1 && len(l.Cells[0].Text) <= longest {
 		text := render.Safe(l.Cells[0].Text)

@@ -12,35 +12,35 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Lines shows lines of text to scroll through: errors with their stacks, events, help. It has no cursor.
+// Lines shows scrollable lines of text: errors with stacks, events, help. It has no cursor.
 type Lines struct {
 	*tview.Box
 	look   func() *theme.Theme
 	lines  []Line
 	wrap   bool
 	follow bool
-	left   int   // cells scrolled out on the left, when lines are not wrapped
-	top    place // the first row on the screen
+	left   int   // cells scrolled out on the left, if lines are not wrapped
+	top    place // first visible row
 
 	width, height int // of the screen at the last draw
 	laid          layouts
 
 	find  *finder
-	hits  []lineHit // in the order of the lines
-	found int       // the current one
+	hits  []lineHit // in line order
+	found int       // current hit
 }
 
-// lineHit is a piece of a line that was searched for.
+// lineHit is a search hit in a line.
 type lineHit struct{ line, from, to int }
 
-// NewLines makes an empty viewer that wraps its lines.
+// NewLines returns an empty viewer that wraps its lines.
 func NewLines(look func() *theme.Theme) *Lines {
 	return &Lines{Box: tview.NewBox(), look: look, wrap: true, laid: layouts{}}
 }
 
-// SetLines shows other lines. The place on the screen stays as far as there is one.
+// SetLines replaces the lines. The scroll position is kept if possible.
 func (l *Lines) SetLines(lines []Line) *Lines {
-	l.lines = slices.Clip(lines) // what is added later does not go into the caller's
+	l.lines = slices.Clip(lines) // Append must not write into the caller's array
 	clear(l.laid)
 	l.research()
 	return l
@@ -53,7 +53,7 @@ func (l *Lines) Append(lines ...Line) {
 	l.searchFrom(from)
 }
 
-// Trim takes lines away from the beginning until no more than most are left. What is on the screen stays where it is.
+// Trim removes lines from the start until most are left. The visible lines stay in place.
 func (l *Lines) Trim(most int) {
 	gone := len(l.lines) - max(most, 0)
 	if gone <= 0 {
@@ -68,10 +68,10 @@ func (l *Lines) Trim(most int) {
 	l.research()
 }
 
-// Len is how many lines there are.
+// Len returns the number of lines.
 func (l *Lines) Len() int { return len(l.lines) }
 
-// Text is all lines as plain text, for copying.
+// Text returns all lines as plain text, for copying.
 func (l *Lines) Text() string {
 	var b strings.Builder
 	for _, line := range l.lines {
@@ -81,23 +81,22 @@ func (l *Lines) Text() string {
 	return b.String()
 }
 
-// SetWrap says whether lines that are too long go on in the next row, which is the default, or can
-// be scrolled sideways.
+// SetWrap sets whether long lines are wrapped, which is the default, or scrolled sideways.
 func (l *Lines) SetWrap(wrap bool) {
 	l.wrap, l.left, l.top.row = wrap, 0, 0
 	clear(l.laid)
 }
 
-// Wrap says whether lines are wrapped.
+// Wrap reports whether lines are wrapped.
 func (l *Lines) Wrap() bool { return l.wrap }
 
-// SetFollow says whether the last line stays on the screen when lines are added. Scrolling up ends it.
+// SetFollow sets whether the last line stays visible when lines are added. Scrolling up ends it.
 func (l *Lines) SetFollow(follow bool) { l.follow = follow }
 
-// Follow says whether the end is followed.
+// Follow reports whether the end is followed.
 func (l *Lines) Follow() bool { return l.follow }
 
-// Scroll moves by rows of the screen, down or, below zero, up.
+// Scroll scrolls by rows, down if positive.
 func (l *Lines) Scroll(rows int) {
 	if rows < 0 {
 		l.follow = false
@@ -106,13 +105,13 @@ func (l *Lines) Scroll(rows int) {
 	l.settle()
 }
 
-// Top shows the beginning.
+// Top shows the start.
 func (l *Lines) Top() { l.top, l.left, l.follow = place{}, 0, false }
 
 // End shows the end.
 func (l *Lines) End() { l.top = l.end() }
 
-// AtEnd says whether the last line is on the screen.
+// AtEnd reports whether the last line is visible.
 func (l *Lines) AtEnd() bool {
 	return !l.top.before(l.end())
 }
@@ -122,7 +121,7 @@ func (l *Lines) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return l.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { l.Key(event) })
 }
 
-// Key does what a key means to the viewer; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (l *Lines) Key(event *tcell.EventKey) (ok bool) {
 	page := max(l.height-1, 1)
 	switch KeyName(event) {
@@ -169,7 +168,7 @@ func (l *Lines) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(t
 	return mouse(l.Box, l.Scroll, func(int, int, bool) {})
 }
 
-// Draw draws the rows that are on the screen.
+// Draw draws the visible rows.
 func (l *Lines) Draw(screen tcell.Screen) {
 	x, y, w, h := l.GetInnerRect()
 	look := l.look()
@@ -203,7 +202,7 @@ func (l *Lines) drawRow(c Canvas, y int, at place) {
 	laid.draw(c, x-l.left, y, from, to, l.hitsOf(at.line), c.Theme.Style)
 }
 
-// hitsOf are the hits in a line.
+// hitsOf returns the hits in a line.
 func (l *Lines) hitsOf(line int) []hit {
 	var hits []hit
 	for i := sort.Search(len(l.hits), func(i int) bool { return l.hits[i].line >= line }); i < len(l.hits) &&
@@ -213,7 +212,7 @@ func (l *Lines) hitsOf(line int) []hit {
 	return hits
 }
 
-// measure is how many rows the lines take when a row has width cells, counted up to most.
+// measure returns how many rows the lines take at a width, counted up to most.
 func (l *Lines) measure(width, most int) int {
 	if width != l.width {
 		clear(l.laid)
@@ -238,7 +237,7 @@ func (l *Lines) rows(line int) int          { return len(l.layout(line).starts) 
 func (l *Lines) after(line int) (int, bool) { return line + 1, line+1 < len(l.lines) }
 func (l *Lines) ahead(line int) (int, bool) { return line - 1, line > 0 }
 
-// end is the first row on the screen when the last is on it too.
+// end returns the first visible row if the last row is visible too.
 func (l *Lines) end() place {
 	if len(l.lines) == 0 {
 		return place{}
@@ -247,7 +246,7 @@ func (l *Lines) end() place {
 	return step(l, place{last, l.rows(last) - 1}, 1-max(l.height, 1))
 }
 
-// settle keeps the screen within the lines.
+// settle keeps the scroll position within the lines.
 func (l *Lines) settle() {
 	if len(l.lines) == 0 {
 		l.top = place{}
@@ -260,9 +259,8 @@ func (l *Lines) settle() {
 	}
 }
 
-// Search marks every place that holds the text, shows the first from the top of the screen on, and
-// is how many there are. Upper and lower case are the same unless the text has upper case. An empty
-// text ends the search.
+// Search marks every hit, shows the first one from the top of the screen on, and returns the number
+// of hits. Case matters only if the text has upper case. An empty text ends the search.
 func (l *Lines) Search(text string) int {
 	l.find, l.found = newFinder(text), 0
 	l.research()
@@ -274,7 +272,7 @@ func (l *Lines) Search(text string) int {
 	return len(l.hits)
 }
 
-// Found is which hit is the current one, from 1, and how many there are.
+// Found returns the number of the current hit, from 1, and the number of hits.
 func (l *Lines) Found() (current, of int) {
 	if len(l.hits) == 0 {
 		return 0, 0
@@ -282,10 +280,10 @@ func (l *Lines) Found() (current, of int) {
 	return l.found + 1, len(l.hits)
 }
 
-// Next shows the next place that holds the text that was searched for, after the last the first.
+// Next shows the next hit, and wraps around.
 func (l *Lines) Next() { l.show(around(l.found, 1, len(l.hits))) }
 
-// Prev shows the one before.
+// Prev shows the previous hit.
 func (l *Lines) Prev() { l.show(around(l.found, -1, len(l.hits))) }
 
 // research searches all lines again.
@@ -307,7 +305,7 @@ func (l *Lines) searchFrom(line int) {
 	}
 }
 
-// show makes a hit the current one and scrolls to it when it is not on the screen.
+// show makes a hit the current one and scrolls to it if needed.
 func (l *Lines) show(i int) {
 	if i >= len(l.hits) {
 		return
@@ -324,7 +322,7 @@ func (l *Lines) show(i int) {
 	}
 }
 
-// reveal scrolls sideways to a hit that is not between the edges.
+// reveal scrolls sideways to a hit if needed.
 func (l *Lines) reveal(h lineHit) {
 	text := l.lines[h.line].Text()
 	from := uniseg.StringWidth(text[:h.from])

@@ -16,26 +16,26 @@ type Choice struct {
 	Line Line
 }
 
-// Picker is a small list in a box to choose one of. Typing narrows it to the entries that hold what was typed.
+// Picker is a small list in a box. Typing narrows it to the entries that contain the text.
 type Picker struct {
 	*tview.Box
 	look    func() *theme.Theme
 	title   string
 	choices []Choice
-	shown   []int // of choices, that hold what was typed
-	cursor  int   // of shown
+	shown   []int // indexes of the choices that contain the text
+	cursor  int   // index in shown
 	offset  int
 	height  int
 	filter  input
 
-	// OnMove is called with each choice that the cursor comes to, so that it can be tried, Done
-	// with the one chosen, or with the one that the cursor was on and not ok when nothing is. Each
-	// may be nil.
+	// OnMove is called with each choice that the cursor moves to, as a preview. Done is called with
+	// the chosen one, or with the one under the cursor and ok false if the picker is cancelled.
+	// Each may be nil.
 	OnMove func(id string)
 	Done   func(id string, ok bool)
 }
 
-// NewPicker makes a list with the cursor on the choice with the id current, or else on the first.
+// NewPicker returns a list with the cursor on the choice current, or else on the first.
 func NewPicker(look func() *theme.Theme, title string, choices []Choice, current string) *Picker {
 	p := &Picker{Box: tview.NewBox(), look: look, title: title, choices: choices}
 	for i, choice := range choices {
@@ -47,7 +47,7 @@ func NewPicker(look func() *theme.Theme, title string, choices []Choice, current
 	return p
 }
 
-// Selected is the choice under the cursor; ok is false when what was typed leaves none.
+// Selected returns the choice under the cursor; ok is false if none contains the text.
 func (p *Picker) Selected() (id string, ok bool) {
 	if p.cursor >= len(p.shown) {
 		return "", false
@@ -63,7 +63,7 @@ func (p *Picker) move(to int) {
 	}
 }
 
-// narrow keeps the choices that hold what was typed, and the cursor on its choice if it is among them.
+// narrow keeps the choices that contain the text, and the cursor on its choice if possible.
 func (p *Picker) narrow() {
 	was, _ := p.Selected()
 	find := strings.ToLower(p.filter.text)
@@ -86,7 +86,7 @@ func (p *Picker) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return p.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { p.Key(event) })
 }
 
-// Key does what a key means to the picker; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (p *Picker) Key(event *tcell.EventKey) (ok bool) {
 	switch KeyName(event) {
 	case "down", "ctrl-n", "tab":
@@ -115,7 +115,7 @@ func (p *Picker) Key(event *tcell.EventKey) (ok bool) {
 	return true
 }
 
-// PasteHandler narrows to what was pasted.
+// PasteHandler narrows by the pasted text.
 func (p *Picker) PasteHandler() func(string, func(tview.Primitive)) {
 	return p.WrapPasteHandler(func(text string, _ func(tview.Primitive)) {
 		p.filter.insert(text)
@@ -123,7 +123,7 @@ func (p *Picker) PasteHandler() func(string, func(tview.Primitive)) {
 	})
 }
 
-// MouseHandler moves with the wheel, selects with a click and chooses with two.
+// MouseHandler moves with the wheel, selects with a click and chooses with a double click.
 func (p *Picker) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return mouse(p.Box, func(rows int) { p.move(p.cursor + rows) }, func(_, y int, double bool) {
@@ -139,14 +139,14 @@ func (p *Picker) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(
 	})
 }
 
-// firstRow is where on the screen the first entry is.
+// firstRow returns the screen row of the first entry.
 func (p *Picker) firstRow() int {
 	_, y, _, h := p.GetInnerRect()
 	_, boxHeight := p.size()
 	return y + max((h-boxHeight)/2, 0) + 2
 }
 
-// size is how large the box is: as large as its entries want, within the screen.
+// size returns the size of the box: what its entries need, within the screen.
 func (p *Picker) size() (w, h int) {
 	_, _, width, height := p.GetInnerRect()
 	w = textWidth(p.title, width) + 8
@@ -156,7 +156,7 @@ func (p *Picker) size() (w, h int) {
 	return min(max(w, 30), width), min(len(p.choices)+3, height)
 }
 
-// Draw draws the box in the middle of the widget and leaves what is around it as it is.
+// Draw draws the box in the middle and leaves the cells around it unchanged.
 func (p *Picker) Draw(screen tcell.Screen) {
 	x, y, w, h := p.GetInnerRect()
 	look := p.look()
@@ -181,6 +181,6 @@ func (p *Picker) Draw(screen tcell.Screen) {
 		p.choices[p.shown[i]].Line.draw(row.Part(1, 0, c.W-2, 1), style)
 	}
 	if len(p.shown) == 0 && p.height > 0 {
-		c.Cut(1, 1, c.W-2, "nothing holds that", look.Role(theme.Faint))
+		c.Cut(1, 1, c.W-2, "no matches", look.Role(theme.Faint))
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Prompt is one line to type in. What could complete it stands behind the cursor and is taken with
-// tab, ctrl-f or the right arrow; up and down go through what was typed before.
+// Prompt is a line of input. A completion is shown after the cursor; tab, ctrl-f or the right arrow
+// accepts it. Up and down go through the history.
 type Prompt struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -17,38 +17,38 @@ type Prompt struct {
 	ghost   string
 	problem string
 	history []string
-	at      int    // in the history; its length: none of it
-	draft   string // what was typed before going into the history
+	at      int    // index in history; its length: none
+	draft   string // the typed text before going into the history
 
-	// Complete is asked for texts that begin with what was typed, the likeliest first, Changed is
-	// told of every change, and Done of the end: ok with enter, not with esc. Each may be nil.
+	// Complete returns texts that begin with the typed one, best first. Changed is called after
+	// every change, and Done at the end: ok with enter, not with esc. Each may be nil.
 	Complete func(text string) []string
 	Changed  func(text string)
 	Done     func(text string, ok bool)
 }
 
-// NewPrompt makes an empty one with a label in front.
+// NewPrompt returns an empty prompt with a label.
 func NewPrompt(look func() *theme.Theme, label string) *Prompt {
 	return &Prompt{Box: tview.NewBox(), look: look, label: label}
 }
 
-// SetText replaces what was typed; nobody is told.
+// SetText replaces the text without calling Changed.
 func (p *Prompt) SetText(text string) {
 	p.input.set(text)
 	p.problem = ""
 	p.guess()
 }
 
-// Text is what was typed.
+// Text returns the typed text.
 func (p *Prompt) Text() string { return p.input.text }
 
-// SetHistory is what was typed before, the newest last.
+// SetHistory sets the history, newest last.
 func (p *Prompt) SetHistory(history []string) { p.history, p.at = history, len(history) }
 
-// Error shows what is wrong with the text beside it until the text changes; empty for nothing.
+// Error shows a problem beside the text until the text changes; empty for none.
 func (p *Prompt) Error(problem string) { p.problem = problem }
 
-// guess looks for what could complete the text.
+// guess updates the completion.
 func (p *Prompt) guess() { p.ghost = p.input.rest(p.Complete) }
 
 func (p *Prompt) changed() {
@@ -59,12 +59,12 @@ func (p *Prompt) changed() {
 	}
 }
 
-// InputHandler types.
+// InputHandler edits the text.
 func (p *Prompt) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return p.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { p.Key(event) })
 }
 
-// Key does what a key means to the prompt; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (p *Prompt) Key(event *tcell.EventKey) (ok bool) {
 	switch name := KeyName(event); name {
 	case "enter", "esc":
@@ -97,7 +97,7 @@ func (p *Prompt) Key(event *tcell.EventKey) (ok bool) {
 	return true
 }
 
-// accept takes the completion.
+// accept inserts the completion.
 func (p *Prompt) accept() {
 	if p.ghost == "" {
 		return
@@ -106,7 +106,7 @@ func (p *Prompt) accept() {
 	p.changed()
 }
 
-// recall shows an entry of the history, or behind its end what was being typed.
+// recall shows an entry of the history, or after its end the typed text.
 func (p *Prompt) recall(at int) {
 	if at < 0 || at > len(p.history) || at == p.at {
 		return
@@ -123,18 +123,18 @@ func (p *Prompt) recall(at int) {
 	p.changed()
 }
 
-// PasteHandler types what was pasted, on one line.
+// PasteHandler types the pasted text on one line.
 func (p *Prompt) PasteHandler() func(string, func(tview.Primitive)) {
 	return p.WrapPasteHandler(func(text string, _ func(tview.Primitive)) { p.Paste(text) })
 }
 
-// Paste types text at the cursor.
+// Paste inserts text at the cursor.
 func (p *Prompt) Paste(text string) {
 	p.input.insert(text)
 	p.changed()
 }
 
-// Draw draws the label, the text, and what is wrong with it.
+// Draw draws the label, the text and the problem.
 func (p *Prompt) Draw(screen tcell.Screen) {
 	x, y, w, h := p.GetInnerRect()
 	look := p.look()

@@ -8,9 +8,9 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Spark draws values as columns over the rows of a canvas, the newest at the right edge, as high as
-// they are in relation to the largest. Where there are more values than cells, a column stands for
-// the largest of several, so that no spike is lost. What is below zero or no number counts as zero.
+// Spark draws values as columns, newest at the right edge, scaled to the largest. If there are more
+// values than cells, a column shows the largest of several, so that no spike is lost. Negative
+// values and NaN count as zero.
 func Spark(c Canvas, values []float64, style tcell.Style) {
 	if c.W <= 0 || c.H <= 0 {
 		return
@@ -35,7 +35,7 @@ func Spark(c Canvas, values []float64, style tcell.Style) {
 	}
 }
 
-// gather makes at most n columns of values.
+// gather groups values into at most n columns.
 func gather(values []float64, n int) []float64 {
 	per := max((len(values)+n-1)/n, 1)
 	columns := make([]float64, (len(values)+per-1)/per)
@@ -50,9 +50,8 @@ func gather(values []float64, n int) []float64 {
 	return columns
 }
 
-// Bar fills the first row of a canvas as far as value is of most, to an eighth of a cell. The rest
-// shows that it is empty. A value above zero shows at least a little; where most is not above zero
-// the bar is empty.
+// Bar fills the first row of a canvas to value/most, to an eighth of a cell; the rest is drawn as
+// empty. A positive value shows at least a little. If most is not positive, the bar is empty.
 func Bar(c Canvas, value, most float64, style tcell.Style) {
 	SplitBar(c, []Share{{value, style}}, most)
 }
@@ -63,8 +62,8 @@ type Share struct {
 	Style tcell.Style
 }
 
-// SplitBar is Bar for values that add up, one after the other in their styles. All but the last end
-// at a whole cell; each above zero takes at least a part of one, as long as there is room.
+// SplitBar is Bar for values that add up, drawn one after the other in their styles. All but the
+// last end at a whole cell; each positive one gets at least a part of a cell while there is space.
 func SplitBar(c Canvas, parts []Share, most float64) {
 	c.Fill(0, 0, c.W, c.Theme.Glyph(theme.Empty), c.Theme.Role(theme.Faint))
 	eighths := c.Theme.Eighths()

@@ -15,32 +15,32 @@ import (
 
 // Column is one column of a Table.
 type Column struct {
-	ID       string // "status"; what sorting and files of rows call it
+	ID       string // "status"; for sorting and exports
 	Title    string
-	Priority int  // 1 is always shown, 2 and 3 as there is room, 4 only when the table is wide
-	Comfort  int  // cells that a column which may be cut should have before columns of priority 3 are shown; 0: 20
+	Priority int  // 1 is always shown, 2 and 3 if they fit, 4 only in a wide table
+	Comfort  int  // cells of a Flex column below which columns of priority 3 are not shown; 0: 20
 	Min, Max int  // cells; 0: as wide as its title, and as its widest cell
-	Right    bool // aligned to the right: numbers
-	Flex     bool // may be cut down to Min, and takes what room is left: names, texts
+	Right    bool // right-aligned: numbers
+	Flex     bool // can shrink to Min, and takes free space: names, texts
 }
 
-// Row is one row of a Table: a cell for each of its columns.
+// Row is one row of a Table, with a cell for each column.
 type Row struct {
-	ID    string // what it is about; the cursor and the marks stay with it
+	ID    string // the cursor and marks follow it
 	Cells []render.Cell
-	Fresh bool // it has just changed
-	Stale bool // it may be out of date
+	Fresh bool // changed recently
+	Stale bool // may be out of date
 }
 
-// Rows are what a Table shows. It asks only for those that are on the screen.
+// Rows provides the rows of a Table, which asks only for visible ones.
 type Rows interface {
 	Len() int
-	Row(i int) (row Row, ok bool) // not ok: it is not loaded yet
+	Row(i int) (row Row, ok bool) // ok false: not loaded yet
 	Find(id string) (i int, ok bool)
 }
 
-// Table shows rows of which there may be any number. The cursor and the marks stay with their rows
-// by id, and the row under the cursor stays on its line, when rows come and go around it.
+// Table shows any number of rows. The cursor and the marks follow their rows by id. When rows are
+// added or removed around it, the row under the cursor keeps its line on the screen.
 type Table struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -49,94 +49,94 @@ type Table struct {
 
 	selected int    // index of the row under the cursor
 	id       string // its id; empty: none yet
-	line     int    // where it stood on the screen
-	offset   int    // index of the first row on the screen
-	height   int    // rows on the screen at the last draw
-	top      bool   // the first row was on the screen
-	follow   bool   // nobody has moved the cursor: it may stay at the top when its row is pushed off the screen
+	line     int    // its line on the screen
+	offset   int    // index of the first visible row
+	height   int    // visible rows at the last draw
+	top      bool   // the first row was visible
+	follow   bool   // the cursor was never moved: it may stay at the top when its row moves down
 
 	marks  map[string]bool
-	anchor string // the row that a range of marks begins at
+	anchor string // start of a range of marks
 
-	order      []int // of the columns to show; nil: those that fit, by priority
+	order      []int // columns to show; nil: those that fit, by priority
 	wide       bool
 	left       int         // columns scrolled out on the left
-	widths     map[int]int // of columns, as wide as they have been on the screen
-	width      int         // of the table when widths were taken
+	widths     map[int]int // by column, the widest so far
+	width      int         // of the table when widths were measured
 	sort       string      // id of the column
 	descending bool
 	empty      []Line
 
-	// Opened is called with the row under the cursor when it is chosen with enter or a double
-	// click, Moved when the cursor goes to another row, and Viewed after a draw with the rows that
-	// are on the screen, last excluded.
+	// Opened is called with the row chosen by enter or a double click, Moved when the cursor moves
+	// to another row, and Viewed after a draw with the visible rows, last excluded.
 	Opened func(id string)
 	Moved  func(id string)
 	Viewed func(first, last int)
 }
 
-// NewTable makes an empty table.
+// NewTable returns an empty table.
 func NewTable(look func() *theme.Theme, columns []Column) *Table {
 	return &Table{Box: tview.NewBox(), look: look, columns: columns, rows: none{}, marks: map[string]bool{},
 		widths: map[int]int{}, top: true, follow: true}
 }
 
-// none is the rows of a table that has been given none.
+// none is an empty set of rows.
 type none struct{}
 
 func (none) Len() int                { return 0 }
 func (none) Row(int) (Row, bool)     { return Row{}, false }
 func (none) Find(string) (int, bool) { return 0, false }
 
-// SetRows shows other rows. The cursor stays on its row if it is among them.
+// SetRows replaces the rows. The cursor stays on its row if it still exists.
 func (t *Table) SetRows(rows Rows) *Table {
 	t.rows = rows
 	return t
 }
 
-// SetEmpty says what stands in place of rows when there are none.
+// SetEmpty sets the lines shown if there are no rows.
 func (t *Table) SetEmpty(lines []Line) { t.empty = lines }
 
-// Columns are the columns, shown or not.
+// Columns returns all columns, shown or not.
 func (t *Table) Columns() []Column { return t.columns }
 
-// SetColumns replaces them; the rows must have a cell for each.
+// SetColumns replaces the columns; rows must have a cell for each.
 func (t *Table) SetColumns(columns []Column) {
 	t.columns, t.order, t.left = columns, nil, 0
 	t.forget()
 }
 
-// SetWide shows all columns at their width, to be scrolled sideways, instead of those that fit.
+// SetWide sets whether all columns are shown at full width, scrolled sideways, instead of those
+// that fit.
 func (t *Table) SetWide(wide bool) {
 	t.wide, t.left = wide, 0
 	t.forget()
 }
 
-// Wide says whether all columns are shown.
+// Wide reports whether all columns are shown.
 func (t *Table) Wide() bool { return t.wide }
 
-// SetSort marks the column that the rows are sorted by. The rows sort themselves.
+// SetSort marks the sort column. It does not sort the rows.
 func (t *Table) SetSort(column string, descending bool) { t.sort, t.descending = column, descending }
 
-// Sort is the column that is marked so.
+// Sort returns the marked column.
 func (t *Table) Sort() (column string, descending bool) { return t.sort, t.descending }
 
-// Selected is the row under the cursor; ok is false when there is none.
+// Selected returns the row under the cursor; ok is false if there is none.
 func (t *Table) Selected() (id string, ok bool) {
 	t.settle()
 	return t.id, t.id != ""
 }
 
-// Index is the place of the row under the cursor.
+// Index returns the index of the row under the cursor.
 func (t *Table) Index() int {
 	t.settle()
 	return t.selected
 }
 
-// AtTop says whether the first row was on the screen when it was last drawn.
+// AtTop reports whether the first row was visible at the last draw.
 func (t *Table) AtTop() bool { return t.top }
 
-// Select puts the cursor on a row, if there is one with that id.
+// Select moves the cursor to a row by id; false if there is none.
 func (t *Table) Select(id string) bool {
 	i, ok := t.rows.Find(id)
 	if ok {
@@ -145,7 +145,7 @@ func (t *Table) Select(id string) bool {
 	return ok
 }
 
-// Go puts the cursor on the row at a place, or on the nearest there is.
+// Go moves the cursor to the row at an index, within the range.
 func (t *Table) Go(i int) {
 	t.follow = false
 	n := t.rows.Len()
@@ -166,22 +166,22 @@ func (t *Table) Go(i int) {
 	}
 }
 
-// Top puts the cursor on the first row, and lets it stay there while new rows come.
+// Top moves the cursor to the first row, and keeps it there while new rows arrive.
 func (t *Table) Top() {
 	t.top, t.offset = true, 0
 	t.Go(0)
 	t.follow = true
 }
 
-// scroll moves the screen so that the cursor is on it.
+// scroll scrolls the cursor into view.
 func (t *Table) scroll() {
 	t.selected, t.offset = inView(t.selected, t.offset, t.rows.Len(), t.height)
 	t.line = t.selected - t.offset
 }
 
-// settle finds the row under the cursor again after rows have come and gone, and keeps it on its
-// line. At the top the screen stays at the top as long as the cursor is on it, so that what is new
-// is seen; a cursor that nobody has moved is not carried off by its row.
+// settle finds the row under the cursor again after changes, and keeps it on its line. While the
+// cursor is visible from the top, the top stays visible, so that new rows show. A cursor that was
+// never moved does not follow its row down.
 func (t *Table) settle() {
 	n := t.rows.Len()
 	if n == 0 {
@@ -211,7 +211,7 @@ func (t *Table) settle() {
 	t.scroll()
 }
 
-// Marked are the ids of the marked rows that are still there, in no order.
+// Marked returns the ids of the marked rows that still exist, in no order.
 func (t *Table) Marked() []string {
 	var ids []string
 	for id := range t.marks {
@@ -222,8 +222,8 @@ func (t *Table) Marked() []string {
 	return ids
 }
 
-// Targets are the rows that an action is for: the marked ones in the order of the table, or else
-// the one under the cursor.
+// Targets returns the rows that an action applies to: the marked ones in table order, or else the
+// one under the cursor.
 func (t *Table) Targets() []string {
 	if len(t.marks) > 0 {
 		var ids []string
@@ -242,7 +242,7 @@ func (t *Table) Targets() []string {
 	return nil
 }
 
-// ToggleMark marks the row under the cursor, or takes the mark away, and goes on to the next.
+// ToggleMark marks or unmarks the row under the cursor, and moves to the next.
 func (t *Table) ToggleMark() {
 	id, ok := t.Selected()
 	if !ok {
@@ -257,12 +257,12 @@ func (t *Table) ToggleMark() {
 	t.Go(t.selected + 1)
 }
 
-// errNoAnchor refuses to mark a part of what was meant.
+// errNoAnchor refuses to mark a range whose start is unknown.
 var errNoAnchor = errors.New(
-	"the row that was marked last is no longer among those that are loaded: mark one of these first")
+	"the row marked last is no longer loaded: mark a loaded row first")
 
-// MarkRange marks all rows from the one that was marked last to the one under the cursor; only that
-// when none has been marked. It refuses when the one that was marked last is not there any more.
+// MarkRange marks all rows from the last marked one to the one under the cursor, or only the latter
+// if none was marked. It fails if the last marked row no longer exists.
 func (t *Table) MarkRange() error {
 	to := t.Index()
 	from := to
@@ -280,7 +280,7 @@ func (t *Table) MarkRange() error {
 	return nil
 }
 
-// ClearMarks takes all marks away.
+// ClearMarks removes all marks.
 func (t *Table) ClearMarks() {
 	clear(t.marks)
 	t.anchor = ""
@@ -291,7 +291,7 @@ func (t *Table) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return t.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { t.Key(event) })
 }
 
-// Key does what a key means to the table; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (t *Table) Key(event *tcell.EventKey) (ok bool) {
 	t.settle()
 	t.follow = false
@@ -349,8 +349,7 @@ func (t *Table) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(t
 	})
 }
 
-// Show shows these columns, by their ids and in this order, whatever their priority. The error
-// names one that is not there.
+// Show shows exactly these columns, by id and in this order. The error names an unknown one.
 func (t *Table) Show(ids []string) error {
 	var order []int
 	for _, id := range ids {
@@ -368,7 +367,7 @@ func (t *Table) Show(ids []string) error {
 	return nil
 }
 
-// Export is the titles of all columns and the rows that are loaded, as they read.
+// Export returns the titles of all columns and the loaded rows, as text.
 func (t *Table) Export() (titles []string, rows [][]string) {
 	for _, c := range t.columns {
 		titles = append(titles, c.Title)

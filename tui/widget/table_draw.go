@@ -10,19 +10,19 @@ import (
 const (
 	gutter     = 2 // for the mark of a row
 	columnGap  = 2
-	flexMin    = 8  // of a column that may be cut and names no minimum
-	widestCell = 60 // of a column that names no maximum
+	flexMin    = 8  // least cells of a Flex column without Min
+	widestCell = 60 // cells of a column without Max
 )
 
-// shown is a column on the screen.
+// shown is a visible column.
 type shown struct {
 	index, width int
 }
 
-// forget lets the widths of columns settle anew.
+// forget resets the column widths.
 func (t *Table) forget() { clear(t.widths) }
 
-// Draw draws the titles and the rows that are on the screen.
+// Draw draws the titles and the visible rows.
 func (t *Table) Draw(screen tcell.Screen) {
 	x, y, w, h := t.GetInnerRect()
 	look := t.look()
@@ -61,7 +61,7 @@ func (t *Table) Draw(screen tcell.Screen) {
 	}
 }
 
-// drawEmpty says why there is nothing, in the middle.
+// drawEmpty draws the lines for an empty table in the middle.
 func (t *Table) drawEmpty(c Canvas) {
 	top := max((c.H-len(t.empty))/3, 0)
 	for i, line := range t.empty {
@@ -129,8 +129,8 @@ func cell(c Canvas, x, w int, text string, right bool, style tcell.Style) {
 	c.Cut(x, 0, w, text, style)
 }
 
-// layout chooses the columns that fit and how wide they are. A column that has been wide stays so
-// while rows scroll by, so that nothing jumps; another width of the whole lets it settle anew.
+// layout chooses the columns that fit and their widths. A column never shrinks while rows scroll,
+// so nothing jumps; a new table width resets this.
 func (t *Table) layout(rows []Row, width int) []shown {
 	if width != t.width {
 		t.width = width
@@ -158,7 +158,7 @@ func (t *Table) layout(rows []Row, width int) []shown {
 	return chosen
 }
 
-// all is every column from the one that is scrolled to on.
+// all returns every column from the first visible one on.
 func (t *Table) all(room int) []shown {
 	var list []shown
 	for i := t.left; i < len(t.columns) && room > 0; i++ {
@@ -168,7 +168,8 @@ func (t *Table) all(room int) []shown {
 	return list
 }
 
-// choose takes the columns of the first priority, and of the next as long as they fit at their least width.
+// choose returns the columns of priority 1, then those of lower priorities while they fit at their
+// least width.
 func (t *Table) choose(room int) []shown {
 	take := make([]bool, len(t.columns))
 	used := -columnGap
@@ -178,7 +179,7 @@ func (t *Table) choose(room int) []shown {
 				continue
 			}
 			least, spare := t.least(i), room
-			if priority == 3 { // what could be left out does not come before what is there can be read
+			if priority == 3 { // readable columns come before optional ones
 				spare -= t.cramped(take)
 			}
 			if priority > 1 && used+columnGap+least > spare {
@@ -203,15 +204,14 @@ func (t *Table) choose(room int) []shown {
 	return list
 }
 
-// comfort is how wide a column that may be cut should be before one of the third priority is shown,
-// when it does not say itself.
+// comfort is the default width of a Flex column below which columns of priority 3 are not shown.
 const comfort = 20
 
-// ease is how wide the columns of the first priorities become before those of the third get more
-// than their least: the short form of a run's id fits.
+// ease is how wide columns of priority 1 and 2 become before those of priority 3 grow: the short
+// form of a run's id fits.
 const ease = 21
 
-// cramped is how many cells the columns that are taken lack to be read with comfort.
+// cramped returns how many cells the chosen columns lack to be comfortable.
 func (t *Table) cramped(take []bool) int {
 	lack := 0
 	for i := range t.columns {
@@ -226,7 +226,7 @@ func (t *Table) cramped(take []bool) int {
 	return lack
 }
 
-// least is the width below which a column is of no use.
+// least returns the smallest useful width of a column.
 func (t *Table) least(i int) int {
 	column := t.columns[i]
 	if !column.Flex {
@@ -239,10 +239,9 @@ func (t *Table) least(i int) int {
 	return min(least, t.widths[i])
 }
 
-// stretch gives columns that may be cut what is left of the room, the narrowest first, up to what
-// they need; the last of them takes the rest. Those of the first priorities come before what could
-// have been left out, until they can be read with ease. Where even the least widths do not fit,
-// what may be cut is cut further.
+// stretch gives Flex columns the remaining space, narrowest first, up to what they need; the last
+// one takes the rest. Columns of priority 1 and 2 come first, until they have ease cells. If even
+// the least widths do not fit, Flex columns shrink further.
 func (t *Table) stretch(list []shown, room int) {
 	left := room + columnGap
 	for _, s := range list {
@@ -270,8 +269,8 @@ func (t *Table) stretch(list []shown, room int) {
 	}
 }
 
-// widen gives cells to columns that may be cut, the narrowest first, until each is as wide as most
-// says, and is what is left over.
+// widen gives cells to Flex columns, narrowest first, until each has the width that most returns.
+// It returns the cells left over.
 func (t *Table) widen(list []shown, left int, most func(column int) int) int {
 	for left > 0 {
 		narrow := -1

@@ -12,12 +12,12 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// shelf is rows in a slice.
-type shelf []string
+// sliceRows holds the ids of rows.
+type sliceRows []string
 
-func (s shelf) Len() int { return len(s) }
+func (s sliceRows) Len() int { return len(s) }
 
-func (s shelf) Row(i int) (Row, bool) {
+func (s sliceRows) Row(i int) (Row, bool) {
 	if i < 0 || i >= len(s) {
 		return Row{}, false
 	}
@@ -27,20 +27,20 @@ func (s shelf) Row(i int) (Row, bool) {
 	}}, true
 }
 
-func (s shelf) Find(id string) (int, bool) {
+func (s sliceRows) Find(id string) (int, bool) {
 	i := slices.Index(s, id)
 	return i, i >= 0
 }
 
-var shelfColumns = []Column{
+var testColumns = []Column{
 	{ID: "status", Title: "STATUS", Priority: 1}, {ID: "type", Title: "TYPE", Priority: 1, Flex: true},
 	{ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 6},
 	{ID: "queue", Title: "QUEUE", Priority: 2}, {ID: "count", Title: "COUNT", Priority: 3, Right: true},
 	{ID: "more", Title: "MORE", Priority: 4},
 }
 
-func numbered(from, to int) shelf {
-	var s shelf
+func numbered(from, to int) sliceRows {
+	var s sliceRows
 	for i := from; i < to; i++ {
 		s = append(s, fmt.Sprintf("row-%04d", i))
 	}
@@ -90,7 +90,7 @@ func press(table *Table, keys ...string) {
 }
 
 func TestTheCursorStaysOnItsRowAndLineWhenRowsComeAndGoAboveIt(t *testing.T) {
-	table := NewTable(look, shelfColumns).SetRows(numbered(100, 200))
+	table := NewTable(look, testColumns).SetRows(numbered(100, 200))
 	drawTable(t, table, 80, 11)
 	press(table, "pgdn", "pgdn", "k", "k", "k")
 	before := drawTable(t, table, 80, 11)
@@ -113,7 +113,7 @@ func TestTheCursorStaysOnItsRowAndLineWhenRowsComeAndGoAboveIt(t *testing.T) {
 }
 
 func TestAtTheTopNewRowsAreSeenAndTheCursorGoesDownWithItsRow(t *testing.T) {
-	table := NewTable(look, shelfColumns).SetRows(numbered(10, 50))
+	table := NewTable(look, testColumns).SetRows(numbered(10, 50))
 	drawTable(t, table, 80, 11)
 	table.SetRows(numbered(8, 50))
 	lines := drawTable(t, table, 80, 11)
@@ -133,7 +133,7 @@ func TestAtTheTopNewRowsAreSeenAndTheCursorGoesDownWithItsRow(t *testing.T) {
 }
 
 func TestACursorThatNobodyHasMovedIsNotCarriedOffByItsRow(t *testing.T) {
-	table := NewTable(look, shelfColumns).SetRows(numbered(40, 100))
+	table := NewTable(look, testColumns).SetRows(numbered(40, 100))
 	drawTable(t, table, 80, 11)
 	for from := 30; from >= 0; from -= 15 {
 		table.SetRows(numbered(from, 100))
@@ -143,32 +143,32 @@ func TestACursorThatNobodyHasMovedIsNotCarriedOffByItsRow(t *testing.T) {
 		}
 	}
 	press(table, "G", "g")
-	table.SetRows(append(shelf{"new-0000"}, numbered(0, 100)...))
+	table.SetRows(append(sliceRows{"new-0000"}, numbered(0, 100)...))
 	if lines := drawTable(t, table, 80, 11); lineOf(lines, "new-0000") != 1 {
 		t.Fatalf("after g the newest is not on top:\n%s", strings.Join(lines, "\n"))
 	}
 }
 
 func TestWhenTheRowUnderTheCursorIsGoneTheNextTakesItsPlace(t *testing.T) {
-	table := NewTable(look, shelfColumns).SetRows(numbered(0, 5))
+	table := NewTable(look, testColumns).SetRows(numbered(0, 5))
 	drawTable(t, table, 80, 11)
 	press(table, "j", "j")
-	table.SetRows(shelf{"row-0000", "row-0001", "row-0003", "row-0004"})
+	table.SetRows(sliceRows{"row-0000", "row-0001", "row-0003", "row-0004"})
 	if id, _ := table.Selected(); id != "row-0003" {
 		t.Fatalf("the cursor is on %q, want row-0003", id)
 	}
-	table.SetRows(shelf{})
+	table.SetRows(sliceRows{})
 	if id, ok := table.Selected(); ok {
 		t.Fatalf("the cursor is on %q of no rows", id)
 	}
-	table.SetRows(shelf{"row-0009"})
+	table.SetRows(sliceRows{"row-0009"})
 	if id, _ := table.Selected(); id != "row-0009" {
 		t.Fatalf("the cursor is on %q, want row-0009", id)
 	}
 }
 
 func TestMarksStayWithTheirRows(t *testing.T) {
-	table := NewTable(look, shelfColumns).SetRows(numbered(0, 20))
+	table := NewTable(look, testColumns).SetRows(numbered(0, 20))
 	drawTable(t, table, 80, 11)
 	press(table, "j")
 	table.ToggleMark() // row 1, and on to row 2
@@ -190,7 +190,7 @@ func TestMarksStayWithTheirRows(t *testing.T) {
 }
 
 func TestARangeIsMarkedFromTheLastMarkOrNotAtAll(t *testing.T) {
-	table := NewTable(look, shelfColumns).SetRows(numbered(0, 20))
+	table := NewTable(look, testColumns).SetRows(numbered(0, 20))
 	drawTable(t, table, 80, 11)
 	if err := table.MarkRange(); err != nil || len(table.Marked()) != 1 {
 		t.Fatalf("without a mark before, %v are marked, error %v; want the row under the cursor", table.Marked(), err)
@@ -234,12 +234,12 @@ func TestColumnsAreChosenByPriorityAsTheyFit(t *testing.T) {
 		{30, "  STATUS     TYPE   ID"}, {40, "  STATUS     TYPE   ID        QUEUE"},
 		{80, "  STATUS     TYPE   ID        QUEUE    COUNT"},
 	} {
-		table := NewTable(look, shelfColumns).SetRows(numbered(0, 3))
+		table := NewTable(look, testColumns).SetRows(numbered(0, 3))
 		if got := drawTable(t, table, c.width, 5)[0]; got != c.head {
 			t.Errorf("at %d columns the head is %q, want %q", c.width, got, c.head)
 		}
 	}
-	table := NewTable(look, shelfColumns).SetRows(numbered(0, 3))
+	table := NewTable(look, testColumns).SetRows(numbered(0, 3))
 	table.SetWide(true)
 	if got := drawTable(t, table, 120, 5)[0]; !strings.Contains(got, "MORE") {
 		t.Errorf("a wide table shows %q, want all columns", got)
@@ -265,7 +265,7 @@ type counted struct {
 func (c *counted) Len() int { return c.n }
 func (c *counted) Row(i int) (Row, bool) {
 	c.asked++
-	return shelf{fmt.Sprintf("row-%07d", i)}.Row(0)
+	return sliceRows{fmt.Sprintf("row-%07d", i)}.Row(0)
 }
 
 func (c *counted) Find(id string) (int, bool) {
@@ -276,7 +276,7 @@ func (c *counted) Find(id string) (int, bool) {
 
 func TestOnlyRowsOnTheScreenAreAskedFor(t *testing.T) {
 	rows := &counted{n: 100_000}
-	table := NewTable(look, shelfColumns).SetRows(rows)
+	table := NewTable(look, testColumns).SetRows(rows)
 	drawTable(t, table, 200, 50)
 	press(table, "G")
 	rows.asked = 0
@@ -297,7 +297,7 @@ func BenchmarkDrawHundredThousandRows(b *testing.B) {
 	defer screen.Fini()
 	screen.SetSize(200, 50)
 	rows := &counted{n: 100_000}
-	table := NewTable(look, shelfColumns).SetRows(rows)
+	table := NewTable(look, testColumns).SetRows(rows)
 	table.SetRect(0, 0, 200, 50)
 	for b.Loop() {
 		press(table, "pgdn")

@@ -10,21 +10,21 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Node is a row of a Tree with what is below it.
+// Node is a row of a Tree with its children.
 type Node struct {
-	ID       string // the cursor and what is open stay with it; one of its own for each node
+	ID       string // unique; the cursor and open nodes follow it
 	Cells    []render.Cell
 	Children []Node
-	Open     bool // at first; after that the person decides
+	Open     bool // initial state, until the person folds or unfolds it
 }
 
-// Tree shows nodes below each other, that can be folded.
+// Tree shows nodes in a hierarchy that can be folded.
 type Tree struct {
 	*tview.Box
 	look   func() *theme.Theme
 	roots  []Node
-	open   map[string]bool // of nodes that the person opened or folded
-	flat   []branch        // the nodes that are not folded away, in their order
+	open   map[string]bool // nodes that the person unfolded or folded
+	flat   []branch        // the visible nodes, in order
 	index  map[string]int  // of flat by id
 	cursor int
 	offset int
@@ -40,12 +40,12 @@ type branch struct {
 	last   bool // among its siblings
 }
 
-// NewTree makes an empty tree.
+// NewTree returns an empty tree.
 func NewTree(look func() *theme.Theme) *Tree {
 	return &Tree{Box: tview.NewBox(), look: look, open: map[string]bool{}}
 }
 
-// SetRoots shows other nodes. What is open stays open, and the cursor on its node, by their ids.
+// SetRoots replaces the nodes. Open nodes and the cursor are kept by id.
 func (t *Tree) SetRoots(roots []Node) *Tree {
 	node, had := t.Selected()
 	t.roots = roots
@@ -57,10 +57,11 @@ func (t *Tree) SetRoots(roots []Node) *Tree {
 	return t
 }
 
-// OnEnter is called with the node under the cursor when it is chosen with enter. Without it enter folds as space does.
+// OnEnter sets the function called with the node chosen by enter. Without it, enter folds as space
+// does.
 func (t *Tree) OnEnter(f func(Node)) { t.enter = f }
 
-// Selected is the node under the cursor; ok is false when there is none.
+// Selected returns the node under the cursor; ok is false if there is none.
 func (t *Tree) Selected() (node Node, ok bool) {
 	if t.cursor >= len(t.flat) {
 		return Node{}, false
@@ -68,7 +69,7 @@ func (t *Tree) Selected() (node Node, ok bool) {
 	return *t.flat[t.cursor].node, true
 }
 
-// Select puts the cursor on a node that is not folded away; false when there is none with that id.
+// Select moves the cursor to a visible node; false if there is none with that id.
 func (t *Tree) Select(id string) bool {
 	i, ok := t.index[id]
 	if ok {
@@ -93,7 +94,7 @@ func (t *Tree) grow(nodes []Node, parent, depth int) {
 	}
 }
 
-// IsOpen says whether a node is on the screen or could be scrolled to, and what is below it as well.
+// IsOpen reports whether a node and its children are visible or can be scrolled to.
 func (t *Tree) IsOpen(id string) bool {
 	i, ok := t.index[id]
 	return ok && len(t.flat[i].node.Children) > 0 && t.isOpen(t.flat[i].node)
@@ -106,7 +107,7 @@ func (t *Tree) isOpen(n *Node) bool {
 	return n.Open
 }
 
-// Fold folds the node under the cursor or opens it.
+// Fold folds or unfolds the node under the cursor.
 func (t *Tree) Fold(folded bool) {
 	node, ok := t.Selected()
 	if !ok || len(node.Children) == 0 {
@@ -117,7 +118,7 @@ func (t *Tree) Fold(folded bool) {
 	t.settle()
 }
 
-// FoldAll folds or opens everything.
+// FoldAll folds or unfolds everything.
 func (t *Tree) FoldAll(folded bool) {
 	node, _ := t.Selected()
 	var all func(nodes []Node)
@@ -140,12 +141,12 @@ func (t *Tree) move(to int) {
 	t.settle()
 }
 
-// settle keeps the cursor within the rows and the screen around the cursor.
+// settle keeps the cursor within the rows and on the screen.
 func (t *Tree) settle() {
 	t.cursor, t.offset = inView(t.cursor, t.offset, len(t.flat), t.height)
 }
 
-// Draw draws the rows that are on the screen.
+// Draw draws the visible rows.
 func (t *Tree) Draw(screen tcell.Screen) {
 	x, y, w, h := t.GetInnerRect()
 	look := t.look()
@@ -178,7 +179,7 @@ func (t *Tree) drawRow(c Canvas, b *branch, selected bool) {
 		x += c.Text(x, 0, c.Theme.Glyph(theme.Unfolded)+" ", lines)
 	case len(b.node.Children) > 0:
 		x += c.Text(x, 0, c.Theme.Glyph(theme.Folded)+" ", lines)
-	case b.parent < 0: // below the others
+	case b.parent < 0: // a root below other roots
 		x += foldMark
 	}
 	for _, cell := range b.node.Cells {
@@ -186,7 +187,7 @@ func (t *Tree) drawRow(c Canvas, b *branch, selected bool) {
 	}
 }
 
-// prefix is the lines on the left of a row, from the nearest ancestors that there is room for.
+// prefix returns the lines on the left of a row, for as many of the nearest ancestors as fit.
 func (t *Tree) prefix(look *theme.Theme, b *branch, cells int) string {
 	if b.parent < 0 {
 		return ""
@@ -207,7 +208,7 @@ func (t *Tree) prefix(look *theme.Theme, b *branch, cells int) string {
 	return text
 }
 
-// branchCells is how wide the lines of one level are.
+// branchCells is the width of the lines of one level.
 const branchCells = 3
 
 // InputHandler moves, folds and opens.
@@ -215,7 +216,7 @@ func (t *Tree) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
 	return t.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { t.Key(event) })
 }
 
-// Key does what a key means to the tree; ok is false when it means nothing.
+// Key handles a key; ok is false if it has no meaning.
 func (t *Tree) Key(event *tcell.EventKey) (ok bool) {
 	key := KeyName(event)
 	switch key {
@@ -247,7 +248,7 @@ func (t *Tree) toggle() {
 	}
 }
 
-// choose hands the node to who wants to know, and folds it when nobody does.
+// choose calls the OnEnter function with the node, or else folds it.
 func (t *Tree) choose() {
 	if node, ok := t.Selected(); ok && t.enter != nil {
 		t.enter(node)
@@ -256,7 +257,7 @@ func (t *Tree) choose() {
 	t.toggle()
 }
 
-// out folds the node under the cursor, or goes to the one that it is below.
+// out folds the node under the cursor, or moves to its parent.
 func (t *Tree) out() {
 	node, ok := t.Selected()
 	if !ok {
@@ -269,7 +270,7 @@ func (t *Tree) out() {
 	}
 }
 
-// in opens the node under the cursor, or goes to the first below it.
+// in unfolds the node under the cursor, or moves to its first child.
 func (t *Tree) in() {
 	node, ok := t.Selected()
 	if !ok || len(node.Children) == 0 {
@@ -282,7 +283,7 @@ func (t *Tree) in() {
 	}
 }
 
-// MouseHandler moves with the wheel, selects with a click and chooses with two.
+// MouseHandler moves with the wheel, selects with a click and chooses with a double click.
 func (t *Tree) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return mouse(t.Box, func(rows int) { t.move(t.cursor + rows) }, func(_, y int, double bool) {

@@ -1,7 +1,6 @@
 package storelogic
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/kagzi/kagzi/engine"
@@ -38,11 +37,7 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 	if err := u.externalIDFree(run.Namespace, p.Child.ExternalID); err != nil {
 		return engine.Step{}, err
 	}
-	child := childOf(run, &step, p.Child)
-	if child.AvailableAt.Before(u.now) {
-		child.AvailableAt = u.now
-	}
-	child.CreatedAt = u.now
+	child := engine.ChildOf(&run.Run, step.ID, p.Child, u.now)
 	step.Kind, step.ChildRunID = engine.StepChild, child.ID
 	run.TiedTo = true
 	u.count(run, fresh, 0)
@@ -51,17 +46,6 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 	}
 	u.start(child)
 	return step, u.flush()
-}
-
-// childOf is the run that a CHILD step starts. What makes its start safe to repeat is the step, so
-// it has no request id of its own.
-func childOf(parent *Run, step *engine.Step, child engine.StartRun) engine.StartRun {
-	child.Namespace, child.RequestID = parent.Namespace, ""
-	child.Status, child.Attempts, child.Bytes = engine.RunPending, 1, int64(child.Input.Size())
-	child.ParentRunID, child.ParentStepID = parent.ID, step.ID
-	child.Origin, child.ScheduleID = engine.OriginUser, ""
-	child.Traceparent = cmp.Or(child.Traceparent, parent.Traceparent)
-	return child
 }
 
 // externalIDFree is nil unless an open run holds the external id.

@@ -178,7 +178,7 @@ func (u *unitOfWork) handle(run *Run) error {
 
 // globalHandlerQueue is where the namespace's own handler of the run's failure goes; empty when it has none.
 func (u *unitOfWork) globalHandlerQueue(run *Run) (string, error) {
-	if run.Type == engine.GlobalHandler {
+	if run.Type == engine.GlobalHandler || run.BelowHandler {
 		return "", nil
 	}
 	queue, err := u.tx.HandlerQueue(run.Namespace, engine.GlobalHandler)

@@ -93,7 +93,7 @@ func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
 			continue
 		}
 		child.ParentRunID, child.ParentStepID = next, engine.ID{}
-		if err := u.tx.SetParent(id, next); err != nil {
+		if err := u.tx.SetParent(id, next, engine.ID{}); err != nil {
 			return err
 		}
 		u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id})

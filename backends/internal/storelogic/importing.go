@@ -71,11 +71,8 @@ func (u *unitOfWork) importedBefore(namespace string, id engine.ID, wanted *engi
 
 func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	run := &in.Run
-	run.Namespace, run.Origin = namespace, engine.OriginImport
 	open := !run.Status.Ended()
-	if open {
-		shelve(run, u.now)
-	}
+	*run = engine.Imported(*run, namespace, u.now)
 	if err := u.tx.ImportRun(run); err != nil {
 		return err
 	}
@@ -103,13 +100,6 @@ func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 		u.notifyTimer()
 	}
 	return nil
-}
-
-// shelve has an open run wait until it is resumed. It is no run of a schedule here, and has come to no end.
-func shelve(run *engine.Run, now time.Time) {
-	run.Status, run.WaitingFor, run.WorkerID, run.ScheduleID = engine.RunPending, "", "", ""
-	run.Output, run.FinishedAt, run.ContinuedAs = engine.Payload{}, time.Time{}, engine.ID{}
-	run.Paused, run.Gated, run.AvailableAt, run.HeldAt = true, false, time.Time{}, now
 }
 
 // unleased is an attempt without the lease that wrote it. In an open run its code does not run any

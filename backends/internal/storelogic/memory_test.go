@@ -102,9 +102,9 @@ func (m *memory) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	}), nil
 }
 
-func (m *memory) SetParent(id, parent engine.ID) error {
+func (m *memory) SetParent(id, parent, step engine.ID) error {
 	r := m.runs[id]
-	r.ParentRunID, r.ParentStepID = parent, engine.ID{}
+	r.ParentRunID, r.ParentStepID = parent, step
 	m.runs[id] = r
 	return nil
 }

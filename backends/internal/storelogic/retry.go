@@ -2,6 +2,8 @@ package storelogic
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -41,8 +43,10 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	if err := u.enabled(run.Namespace); err != nil {
 		return engine.Started{}, err
 	}
-	if err := u.externalIDFree(run.Namespace, start.ExternalID); err != nil {
-		return engine.Started{}, err
+	if start.Origin == engine.OriginUser {
+		if err := u.externalIDFree(run.Namespace, start.ExternalID); err != nil {
+			return engine.Started{}, err
+		}
 	}
 	signals, err := tx.Unconsumed(run.ID)
 	if err != nil {
@@ -77,7 +81,11 @@ func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 			input.Metadata = p.Input.Metadata
 		}
 	}
-	content := digest([]any{p.RunID, p.FromStep, p.Restart, input})
+	what := []any{p.RunID, p.FromStep, p.Restart, input}
+	if p.KeepAll { // what servers of before left has no place for it
+		what = append(what, p.KeepAll)
+	}
+	content := digest(what)
 	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID,
 		Input: engine.Payload{Data: []byte(content)}}}
 }
@@ -125,7 +133,8 @@ func notNow(run *Run, what string) error {
 	return e
 }
 
-// kept is the results that the new run begins with, by sequence.
+// kept returns the attempts that the new run begins with, by sequence: COMPLETED ones, and CHILD
+// steps whose child is still open.
 func (u *unitOfWork) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, error) {
 	if p.Restart {
 		return nil, nil
@@ -143,10 +152,80 @@ func (u *unitOfWork) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, er
 		from = step
 	}
 	steps, err := u.tx.Results(run.ID)
+	if err != nil {
+		return nil, err
+	}
 	if from != nil {
 		steps = slices.DeleteFunc(steps, func(s engine.Step) bool { return s.Sequence >= from.Sequence })
+	} else if late := begunAfterFailure(run, steps); len(late) > 0 && !p.KeepAll {
+		return nil, engine.RetryWouldKeep(run.ID, run.Status, late)
 	}
-	return steps, err
+	var kept []engine.Step
+	for _, s := range steps {
+		keep := s.Status == engine.StepCompleted
+		if !keep && s.Kind == engine.StepChild && s.Error != nil && s.Error.Equal(engine.RunEndedFailure()) {
+			if keep, err = u.reopen(&s); err != nil {
+				return nil, err
+			}
+		}
+		if keep {
+			kept = append(kept, s)
+		}
+	}
+	return kept, nil
+}
+
+// begunAfterFailure returns the names of the FUNCTION and CHILD steps that the code began after a
+// step had failed for good, or after it was told to stop. steps are by sequence.
+func begunAfterFailure(run *Run, steps []engine.Step) (names []string) {
+	var failed *engine.Step
+	for i := range steps {
+		s := &steps[i]
+		if s.Status == engine.StepFailed && !cutShort(s) && (failed == nil || s.FinishedAt.Before(failed.FinishedAt)) {
+			failed = s
+		}
+	}
+	for i := range steps {
+		s := &steps[i]
+		afterFailure := failed != nil && s.Sequence > failed.Sequence && !s.CreatedAt.Before(failed.FinishedAt)
+		afterStop := !run.CancelRequestedAt.IsZero() && s.CreatedAt.After(run.CancelRequestedAt)
+		if (afterFailure || afterStop) && (s.Kind == engine.StepFunction || s.Kind == engine.StepChild) &&
+			!strings.HasPrefix(s.Name, engine.OwnStepPrefix) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// reopen gives a CHILD step that only the end of its run has ended what has become of its child
+// since: it is open while the child is, or COMPLETED. It is false when there is nothing to keep.
+func (u *unitOfWork) reopen(step *engine.Step) (bool, error) {
+	child, err := u.newestOf(step.ChildRunID)
+	if err != nil || child == nil {
+		return false, err
+	}
+	switch {
+	case !child.Status.Ended():
+		step.Status, step.Error, step.FinishedAt = engine.StepRunning, nil, time.Time{}
+		return true, nil
+	case child.Status == engine.RunCompleted:
+		output, err := u.outputOf(child)
+		step.Status, step.Error = engine.StepCompleted, nil
+		step.Output, step.FinishedAt = engine.ChildOutput(output, step.ChildRunID, child.ID), child.FinishedAt
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// newestOf returns the run that a run has continued as in the end, itself if it did not; nil when it is gone.
+func (u *unitOfWork) newestOf(id engine.ID) (*Run, error) {
+	for {
+		run, err := u.find("", id)
+		if err != nil || run == nil || run.ContinuedAs.IsZero() {
+			return run, err
+		}
+		id = run.ContinuedAs
+	}
 }
 
 // startWith makes a run that begins with steps and signals of another.
@@ -163,6 +242,11 @@ func (u *unitOfWork) startWith(start engine.StartRun, steps []engine.Step, signa
 	}
 	for i := range steps {
 		adopt(&steps[i], run, int64(i+1))
+		if steps[i].Open() {
+			if err := u.adoptChild(&steps[i], run); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range signals {
 		signals[i].RunID, signals[i].Sequence = run.ID, int64(i+1)
@@ -188,6 +272,18 @@ func adopt(step *engine.Step, run *Run, sequence int64) {
 	run.Bytes += int64(step.Input.Size() + step.Output.Size())
 }
 
+// adoptChild makes the open child of a step, which was the step's of another run before, the run's.
+func (u *unitOfWork) adoptChild(step *engine.Step, run *Run) error {
+	child, err := u.newestOf(step.ChildRunID)
+	if err != nil {
+		return err
+	}
+	run.TiedTo = true
+	child.ParentRunID, child.ParentStepID = run.ID, step.ID
+	u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: child.ID})
+	return u.tx.SetParent(child.ID, run.ID, step.ID)
+}
+
 // retryDetail says what the retry was, for the audit.
 func retryDetail(p *engine.RetryRunParams) string {
 	detail := "as " + p.ID.String()
@@ -198,6 +294,8 @@ func retryDetail(p *engine.RetryRunParams) string {
 		detail += ", restarted"
 	case p.FromStep != "":
 		detail += ", from step " + p.FromStep
+	case p.KeepAll:
+		detail += ", with all that was recorded"
 	}
 	return detail
 }

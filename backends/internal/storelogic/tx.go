@@ -41,8 +41,8 @@ type Tx interface {
 	OpenRetry(run engine.ID) (engine.ID, error)
 	// OpenChildren is the open runs whose parent this is and whose ParentClose is more than CloseAbandon, by id.
 	OpenChildren(parent engine.ID) ([]engine.ID, error)
-	// SetParent makes the run the child of parent, with no ParentStepID.
-	SetParent(run, parent engine.ID) error
+	// SetParent makes the run the child of parent, and the result of that step, or of none.
+	SetParent(run, parent, step engine.ID) error
 	// FirstGated is of each lane and limit the first in the line of a key, by HeldAt and then id,
 	// where that limit is more than the leases of the key. It takes one look into an index for each
 	// lane and limit that has any. Claims that count leases of the key wait until the end of the
@@ -65,7 +65,7 @@ type Tx interface {
 	AttemptOf(run engine.ID, name string, token engine.Token) (*engine.Step, error)
 	// Waiting is the steps that are open or Awaited, by sequence, without payloads.
 	Waiting(run engine.ID) ([]engine.Step, error)
-	// Results is the latest attempts of a run's steps that are COMPLETED, whole, by sequence.
+	// Results is the latest attempts of a run's steps that are COMPLETED or FAILED, whole, by sequence.
 	Results(run engine.ID) ([]engine.Step, error)
 	// NextOfGroup is the open step of a run with this Awaited that has the smallest id, without
 	// payloads; nil when all have ended. Its cost does not grow with the steps that have.

@@ -4,5 +4,5 @@ select
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,
     signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason
 from steps
-where run_id = @run_id and latest = 1 and status = 3
+where run_id = @run_id and latest = 1 and status in (3, 4)
 order by sequence

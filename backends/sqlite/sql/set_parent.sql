@@ -1,2 +1,2 @@
--- Another parent of a run, which has no step that started it. Always one row.
-update runs set parent_run_id = @parent_run_id, parent_step_id = null where run_id = @run_id
+-- Another parent of a run, and the step of it that the run is the result of; null when of none. Always one row.
+update runs set parent_run_id = @parent_run_id, parent_step_id = @parent_step_id where run_id = @run_id

@@ -71,6 +71,8 @@ var arrows = []arrow{
 		"what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
 	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
+	{"sdk/examples", []string{"sdk", "sdk/profile", "sdk/internal/...", "proto/..."},
+		"what users write imports what users may import"},
 	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/...", "engine", "engine/...", "backends/sqlite",
 		"backends/sqlite/sqlitetest", "backends/sqlite/internal/...", "backends/internal/...", "migrations",
 		"proto/..."}, "the real engine, in the tests of users alone"},

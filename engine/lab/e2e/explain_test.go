@@ -122,11 +122,11 @@ func (e explained) atWork() []plight {
 	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		RunId: told, Grace: hour, Reason: "closing"}))(e.t)
 	return []plight{
-		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker was heard from",
+		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker's last heartbeat was",
 			since: sinceStarted, next: never},
 		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id,
 			detail: "its deadline ends it in 2h", since: sinceStep, next: nextTimeout},
-		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for",
+		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was requested",
 			since: sinceStarted, next: nextGrace},
 	}
 }
@@ -163,17 +163,17 @@ func (e explained) waiting() []plight {
 	later := e.start(e.t, ofQueue("later"), func(r *kagziv1.StartWorkflowRequest) { r.StartAt = e.ahead(time.Hour) })
 	return []plight{
 		{run: nap, blocker: blockedByTimer, summary: "sleeps in cool-off, wakes in ", since: sinceStep, next: nextDue},
-		{run: endless, blocker: blockedBySignal, summary: "waits for signal approval, without a limit",
+		{run: endless, blocker: blockedBySignal, summary: "waits for signal approval, without a timeout",
 			detail: "workflow signal " + endless + " approval", since: sinceStep, next: never},
-		{run: limited, blocker: blockedBySignal, summary: "waits for signal approval, goes on without it in 2d",
-			later: "goes on without it in 1d23h", since: sinceStep, next: nextDue},
+		{run: limited, blocker: blockedBySignal, summary: "waits for signal approval, times out in 2d",
+			later: "times out in 1d23h", since: sinceStep, next: nextDue},
 		{run: parent, blocker: blockedByChild, summary: "waits for child run " + child,
 			detail: "workflow explain " + child, since: sinceStep, next: never},
 		{run: step, blocker: blockedByRetry, summary: "retries charge, attempt 2 of 10 in 1h",
 			later: "retries charge, attempt 2 of 10 in 59m", since: sinceFailure, next: nextDue},
-		{run: whole, blocker: blockedByRetry, summary: "is tried again as a whole, attempt 2 of 10 in 1h",
-			later: "is tried again as a whole, attempt 2 of 10 in 59m", next: nextDue},
-		{run: later, blocker: blockedByStart, summary: "is to start in 1h", later: "is to start in 59m",
+		{run: whole, blocker: blockedByRetry, summary: "retries the whole run, attempt 2 of 10 in 1h",
+			later: "retries the whole run, attempt 2 of 10 in 59m", next: nextDue},
+		{run: later, blocker: blockedByStart, summary: "starts in 1h", later: "starts in 59m",
 			since: sinceCreated, next: nextDue},
 	}
 }
@@ -218,9 +218,9 @@ func (e explained) due() []plight {
 		{run: crowded, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)",
 			detail: "worker " + full.id + " runs 1 of 1", since: sinceDue, next: never},
 		{run: behind, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)",
-			detail: "1 of the 1 runs that its queue may have at a time are running", since: sinceDue, next: never},
+			detail: "1 of at most 1 runs of its queue are running", since: sinceDue, next: never},
 		{run: soon, blocker: blockedByNothing, summary: "about to be handed to worker " + ready.id,
-			later: "not taken yet by 1 worker with a slot free", since: sinceDue, next: never},
+			later: "not yet claimed by 1 worker with a free slot", since: sinceDue, next: never},
 	}
 }
 
@@ -248,7 +248,9 @@ func (e explained) keptBack() []plight {
 					ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(paused)}))(
 					e.t).Events[0].At
 			}, next: never},
-		{run: gated, blocker: blockedByKey, summary: "waits for a slot of concurrency key customer-1: 1 run of it may run at a time", detail: "1 run is running, and 0 runs are ahead", since: sinceCreated, next: never},
+		{run: gated, blocker: blockedByKey,
+			summary: "waits for a slot of concurrency key customer-1, which allows 1 run at a time",
+			detail:  "1 run is running, and 0 runs are ahead", since: sinceCreated, next: never},
 		{run: second, blocker: blockedByKey, summary: "concurrency key customer-1",
 			detail: "1 run is running, and 1 run is ahead", since: sinceCreated, next: never},
 		{run: closed, namespace: "closed", blocker: blockedByNamespace,

@@ -317,7 +317,7 @@ func TestARunThatLosesTenWorkersFails(t *testing.T) {
 				})
 			if loss == 6 { // the next attempt is then some seconds away
 				explained{s, t}.check(plight{run: run, blocker: blockedByRetry,
-					summary: "lost 6 workers in a row, is handed out again in ", detail: "after 10 in a row it fails",
+					summary: "lost 6 workers in a row, runs again in ", detail: "it fails after 10 in a row",
 					next: nextDue})
 			}
 			s.Jump(5 * time.Minute)

@@ -76,11 +76,11 @@ type KeyRole int32
 
 const (
 	KeyRole_KEY_ROLE_UNSPECIFIED KeyRole = 0
-	KeyRole_KEY_ROLE_ADMIN       KeyRole = 1 // everything, keys and namespaces included
-	KeyRole_KEY_ROLE_OPERATOR    KeyRole = 2 // see and steer the runs, workers and schedules of its namespaces
+	KeyRole_KEY_ROLE_ADMIN       KeyRole = 1 // everything, including keys and namespaces
+	KeyRole_KEY_ROLE_OPERATOR    KeyRole = 2 // read and control runs, workers and schedules of its namespaces
 	KeyRole_KEY_ROLE_CLIENT      KeyRole = 3 // start, signal, cancel and read runs of its namespaces
-	KeyRole_KEY_ROLE_WORKER      KeyRole = 4 // work on the queues and types that it names
-	KeyRole_KEY_ROLE_VIEWER      KeyRole = 5 // read, payloads left out
+	KeyRole_KEY_ROLE_WORKER      KeyRole = 4 // work on its queues and types
+	KeyRole_KEY_ROLE_VIEWER      KeyRole = 5 // read, without payloads
 )
 
 // Enum value maps for KeyRole.
@@ -892,23 +892,24 @@ type GetServerInfoResponse struct {
 	ApiVersion          string                 `protobuf:"bytes,2,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
 	SupportedFeatures   []string               `protobuf:"bytes,3,rep,name=supported_features,json=supportedFeatures,proto3" json:"supported_features,omitempty"`
 	MinSdkVersion       string                 `protobuf:"bytes,4,opt,name=min_sdk_version,json=minSdkVersion,proto3" json:"min_sdk_version,omitempty"`
-	Backend             string                 `protobuf:"bytes,100,opt,name=backend,proto3" json:"backend,omitempty"` // "sqlite" or "postgres"
+	Backend             string                 `protobuf:"bytes,100,opt,name=backend,proto3" json:"backend,omitempty"` // "sqlite", "postgres" or "memory"
 	BackendVersion      string                 `protobuf:"bytes,101,opt,name=backend_version,json=backendVersion,proto3" json:"backend_version,omitempty"`
 	Database            string                 `protobuf:"bytes,102,opt,name=database,proto3" json:"database,omitempty"` // file name or host/database; never a password
 	StartedAt           *timestamppb.Timestamp `protobuf:"bytes,103,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	DatabaseBytes       int64                  `protobuf:"varint,104,opt,name=database_bytes,json=databaseBytes,proto3" json:"database_bytes,omitempty"`
-	Notifications       string                 `protobuf:"bytes,105,opt,name=notifications,proto3" json:"notifications,omitempty"` // how servers wake each other: "in-process", "listen" or "polling"
+	Notifications       string                 `protobuf:"bytes,105,opt,name=notifications,proto3" json:"notifications,omitempty"` // how servers notify each other: "in-process", "listen" or "polling"
 	HeartbeatIntervalMs int64                  `protobuf:"varint,106,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"`
 	LeaseMs             int64                  `protobuf:"varint,107,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	SchemaVersion       int32                  `protobuf:"varint,108,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	// What else there is to know, in an order to be shown: sections "database", "coordinator", "settings" and others that may come.
+	// More facts in display order, in sections such as "database", "coordinator" and "settings".
 	Facts           []*ServerFact  `protobuf:"bytes,109,rep,name=facts,proto3" json:"facts,omitempty"`
-	Methods         []*MethodStats `protobuf:"bytes,110,rep,name=methods,proto3" json:"methods,omitempty"` // since the server started, by name; only those that were called
+	Methods         []*MethodStats `protobuf:"bytes,110,rep,name=methods,proto3" json:"methods,omitempty"` // since the server started, by name; only methods that were called
 	OpenConnections int32          `protobuf:"varint,111,opt,name=open_connections,json=openConnections,proto3" json:"open_connections,omitempty"`
 	OpenStreams     int32          `protobuf:"varint,112,opt,name=open_streams,json=openStreams,proto3" json:"open_streams,omitempty"`
-	Warnings        []string       `protobuf:"bytes,113,rep,name=warnings,proto3" json:"warnings,omitempty"` // what an operator is to know at every look: "other machines can reach this server, which needs no key"
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What an operator should always see: "other machines can reach this server, which needs no key".
+	Warnings      []string `protobuf:"bytes,113,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetServerInfoResponse) Reset() {
@@ -1067,13 +1068,13 @@ func (x *GetServerInfoResponse) GetWarnings() []string {
 	return nil
 }
 
-// ServerFact is one line of what a server tells of itself. It never holds a secret.
+// ServerFact is one fact about a server. It never contains a secret.
 type ServerFact struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Section       string                 `protobuf:"bytes,1,opt,name=section,proto3" json:"section,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`   // for people: "12 of 16 in use", "4.1 MiB"
-	Source        string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // of a setting: "flag", "environment KAGZI_LISTEN", "default"
+	Source        string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // source of a setting: "flag", "environment KAGZI_LISTEN", "default"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1136,14 +1137,14 @@ func (x *ServerFact) GetSource() string {
 	return ""
 }
 
-// MethodStats is how one method of the API was used.
+// MethodStats is the usage of one API method.
 type MethodStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"` // "WorkflowService/StartWorkflow"
-	Calls         int64                  `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`  // that ended; of a stream its end
+	Calls         int64                  `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`  // finished calls and streams
 	Errors        int64                  `protobuf:"varint,3,opt,name=errors,proto3" json:"errors,omitempty"`
 	InFlight      int32                  `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	P50Ms         float64                `protobuf:"fixed64,5,opt,name=p50_ms,json=p50Ms,proto3" json:"p50_ms,omitempty"` // over about the last thousand calls; 0 of streams
+	P50Ms         float64                `protobuf:"fixed64,5,opt,name=p50_ms,json=p50Ms,proto3" json:"p50_ms,omitempty"` // over about the last thousand calls; 0 for streams
 	P95Ms         float64                `protobuf:"fixed64,6,opt,name=p95_ms,json=p95Ms,proto3" json:"p95_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1279,11 +1280,12 @@ type GetStatsResponse struct {
 	WorkflowsByStatus  map[string]int64       `protobuf:"bytes,10,rep,name=workflows_by_status,json=workflowsByStatus,proto3" json:"workflows_by_status,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	WorkflowsByType    map[string]int64       `protobuf:"bytes,11,rep,name=workflows_by_type,json=workflowsByType,proto3" json:"workflows_by_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	At                 *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=at,proto3" json:"at,omitempty"`
-	// The rates are of this server and all namespaces together: of WatchStats over the last interval, of GetStats since the server started.
+	// Rates are of this server, for all namespaces together: over the last interval in WatchStats,
+	// since the server started in GetStats.
 	RunsStartedPerSecond    float64 `protobuf:"fixed64,101,opt,name=runs_started_per_second,json=runsStartedPerSecond,proto3" json:"runs_started_per_second,omitempty"`
 	RunsFinishedPerSecond   float64 `protobuf:"fixed64,102,opt,name=runs_finished_per_second,json=runsFinishedPerSecond,proto3" json:"runs_finished_per_second,omitempty"`
 	StepsCompletedPerSecond float64 `protobuf:"fixed64,103,opt,name=steps_completed_per_second,json=stepsCompletedPerSecond,proto3" json:"steps_completed_per_second,omitempty"`
-	OldestPendingSeconds    float64 `protobuf:"fixed64,104,opt,name=oldest_pending_seconds,json=oldestPendingSeconds,proto3" json:"oldest_pending_seconds,omitempty"` // how long the oldest claimable run has waited
+	OldestPendingSeconds    float64 `protobuf:"fixed64,104,opt,name=oldest_pending_seconds,json=oldestPendingSeconds,proto3" json:"oldest_pending_seconds,omitempty"` // waiting time of the oldest claimable run
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -1486,7 +1488,7 @@ type GetQueueDepthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue     *string                `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
-	Page          *PageRequest           `protobuf:"bytes,100,opt,name=page,proto3" json:"page,omitempty"` // without a page_size: as many queues as one answer has room for, about 4 MiB
+	Page          *PageRequest           `protobuf:"bytes,100,opt,name=page,proto3" json:"page,omitempty"` // without page_size: as many queues as fit into one answer, about 4 MiB
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1542,7 +1544,7 @@ func (x *GetQueueDepthRequest) GetPage() *PageRequest {
 	return nil
 }
 
-// The counts are of all queues, the queues by name and those of the page.
+// Counts are of all queues; `depth_by_queue` and `queues` are those of the page.
 type GetQueueDepthResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PendingCount  int64                  `protobuf:"varint,1,opt,name=pending_count,json=pendingCount,proto3" json:"pending_count,omitempty"`
@@ -1635,7 +1637,7 @@ type QueueDepth struct {
 	Sleeping             int64                  `protobuf:"varint,4,opt,name=sleeping,proto3" json:"sleeping,omitempty"`
 	OldestPendingSeconds float64                `protobuf:"fixed64,5,opt,name=oldest_pending_seconds,json=oldestPendingSeconds,proto3" json:"oldest_pending_seconds,omitempty"`
 	OnlineWorkers        int32                  `protobuf:"varint,6,opt,name=online_workers,json=onlineWorkers,proto3" json:"online_workers,omitempty"`
-	// Pending runs that no online worker can take, by workflow type: the reason a run does not move.
+	// Pending runs that no online worker can claim, by workflow type.
 	UnservedByType map[string]int64 `protobuf:"bytes,7,rep,name=unserved_by_type,json=unservedByType,proto3" json:"unserved_by_type,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1994,8 +1996,8 @@ type Key struct {
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Role          KeyRole                `protobuf:"varint,3,opt,name=role,proto3,enum=kagzi.v1.KeyRole" json:"role,omitempty"`
 	Namespaces    []string               `protobuf:"bytes,4,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                            // empty means all, for admins only
-	TaskQueues    []string               `protobuf:"bytes,5,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`          // workers only; globs; empty means all of its namespaces
-	WorkflowTypes []string               `protobuf:"bytes,6,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // workers only; globs
+	TaskQueues    []string               `protobuf:"bytes,5,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`          // for workers; globs; empty means all queues of its namespaces
+	WorkflowTypes []string               `protobuf:"bytes,6,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // for workers; globs
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
 	LastUsedAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_used_at,json=lastUsedAt,proto3,oneof" json:"last_used_at,omitempty"`
@@ -2106,7 +2108,7 @@ func (x *Key) GetRevokedAt() *timestamppb.Timestamp {
 
 type CreateKeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // name, role, scopes and expiry; the rest is the server's
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // name, role, scopes and expiry; the server sets the rest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2388,7 +2390,7 @@ type ListAuditEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Page          *PageRequest           `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
-	SubjectId     *string                `protobuf:"bytes,100,opt,name=subject_id,json=subjectId,proto3,oneof" json:"subject_id,omitempty"` // of a run or a schedule: only what was done to it
+	SubjectId     *string                `protobuf:"bytes,100,opt,name=subject_id,json=subjectId,proto3,oneof" json:"subject_id,omitempty"` // only changes of this run or schedule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2507,7 +2509,7 @@ type AuditEvent struct {
 	SubjectId     string                 `protobuf:"bytes,7,opt,name=subject_id,json=subjectId,proto3" json:"subject_id,omitempty"`
 	Outcome       string                 `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"` // "ok" or the status code
 	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
-	Detail        string                 `protobuf:"bytes,100,opt,name=detail,proto3" json:"detail,omitempty"` // what the change was about, such as the step that was overridden
+	Detail        string                 `protobuf:"bytes,100,opt,name=detail,proto3" json:"detail,omitempty"` // object of the change, such as the overridden step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2664,12 +2666,12 @@ func (x *WatchRequest) GetInterval() *durationpb.Duration {
 	return nil
 }
 
-// WatchEvent is what changed since the last one. It may name more than did.
+// WatchEvent lists what changed since the last event. It may list things that did not change.
 type WatchEvent struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	At                *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`                                                      // the server's time
-	Workflows         []*Workflow            `protobuf:"bytes,2,rep,name=workflows,proto3" json:"workflows,omitempty"`                                        // runs that changed, as they stand now, without payloads, in no order; at most 200
-	WorkflowsChanged  bool                   `protobuf:"varint,3,opt,name=workflows_changed,json=workflowsChanged,proto3" json:"workflows_changed,omitempty"` // runs were started, or more changed than are named: read lists of runs again
+	Workflows         []*Workflow            `protobuf:"bytes,2,rep,name=workflows,proto3" json:"workflows,omitempty"`                                        // changed runs in their current state, without payloads, unordered; at most 200
+	WorkflowsChanged  bool                   `protobuf:"varint,3,opt,name=workflows_changed,json=workflowsChanged,proto3" json:"workflows_changed,omitempty"` // runs were started, or more changed than are listed: read lists of runs again
 	WorkersChanged    bool                   `protobuf:"varint,4,opt,name=workers_changed,json=workersChanged,proto3" json:"workers_changed,omitempty"`
 	SchedulesChanged  bool                   `protobuf:"varint,5,opt,name=schedules_changed,json=schedulesChanged,proto3" json:"schedules_changed,omitempty"`
 	NamespacesChanged bool                   `protobuf:"varint,6,opt,name=namespaces_changed,json=namespacesChanged,proto3" json:"namespaces_changed,omitempty"`
@@ -2750,8 +2752,9 @@ func (x *WatchEvent) GetNamespacesChanged() bool {
 }
 
 type GetActivityRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Step          *durationpb.Duration   `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"` // of a point: 1 s (the last 600 are kept) or 1 min (the last 1440); empty means 1 s
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Length of a point: 1 s (the last 600 are kept) or 1 min (the last 1440); empty means 1 s.
+	Step          *durationpb.Duration `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2795,9 +2798,9 @@ func (x *GetActivityRequest) GetStep() *durationpb.Duration {
 
 type GetActivityResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"` // the end of the last point
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"` // end of the last point
 	Step          *durationpb.Duration   `protobuf:"bytes,2,opt,name=step,proto3" json:"step,omitempty"`
-	Points        []*ActivityPoint       `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"` // oldest first, without gaps; fewer when the server is younger
+	Points        []*ActivityPoint       `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"` // oldest first, without gaps; fewer if the server has just started
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2853,16 +2856,16 @@ func (x *GetActivityResponse) GetPoints() []*ActivityPoint {
 	return nil
 }
 
-// ActivityPoint is what this server acknowledged within one step of time.
+// ActivityPoint is what this server acknowledged in one step of time.
 type ActivityPoint struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	RunsStarted    int64                  `protobuf:"varint,1,opt,name=runs_started,json=runsStarted,proto3" json:"runs_started,omitempty"`
 	RunsCompleted  int64                  `protobuf:"varint,2,opt,name=runs_completed,json=runsCompleted,proto3" json:"runs_completed,omitempty"`
-	RunsFailed     int64                  `protobuf:"varint,3,opt,name=runs_failed,json=runsFailed,proto3" json:"runs_failed,omitempty"`    // timed out ones included
+	RunsFailed     int64                  `protobuf:"varint,3,opt,name=runs_failed,json=runsFailed,proto3" json:"runs_failed,omitempty"`    // including timed out
 	RunsStopped    int64                  `protobuf:"varint,4,opt,name=runs_stopped,json=runsStopped,proto3" json:"runs_stopped,omitempty"` // cancelled and terminated
 	StepsCompleted int64                  `protobuf:"varint,5,opt,name=steps_completed,json=stepsCompleted,proto3" json:"steps_completed,omitempty"`
-	WriteP95Ms     float64                `protobuf:"fixed64,6,opt,name=write_p95_ms,json=writeP95Ms,proto3" json:"write_p95_ms,omitempty"`          // how long workers waited until their steps and runs were durable; 0 when there were none
-	ScheduleLagMs  float64                `protobuf:"fixed64,7,opt,name=schedule_lag_ms,json=scheduleLagMs,proto3" json:"schedule_lag_ms,omitempty"` // how late the latest tick fired, missed ones aside
+	WriteP95Ms     float64                `protobuf:"fixed64,6,opt,name=write_p95_ms,json=writeP95Ms,proto3" json:"write_p95_ms,omitempty"`          // how long workers waited for steps and runs to be durable; 0 if there were none
+	ScheduleLagMs  float64                `protobuf:"fixed64,7,opt,name=schedule_lag_ms,json=scheduleLagMs,proto3" json:"schedule_lag_ms,omitempty"` // delay of the latest tick, missed ticks excluded
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2948,10 +2951,12 @@ func (x *ActivityPoint) GetScheduleLagMs() float64 {
 
 type WatchEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	After int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only events with a greater sequence; 0, and one that this server has not come to since it started, means all that are kept
-	Tail  int32                  `protobuf:"varint,2,opt,name=tail,proto3" json:"tail,omitempty"`   // at most so many of the past; 0 means 200
-	// When the event with the sequence of after was noted. Where that is another event here, it was told by another server, or by this one before it
-	// started, and after counts as 0.
+	// Only events with a greater sequence; 0, or a sequence not reached since the server started,
+	// means all that are kept.
+	After int64 `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"`
+	Tail  int32 `protobuf:"varint,2,opt,name=tail,proto3" json:"tail,omitempty"` // at most this many past events; 0 means 200
+	// Time of the event with the sequence `after`. If this server has another event there, because
+	// `after` came from another server or from before a restart, `after` counts as 0.
 	AfterAt       *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=after_at,json=afterAt,proto3" json:"after_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3008,14 +3013,15 @@ func (x *WatchEventsRequest) GetAfterAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// ServerEvent is a fact that the server noted: a tick fired, a worker lost, a run failed.
+// ServerEvent is something that happened on the server: a tick fired, a worker was lost, a run
+// failed.
 type ServerEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // from 1, without gaps while the server runs
 	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	Level         string                 `protobuf:"bytes,3,opt,name=level,proto3" json:"level,omitempty"`           // "INFO", "WARN", "ERROR"
 	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`       // "worker lost"
-	Attributes    []*EventAttribute      `protobuf:"bytes,5,rep,name=attributes,proto3" json:"attributes,omitempty"` // in the order in which they were noted
+	Attributes    []*EventAttribute      `protobuf:"bytes,5,rep,name=attributes,proto3" json:"attributes,omitempty"` // in the order of the event
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3175,10 +3181,10 @@ func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
 
 type WhoAmIResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's; unset where the server asks for none
-	KeysRequired  bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the server's database has keys
-	Encrypted     bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call came over TLS
-	Certificate   string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // the common name of the caller's certificate, where it gave one
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's key; unset if the server does not require keys
+	KeysRequired  bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the database has keys
+	Encrypted     bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call used TLS
+	Certificate   string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // common name of the caller's certificate, if there was one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -46,43 +46,47 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService is what the terminal UI, the CLI and monitoring read, and where operators steer
-// workers. The standard grpc.health.v1 service is served beside it.
+// AdminService is for the terminal UI, the CLI, monitoring, and operators. The standard
+// grpc.health.v1 service is available as well.
 type AdminServiceClient interface {
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 	GetWorker(ctx context.Context, in *GetWorkerRequest, opts ...grpc.CallOption) (*GetWorkerResponse, error)
-	// Asks a worker to finish what it holds and go.
+	// Asks a worker to finish its runs and deregister.
 	DrainWorker(ctx context.Context, in *DrainWorkerRequest, opts ...grpc.CallOption) (*DrainWorkerResponse, error)
-	// Takes a worker off at once and frees its runs for others. A worker whose process lives registers again by itself, within a second or so,
-	// and may be given the same runs; to have it stay away, stop its process or drain it.
+	// Takes a worker offline at once and frees its runs. If its process is alive, it registers again
+	// within about a second and may get the same runs. To keep it away, stop the process or drain the
+	// worker.
 	ForceOfflineWorker(ctx context.Context, in *ForceOfflineWorkerRequest, opts ...grpc.CallOption) (*ForceOfflineWorkerResponse, error)
 	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error)
-	// All attempts of a run's steps, in the order in which they began.
+	// Lists all attempts of a run's steps, in the order in which they began.
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
 	HealthCheck(ctx context.Context, in *HealthCheckRequest, opts ...grpc.CallOption) (*HealthCheckResponse, error)
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
 	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*GetStatsResponse, error)
-	// Streams GetStats at an interval: the UI's dashboard.
+	// Streams GetStats at an interval, for dashboards.
 	WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetStatsResponse], error)
 	GetQueueDepth(ctx context.Context, in *GetQueueDepthRequest, opts ...grpc.CallOption) (*GetQueueDepthResponse, error)
-	// By name.
+	// Lists workflow types by name.
 	ListWorkflowTypes(ctx context.Context, in *ListWorkflowTypesRequest, opts ...grpc.CallOption) (*ListWorkflowTypesResponse, error)
-	// A consistent copy of the whole database in one SQLite file, taken while the server runs. One at a time.
+	// Streams a consistent copy of the whole database as one SQLite file, while the server runs. One
+	// backup at a time.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
-	// API keys. A key's secret is in the answer that created it and nowhere else.
+	// Creates an API key. Only this answer contains its secret.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreateKeyResponse, error)
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
 	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
-	// Who did what: every change made by a person or a key, step traffic aside.
+	// Lists changes by people and keys, newest first. Workers' operations on steps are not recorded.
 	ListAuditEvents(ctx context.Context, in *ListAuditEventsRequest, opts ...grpc.CallOption) (*ListAuditEventsResponse, error)
-	// Tells what changes in a namespace, for screens: at most one event in each interval, and one at least every 5 s. What was
-	// acknowledged before the call is not told; read the lists after the first event, which comes at once.
+	// Streams changes in a namespace, for screens: at most one event per interval, and at least one
+	// every 5 s. The first event comes at once; read the lists after it, because earlier changes are
+	// not reported.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEvent], error)
-	// How much this server did lately, as a series, all namespaces together.
+	// Returns recent activity of this server as a series, for all namespaces together.
 	GetActivity(ctx context.Context, in *GetActivityRequest, opts ...grpc.CallOption) (*GetActivityResponse, error)
-	// The last events of this server, oldest first, and then those that follow. They are kept in memory: 2000 of them, until it stops.
+	// Streams the recent events of this server, oldest first, then new ones. It keeps 2000 in memory
+	// until it stops.
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ServerEvent], error)
-	// What the caller may do here, so that a client can say so before it is refused.
+	// Returns what the caller may do, so that a client can tell before a call is refused.
 	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
 }
 
@@ -344,43 +348,47 @@ func (c *adminServiceClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService is what the terminal UI, the CLI and monitoring read, and where operators steer
-// workers. The standard grpc.health.v1 service is served beside it.
+// AdminService is for the terminal UI, the CLI, monitoring, and operators. The standard
+// grpc.health.v1 service is available as well.
 type AdminServiceServer interface {
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	GetWorker(context.Context, *GetWorkerRequest) (*GetWorkerResponse, error)
-	// Asks a worker to finish what it holds and go.
+	// Asks a worker to finish its runs and deregister.
 	DrainWorker(context.Context, *DrainWorkerRequest) (*DrainWorkerResponse, error)
-	// Takes a worker off at once and frees its runs for others. A worker whose process lives registers again by itself, within a second or so,
-	// and may be given the same runs; to have it stay away, stop its process or drain it.
+	// Takes a worker offline at once and frees its runs. If its process is alive, it registers again
+	// within about a second and may get the same runs. To keep it away, stop the process or drain the
+	// worker.
 	ForceOfflineWorker(context.Context, *ForceOfflineWorkerRequest) (*ForceOfflineWorkerResponse, error)
 	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
-	// All attempts of a run's steps, in the order in which they began.
+	// Lists all attempts of a run's steps, in the order in which they began.
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
 	HealthCheck(context.Context, *HealthCheckRequest) (*HealthCheckResponse, error)
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
 	GetStats(context.Context, *GetStatsRequest) (*GetStatsResponse, error)
-	// Streams GetStats at an interval: the UI's dashboard.
+	// Streams GetStats at an interval, for dashboards.
 	WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[GetStatsResponse]) error
 	GetQueueDepth(context.Context, *GetQueueDepthRequest) (*GetQueueDepthResponse, error)
-	// By name.
+	// Lists workflow types by name.
 	ListWorkflowTypes(context.Context, *ListWorkflowTypesRequest) (*ListWorkflowTypesResponse, error)
-	// A consistent copy of the whole database in one SQLite file, taken while the server runs. One at a time.
+	// Streams a consistent copy of the whole database as one SQLite file, while the server runs. One
+	// backup at a time.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
-	// API keys. A key's secret is in the answer that created it and nowhere else.
+	// Creates an API key. Only this answer contains its secret.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreateKeyResponse, error)
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
 	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
-	// Who did what: every change made by a person or a key, step traffic aside.
+	// Lists changes by people and keys, newest first. Workers' operations on steps are not recorded.
 	ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error)
-	// Tells what changes in a namespace, for screens: at most one event in each interval, and one at least every 5 s. What was
-	// acknowledged before the call is not told; read the lists after the first event, which comes at once.
+	// Streams changes in a namespace, for screens: at most one event per interval, and at least one
+	// every 5 s. The first event comes at once; read the lists after it, because earlier changes are
+	// not reported.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchEvent]) error
-	// How much this server did lately, as a series, all namespaces together.
+	// Returns recent activity of this server as a series, for all namespaces together.
 	GetActivity(context.Context, *GetActivityRequest) (*GetActivityResponse, error)
-	// The last events of this server, oldest first, and then those that follow. They are kept in memory: 2000 of them, until it stops.
+	// Streams the recent events of this server, oldest first, then new ones. It keeps 2000 in memory
+	// until it stops.
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[ServerEvent]) error
-	// What the caller may do here, so that a client can say so before it is refused.
+	// Returns what the caller may do, so that a client can tell before a call is refused.
 	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -4,11 +4,11 @@
 // 	protoc        v5.29.0
 // source: kagzi/v1/common.proto
 
-// Messages that every service shares.
+// Messages that all services share.
 //
-// Compatibility rule of the whole package: the fields numbered here are fixed for good. Numbers
-// below 100 in a message that the first Kagzi server already had keep its meaning, so its clients
-// can talk to this server; what this server adds to such a message starts at 100.
+// Compatibility rule for the whole package: the fields here never change. Numbers below 100 in
+// messages of the first Kagzi server keep its meaning, so its clients can talk to this server.
+// Fields added to such a message are numbered from 100.
 
 package kagziv1
 
@@ -42,7 +42,7 @@ const (
 	ErrorCode_ERROR_CODE_TIMEOUT             ErrorCode = 8
 	ErrorCode_ERROR_CODE_CANCELLED           ErrorCode = 100
 	ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED  ErrorCode = 101
-	ErrorCode_ERROR_CODE_LEASE_LOST          ErrorCode = 102 // the caller's fencing token is not the run's current one
+	ErrorCode_ERROR_CODE_LEASE_LOST          ErrorCode = 102 // the lease token is not the run's current one
 	ErrorCode_ERROR_CODE_CRASHED             ErrorCode = 103 // the worker died or stopped answering while it held the run
 )
 
@@ -107,12 +107,12 @@ func (ErrorCode) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_common_proto_rawDescGZIP(), []int{0}
 }
 
-// ParentClosePolicy says what becomes of a child that is open when its parent ends. Where the parent continued as new, that is the end of the
-// last run.
+// ParentClosePolicy selects what happens to an open child when its parent ends. If the parent
+// continued as new, that is the end of the last run.
 type ParentClosePolicy int32
 
 const (
-	ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED ParentClosePolicy = 0 // ABANDON
+	ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED ParentClosePolicy = 0 // same as ABANDON
 	ParentClosePolicy_PARENT_CLOSE_POLICY_ABANDON     ParentClosePolicy = 1
 	ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL      ParentClosePolicy = 2
 	ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE   ParentClosePolicy = 3
@@ -165,8 +165,8 @@ func (ParentClosePolicy) EnumDescriptor() ([]byte, []int) {
 type Payload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Data  []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	// Free-form hints for the reader: "content-type" (application/json by default), "encoding"
-	// (a codec's name when the data is compressed or encrypted by the SDK).
+	// Hints for the reader: "content-type" (application/json by default) and "encoding" (name of the
+	// codec if the SDK has compressed or encrypted the data).
 	Metadata      map[string]string `protobuf:"bytes,2,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -216,13 +216,14 @@ func (x *Payload) GetMetadata() map[string]string {
 	return nil
 }
 
-// PageRequest asks for one page of a list. Lists are keyset-paginated, newest first where nothing else is said.
+// PageRequest asks for one page of a list. Lists are keyset-paginated, newest first unless stated
+// otherwise.
 type PageRequest struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	PageSize          int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`                              // 0 means 50; more than 1000 is INVALID_ARGUMENT
 	PageToken         string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`                            // opaque, from PageInfo; empty means the first page
-	IncludeTotalCount bool                   `protobuf:"varint,3,opt,name=include_total_count,json=includeTotalCount,proto3" json:"include_total_count,omitempty"` // counting costs a scan, so it is asked for by name
-	Last              bool                   `protobuf:"varint,100,opt,name=last,proto3" json:"last,omitempty"`                                                    // the last page instead of the first; not together with a token
+	IncludeTotalCount bool                   `protobuf:"varint,3,opt,name=include_total_count,json=includeTotalCount,proto3" json:"include_total_count,omitempty"` // optional, because counting costs a scan
+	Last              bool                   `protobuf:"varint,100,opt,name=last,proto3" json:"last,omitempty"`                                                    // return the last page instead of the first; not together with page_token
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -353,15 +354,15 @@ func (x *PageInfo) GetPrevPageToken() string {
 	return ""
 }
 
-// ErrorDetail is both a recorded failure of a step or a run and the detail attached to every gRPC
-// status that this server returns.
+// ErrorDetail is a recorded failure of a step or run, and the detail of every gRPC status of the
+// server.
 type ErrorDetail struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          ErrorCode              `protobuf:"varint,1,opt,name=code,proto3,enum=kagzi.v1.ErrorCode" json:"code,omitempty"`
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	NonRetryable  bool                   `protobuf:"varint,3,opt,name=non_retryable,json=nonRetryable,proto3" json:"non_retryable,omitempty"`
-	RetryAfterMs  int64                  `protobuf:"varint,4,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"` // the failing code's own wish for the next attempt; 0 means the policy decides
-	Subject       string                 `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`                                  // what the error is about: "run", "step", "worker", "schedule", "namespace"
+	RetryAfterMs  int64                  `protobuf:"varint,4,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"` // delay before the next attempt requested by the failing code; 0 means the policy's
+	Subject       string                 `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`                                  // object of the error: "run", "step", "worker", "schedule", "namespace"
 	SubjectId     string                 `protobuf:"bytes,6,opt,name=subject_id,json=subjectId,proto3" json:"subject_id,omitempty"`
 	Metadata      map[string]string      `protobuf:"bytes,7,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Type          string                 `protobuf:"bytes,100,opt,name=type,proto3" json:"type,omitempty"` // the application's error type, matched against RetryPolicy.non_retryable_errors
@@ -463,22 +464,23 @@ func (x *ErrorDetail) GetStack() string {
 	return ""
 }
 
-// WorkflowFailedEvent is the input of a failure handler, as JSON in the names of these fields (content-type application/json).
+// WorkflowFailedEvent is the input of a failure handler, as JSON with these field names
+// (content-type application/json).
 type WorkflowFailedEvent struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	FailedRunId           string                 `protobuf:"bytes,1,opt,name=failed_run_id,json=failedRunId,proto3" json:"failed_run_id,omitempty"`
-	NamespaceId           string                 `protobuf:"bytes,2,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"` // the namespace's name
+	NamespaceId           string                 `protobuf:"bytes,2,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"` // name of the namespace
 	WorkflowType          string                 `protobuf:"bytes,3,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	TaskQueue             string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	Error                 *ErrorDetail           `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
-	OriginalInput         []byte                 `protobuf:"bytes,6,opt,name=original_input,json=originalInput,proto3" json:"original_input,omitempty"` // the payload's data; left out when the event would pass the limit of a payload
+	OriginalInput         []byte                 `protobuf:"bytes,6,opt,name=original_input,json=originalInput,proto3" json:"original_input,omitempty"` // data of the payload; omitted if the event would exceed the payload limit
 	Attempts              int32                  `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // unset when the run never started
+	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // unset if the run never started
 	FailedAt              *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=failed_at,json=failedAt,proto3" json:"failed_at,omitempty"`
 	Event                 string                 `protobuf:"bytes,100,opt,name=event,proto3" json:"event,omitempty"` // "kagzi/workflow.failed"
 	ExternalId            string                 `protobuf:"bytes,101,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
 	OriginalInputMetadata map[string]string      `protobuf:"bytes,102,rep,name=original_input_metadata,json=originalInputMetadata,proto3" json:"original_input_metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	OriginalInputOmitted  bool                   `protobuf:"varint,103,opt,name=original_input_omitted,json=originalInputOmitted,proto3" json:"original_input_omitted,omitempty"` // too large for the event: read it from the failed run
+	OriginalInputOmitted  bool                   `protobuf:"varint,103,opt,name=original_input_omitted,json=originalInputOmitted,proto3" json:"original_input_omitted,omitempty"` // true if it was too large for the event: read it from the failed run
 	Status                string                 `protobuf:"bytes,104,opt,name=status,proto3" json:"status,omitempty"`                                                            // "FAILED" or "TIMED_OUT"
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
@@ -612,15 +614,15 @@ func (x *WorkflowFailedEvent) GetStatus() string {
 	return ""
 }
 
-// RetryPolicy: after the n-th failed attempt the delay is
-// min(initial_interval * coefficient^(n-1), maximum_interval), plus a random part of up to `jitter` of it.
+// RetryPolicy: the delay after the n-th failed attempt is min(initial_interval * coefficient^(n-1),
+// maximum_interval), plus a random part of up to `jitter` of it.
 type RetryPolicy struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
-	MaximumAttempts    int32                  `protobuf:"varint,1,opt,name=maximum_attempts,json=maximumAttempts,proto3" json:"maximum_attempts,omitempty"`           // the first one included; 0 means the default (3); -1 means without end; 1 means no retry
+	MaximumAttempts    int32                  `protobuf:"varint,1,opt,name=maximum_attempts,json=maximumAttempts,proto3" json:"maximum_attempts,omitempty"`           // including the first; 0 means the default (3); -1 means no limit; 1 means no retry
 	InitialIntervalMs  int64                  `protobuf:"varint,2,opt,name=initial_interval_ms,json=initialIntervalMs,proto3" json:"initial_interval_ms,omitempty"`   // 0 means 1000
 	BackoffCoefficient float64                `protobuf:"fixed64,3,opt,name=backoff_coefficient,json=backoffCoefficient,proto3" json:"backoff_coefficient,omitempty"` // 0 means 2.0; below 1.0 is INVALID_ARGUMENT
 	MaximumIntervalMs  int64                  `protobuf:"varint,4,opt,name=maximum_interval_ms,json=maximumIntervalMs,proto3" json:"maximum_interval_ms,omitempty"`   // 0 means 60000
-	// An error whose type equals an entry, or whose message starts with one, is not retried.
+	// An entry matches an error's type or the start of its message; matching errors are not retried.
 	NonRetryableErrors []string `protobuf:"bytes,5,rep,name=non_retryable_errors,json=nonRetryableErrors,proto3" json:"non_retryable_errors,omitempty"`
 	Jitter             float64  `protobuf:"fixed64,100,opt,name=jitter,proto3" json:"jitter,omitempty"` // 0 to 1; 0 means 0.1, negative means none
 	unknownFields      protoimpl.UnknownFields
@@ -699,14 +701,15 @@ func (x *RetryPolicy) GetJitter() float64 {
 	return 0
 }
 
-// TimeoutConfig bounds a run and its steps. Zero means the default in brackets.
+// TimeoutConfig limits a run and its steps. Zero means the default in brackets.
 type TimeoutConfig struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
-	StartToCloseTimeoutMs int64                  `protobuf:"varint,1,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"` // one attempt of one step (600000)
-	HeartbeatTimeoutMs    int64                  `protobuf:"varint,2,opt,name=heartbeat_timeout_ms,json=heartbeatTimeoutMs,proto3" json:"heartbeat_timeout_ms,omitempty"`              // lease length between two heartbeats; shorter than the server's setting has no effect (the server's setting)
-	ExecutionTimeoutMs    int64                  `protobuf:"varint,3,opt,name=execution_timeout_ms,json=executionTimeoutMs,proto3" json:"execution_timeout_ms,omitempty"`              // the whole run, over all attempts, from start_at on (none)
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	StartToCloseTimeoutMs int64                  `protobuf:"varint,1,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"` // one attempt of a step (600000)
+	// Lease between two heartbeats, if longer than the server's setting (the server's setting).
+	HeartbeatTimeoutMs int64 `protobuf:"varint,2,opt,name=heartbeat_timeout_ms,json=heartbeatTimeoutMs,proto3" json:"heartbeat_timeout_ms,omitempty"`
+	ExecutionTimeoutMs int64 `protobuf:"varint,3,opt,name=execution_timeout_ms,json=executionTimeoutMs,proto3" json:"execution_timeout_ms,omitempty"` // the whole run with all attempts, from start_at (none)
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *TimeoutConfig) Reset() {

@@ -1,4 +1,4 @@
-// Package kagziv1 is the wire contract as Go code, made from the .proto files beside it, whose
-// comments say what each message and method means. Programs that run or start workflows use package
-// kagzi (sdk), which speaks it.
+// Package kagziv1 is the Go code of the wire contract, generated from the .proto files in this
+// directory. Their comments document the messages and methods. Programs that run or start workflows
+// should use package kagzi (sdk) instead.
 package kagziv1

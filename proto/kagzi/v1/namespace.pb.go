@@ -25,17 +25,20 @@ const (
 
 type Namespace struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
-	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`               // empty of "default" before anything has used it, which has no times then either
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`               // empty for "default" until it is used; it has no times either then
 	Namespace   string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // lower-case letters, digits and '-', at most 63
 	DisplayName string                 `protobuf:"bytes,3,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	Description string                 `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
 	Enabled     bool                   `protobuf:"varint,5,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	CreatedAt   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	Retention   *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // ended runs older than this, 1 min to 10 years, are deleted; empty means the server's setting
-	// Retention by outcome, which goes before `retention`: "completed", "failed", "cancelled", "timed_out", "terminated".
+	// Ended runs are deleted after this time, 1 min to 10 years; empty means the server's setting.
+	Retention *durationpb.Duration `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"`
+	// Retention by outcome, which overrides `retention`: "completed", "failed", "cancelled",
+	// "timed_out", "terminated".
 	Keep map[string]*durationpb.Duration `protobuf:"bytes,101,rep,name=keep,proto3" json:"keep,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Where runs of the global failure handler go when no online worker serves it; empty means that there are none then.
+	// Queue for runs of the global failure handler if no online worker serves it; empty means that
+	// none is started.
 	FailureTaskQueue string `protobuf:"bytes,102,opt,name=failure_task_queue,json=failureTaskQueue,proto3" json:"failure_task_queue,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -503,7 +506,7 @@ type UpdateNamespaceRequest struct {
 	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	DisplayName      *string                `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3,oneof" json:"display_name,omitempty"`
 	Description      *string                `protobuf:"bytes,3,opt,name=description,proto3,oneof" json:"description,omitempty"`
-	Retention        *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // zero goes back to the server's setting
+	Retention        *durationpb.Duration   `protobuf:"bytes,100,opt,name=retention,proto3" json:"retention,omitempty"` // zero restores the server's setting
 	Keep             *Keep                  `protobuf:"bytes,101,opt,name=keep,proto3" json:"keep,omitempty"`
 	FailureTaskQueue *string                `protobuf:"bytes,102,opt,name=failure_task_queue,json=failureTaskQueue,proto3,oneof" json:"failure_task_queue,omitempty"`
 	Reason           string                 `protobuf:"bytes,103,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -31,17 +31,17 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// NamespaceService manages the isolation boundaries of runs, workers and schedules. A namespace is
-// enabled or disabled, never deleted. "default" always exists.
+// NamespaceService manages namespaces, which isolate runs, workers and schedules from each other. A
+// namespace can be disabled but not deleted. "default" always exists.
 type NamespaceServiceClient interface {
 	CreateNamespace(ctx context.Context, in *CreateNamespaceRequest, opts ...grpc.CallOption) (*CreateNamespaceResponse, error)
 	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*GetNamespaceResponse, error)
-	// By name.
+	// Lists namespaces by name.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	UpdateNamespace(ctx context.Context, in *UpdateNamespaceRequest, opts ...grpc.CallOption) (*UpdateNamespaceResponse, error)
 	EnableNamespace(ctx context.Context, in *EnableNamespaceRequest, opts ...grpc.CallOption) (*EnableNamespaceResponse, error)
-	// No run starts, is claimed or is fired in a disabled namespace; what a worker holds may finish. The children and the continuation that it
-	// starts, and the handlers of its failure, wait.
+	// Disables a namespace: runs are not started, claimed or fired by schedules. Runs held by workers
+	// may finish; their children, continuations and failure handlers wait.
 	DisableNamespace(ctx context.Context, in *DisableNamespaceRequest, opts ...grpc.CallOption) (*DisableNamespaceResponse, error)
 }
 
@@ -117,17 +117,17 @@ func (c *namespaceServiceClient) DisableNamespace(ctx context.Context, in *Disab
 // All implementations must embed UnimplementedNamespaceServiceServer
 // for forward compatibility.
 //
-// NamespaceService manages the isolation boundaries of runs, workers and schedules. A namespace is
-// enabled or disabled, never deleted. "default" always exists.
+// NamespaceService manages namespaces, which isolate runs, workers and schedules from each other. A
+// namespace can be disabled but not deleted. "default" always exists.
 type NamespaceServiceServer interface {
 	CreateNamespace(context.Context, *CreateNamespaceRequest) (*CreateNamespaceResponse, error)
 	GetNamespace(context.Context, *GetNamespaceRequest) (*GetNamespaceResponse, error)
-	// By name.
+	// Lists namespaces by name.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	UpdateNamespace(context.Context, *UpdateNamespaceRequest) (*UpdateNamespaceResponse, error)
 	EnableNamespace(context.Context, *EnableNamespaceRequest) (*EnableNamespaceResponse, error)
-	// No run starts, is claimed or is fired in a disabled namespace; what a worker holds may finish. The children and the continuation that it
-	// starts, and the handlers of its failure, wait.
+	// Disables a namespace: runs are not started, claimed or fired by schedules. Runs held by workers
+	// may finish; their children, continuations and failure handlers wait.
 	DisableNamespace(context.Context, *DisableNamespaceRequest) (*DisableNamespaceResponse, error)
 	mustEmbedUnimplementedNamespaceServiceServer()
 }

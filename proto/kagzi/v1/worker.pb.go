@@ -28,7 +28,7 @@ type WorkerStatus int32
 const (
 	WorkerStatus_WORKER_STATUS_UNSPECIFIED WorkerStatus = 0
 	WorkerStatus_WORKER_STATUS_ONLINE      WorkerStatus = 1
-	WorkerStatus_WORKER_STATUS_DRAINING    WorkerStatus = 2 // finishes what it holds, gets nothing new
+	WorkerStatus_WORKER_STATUS_DRAINING    WorkerStatus = 2 // finishes the runs that it holds and gets no new ones
 	WorkerStatus_WORKER_STATUS_OFFLINE     WorkerStatus = 3
 )
 
@@ -75,14 +75,14 @@ func (WorkerStatus) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{0}
 }
 
-// WorkerOfflineReason says why a worker is OFFLINE.
+// WorkerOfflineReason tells why a worker is OFFLINE.
 type WorkerOfflineReason int32
 
 const (
 	WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED  WorkerOfflineReason = 0
-	WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED WorkerOfflineReason = 1 // it said goodbye
-	WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST         WorkerOfflineReason = 2 // it was not heard from
-	WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED       WorkerOfflineReason = 3 // a person took it off, or a backup was restored
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED WorkerOfflineReason = 1 // it deregistered
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST         WorkerOfflineReason = 2 // the server lost contact with it
+	WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED       WorkerOfflineReason = 3 // an operator took it offline, or a backup was restored
 )
 
 // Enum value maps for WorkerOfflineReason.
@@ -143,16 +143,16 @@ type Worker struct {
 	RegisteredAt            *timestamppb.Timestamp     `protobuf:"bytes,11,opt,name=registered_at,json=registeredAt,proto3" json:"registered_at,omitempty"`
 	LastHeartbeatAt         *timestamppb.Timestamp     `protobuf:"bytes,12,opt,name=last_heartbeat_at,json=lastHeartbeatAt,proto3" json:"last_heartbeat_at,omitempty"`
 	Labels                  map[string]string          `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Capabilities            map[string]string          `protobuf:"bytes,14,rep,name=capabilities,proto3" json:"capabilities,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // "tool:jq" -> version or "", "unit:agx-ocr" -> "0.1.0"
+	Capabilities            map[string]string          `protobuf:"bytes,14,rep,name=capabilities,proto3" json:"capabilities,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // like "tool:jq" -> version or "", "unit:agx-ocr" -> "0.1.0"
 	Namespace               string                     `protobuf:"bytes,100,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Platform                string                     `protobuf:"bytes,101,opt,name=platform,proto3" json:"platform,omitempty"` // os-arch, e.g. linux-arm64
+	Platform                string                     `protobuf:"bytes,101,opt,name=platform,proto3" json:"platform,omitempty"` // os-arch, like linux-arm64
 	MaxConcurrent           int32                      `protobuf:"varint,102,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
 	TotalCompleted          int64                      `protobuf:"varint,103,opt,name=total_completed,json=totalCompleted,proto3" json:"total_completed,omitempty"`
 	TotalFailed             int64                      `protobuf:"varint,104,opt,name=total_failed,json=totalFailed,proto3" json:"total_failed,omitempty"`
 	Stats                   *WorkerStats               `protobuf:"bytes,105,opt,name=stats,proto3" json:"stats,omitempty"`
 	DeregisteredAt          *timestamppb.Timestamp     `protobuf:"bytes,106,opt,name=deregistered_at,json=deregisteredAt,proto3,oneof" json:"deregistered_at,omitempty"`
-	TaskQueues              []string                   `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`                                                   // all of them, task_queue being the first
-	OfflineReason           *WorkerOfflineReason       `protobuf:"varint,108,opt,name=offline_reason,json=offlineReason,proto3,enum=kagzi.v1.WorkerOfflineReason,oneof" json:"offline_reason,omitempty"` // why it went at deregistered_at
+	TaskQueues              []string                   `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`                                                   // all queues, task_queue first
+	OfflineReason           *WorkerOfflineReason       `protobuf:"varint,108,opt,name=offline_reason,json=offlineReason,proto3,enum=kagzi.v1.WorkerOfflineReason,oneof" json:"offline_reason,omitempty"` // reason for deregistered_at
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -402,8 +402,8 @@ func (x *WorkflowTypeConcurrency) GetMaxConcurrent() int32 {
 
 type WorkerStats struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
-	CpuPercent         float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`   // of one core; may pass 100
-	MemoryBytes        int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // resident
+	CpuPercent         float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`   // of one core; can exceed 100
+	MemoryBytes        int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // resident set
 	DiskAvailableBytes int64                  `protobuf:"varint,3,opt,name=disk_available_bytes,json=diskAvailableBytes,proto3" json:"disk_available_bytes,omitempty"`
 	UptimeSeconds      int64                  `protobuf:"varint,4,opt,name=uptime_seconds,json=uptimeSeconds,proto3" json:"uptime_seconds,omitempty"`
 	AverageRunMs       float64                `protobuf:"fixed64,5,opt,name=average_run_ms,json=averageRunMs,proto3" json:"average_run_ms,omitempty"`
@@ -477,25 +477,27 @@ func (x *WorkerStats) GetAverageRunMs() float64 {
 }
 
 type RegisterRequest struct {
-	state                   protoimpl.MessageState     `protogen:"open.v1"`
-	Namespace               string                     `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	TaskQueue               string                     `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`             // empty means "default"
-	WorkflowTypes           []string                   `protobuf:"bytes,3,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // at least one
-	Hostname                string                     `protobuf:"bytes,4,opt,name=hostname,proto3" json:"hostname,omitempty"`
-	Pid                     int32                      `protobuf:"varint,5,opt,name=pid,proto3" json:"pid,omitempty"`
-	Version                 string                     `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
-	Labels                  map[string]string          `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	QueueConcurrencyLimit   *int32                     `protobuf:"varint,8,opt,name=queue_concurrency_limit,json=queueConcurrencyLimit,proto3,oneof" json:"queue_concurrency_limit,omitempty"` // this worker gets no run while so many of the queue are RUNNING, whoever holds them
-	WorkflowTypeConcurrency []*WorkflowTypeConcurrency `protobuf:"bytes,9,rep,name=workflow_type_concurrency,json=workflowTypeConcurrency,proto3" json:"workflow_type_concurrency,omitempty"`  // likewise, of a type in the queue
-	MaxConcurrent           int32                      `protobuf:"varint,100,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`                               // of this worker; 0 means 100
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	TaskQueue     string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`             // empty means "default"
+	WorkflowTypes []string               `protobuf:"bytes,3,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // at least one
+	Hostname      string                 `protobuf:"bytes,4,opt,name=hostname,proto3" json:"hostname,omitempty"`
+	Pid           int32                  `protobuf:"varint,5,opt,name=pid,proto3" json:"pid,omitempty"`
+	Version       string                 `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
+	Labels        map[string]string      `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The worker gets no run while the queue has this many RUNNING, on all workers.
+	QueueConcurrencyLimit   *int32                     `protobuf:"varint,8,opt,name=queue_concurrency_limit,json=queueConcurrencyLimit,proto3,oneof" json:"queue_concurrency_limit,omitempty"`
+	WorkflowTypeConcurrency []*WorkflowTypeConcurrency `protobuf:"bytes,9,rep,name=workflow_type_concurrency,json=workflowTypeConcurrency,proto3" json:"workflow_type_concurrency,omitempty"` // the same for a workflow type in the queue
+	MaxConcurrent           int32                      `protobuf:"varint,100,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`                              // of this worker; 0 means 100
 	Capabilities            map[string]string          `protobuf:"bytes,101,rep,name=capabilities,proto3" json:"capabilities,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Platform                string                     `protobuf:"bytes,102,opt,name=platform,proto3" json:"platform,omitempty"`
-	TaskQueues              []string                   `protobuf:"bytes,103,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"` // further queues, polled in this order of preference
-	// Chosen by the worker: letters, digits, '-' and '_', at most 64. A name held by a live worker is
-	// ALREADY_EXISTS; empty lets the server choose a UUID.
+	TaskQueues              []string                   `protobuf:"bytes,103,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"` // further queues, in order of preference
+	// Chosen by the worker: letters, digits, '-' and '_', at most 64. If a live worker has the same
+	// id, ALREADY_EXISTS. Empty lets the server choose a UUID.
 	WorkerId string `protobuf:"bytes,104,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	// Random, made once per worker: the same instance registering again (a reconnection) gets its worker
-	// id back and keeps the leases that nobody else has taken. Workers that share a host and a pid differ by it.
+	// Random, made once per worker. The same instance registering again, after a lost connection,
+	// gets its worker id back and keeps the leases that nobody else has taken. It tells workers with
+	// the same host and pid apart.
 	InstanceId    string `protobuf:"bytes,105,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -640,8 +642,8 @@ type RegisterResponse struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	WorkerId              string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	HeartbeatIntervalSecs int32                  `protobuf:"varint,2,opt,name=heartbeat_interval_secs,json=heartbeatIntervalSecs,proto3" json:"heartbeat_interval_secs,omitempty"`
-	HeartbeatIntervalMs   int64                  `protobuf:"varint,100,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"` // the same, for intervals that are no whole seconds
-	LeaseMs               int64                  `protobuf:"varint,101,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`                                       // how long a worker that is not heard from keeps its runs
+	HeartbeatIntervalMs   int64                  `protobuf:"varint,100,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"` // the same in milliseconds
+	LeaseMs               int64                  `protobuf:"varint,101,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`                                       // how long a worker keeps its runs without contact
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
@@ -712,9 +714,11 @@ type HeartbeatRequest struct {
 	FailedDelta    int32                  `protobuf:"varint,102,opt,name=failed_delta,json=failedDelta,proto3" json:"failed_delta,omitempty"`
 	Stats          *WorkerStats           `protobuf:"bytes,103,opt,name=stats,proto3" json:"stats,omitempty"`
 	Held           []*Lease               `protobuf:"bytes,104,rep,name=held,proto3" json:"held,omitempty"`
-	HeldIsWhole    bool                   `protobuf:"varint,105,opt,name=held_is_whole,json=heldIsWhole,proto3" json:"held_is_whole,omitempty"` // `held` names every run that the worker holds; unset by clients that list none
-	// In a session: how many tasks have come in it. Those after these are still on their way, however slow the line is, and count as
-	// named; unset by clients that do not count, whose tasks are to be named soon after the network has taken them.
+	// True if `held` names every run that the worker holds; unset by clients that do not list them.
+	HeldIsWhole bool `protobuf:"varint,105,opt,name=held_is_whole,json=heldIsWhole,proto3" json:"held_is_whole,omitempty"`
+	// In a session: number of tasks received on it. Later tasks are in transit and count as named,
+	// however slow the connection is. Unset by clients that do not count; they must name a task soon
+	// after it was sent.
 	TasksReceived *int64 `protobuf:"varint,106,opt,name=tasks_received,json=tasksReceived,proto3,oneof" json:"tasks_received,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -810,7 +814,8 @@ type Lease struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	LeaseToken string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	// In HeartbeatResponse.lost: what the run is now; unspecified when it is deleted or not of the worker's namespace.
+	// In HeartbeatResponse.lost: the run's status; unspecified if it is deleted or in another
+	// namespace.
 	RunStatus     WorkflowStatus `protobuf:"varint,100,opt,name=run_status,json=runStatus,proto3,enum=kagzi.v1.WorkflowStatus" json:"run_status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -871,8 +876,8 @@ type HeartbeatResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	ShouldDrain   bool                   `protobuf:"varint,2,opt,name=should_drain,json=shouldDrain,proto3" json:"should_drain,omitempty"`
-	Lost          []*Lease               `protobuf:"bytes,100,rep,name=lost,proto3" json:"lost,omitempty"`             // held no longer: cancelled, timed out or claimed by another; stop them now
-	Cancelling    []*CancelTask          `protobuf:"bytes,101,rep,name=cancelling,proto3" json:"cancelling,omitempty"` // still held: their code is to be told, and may clean up
+	Lost          []*Lease               `protobuf:"bytes,100,rep,name=lost,proto3" json:"lost,omitempty"`             // no longer held: cancelled, timed out or claimed by another worker; stop them now
+	Cancelling    []*CancelTask          `protobuf:"bytes,101,rep,name=cancelling,proto3" json:"cancelling,omitempty"` // still held: tell their code, which may clean up
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -938,7 +943,7 @@ func (x *HeartbeatResponse) GetCancelling() []*CancelTask {
 type DeregisterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WorkerId      string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	Drain         bool                   `protobuf:"varint,2,opt,name=drain,proto3" json:"drain,omitempty"` // only start draining
+	Drain         bool                   `protobuf:"varint,2,opt,name=drain,proto3" json:"drain,omitempty"` // only start to drain
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1036,7 +1041,7 @@ type PollTaskRequest struct {
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	WorkerId      string                 `protobuf:"bytes,2,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	TaskQueue     string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`             // empty means "default"
-	WorkflowTypes []string               `protobuf:"bytes,4,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // at least one; what this worker can run now
+	WorkflowTypes []string               `protobuf:"bytes,4,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // at least one: what this worker can run now
 	Wait          *durationpb.Duration   `protobuf:"bytes,100,opt,name=wait,proto3" json:"wait,omitempty"`                                      // empty means the server's setting (60 s)
 	MaxTasks      int32                  `protobuf:"varint,101,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`             // 0 means 1
 	unknownFields protoimpl.UnknownFields
@@ -1115,14 +1120,14 @@ func (x *PollTaskRequest) GetMaxTasks() int32 {
 	return 0
 }
 
-// PollTaskResponse is empty (run_id "") when nothing came up in time.
+// PollTaskResponse is empty (run_id "") if there was no work in time.
 type PollTaskResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	WorkflowType  string                 `protobuf:"bytes,2,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	Input         *Payload               `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
-	Task          *Task                  `protobuf:"bytes,100,opt,name=task,proto3" json:"task,omitempty"` // the same task with all that a worker needs
-	More          []*Task                `protobuf:"bytes,101,rep,name=more,proto3" json:"more,omitempty"` // with max_tasks above 1
+	Task          *Task                  `protobuf:"bytes,100,opt,name=task,proto3" json:"task,omitempty"` // the same task with all its fields
+	More          []*Task                `protobuf:"bytes,101,rep,name=more,proto3" json:"more,omitempty"` // if max_tasks is above 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1206,19 +1211,19 @@ type Task struct {
 	DeadlineAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=deadline_at,json=deadlineAt,proto3,oneof" json:"deadline_at,omitempty"`
 	RetryPolicy    *RetryPolicy           `protobuf:"bytes,11,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
 	Timeouts       *TimeoutConfig         `protobuf:"bytes,12,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
-	// The latest attempt of every step so far, in sequence order, up to about 1 MiB.
+	// The latest attempt of every step, in sequence order, up to about 1 MiB.
 	History          []*Step                `protobuf:"bytes,13,rep,name=history,proto3" json:"history,omitempty"`
-	NextHistoryToken string                 `protobuf:"bytes,14,opt,name=next_history_token,json=nextHistoryToken,proto3" json:"next_history_token,omitempty"` // for GetHistory; empty when the history is whole
+	NextHistoryToken string                 `protobuf:"bytes,14,opt,name=next_history_token,json=nextHistoryToken,proto3" json:"next_history_token,omitempty"` // for GetHistory; empty if the history is complete
 	ExternalId       string                 `protobuf:"bytes,15,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
 	ParentRunId      *string                `protobuf:"bytes,16,opt,name=parent_run_id,json=parentRunId,proto3,oneof" json:"parent_run_id,omitempty"`
 	ScheduleId       *string                `protobuf:"bytes,17,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`
 	Tags             map[string]string      `protobuf:"bytes,18,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Traceparent      string                 `protobuf:"bytes,19,opt,name=traceparent,proto3" json:"traceparent,omitempty"`                                      // W3C trace context of the start
-	CancelRequested  bool                   `protobuf:"varint,20,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`      // handed out so that the code can clean up
-	ScheduledAt      *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=scheduled_at,json=scheduledAt,proto3" json:"scheduled_at,omitempty"`                   // the tick that fired the run
-	CancelGraceUntil *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3" json:"cancel_grace_until,omitempty"` // with cancel_requested: when the run ends in any case
+	CancelRequested  bool                   `protobuf:"varint,20,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`      // the task is for cleaning up
+	ScheduledAt      *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=scheduled_at,json=scheduledAt,proto3" json:"scheduled_at,omitempty"`                   // the tick of the schedule that started the run
+	CancelGraceUntil *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3" json:"cancel_grace_until,omitempty"` // with cancel_requested: end of the grace period
 	CancelReason     *ErrorDetail           `protobuf:"bytes,101,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
-	FailedRunId      *string                `protobuf:"bytes,102,opt,name=failed_run_id,json=failedRunId,proto3,oneof" json:"failed_run_id,omitempty"` // of a failure handler: the run whose failure it handles
+	FailedRunId      *string                `protobuf:"bytes,102,opt,name=failed_run_id,json=failedRunId,proto3,oneof" json:"failed_run_id,omitempty"` // of a failure handler: the run that failed
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1543,9 +1548,11 @@ type BeginStepRequest struct {
 	RetryPolicy           *RetryPolicy           `protobuf:"bytes,6,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
 	LeaseToken            string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	StartToCloseTimeoutMs int64                  `protobuf:"varint,101,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"`
-	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // of this execution by the worker's clock, by which it is told from others of the step: the same in every report about it. Empty means now. No timeout counts from it
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// By the worker's clock; identifies this execution of the step, so it is the same in every report
+	// about it. Empty means now. Timeouts do not use it.
+	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BeginStepRequest) Reset() {
@@ -1647,7 +1654,7 @@ type BeginStepResponse struct {
 	ShouldExecute bool                   `protobuf:"varint,2,opt,name=should_execute,json=shouldExecute,proto3" json:"should_execute,omitempty"`
 	CachedOutput  *Payload               `protobuf:"bytes,3,opt,name=cached_output,json=cachedOutput,proto3" json:"cached_output,omitempty"`
 	AttemptNumber int32                  `protobuf:"varint,100,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"`
-	Error         *ErrorDetail           `protobuf:"bytes,101,opt,name=error,proto3" json:"error,omitempty"` // the step has failed for good: nothing to execute, this to be returned to the code
+	Error         *ErrorDetail           `protobuf:"bytes,101,opt,name=error,proto3" json:"error,omitempty"` // the step has failed for good: do not run it, return this error to the code
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1721,10 +1728,10 @@ type CompleteStepRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	StepId        string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // from BeginStep, or the step's name for a step reported without one
+	StepId        string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // from BeginStep; the step's name if BeginStep was not called
 	Output        *Payload               `protobuf:"bytes,4,opt,name=output,proto3" json:"output,omitempty"`
 	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock, for a step reported without BeginStep
+	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock; if BeginStep was not called
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1846,15 +1853,17 @@ func (x *CompleteStepResponse) GetStep() *Step {
 }
 
 type FailStepRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	StepId        string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // as in CompleteStep
-	Error         *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
-	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	RetryPolicy   *RetryPolicy           `protobuf:"bytes,101,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"` // for a step reported without BeginStep
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`       // as in BeginStepRequest: with another one than its attempt has it is the failure of the retry
-	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"`                                 // parallel siblings are still at work: record a retry's time, but keep the lease
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Namespace   string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId       string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	StepId      string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // as in CompleteStep
+	Error       *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	LeaseToken  string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	RetryPolicy *RetryPolicy           `protobuf:"bytes,101,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"` // if BeginStep was not called
+	// As in BeginStepRequest; if it differs from the recorded attempt's, this is the failure of the
+	// next one.
+	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"` // other branches are active: record the time of the retry, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1945,13 +1954,14 @@ func (x *FailStepRequest) GetHold() bool {
 	return false
 }
 
-// FailStepResponse: with scheduled_retry the run is parked until retry_at and the caller's lease is over.
+// FailStepResponse: with scheduled_retry, the run is parked until retry_at and the lease has ended,
+// unless `hold` was set.
 type FailStepResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	ScheduledRetry bool                   `protobuf:"varint,1,opt,name=scheduled_retry,json=scheduledRetry,proto3" json:"scheduled_retry,omitempty"`
 	RetryAt        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=retry_at,json=retryAt,proto3" json:"retry_at,omitempty"`
-	// How long it is until retry_at, for whoever keeps the run and makes the retry itself: the clock of retry_at may have been set since the
-	// worker last read it.
+	// Time until retry_at, for a worker that keeps the run and retries itself. The server's clock may
+	// have been set since the worker last read it.
 	RetryIn       *durationpb.Duration `protobuf:"bytes,100,opt,name=retry_in,json=retryIn,proto3" json:"retry_in,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2016,7 +2026,7 @@ type SleepRequest struct {
 	Duration      *durationpb.Duration   `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
 	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	Until         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=until,proto3" json:"until,omitempty"` // instead of duration
-	Hold          bool                   `protobuf:"varint,102,opt,name=hold,proto3" json:"hold,omitempty"`  // parallel siblings are still at work: record the timer, but keep the lease
+	Hold          bool                   `protobuf:"varint,102,opt,name=hold,proto3" json:"hold,omitempty"`  // other branches are active: record the timer, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2144,7 +2154,7 @@ type AwaitSignalRequest struct {
 	SignalName    string                 `protobuf:"bytes,4,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`
 	Timeout       *durationpb.Duration   `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"` // empty means no limit
 	LeaseToken    string                 `protobuf:"bytes,6,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // parallel siblings are still at work: record the wait, but keep the lease
+	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // other branches are active: record the wait, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2228,11 +2238,12 @@ func (x *AwaitSignalRequest) GetHold() bool {
 	return false
 }
 
-// AwaitSignalResponse: neither field set means that the run is parked and the lease is over, or with `hold` that it waits.
-// The step that the wait is recorded as is COMPLETED with the signal's payload, or with signal_timed_out when the limit passed.
+// AwaitSignalResponse: if no field is set, the run is parked and the lease has ended, or with
+// `hold` the wait is recorded. The step of the wait becomes COMPLETED with the signal's payload, or
+// with signal_timed_out after the limit.
 type AwaitSignalResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Payload       *Payload               `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"` // the signal was already there; the step is completed with it
+	Payload       *Payload               `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"` // the signal had arrived; the step is completed
 	TimedOut      bool                   `protobuf:"varint,2,opt,name=timed_out,json=timedOut,proto3" json:"timed_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2282,10 +2293,11 @@ func (x *AwaitSignalResponse) GetTimedOut() bool {
 	return false
 }
 
-// StartChildRequest: the step is a CHILD_WORKFLOW that runs as long as the child does. In the transaction in which the child
-// ends, the step becomes COMPLETED with the child's output, or FAILED with its error. A child that continues as new goes on as
-// its last run. Repeated under the same name it is answered with the same child, unless it is the same lease's
-// and the child has another type, queue, external id or input: that is a CONFLICT.
+// StartChildRequest starts a child as a step of kind CHILD_WORKFLOW that runs as long as the child.
+// The transaction that ends the child makes the step COMPLETED with its output, or FAILED with its
+// error. A child that continues as new ends with its last run. Repeating the request with the same
+// step name returns the same child. If the same lease repeats it with another type, queue, external
+// id or input, it is a CONFLICT.
 type StartChildRequest struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	StepName          string                 `protobuf:"bytes,1,opt,name=step_name,json=stepName,proto3" json:"step_name,omitempty"`
@@ -2358,7 +2370,7 @@ type StartChildResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ChildRunId    string                 `protobuf:"bytes,1,opt,name=child_run_id,json=childRunId,proto3" json:"child_run_id,omitempty"`
 	StepId        string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
-	Step          *Step                  `protobuf:"bytes,100,opt,name=step,proto3" json:"step,omitempty"` // as it stands: a child started before may have ended
+	Step          *Step                  `protobuf:"bytes,100,opt,name=step,proto3" json:"step,omitempty"` // current state: a child started earlier may have ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2414,15 +2426,16 @@ func (x *StartChildResponse) GetStep() *Step {
 	return nil
 }
 
-// AwaitChildrenRequest: results are in the history, as those of the steps that started the children.
+// AwaitChildrenRequest waits for children. Their results are recorded in the steps that started
+// them.
 type AwaitChildrenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	ChildRunIds   []string               `protobuf:"bytes,3,rep,name=child_run_ids,json=childRunIds,proto3" json:"child_run_ids,omitempty"` // of children that this run started, at most 10000
-	Any           bool                   `protobuf:"varint,4,opt,name=any,proto3" json:"any,omitempty"`                                     // wake at the first that ends, not at the last
+	Any           bool                   `protobuf:"varint,4,opt,name=any,proto3" json:"any,omitempty"`                                     // wake when the first has ended, not the last
 	LeaseToken    string                 `protobuf:"bytes,5,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // parallel siblings are still at work: record the wait, but keep the lease
+	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // other branches are active: record the wait, but keep the lease
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2501,11 +2514,11 @@ func (x *AwaitChildrenRequest) GetHold() bool {
 
 type AwaitChildrenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Those of the children that have ended, when that is enough to go on, with their outputs up to 4 MiB in all; empty means that
-	// the run is parked and the lease is over, or with `hold` that it waits.
-	// A child that continued as new is told as its first run; its step has what came of it in the end.
+	// The children that have ended, if they are enough to continue, with outputs up to 4 MiB in all.
+	// If empty, the run is parked and the lease has ended, or with `hold` the wait is recorded. A
+	// child that continued as new is listed as its first run; its step has the final outcome.
 	Finished      []*Workflow `protobuf:"bytes,1,rep,name=finished,proto3" json:"finished,omitempty"`
-	Steps         []*Step     `protobuf:"bytes,100,rep,name=steps,proto3" json:"steps,omitempty"` // the steps of those children, in the order asked for, likewise up to 4 MiB
+	Steps         []*Step     `protobuf:"bytes,100,rep,name=steps,proto3" json:"steps,omitempty"` // steps of those children, in the requested order, likewise up to 4 MiB
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2560,10 +2573,10 @@ type CompleteWorkflowRequest struct {
 	RunId      string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Output     *Payload               `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`
 	LeaseToken string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	// Ends this run and starts that one in the same commit: a loop that never ends without a history
-	// that never ends. It takes over the external id, the queue and the policies unless it names its own,
-	// and so the deadline_at that a starter named; an execution_timeout counts anew. Open children that
-	// are to end with their parent become its children, with no parent_step_id.
+	// Continues as new: ends this run and starts the next in the same commit, so that an endless loop
+	// needs no endless history. The next run inherits the external id, queue and policies unless the
+	// request sets them, and the deadline_at of the first start; an execution_timeout counts again.
+	// Open children that are to end with their parent become its children, without parent_step_id.
 	ContinueAs    *StartWorkflowRequest `protobuf:"bytes,101,opt,name=continue_as,json=continueAs,proto3" json:"continue_as,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2756,7 +2769,7 @@ func (x *FailWorkflowRequest) GetLeaseToken() string {
 
 type FailWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        WorkflowStatus         `protobuf:"varint,1,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"` // PENDING when the run's policy grants another attempt
+	Status        WorkflowStatus         `protobuf:"varint,1,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"` // PENDING if the run's policy allows another attempt
 	RetryAt       *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=retry_at,json=retryAt,proto3" json:"retry_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2811,7 +2824,8 @@ type ReleaseTaskRequest struct {
 	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId      string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	LeaseToken string                 `protobuf:"bytes,3,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	// Not at once, but when the earliest of the timers and retries that were recorded with `hold` is due.
+	// Park the run until the earliest timer or retry recorded with `hold`, instead of freeing it at
+	// once.
 	Park          bool `protobuf:"varint,100,opt,name=park,proto3" json:"park,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2911,12 +2925,12 @@ func (*ReleaseTaskResponse) Descriptor() ([]byte, []int) {
 	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{34}
 }
 
-// SessionRequest: the first is hello. `seq` numbers the operations of a session from 1; the server
-// answers each once it is durable, with the same number. The operations of one run are applied and
-// answered in the order of their numbers; those of different runs in any order. An operation needs no
-// answer before the worker goes on, except where the workflow's code needs the result. An answer of
-// UNAVAILABLE, INTERNAL or TIMEOUT leaves open whether the operation counted: repeat it. Any other
-// error is final. A new hello of the same instance replaces its older stream.
+// SessionRequest: the first is hello. `seq` numbers the operations of a session from 1. The server
+// answers each with its number, once it is durable. Operations of one run are applied and answered
+// in order; those of different runs in any order. The worker need not wait for an answer unless
+// workflow code needs the result. UNAVAILABLE, INTERNAL and TIMEOUT leave open whether the
+// operation took effect: repeat it. Any other error is final. A new hello of the same instance
+// replaces its older stream.
 type SessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Seq   int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -2938,8 +2952,9 @@ type SessionRequest struct {
 	//	*SessionRequest_Goodbye
 	//	*SessionRequest_SetNote
 	Operation isSessionRequest_Operation `protobuf_oneof:"operation"`
-	// The seq of an earlier operation of the same run on which this one builds: when that one was refused, so is this one, with
-	// UNAVAILABLE, and changes nothing. It lets a worker send the end of a run right behind its last result.
+	// The seq of an earlier operation of the same run that this one depends on. If that one was
+	// refused, this one is refused with UNAVAILABLE and changes nothing. So a worker can send the end
+	// of a run right after its last result.
 	After         int64 `protobuf:"varint,100,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3225,8 +3240,8 @@ func (*SessionRequest_Goodbye) isSessionRequest_Operation() {}
 
 func (*SessionRequest_SetNote) isSessionRequest_Operation() {}
 
-// Credit grants the server the right to push so many more tasks. It starts at 0 in every session, adds
-// up, and is not taken back.
+// Credit allows the server to push more tasks. It is 0 at the start of a session, adds up, and
+// cannot be withdrawn.
 type Credit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         int32                  `protobuf:"varint,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
@@ -3333,7 +3348,7 @@ func (x *SetNote) GetNote() string {
 
 type SessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Seq   int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // of the operation that this answers; 0 for what the server says unasked
+	Seq   int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // of the operation; 0 if the server was not asked
 	// Types that are valid to be assigned to Event:
 	//
 	//	*SessionResponse_Welcome
@@ -3586,7 +3601,8 @@ type SessionResponse_BegunStep struct {
 }
 
 type SessionResponse_CompletedStep struct {
-	CompletedStep *CompleteStepResponse `protobuf:"bytes,6,opt,name=completed_step,json=completedStep,proto3,oneof"` // of the step only what the worker cannot know: step_id, status, attempt_number, sequence
+	// Only what the worker cannot know: step_id, status, attempt_number, sequence.
+	CompletedStep *CompleteStepResponse `protobuf:"bytes,6,opt,name=completed_step,json=completedStep,proto3,oneof"`
 }
 
 type SessionResponse_FailedStep struct {
@@ -3630,11 +3646,11 @@ type SessionResponse_Error struct {
 }
 
 type SessionResponse_CancelTask struct {
-	CancelTask *CancelTask `protobuf:"bytes,17,opt,name=cancel_task,json=cancelTask,proto3,oneof"` // stop this run: now, or gracefully
+	CancelTask *CancelTask `protobuf:"bytes,17,opt,name=cancel_task,json=cancelTask,proto3,oneof"` // stop this run, at once or gracefully
 }
 
 type SessionResponse_Drain struct {
-	Drain *DrainRequest `protobuf:"bytes,18,opt,name=drain,proto3,oneof"` // an operator drains this worker; a stopping server only closes the stream
+	Drain *DrainRequest `protobuf:"bytes,18,opt,name=drain,proto3,oneof"` // an operator drains this worker (a stopping server only closes the stream)
 }
 
 type SessionResponse_Ack struct {
@@ -3718,7 +3734,7 @@ type CancelTask struct {
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	LeaseToken    string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	Reason        *ErrorDetail           `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	GraceUntil    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=grace_until,json=graceUntil,proto3" json:"grace_until,omitempty"` // set: the lease goes on until then, for cleaning up
+	GraceUntil    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=grace_until,json=graceUntil,proto3" json:"grace_until,omitempty"` // if set, the lease continues until then, for cleaning up
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

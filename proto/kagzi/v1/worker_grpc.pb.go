@@ -42,47 +42,48 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WorkerService is what workers call. There are two ways in, with one meaning:
+// WorkerService is for workers. It has two interfaces with the same meaning:
 //
-//   - unary calls, easy to write a client for in any language;
-//   - Session, one stream per worker that pipelines the same operations, which the Go SDK uses.
+//   - unary calls, for simple clients in any language;
+//   - Session, one stream per worker that pipelines the same operations; the Go SDK uses it.
 //
-// Leases: a claim mints a random lease token. Each write about a run carries it, and a write whose
-// token is not the run's current one changes nothing and fails with FAILED_PRECONDITION and
-// ERROR_CODE_LEASE_LOST (metadata "status": where the run stands now). The token alone decides, never
-// the clock: a late write still counts as long as the server has not freed the run (worker taken
-// OFFLINE, run not named in a heartbeat, cancelled, ended) or handed it to another. Repeating a write that has already counted, with the same token
-// and content, succeeds and changes nothing; with other content it fails with FAILED_PRECONDITION.
+// Leases: each claim creates a random lease token, which every write for the run carries. A write
+// with a token that is not the run's current one changes nothing and fails with FAILED_PRECONDITION
+// and ERROR_CODE_LEASE_LOST (metadata "status": the run's status). Only the token decides, not the
+// clock: a late write counts as long as the server has not freed the run (worker OFFLINE, run not
+// named in a heartbeat, run cancelled or ended) or given it to another worker. Repeating a write
+// with the same token and content succeeds and changes nothing; with other content it fails with
+// FAILED_PRECONDITION.
 //
-// An empty token is refused, unless the server was started with --allow-unleased-workers for clients
-// of the first Kagzi server, which know no token.
+// An empty token is refused, unless the server was started with --allow-unleased-workers for
+// clients of the first Kagzi server, which have no tokens.
 type WorkerServiceClient interface {
 	Register(ctx context.Context, in *RegisterRequest, opts ...grpc.CallOption) (*RegisterResponse, error)
-	// Keeps the worker online and renews the leases that it says it holds; a lease that it does not
-	// name (its task was lost on the way) is not renewed.
+	// Keeps the worker online and renews the leases that it names. A lease that it does not name,
+	// because the task was lost in transit, is not renewed.
 	Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error)
 	Deregister(ctx context.Context, in *DeregisterRequest, opts ...grpc.CallOption) (*DeregisterResponse, error)
-	// Long-polls for work. Only a registered, online worker gets any; types and requirements are
-	// matched inside the claiming query, never after it.
+	// Long-polls for work. Only registered, online workers get any. Types and requirements are
+	// matched in the claiming query.
 	PollTask(ctx context.Context, in *PollTaskRequest, opts ...grpc.CallOption) (*PollTaskResponse, error)
-	// The rest of a history that did not fit into the task.
+	// Returns the rest of a history that did not fit into the task.
 	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
 	BeginStep(ctx context.Context, in *BeginStepRequest, opts ...grpc.CallOption) (*BeginStepResponse, error)
 	CompleteStep(ctx context.Context, in *CompleteStepRequest, opts ...grpc.CallOption) (*CompleteStepResponse, error)
 	FailStep(ctx context.Context, in *FailStepRequest, opts ...grpc.CallOption) (*FailStepResponse, error)
-	// Parks the run until the timer is due. The step completes by itself then.
+	// Parks the run until a timer is due, which completes the step.
 	Sleep(ctx context.Context, in *SleepRequest, opts ...grpc.CallOption) (*SleepResponse, error)
-	// Parks the run until a signal of that name is there, or until the limit.
+	// Parks the run until a signal of that name arrives or the limit passes.
 	AwaitSignal(ctx context.Context, in *AwaitSignalRequest, opts ...grpc.CallOption) (*AwaitSignalResponse, error)
-	// Starts a child run and records the step that did, in one commit.
+	// Starts a child run and records the step in the same commit.
 	StartChild(ctx context.Context, in *StartChildRequest, opts ...grpc.CallOption) (*StartChildResponse, error)
-	// Parks the run until one of the children (or all of them) has ended.
+	// Parks the run until one or all of the children have ended.
 	AwaitChildren(ctx context.Context, in *AwaitChildrenRequest, opts ...grpc.CallOption) (*AwaitChildrenResponse, error)
 	CompleteWorkflow(ctx context.Context, in *CompleteWorkflowRequest, opts ...grpc.CallOption) (*CompleteWorkflowResponse, error)
 	FailWorkflow(ctx context.Context, in *FailWorkflowRequest, opts ...grpc.CallOption) (*FailWorkflowResponse, error)
-	// Hands a run back unfinished, at once and without an attempt counted: a graceful shutdown.
+	// Releases a run unfinished, without counting an attempt, for a graceful shutdown.
 	ReleaseTask(ctx context.Context, in *ReleaseTaskRequest, opts ...grpc.CallOption) (*ReleaseTaskResponse, error)
-	// The run's own progress line, shown in lists. It is no part of the history.
+	// Sets the run's progress text, which lists show. It is not part of the history.
 	SetRunNote(ctx context.Context, in *SetNote, opts ...grpc.CallOption) (*Ack, error)
 	Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SessionRequest, SessionResponse], error)
 }
@@ -272,47 +273,48 @@ type WorkerService_SessionClient = grpc.BidiStreamingClient[SessionRequest, Sess
 // All implementations must embed UnimplementedWorkerServiceServer
 // for forward compatibility.
 //
-// WorkerService is what workers call. There are two ways in, with one meaning:
+// WorkerService is for workers. It has two interfaces with the same meaning:
 //
-//   - unary calls, easy to write a client for in any language;
-//   - Session, one stream per worker that pipelines the same operations, which the Go SDK uses.
+//   - unary calls, for simple clients in any language;
+//   - Session, one stream per worker that pipelines the same operations; the Go SDK uses it.
 //
-// Leases: a claim mints a random lease token. Each write about a run carries it, and a write whose
-// token is not the run's current one changes nothing and fails with FAILED_PRECONDITION and
-// ERROR_CODE_LEASE_LOST (metadata "status": where the run stands now). The token alone decides, never
-// the clock: a late write still counts as long as the server has not freed the run (worker taken
-// OFFLINE, run not named in a heartbeat, cancelled, ended) or handed it to another. Repeating a write that has already counted, with the same token
-// and content, succeeds and changes nothing; with other content it fails with FAILED_PRECONDITION.
+// Leases: each claim creates a random lease token, which every write for the run carries. A write
+// with a token that is not the run's current one changes nothing and fails with FAILED_PRECONDITION
+// and ERROR_CODE_LEASE_LOST (metadata "status": the run's status). Only the token decides, not the
+// clock: a late write counts as long as the server has not freed the run (worker OFFLINE, run not
+// named in a heartbeat, run cancelled or ended) or given it to another worker. Repeating a write
+// with the same token and content succeeds and changes nothing; with other content it fails with
+// FAILED_PRECONDITION.
 //
-// An empty token is refused, unless the server was started with --allow-unleased-workers for clients
-// of the first Kagzi server, which know no token.
+// An empty token is refused, unless the server was started with --allow-unleased-workers for
+// clients of the first Kagzi server, which have no tokens.
 type WorkerServiceServer interface {
 	Register(context.Context, *RegisterRequest) (*RegisterResponse, error)
-	// Keeps the worker online and renews the leases that it says it holds; a lease that it does not
-	// name (its task was lost on the way) is not renewed.
+	// Keeps the worker online and renews the leases that it names. A lease that it does not name,
+	// because the task was lost in transit, is not renewed.
 	Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error)
 	Deregister(context.Context, *DeregisterRequest) (*DeregisterResponse, error)
-	// Long-polls for work. Only a registered, online worker gets any; types and requirements are
-	// matched inside the claiming query, never after it.
+	// Long-polls for work. Only registered, online workers get any. Types and requirements are
+	// matched in the claiming query.
 	PollTask(context.Context, *PollTaskRequest) (*PollTaskResponse, error)
-	// The rest of a history that did not fit into the task.
+	// Returns the rest of a history that did not fit into the task.
 	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
 	BeginStep(context.Context, *BeginStepRequest) (*BeginStepResponse, error)
 	CompleteStep(context.Context, *CompleteStepRequest) (*CompleteStepResponse, error)
 	FailStep(context.Context, *FailStepRequest) (*FailStepResponse, error)
-	// Parks the run until the timer is due. The step completes by itself then.
+	// Parks the run until a timer is due, which completes the step.
 	Sleep(context.Context, *SleepRequest) (*SleepResponse, error)
-	// Parks the run until a signal of that name is there, or until the limit.
+	// Parks the run until a signal of that name arrives or the limit passes.
 	AwaitSignal(context.Context, *AwaitSignalRequest) (*AwaitSignalResponse, error)
-	// Starts a child run and records the step that did, in one commit.
+	// Starts a child run and records the step in the same commit.
 	StartChild(context.Context, *StartChildRequest) (*StartChildResponse, error)
-	// Parks the run until one of the children (or all of them) has ended.
+	// Parks the run until one or all of the children have ended.
 	AwaitChildren(context.Context, *AwaitChildrenRequest) (*AwaitChildrenResponse, error)
 	CompleteWorkflow(context.Context, *CompleteWorkflowRequest) (*CompleteWorkflowResponse, error)
 	FailWorkflow(context.Context, *FailWorkflowRequest) (*FailWorkflowResponse, error)
-	// Hands a run back unfinished, at once and without an attempt counted: a graceful shutdown.
+	// Releases a run unfinished, without counting an attempt, for a graceful shutdown.
 	ReleaseTask(context.Context, *ReleaseTaskRequest) (*ReleaseTaskResponse, error)
-	// The run's own progress line, shown in lists. It is no part of the history.
+	// Sets the run's progress text, which lists show. It is not part of the history.
 	SetRunNote(context.Context, *SetNote) (*Ack, error)
 	Session(grpc.BidiStreamingServer[SessionRequest, SessionResponse]) error
 	mustEmbedUnimplementedWorkerServiceServer()

@@ -29,12 +29,12 @@ const (
 	WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED WorkflowStatus = 0
 	WorkflowStatus_WORKFLOW_STATUS_PENDING     WorkflowStatus = 1 // waits for a worker, or for its retry or start time
 	WorkflowStatus_WORKFLOW_STATUS_RUNNING     WorkflowStatus = 2 // a worker holds its lease
-	WorkflowStatus_WORKFLOW_STATUS_SLEEPING    WorkflowStatus = 3 // parked: a timer, a signal or a child run wakes it; no worker is held
+	WorkflowStatus_WORKFLOW_STATUS_SLEEPING    WorkflowStatus = 3 // parked: a timer, a signal or a child run wakes it; it holds no worker
 	WorkflowStatus_WORKFLOW_STATUS_COMPLETED   WorkflowStatus = 4
 	WorkflowStatus_WORKFLOW_STATUS_FAILED      WorkflowStatus = 5
 	WorkflowStatus_WORKFLOW_STATUS_CANCELLED   WorkflowStatus = 6
-	WorkflowStatus_WORKFLOW_STATUS_SCHEDULED   WorkflowStatus = 7 // a schedule's template, never a run
-	WorkflowStatus_WORKFLOW_STATUS_PAUSED      WorkflowStatus = 8 // a paused schedule's template
+	WorkflowStatus_WORKFLOW_STATUS_SCHEDULED   WorkflowStatus = 7 // template of a schedule, never a run
+	WorkflowStatus_WORKFLOW_STATUS_PAUSED      WorkflowStatus = 8 // template of a paused schedule
 	WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT   WorkflowStatus = 100
 	WorkflowStatus_WORKFLOW_STATUS_TERMINATED  WorkflowStatus = 101
 )
@@ -99,11 +99,11 @@ func (WorkflowStatus) EnumDescriptor() ([]byte, []int) {
 type ExternalIdReuse int32
 
 const (
-	// An active run with this id is returned; after it has ended the id is free again.
+	// Return an active run with this id. After it has ended, the id is free.
 	ExternalIdReuse_EXTERNAL_ID_REUSE_UNSPECIFIED ExternalIdReuse = 0
-	// Any retained run with this id, ended or not, is returned.
+	// Return any retained run with this id, ended or not.
 	ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER ExternalIdReuse = 1
-	// An active run with this id makes the start fail with ALREADY_EXISTS.
+	// Fail with ALREADY_EXISTS if a run with this id is active.
 	ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT ExternalIdReuse = 2
 )
 
@@ -154,7 +154,7 @@ const (
 	BulkAction_BULK_ACTION_UNSPECIFIED BulkAction = 0
 	BulkAction_BULK_ACTION_CANCEL      BulkAction = 1
 	BulkAction_BULK_ACTION_TERMINATE   BulkAction = 2
-	BulkAction_BULK_ACTION_RETRY       BulkAction = 3 // of those that were not retried before; a run stays FAILED when it is
+	BulkAction_BULK_ACTION_RETRY       BulkAction = 3 // runs that were retried before are left out, as a retried run stays FAILED
 )
 
 // Enum value maps for BulkAction.
@@ -259,7 +259,7 @@ type StepStatus int32
 
 const (
 	StepStatus_STEP_STATUS_UNSPECIFIED StepStatus = 0
-	StepStatus_STEP_STATUS_PENDING     StepStatus = 1 // failed, and waits for its next attempt
+	StepStatus_STEP_STATUS_PENDING     StepStatus = 1 // failed, waiting for the next attempt
 	StepStatus_STEP_STATUS_RUNNING     StepStatus = 2
 	StepStatus_STEP_STATUS_COMPLETED   StepStatus = 3
 	StepStatus_STEP_STATUS_FAILED      StepStatus = 4
@@ -314,7 +314,7 @@ type ExplainWorkflowResponse_Blocker int32
 
 const (
 	ExplainWorkflowResponse_BLOCKER_UNSPECIFIED        ExplainWorkflowResponse_Blocker = 0
-	ExplainWorkflowResponse_BLOCKER_NONE               ExplainWorkflowResponse_Blocker = 1 // running, or ended
+	ExplainWorkflowResponse_BLOCKER_NONE               ExplainWorkflowResponse_Blocker = 1 // it is running or has ended
 	ExplainWorkflowResponse_BLOCKER_NO_WORKER          ExplainWorkflowResponse_Blocker = 2 // no online worker serves the queue, type and requirements
 	ExplainWorkflowResponse_BLOCKER_WORKERS_BUSY       ExplainWorkflowResponse_Blocker = 3
 	ExplainWorkflowResponse_BLOCKER_RETRY_DELAY        ExplainWorkflowResponse_Blocker = 4
@@ -324,7 +324,7 @@ const (
 	ExplainWorkflowResponse_BLOCKER_PAUSED             ExplainWorkflowResponse_Blocker = 8
 	ExplainWorkflowResponse_BLOCKER_CONCURRENCY_LIMIT  ExplainWorkflowResponse_Blocker = 9
 	ExplainWorkflowResponse_BLOCKER_NAMESPACE_DISABLED ExplainWorkflowResponse_Blocker = 10
-	ExplainWorkflowResponse_BLOCKER_NOT_YET_STARTED    ExplainWorkflowResponse_Blocker = 11 // start_at lies ahead
+	ExplainWorkflowResponse_BLOCKER_NOT_YET_STARTED    ExplainWorkflowResponse_Blocker = 11 // start_at is in the future
 )
 
 // Enum value maps for ExplainWorkflowResponse_Blocker.
@@ -395,10 +395,10 @@ type Workflow struct {
 	WorkflowType       string                 `protobuf:"bytes,5,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	Status             WorkflowStatus         `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`
 	Version            string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	Input              *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`         // left out of lists
-	Output             *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"` // left out of lists
-	Error              *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`  // how it ended without a result; of an open run why it is tried again as a whole
-	Attempts           int32                  `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"` // 1 plus the failures that were retried; sleeps, drains and lost workers count nothing
+	Input              *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`         // omitted in lists
+	Output             *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"` // omitted in lists
+	Error              *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`  // why it ended without a result; of an open run, why it is being retried as a whole
+	Attempts           int32                  `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"` // 1 plus retried failures; sleeps, drains and lost workers do not count
 	Priority           *int32                 `protobuf:"varint,12,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	TimeoutMs          *int64                 `protobuf:"varint,13,opt,name=timeout_ms,json=timeoutMs,proto3,oneof" json:"timeout_ms,omitempty"`
 	CreatedAt          *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -418,24 +418,27 @@ type Workflow struct {
 	OnFailureWorkflow  string                 `protobuf:"bytes,105,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string                 `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	RetriedFromRunId   *string                `protobuf:"bytes,107,opt,name=retried_from_run_id,json=retriedFromRunId,proto3,oneof" json:"retried_from_run_id,omitempty"`
-	FailedRunId        *string                `protobuf:"bytes,108,opt,name=failed_run_id,json=failedRunId,proto3,oneof" json:"failed_run_id,omitempty"` // on a failure handler's run: the run whose failure it handles
+	FailedRunId        *string                `protobuf:"bytes,108,opt,name=failed_run_id,json=failedRunId,proto3,oneof" json:"failed_run_id,omitempty"` // of a failure handler: the run that failed
 	Requirements       map[string]string      `protobuf:"bytes,109,rep,name=requirements,proto3" json:"requirements,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	StepCount          int64                  `protobuf:"varint,110,opt,name=step_count,json=stepCount,proto3" json:"step_count,omitempty"`
-	Note               string                 `protobuf:"bytes,111,opt,name=note,proto3" json:"note,omitempty"`      // the run's own progress line, set by its code, shown in lists
+	Note               string                 `protobuf:"bytes,111,opt,name=note,proto3" json:"note,omitempty"`      // progress text set by the run's code
 	Paused             bool                   `protobuf:"varint,112,opt,name=paused,proto3" json:"paused,omitempty"` // by PauseWorkflow
 	ConcurrencyKey     string                 `protobuf:"bytes,113,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
-	LeaseLosses        int32                  `protobuf:"varint,114,opt,name=lease_losses,json=leaseLosses,proto3" json:"lease_losses,omitempty"` // how often in a row a worker was lost while it held the run
+	LeaseLosses        int32                  `protobuf:"varint,114,opt,name=lease_losses,json=leaseLosses,proto3" json:"lease_losses,omitempty"` // workers lost in a row while they held the run
 	ContinuedAsRunId   *string                `protobuf:"bytes,115,opt,name=continued_as_run_id,json=continuedAsRunId,proto3,oneof" json:"continued_as_run_id,omitempty"`
 	CancelRequestedAt  *timestamppb.Timestamp `protobuf:"bytes,116,opt,name=cancel_requested_at,json=cancelRequestedAt,proto3,oneof" json:"cancel_requested_at,omitempty"`
-	ScheduledAt        *timestamppb.Timestamp `protobuf:"bytes,117,opt,name=scheduled_at,json=scheduledAt,proto3,oneof" json:"scheduled_at,omitempty"` // the tick that fired the run
-	Pinned             bool                   `protobuf:"varint,118,opt,name=pinned,proto3" json:"pinned,omitempty"`                                   // kept by PinWorkflow, whatever the retention
+	ScheduledAt        *timestamppb.Timestamp `protobuf:"bytes,117,opt,name=scheduled_at,json=scheduledAt,proto3,oneof" json:"scheduled_at,omitempty"` // the tick of the schedule that started the run
+	Pinned             bool                   `protobuf:"varint,118,opt,name=pinned,proto3" json:"pinned,omitempty"`                                   // by PinWorkflow: retention does not delete it
 	CancelGraceUntil   *timestamppb.Timestamp `protobuf:"bytes,119,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3,oneof" json:"cancel_grace_until,omitempty"`
-	ConcurrencyLimit   int32                  `protobuf:"varint,120,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // of its key
+	ConcurrencyLimit   int32                  `protobuf:"varint,120,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // for concurrency_key
 	ContinuedFromRunId *string                `protobuf:"bytes,121,opt,name=continued_from_run_id,json=continuedFromRunId,proto3,oneof" json:"continued_from_run_id,omitempty"`
-	ParentClosePolicy  ParentClosePolicy      `protobuf:"varint,122,opt,name=parent_close_policy,json=parentClosePolicy,proto3,enum=kagzi.v1.ParentClosePolicy" json:"parent_close_policy,omitempty"` // what becomes of the run, while it is open, when its parent ends
-	// The deadline that its starter named beside an execution_timeout: deadline_at is the earlier of the two, and this one holds for whatever goes on
-	// for the run, where the timeout counts anew. Unset without such a timeout: deadline_at is what was named.
+	ParentClosePolicy  ParentClosePolicy      `protobuf:"varint,122,opt,name=parent_close_policy,json=parentClosePolicy,proto3,enum=kagzi.v1.ParentClosePolicy" json:"parent_close_policy,omitempty"` // what happens to the run, if it is open, when its parent ends
+	// The deadline of the start request, if that also had an execution_timeout. deadline_at is then
+	// the earlier of the two, while retries and continuations use this one and count the timeout
+	// again. Unset without an execution_timeout: deadline_at is then the requested one.
 	NamedDeadlineAt *timestamppb.Timestamp `protobuf:"bytes,123,opt,name=named_deadline_at,json=namedDeadlineAt,proto3,oneof" json:"named_deadline_at,omitempty"`
+	BelowHandler    bool                   `protobuf:"varint,124,opt,name=below_handler,json=belowHandler,proto3" json:"below_handler,omitempty"`  // a descendant of a failure handler: its failure starts no global handler
+	FirstRunId      *string                `protobuf:"bytes,125,opt,name=first_run_id,json=firstRunId,proto3,oneof" json:"first_run_id,omitempty"` // of a run that continues another: the first run of the chain
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -792,6 +795,20 @@ func (x *Workflow) GetNamedDeadlineAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Workflow) GetBelowHandler() bool {
+	if x != nil {
+		return x.BelowHandler
+	}
+	return false
+}
+
+func (x *Workflow) GetFirstRunId() string {
+	if x != nil && x.FirstRunId != nil {
+		return *x.FirstRunId
+	}
+	return ""
+}
+
 type StartWorkflowRequest struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Namespace          string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                     // empty means "default"
@@ -800,31 +817,33 @@ type StartWorkflowRequest struct {
 	WorkflowType       string                 `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	Input              *Payload               `protobuf:"bytes,5,opt,name=input,proto3" json:"input,omitempty"`
 	Version            string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	RetryPolicy        *RetryPolicy           `protobuf:"bytes,8,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"` // default of the run's steps; of the run itself only when it is set here
+	RetryPolicy        *RetryPolicy           `protobuf:"bytes,8,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"` // default policy of the run's steps; the run itself is retried only if this is set
 	Timeouts           *TimeoutConfig         `protobuf:"bytes,100,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
-	DeadlineAt         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=deadline_at,json=deadlineAt,proto3" json:"deadline_at,omitempty"` // the earlier of this and execution_timeout holds
+	DeadlineAt         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=deadline_at,json=deadlineAt,proto3" json:"deadline_at,omitempty"` // the earlier of this and execution_timeout applies
 	OnFailureWorkflow  string                 `protobuf:"bytes,102,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string                 `protobuf:"bytes,103,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"` // empty means the run's own queue
-	StartAt            *timestamppb.Timestamp `protobuf:"bytes,104,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`                                      // not before; empty means now
-	// -100 to 100, higher first within a queue; default 0. A run that has been due for a minute goes before all priorities.
+	StartAt            *timestamppb.Timestamp `protobuf:"bytes,104,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`                                      // earliest start; empty means now
+	// -100 to 100, higher first within a queue; default 0. Runs that have been due for a minute come
+	// first, whatever their priority.
 	Priority *int32            `protobuf:"varint,105,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	Tags     map[string]string `protobuf:"bytes,106,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // searchable
-	// Only a worker whose capabilities and labels hold all of these may claim the run: {"gpu": "true"}. An empty value is met by any.
+	// Capabilities or labels that a worker must have to claim the run: {"gpu": "true"}. An empty
+	// value matches any.
 	Requirements    map[string]string `protobuf:"bytes,107,rep,name=requirements,proto3" json:"requirements,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	ExternalIdReuse ExternalIdReuse   `protobuf:"varint,108,opt,name=external_id_reuse,json=externalIdReuse,proto3,enum=kagzi.v1.ExternalIdReuse" json:"external_id_reuse,omitempty"`
-	ParentRunId     string            `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"` // lineage when a run is started from inside a step of another
+	ParentRunId     string            `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"` // parent, if the run is started from a step of another run
 	ParentStepId    string            `protobuf:"bytes,110,opt,name=parent_step_id,json=parentStepId,proto3" json:"parent_step_id,omitempty"`
-	// Made by the caller for this one call and repeated when the call is retried: the same request_id
-	// always gets the same run back, ended or not; with another type, queue, external id or input it is a CONFLICT.
-	// At most 64 bytes; the SDK sends a UUIDv7.
+	// Identifies this call; repeat it when the call is retried. The same request_id always returns
+	// the same run, ended or not. With another type, queue, external id or input it is a CONFLICT. At
+	// most 64 bytes; the SDK sends a UUIDv7.
 	RequestId string `protobuf:"bytes,111,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Runs of this workflow type that share a key: at most concurrency_limit of them run at a time.
+	// At most concurrency_limit runs of this workflow type and key are RUNNING at a time.
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
-	ConcurrencyLimit int32  `protobuf:"varint,113,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // 0 means 1 when a key is set
-	// W3C trace context that this start belongs to; empty means that of the call's metadata.
+	ConcurrencyLimit int32  `protobuf:"varint,113,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // 0 means 1 if a key is set
+	// W3C trace context of this start; empty means that of the call's metadata.
 	Traceparent string `protobuf:"bytes,114,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	// In place of start_at: so long from when the server takes the start, whatever time the caller's clock shows. A caller sets start_at as
-	// well, for servers that do not know this.
+	// Delay of the start by the server's clock, instead of start_at. Callers also set start_at, for
+	// servers that do not know this field.
 	StartIn       *durationpb.Duration `protobuf:"bytes,115,opt,name=start_in,json=startIn,proto3" json:"start_in,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1353,7 +1372,8 @@ func (x *GetWorkflowByExternalIdResponse) GetWorkflow() *Workflow {
 	return nil
 }
 
-// ListWorkflowsRequest: every filter that is set must hold. Where there are two for the same thing, one of all that they name must.
+// ListWorkflowsRequest: filters are combined with AND; the values of one filter with OR. A singular
+// and a repeated field for the same property are one filter.
 type ListWorkflowsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1361,16 +1381,16 @@ type ListWorkflowsRequest struct {
 	Page          *PageRequest           `protobuf:"bytes,3,opt,name=page,proto3" json:"page,omitempty"`
 	WorkflowType  *string                `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3,oneof" json:"workflow_type,omitempty"`
 	TaskQueue     *string                `protobuf:"bytes,5,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
-	CreatedAfter  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after,json=createdAfter,proto3,oneof" json:"created_after,omitempty"`                                   // not at this time itself
-	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before,json=createdBefore,proto3,oneof" json:"created_before,omitempty"`                                // likewise
-	Statuses      []WorkflowStatus       `protobuf:"varint,100,rep,packed,name=statuses,proto3,enum=kagzi.v1.WorkflowStatus" json:"statuses,omitempty"`                              // any of these
-	Tags          map[string]string      `protobuf:"bytes,101,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // all of these
-	ScheduleId    *string                `protobuf:"bytes,102,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`                                       // or its name; NOT_FOUND where none has that name
+	CreatedAfter  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_after,json=createdAfter,proto3,oneof" json:"created_after,omitempty"`                                   // exclusive
+	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_before,json=createdBefore,proto3,oneof" json:"created_before,omitempty"`                                // exclusive
+	Statuses      []WorkflowStatus       `protobuf:"varint,100,rep,packed,name=statuses,proto3,enum=kagzi.v1.WorkflowStatus" json:"statuses,omitempty"`                              // any of them
+	Tags          map[string]string      `protobuf:"bytes,101,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // all of them
+	ScheduleId    *string                `protobuf:"bytes,102,opt,name=schedule_id,json=scheduleId,proto3,oneof" json:"schedule_id,omitempty"`                                       // id or name; an unknown name is NOT_FOUND
 	ParentRunId   *string                `protobuf:"bytes,103,opt,name=parent_run_id,json=parentRunId,proto3,oneof" json:"parent_run_id,omitempty"`
 	WorkerId      *string                `protobuf:"bytes,104,opt,name=worker_id,json=workerId,proto3,oneof" json:"worker_id,omitempty"`
 	Search        *string                `protobuf:"bytes,105,opt,name=search,proto3,oneof" json:"search,omitempty"`                              // prefix of the run id or of the external id
-	WorkflowTypes []string               `protobuf:"bytes,106,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // any of these
-	TaskQueues    []string               `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`          // any of these
+	WorkflowTypes []string               `protobuf:"bytes,106,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // any of them
+	TaskQueues    []string               `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`          // any of them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1676,9 +1696,9 @@ func (x *WaitWorkflowResponse) GetFinished() bool {
 
 type AwaitWorkflowsRequest struct {
 	state         protoimpl.MessageState        `protogen:"open.v1"`
-	Namespace     string                        `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`   // of the first message, for all of the stream
-	Waits         []*AwaitWorkflowsRequest_Wait `protobuf:"bytes,2,rep,name=waits,proto3" json:"waits,omitempty"`           // at most 10000 at a time on one stream; each one more is refused with RESOURCE_EXHAUSTED
-	Forget        []uint64                      `protobuf:"varint,3,rep,packed,name=forget,proto3" json:"forget,omitempty"` // waits that need no answer any more; they make room for those above
+	Namespace     string                        `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`   // in the first message, for the whole stream
+	Waits         []*AwaitWorkflowsRequest_Wait `protobuf:"bytes,2,rep,name=waits,proto3" json:"waits,omitempty"`           // at most 10000 at a time on a stream; more are refused with RESOURCE_EXHAUSTED
+	Forget        []uint64                      `protobuf:"varint,3,rep,packed,name=forget,proto3" json:"forget,omitempty"` // waits that are abandoned; they make room for more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1832,8 +1852,8 @@ func (x *WatchWorkflowRequest) GetRunId() string {
 
 type WatchWorkflowEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Workflow      *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`                              // set when the run changed
-	Steps         []*Step                `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`                                    // the steps that changed
+	Workflow      *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`                              // set if the run changed
+	Steps         []*Step                `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`                                    // changed steps
 	SnapshotDone  bool                   `protobuf:"varint,3,opt,name=snapshot_done,json=snapshotDone,proto3" json:"snapshot_done,omitempty"` // set once, after the last event of the first snapshot
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1894,9 +1914,9 @@ type CancelWorkflowRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Empty: the run is CANCELLED now. Otherwise its code is told (its context ends with a cancellation
-	// error, a parked run is woken for it), may run further steps to clean up, and the run is CANCELLED
-	// when the code returns or the grace is over, whichever comes first.
+	// If empty, the run is CANCELLED at once. Otherwise its code is told: its context ends with a
+	// cancellation error, a parked run is woken, and it may run steps to clean up. The run becomes
+	// CANCELLED when the code returns or the grace period ends, whichever is first.
 	Grace         *durationpb.Duration `protobuf:"bytes,100,opt,name=grace,proto3" json:"grace,omitempty"`
 	Reason        string               `protobuf:"bytes,101,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1965,7 +1985,7 @@ type CancelWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cancelled     bool                   `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // the run is CANCELLED
 	Status        WorkflowStatus         `protobuf:"varint,2,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`
-	Requested     bool                   `protobuf:"varint,100,opt,name=requested,proto3" json:"requested,omitempty"` // its code was told, and has until grace_until
+	Requested     bool                   `protobuf:"varint,100,opt,name=requested,proto3" json:"requested,omitempty"` // its code was told and has until grace_until
 	GraceUntil    *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=grace_until,json=graceUntil,proto3" json:"grace_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2142,15 +2162,19 @@ func (x *TerminateWorkflowResponse) GetStatus() WorkflowStatus {
 }
 
 type RetryWorkflowRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	FromStep      string                 `protobuf:"bytes,100,opt,name=from_step,json=fromStep,proto3" json:"from_step,omitempty"`    // this step and all begun after it run again; empty keeps every completed step
-	Restart       bool                   `protobuf:"varint,101,opt,name=restart,proto3" json:"restart,omitempty"`                     // keep no step at all
-	Input         *Payload               `protobuf:"bytes,102,opt,name=input,proto3" json:"input,omitempty"`                          // replaces the input, only with restart
-	RequestId     string                 `protobuf:"bytes,103,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // as in StartWorkflowRequest
-	Reason        string                 `protobuf:"bytes,104,opt,name=reason,proto3" json:"reason,omitempty"`
-	UnlessRetried bool                   `protobuf:"varint,105,opt,name=unless_retried,json=unlessRetried,proto3" json:"unless_retried,omitempty"` // leave a run alone that was retried before, under whatever request_id: its newest retry is answered
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	FromStep  string                 `protobuf:"bytes,100,opt,name=from_step,json=fromStep,proto3" json:"from_step,omitempty"`    // this step and all that began after it run again; empty keeps all completed steps
+	Restart   bool                   `protobuf:"varint,101,opt,name=restart,proto3" json:"restart,omitempty"`                     // keep no step
+	Input     *Payload               `protobuf:"bytes,102,opt,name=input,proto3" json:"input,omitempty"`                          // new input; only with restart
+	RequestId string                 `protobuf:"bytes,103,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // as in StartWorkflowRequest
+	Reason    string                 `protobuf:"bytes,104,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Do nothing if the run was retried before, with any request_id: its newest retry is returned.
+	UnlessRetried bool `protobuf:"varint,105,opt,name=unless_retried,json=unlessRetried,proto3" json:"unless_retried,omitempty"`
+	// Keep steps that began after the run's first failure. Without keep_all, from_step or restart, the
+	// retry of a run that has such steps is FAILED_PRECONDITION.
+	KeepAll       bool `protobuf:"varint,106,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2241,11 +2265,18 @@ func (x *RetryWorkflowRequest) GetUnlessRetried() bool {
 	return false
 }
 
+func (x *RetryWorkflowRequest) GetKeepAll() bool {
+	if x != nil {
+		return x.KeepAll
+	}
+	return false
+}
+
 type RetryWorkflowResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	NewRunId       string                 `protobuf:"bytes,1,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
-	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"`   // an earlier retry of this run is active; new_run_id is that one, and nothing was started
-	AlreadyRetried bool                   `protobuf:"varint,100,opt,name=already_retried,json=alreadyRetried,proto3" json:"already_retried,omitempty"` // this request_id was answered before, or `unless_retried` held; nothing was started now
+	AlreadyRunning bool                   `protobuf:"varint,2,opt,name=already_running,json=alreadyRunning,proto3" json:"already_running,omitempty"`   // an earlier retry of this run is active: new_run_id is that one, nothing was started
+	AlreadyRetried bool                   `protobuf:"varint,100,opt,name=already_retried,json=alreadyRetried,proto3" json:"already_retried,omitempty"` // repeated request_id, or `unless_retried` applied: nothing was started
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2612,11 +2643,11 @@ type isOverrideStepRequest_Result interface {
 }
 
 type OverrideStepRequest_Output struct {
-	Output *Payload `protobuf:"bytes,4,opt,name=output,proto3,oneof"` // the step counts as completed with this
+	Output *Payload `protobuf:"bytes,4,opt,name=output,proto3,oneof"` // complete the step with this result
 }
 
 type OverrideStepRequest_Error struct {
-	Error *ErrorDetail `protobuf:"bytes,5,opt,name=error,proto3,oneof"` // the step counts as failed for good with this
+	Error *ErrorDetail `protobuf:"bytes,5,opt,name=error,proto3,oneof"` // fail the step for good with this error
 }
 
 func (*OverrideStepRequest_Output) isOverrideStepRequest_Result() {}
@@ -2799,7 +2830,7 @@ type ExportWorkflowRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId          string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	RedactPayloads bool                   `protobuf:"varint,3,opt,name=redact_payloads,json=redactPayloads,proto3" json:"redact_payloads,omitempty"` // keep their sizes and hashes only
+	RedactPayloads bool                   `protobuf:"varint,3,opt,name=redact_payloads,json=redactPayloads,proto3" json:"redact_payloads,omitempty"` // export only sizes and hashes of payloads
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2857,9 +2888,9 @@ func (x *ExportWorkflowRequest) GetRedactPayloads() bool {
 
 type Capsule struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`                              // of a zip file whose manifest.json says what is inside
-	Namespace     string                 `protobuf:"bytes,100,opt,name=namespace,proto3" json:"namespace,omitempty"`                  // import only, in the first message: where to; empty means "default"
-	RequestId     string                 `protobuf:"bytes,101,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // import only, in the first message: as in StartWorkflowRequest
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`                              // of a zip file; its manifest.json describes the contents
+	Namespace     string                 `protobuf:"bytes,100,opt,name=namespace,proto3" json:"namespace,omitempty"`                  // only in the first message of an import: target namespace; empty means "default"
+	RequestId     string                 `protobuf:"bytes,101,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // only in the first message of an import: as in StartWorkflowRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2918,8 +2949,8 @@ func (x *Capsule) GetRequestId() string {
 type ImportWorkflowResponse struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	RunId           string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Runs            int32                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`                                                // with its children
-	AlreadyImported bool                   `protobuf:"varint,100,opt,name=already_imported,json=alreadyImported,proto3" json:"already_imported,omitempty"` // this request_id was answered before; nothing was imported now
+	Runs            int32                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`                                                // including children
+	AlreadyImported bool                   `protobuf:"varint,100,opt,name=already_imported,json=alreadyImported,proto3" json:"already_imported,omitempty"` // repeated request_id: nothing was imported
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3095,7 +3126,7 @@ func (x *SignalWorkflowResponse) GetAlreadyDelivered() bool {
 	return false
 }
 
-// Signal is one signal that was delivered to a run.
+// Signal is a signal delivered to a run.
 type Signal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"` // order of arrival in the run, from 1
@@ -3296,7 +3327,7 @@ type PinWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Pinned        bool                   `protobuf:"varint,3,opt,name=pinned,proto3" json:"pinned,omitempty"` // false lets it go again
+	Pinned        bool                   `protobuf:"varint,3,opt,name=pinned,proto3" json:"pinned,omitempty"` // false unpins it
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3409,7 +3440,8 @@ type BulkWorkflowsRequest struct {
 	Action        BulkAction             `protobuf:"varint,1,opt,name=action,proto3,enum=kagzi.v1.BulkAction" json:"action,omitempty"`
 	Filter        *ListWorkflowsRequest  `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"` // its page is ignored
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // stop after so many; 0 means all
+	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`                      // stop after this many; 0 means all
+	KeepAll       bool                   `protobuf:"varint,100,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"` // RETRY only: as in RetryWorkflowRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3472,14 +3504,21 @@ func (x *BulkWorkflowsRequest) GetLimit() int64 {
 	return 0
 }
 
+func (x *BulkWorkflowsRequest) GetKeepAll() bool {
+	if x != nil {
+		return x.KeepAll
+	}
+	return false
+}
+
 type BulkWorkflowsProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Matched       int64                  `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // at the beginning; in the last message done + failed
-	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`       // changed, or as wanted already; those that failed not among them
-	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`   // refused, such as runs that ended meanwhile
+	Matched       int64                  `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"` // number of matches in the first message; done + failed in the last
+	Done          int64                  `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`       // changed, or already in the wanted state
+	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`   // refused, for example because they ended meanwhile
 	LastError     *ErrorDetail           `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	LastRunId     string                 `protobuf:"bytes,100,opt,name=last_run_id,json=lastRunId,proto3" json:"last_run_id,omitempty"` // the run that last_error is about
-	Unchanged     int64                  `protobuf:"varint,101,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                   // of done: as wanted already, so that nothing was done to them
+	LastRunId     string                 `protobuf:"bytes,100,opt,name=last_run_id,json=lastRunId,proto3" json:"last_run_id,omitempty"` // run of last_error
+	Unchanged     int64                  `protobuf:"varint,101,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                   // part of done: already in the wanted state
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3556,18 +3595,19 @@ func (x *BulkWorkflowsProgress) GetUnchanged() int64 {
 	return 0
 }
 
-// Step is one attempt of one step of a run.
+// Step is one attempt of a step.
 type Step struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	StepId        string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // of this attempt, UUIDv7
+	StepId        string                 `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // UUIDv7 of this attempt
 	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // unique within the run, attempts aside
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"` // unique within the run; attempts share it
 	Kind          StepKind               `protobuf:"varint,5,opt,name=kind,proto3,enum=kagzi.v1.StepKind" json:"kind,omitempty"`
 	Status        StepStatus             `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.StepStatus" json:"status,omitempty"`
-	AttemptNumber int32                  `protobuf:"varint,7,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"` // 1 for the first
+	AttemptNumber int32                  `protobuf:"varint,7,opt,name=attempt_number,json=attemptNumber,proto3" json:"attempt_number,omitempty"` // from 1
 	Input         *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`
-	// Of a CHILD_WORKFLOW the child's output. When that continued as new, the metadata has the last run's id, whose output it is, as "child_run_id".
+	// For a CHILD_WORKFLOW, the child's output. If the child continued as new, the metadata has the
+	// id of the last run, which returned it, as "child_run_id".
 	Output         *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"`
 	Error          *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`
 	CreatedAt      *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -3576,14 +3616,14 @@ type Step struct {
 	ChildRunId     *string                `protobuf:"bytes,14,opt,name=child_run_id,json=childRunId,proto3,oneof" json:"child_run_id,omitempty"`
 	TimeoutAt      *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=timeout_at,json=timeoutAt,proto3,oneof" json:"timeout_at,omitempty"`
 	RetryAt        *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=retry_at,json=retryAt,proto3,oneof" json:"retry_at,omitempty"`
-	WakeUpAt       *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=wake_up_at,json=wakeUpAt,proto3,oneof" json:"wake_up_at,omitempty"` // sleeps, and waits that have a limit
+	WakeUpAt       *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=wake_up_at,json=wakeUpAt,proto3,oneof" json:"wake_up_at,omitempty"` // end of a sleep, or of a wait with a limit
 	WorkerId       string                 `protobuf:"bytes,103,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	IsLatest       bool                   `protobuf:"varint,104,opt,name=is_latest,json=isLatest,proto3" json:"is_latest,omitempty"`
 	Sequence       int64                  `protobuf:"varint,105,opt,name=sequence,proto3" json:"sequence,omitempty"`                            // order in which the run began its steps, from 1
-	OverriddenBy   string                 `protobuf:"bytes,106,opt,name=overridden_by,json=overriddenBy,proto3" json:"overridden_by,omitempty"` // who set this record by OverrideStep
+	OverriddenBy   string                 `protobuf:"bytes,106,opt,name=overridden_by,json=overriddenBy,proto3" json:"overridden_by,omitempty"` // who set this record with OverrideStep
 	OverrideReason string                 `protobuf:"bytes,107,opt,name=override_reason,json=overrideReason,proto3" json:"override_reason,omitempty"`
-	SignalName     string                 `protobuf:"bytes,108,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`                // of a SIGNAL
-	SignalTimedOut bool                   `protobuf:"varint,109,opt,name=signal_timed_out,json=signalTimedOut,proto3" json:"signal_timed_out,omitempty"` // the wait's limit passed before a signal came
+	SignalName     string                 `protobuf:"bytes,108,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`                // for a SIGNAL
+	SignalTimedOut bool                   `protobuf:"varint,109,opt,name=signal_timed_out,json=signalTimedOut,proto3" json:"signal_timed_out,omitempty"` // the limit passed before a signal arrived
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -3848,9 +3888,9 @@ func (x *StartWorkflowsResponse_Result) GetStatusCode() int32 {
 
 type AwaitWorkflowsRequest_Wait struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // names the wait on this stream; from 1, each larger than all before
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"` // number of the wait on this stream; each larger than all before, from 1
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Whole         bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"` // answer with all of the run
+	Whole         bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"` // answer with the whole run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3906,17 +3946,17 @@ func (x *AwaitWorkflowsRequest_Wait) GetWhole() bool {
 	return false
 }
 
-// Ended answers a wait, which is over with it.
+// Ended answers and ends a wait.
 type AwaitWorkflowsResponse_Ended struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Seq              uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`                                                      // of the wait
-	Status           WorkflowStatus         `protobuf:"varint,2,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`                   // terminal
-	Output           *Payload               `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`                                                 // of a run that is COMPLETED
-	Error            *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`                                                   // of one that ended otherwise
-	ContinuedAsRunId string                 `protobuf:"bytes,5,opt,name=continued_as_run_id,json=continuedAsRunId,proto3" json:"continued_as_run_id,omitempty"` // the run that goes on for it; empty: none
-	Workflow         *Workflow              `protobuf:"bytes,6,opt,name=workflow,proto3" json:"workflow,omitempty"`                                             // all of the run, when the wait asked for that; then the fields 2 to 5 are unset
-	Refusal          *ErrorDetail           `protobuf:"bytes,7,opt,name=refusal,proto3" json:"refusal,omitempty"`                                               // set instead of all that: the run is not there, or could not be read
-	StatusCode       int32                  `protobuf:"varint,8,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"`                      // with `refusal`: the gRPC status that WaitWorkflow answers with
+	Status           WorkflowStatus         `protobuf:"varint,2,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`                   // final
+	Output           *Payload               `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`                                                 // if COMPLETED
+	Error            *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`                                                   // if it ended without a result
+	ContinuedAsRunId string                 `protobuf:"bytes,5,opt,name=continued_as_run_id,json=continuedAsRunId,proto3" json:"continued_as_run_id,omitempty"` // next run of one that continued as new; else empty
+	Workflow         *Workflow              `protobuf:"bytes,6,opt,name=workflow,proto3" json:"workflow,omitempty"`                                             // with `whole`: the run; fields 2 to 5 are then unset
+	Refusal          *ErrorDetail           `protobuf:"bytes,7,opt,name=refusal,proto3" json:"refusal,omitempty"`                                               // instead of all others: the run does not exist or could not be read
+	StatusCode       int32                  `protobuf:"varint,8,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"`                      // with `refusal`: the gRPC status that WaitWorkflow would return
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -4011,7 +4051,7 @@ var File_kagzi_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xd6\x14\n" +
+	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xb3\x15\n" +
 	"\bWorkflow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
@@ -4071,7 +4111,10 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x11concurrency_limit\x18x \x01(\x05R\x10concurrencyLimit\x126\n" +
 	"\x15continued_from_run_id\x18y \x01(\tH\x13R\x12continuedFromRunId\x88\x01\x01\x12K\n" +
 	"\x13parent_close_policy\x18z \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\x12K\n" +
-	"\x11named_deadline_at\x18{ \x01(\v2\x1a.google.protobuf.TimestampH\x14R\x0fnamedDeadlineAt\x88\x01\x01\x1a7\n" +
+	"\x11named_deadline_at\x18{ \x01(\v2\x1a.google.protobuf.TimestampH\x14R\x0fnamedDeadlineAt\x88\x01\x01\x12#\n" +
+	"\rbelow_handler\x18| \x01(\bR\fbelowHandler\x12%\n" +
+	"\ffirst_run_id\x18} \x01(\tH\x15R\n" +
+	"firstRunId\x88\x01\x01\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -4100,7 +4143,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\r_scheduled_atB\x15\n" +
 	"\x13_cancel_grace_untilB\x18\n" +
 	"\x16_continued_from_run_idB\x14\n" +
-	"\x12_named_deadline_at\"\xc2\t\n" +
+	"\x12_named_deadline_atB\x0f\n" +
+	"\r_first_run_id\"\xc2\t\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
@@ -4247,7 +4291,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"terminated\x18\x01 \x01(\bR\n" +
 	"terminated\x120\n" +
-	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\x89\x02\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\xa4\x02\n" +
 	"\x14RetryWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
@@ -4257,7 +4301,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18g \x01(\tR\trequestId\x12\x16\n" +
 	"\x06reason\x18h \x01(\tR\x06reason\x12%\n" +
-	"\x0eunless_retried\x18i \x01(\bR\runlessRetried\"\x87\x01\n" +
+	"\x0eunless_retried\x18i \x01(\bR\runlessRetried\x12\x19\n" +
+	"\bkeep_all\x18j \x01(\bR\akeepAll\"\x87\x01\n" +
 	"\x15RetryWorkflowResponse\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x01 \x01(\tR\bnewRunId\x12'\n" +
@@ -4354,12 +4399,13 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06pinned\x18\x03 \x01(\bR\x06pinned\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"E\n" +
 	"\x13PinWorkflowResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xaa\x01\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xc5\x01\n" +
 	"\x14BulkWorkflowsRequest\x12,\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x14.kagzi.v1.BulkActionR\x06action\x126\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\"\xd1\x01\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x19\n" +
+	"\bkeep_all\x18d \x01(\bR\akeepAll\"\xd1\x01\n" +
 	"\x15BulkWorkflowsProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x03R\amatched\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +

@@ -46,53 +46,56 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WorkflowService is what applications call: start runs, look at them, steer them.
+// WorkflowService is for applications: it starts, reads and controls runs.
 type WorkflowServiceClient interface {
 	// Creates a run. With an external_id it is idempotent: see StartWorkflowRequest.external_id.
 	StartWorkflow(ctx context.Context, in *StartWorkflowRequest, opts ...grpc.CallOption) (*StartWorkflowResponse, error)
-	// Creates up to 1000 runs in one durable commit; the answers stand in the order of the requests,
-	// and one bad request fails alone.
+	// Creates up to 1000 runs in one durable commit. Answers are in the order of the requests; an
+	// invalid request fails alone.
 	StartWorkflows(ctx context.Context, in *StartWorkflowsRequest, opts ...grpc.CallOption) (*StartWorkflowsResponse, error)
 	GetWorkflow(ctx context.Context, in *GetWorkflowRequest, opts ...grpc.CallOption) (*GetWorkflowResponse, error)
 	GetWorkflowByExternalId(ctx context.Context, in *GetWorkflowByExternalIdRequest, opts ...grpc.CallOption) (*GetWorkflowByExternalIdResponse, error)
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
-	// Long-polls until the run is terminal or `wait` is over, and returns it either way.
+	// Long-polls until the run has ended or `wait` is over, and returns the run in both cases.
 	WaitWorkflow(ctx context.Context, in *WaitWorkflowRequest, opts ...grpc.CallOption) (*WaitWorkflowResponse, error)
-	// Waits for the ends of many runs at once: each is answered once it is terminal, however long that takes. When
-	// the caller closes its side, the stream ends with the last answer.
+	// Waits for the ends of many runs. Each wait is answered when its run has ended, however long
+	// that takes. After the caller closes its side, the stream ends with the last answer.
 	AwaitWorkflows(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AwaitWorkflowsRequest, AwaitWorkflowsResponse], error)
-	// Streams the run and its steps: first all of it as it stands, then every change, then ends with
-	// the terminal state.
+	// Streams the run and its steps: first a full snapshot, then every change. The stream ends with
+	// the run.
 	WatchWorkflow(ctx context.Context, in *WatchWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkflowEvent], error)
-	// Ends the run, or with a grace asks its code to come to an end. A worker that holds it is told at once; without a grace no later write of
-	// that worker counts.
+	// Ends the run at once or, with a grace period, asks its code to stop. The worker that holds it
+	// is told at once. Without a grace period, later writes of that worker have no effect.
 	CancelWorkflow(ctx context.Context, in *CancelWorkflowRequest, opts ...grpc.CallOption) (*CancelWorkflowResponse, error)
-	// Stops the run now, whatever its worker does.
+	// Ends the run at once, without letting its code clean up.
 	TerminateWorkflow(ctx context.Context, in *TerminateWorkflowRequest, opts ...grpc.CallOption) (*TerminateWorkflowResponse, error)
-	// Takes a run out of the workers' hands until it is resumed: nothing claims it, its timers wait; its deadline does not. To be
-	// cancelled with a grace resumes it.
+	// Prevents the run from being claimed until it is resumed. Its timers wait, too, but its deadline
+	// does not. Cancelling it with a grace period resumes it.
 	PauseWorkflow(ctx context.Context, in *PauseWorkflowRequest, opts ...grpc.CallOption) (*PauseWorkflowResponse, error)
 	ResumeWorkflow(ctx context.Context, in *ResumeWorkflowRequest, opts ...grpc.CallOption) (*ResumeWorkflowResponse, error)
-	// Starts a failed, cancelled, terminated or timed-out run again: a new run with the same input
-	// that keeps the results of the steps completed before `from_step` (all of them by default).
+	// Retries a failed, cancelled, terminated or timed-out run: starts a new run with the same input
+	// that keeps the results of steps completed before `from_step` (by default all).
 	RetryWorkflow(ctx context.Context, in *RetryWorkflowRequest, opts ...grpc.CallOption) (*RetryWorkflowResponse, error)
-	// Sets the recorded result of one step of a run that is paused or has ended badly, so that it can go
-	// on past a step that cannot succeed. The old record and who changed it stay in the history.
+	// Sets the recorded result of a step, so that a run can continue past a step that cannot succeed.
+	// The run must be paused or have ended without a result. The history keeps the old record and who
+	// changed it.
 	OverrideStep(ctx context.Context, in *OverrideStepRequest, opts ...grpc.CallOption) (*OverrideStepResponse, error)
-	// Says in words and in fields why the run is where it is: what it waits for, since when, which
-	// attempt comes next and when, and whether any online worker could take it.
+	// Explains why the run does not make progress: what it waits for, since when, which attempt comes
+	// next and when, and whether an online worker could claim it.
 	ExplainWorkflow(ctx context.Context, in *ExplainWorkflowRequest, opts ...grpc.CallOption) (*ExplainWorkflowResponse, error)
-	// One run with its steps, payloads, signals and children as one self-contained file, and back.
+	// Exports and imports a run with its steps, payloads, signals and children as one file, a
+	// capsule.
 	ExportWorkflow(ctx context.Context, in *ExportWorkflowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Capsule], error)
 	ImportWorkflow(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Capsule, ImportWorkflowResponse], error)
-	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id. A run that has ended is a
-	// PRECONDITION_FAILED; where it continued as new, the error's metadata name the run that goes on as continued_as_run_id.
+	// Delivers a signal. Signals are kept until the run consumes them in order, and are deduplicated
+	// by signal_id. A run that has ended is a PRECONDITION_FAILED; if it continued as new, the
+	// error's metadata names the next run as continued_as_run_id.
 	SignalWorkflow(ctx context.Context, in *SignalWorkflowRequest, opts ...grpc.CallOption) (*SignalWorkflowResponse, error)
-	// The signals of a run in the order in which they came, consumed or not.
+	// Lists the signals of a run in order of arrival, consumed or not.
 	ListSignals(ctx context.Context, in *ListSignalsRequest, opts ...grpc.CallOption) (*ListSignalsResponse, error)
-	// Keeps a run from being deleted by retention, or lets it go again.
+	// Keeps a run from being deleted by retention, or ends that.
 	PinWorkflow(ctx context.Context, in *PinWorkflowRequest, opts ...grpc.CallOption) (*PinWorkflowResponse, error)
-	// Applies one action to every run that a filter selects, streaming its progress.
+	// Applies one action to every run that matches a filter, and streams its progress.
 	BulkWorkflows(ctx context.Context, in *BulkWorkflowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkWorkflowsProgress], error)
 }
 
@@ -351,53 +354,56 @@ type WorkflowService_BulkWorkflowsClient = grpc.ServerStreamingClient[BulkWorkfl
 // All implementations must embed UnimplementedWorkflowServiceServer
 // for forward compatibility.
 //
-// WorkflowService is what applications call: start runs, look at them, steer them.
+// WorkflowService is for applications: it starts, reads and controls runs.
 type WorkflowServiceServer interface {
 	// Creates a run. With an external_id it is idempotent: see StartWorkflowRequest.external_id.
 	StartWorkflow(context.Context, *StartWorkflowRequest) (*StartWorkflowResponse, error)
-	// Creates up to 1000 runs in one durable commit; the answers stand in the order of the requests,
-	// and one bad request fails alone.
+	// Creates up to 1000 runs in one durable commit. Answers are in the order of the requests; an
+	// invalid request fails alone.
 	StartWorkflows(context.Context, *StartWorkflowsRequest) (*StartWorkflowsResponse, error)
 	GetWorkflow(context.Context, *GetWorkflowRequest) (*GetWorkflowResponse, error)
 	GetWorkflowByExternalId(context.Context, *GetWorkflowByExternalIdRequest) (*GetWorkflowByExternalIdResponse, error)
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
-	// Long-polls until the run is terminal or `wait` is over, and returns it either way.
+	// Long-polls until the run has ended or `wait` is over, and returns the run in both cases.
 	WaitWorkflow(context.Context, *WaitWorkflowRequest) (*WaitWorkflowResponse, error)
-	// Waits for the ends of many runs at once: each is answered once it is terminal, however long that takes. When
-	// the caller closes its side, the stream ends with the last answer.
+	// Waits for the ends of many runs. Each wait is answered when its run has ended, however long
+	// that takes. After the caller closes its side, the stream ends with the last answer.
 	AwaitWorkflows(grpc.BidiStreamingServer[AwaitWorkflowsRequest, AwaitWorkflowsResponse]) error
-	// Streams the run and its steps: first all of it as it stands, then every change, then ends with
-	// the terminal state.
+	// Streams the run and its steps: first a full snapshot, then every change. The stream ends with
+	// the run.
 	WatchWorkflow(*WatchWorkflowRequest, grpc.ServerStreamingServer[WatchWorkflowEvent]) error
-	// Ends the run, or with a grace asks its code to come to an end. A worker that holds it is told at once; without a grace no later write of
-	// that worker counts.
+	// Ends the run at once or, with a grace period, asks its code to stop. The worker that holds it
+	// is told at once. Without a grace period, later writes of that worker have no effect.
 	CancelWorkflow(context.Context, *CancelWorkflowRequest) (*CancelWorkflowResponse, error)
-	// Stops the run now, whatever its worker does.
+	// Ends the run at once, without letting its code clean up.
 	TerminateWorkflow(context.Context, *TerminateWorkflowRequest) (*TerminateWorkflowResponse, error)
-	// Takes a run out of the workers' hands until it is resumed: nothing claims it, its timers wait; its deadline does not. To be
-	// cancelled with a grace resumes it.
+	// Prevents the run from being claimed until it is resumed. Its timers wait, too, but its deadline
+	// does not. Cancelling it with a grace period resumes it.
 	PauseWorkflow(context.Context, *PauseWorkflowRequest) (*PauseWorkflowResponse, error)
 	ResumeWorkflow(context.Context, *ResumeWorkflowRequest) (*ResumeWorkflowResponse, error)
-	// Starts a failed, cancelled, terminated or timed-out run again: a new run with the same input
-	// that keeps the results of the steps completed before `from_step` (all of them by default).
+	// Retries a failed, cancelled, terminated or timed-out run: starts a new run with the same input
+	// that keeps the results of steps completed before `from_step` (by default all).
 	RetryWorkflow(context.Context, *RetryWorkflowRequest) (*RetryWorkflowResponse, error)
-	// Sets the recorded result of one step of a run that is paused or has ended badly, so that it can go
-	// on past a step that cannot succeed. The old record and who changed it stay in the history.
+	// Sets the recorded result of a step, so that a run can continue past a step that cannot succeed.
+	// The run must be paused or have ended without a result. The history keeps the old record and who
+	// changed it.
 	OverrideStep(context.Context, *OverrideStepRequest) (*OverrideStepResponse, error)
-	// Says in words and in fields why the run is where it is: what it waits for, since when, which
-	// attempt comes next and when, and whether any online worker could take it.
+	// Explains why the run does not make progress: what it waits for, since when, which attempt comes
+	// next and when, and whether an online worker could claim it.
 	ExplainWorkflow(context.Context, *ExplainWorkflowRequest) (*ExplainWorkflowResponse, error)
-	// One run with its steps, payloads, signals and children as one self-contained file, and back.
+	// Exports and imports a run with its steps, payloads, signals and children as one file, a
+	// capsule.
 	ExportWorkflow(*ExportWorkflowRequest, grpc.ServerStreamingServer[Capsule]) error
 	ImportWorkflow(grpc.ClientStreamingServer[Capsule, ImportWorkflowResponse]) error
-	// Delivers a signal; it is kept until the run consumes it, in order, and deduplicated by signal_id. A run that has ended is a
-	// PRECONDITION_FAILED; where it continued as new, the error's metadata name the run that goes on as continued_as_run_id.
+	// Delivers a signal. Signals are kept until the run consumes them in order, and are deduplicated
+	// by signal_id. A run that has ended is a PRECONDITION_FAILED; if it continued as new, the
+	// error's metadata names the next run as continued_as_run_id.
 	SignalWorkflow(context.Context, *SignalWorkflowRequest) (*SignalWorkflowResponse, error)
-	// The signals of a run in the order in which they came, consumed or not.
+	// Lists the signals of a run in order of arrival, consumed or not.
 	ListSignals(context.Context, *ListSignalsRequest) (*ListSignalsResponse, error)
-	// Keeps a run from being deleted by retention, or lets it go again.
+	// Keeps a run from being deleted by retention, or ends that.
 	PinWorkflow(context.Context, *PinWorkflowRequest) (*PinWorkflowResponse, error)
-	// Applies one action to every run that a filter selects, streaming its progress.
+	// Applies one action to every run that matches a filter, and streams its progress.
 	BulkWorkflows(*BulkWorkflowsRequest, grpc.ServerStreamingServer[BulkWorkflowsProgress]) error
 	mustEmbedUnimplementedWorkflowServiceServer()
 }

@@ -25,10 +25,10 @@ const (
 type OverlapPolicy int32
 
 const (
-	OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED OverlapPolicy = 0 // ALLOW
+	OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED OverlapPolicy = 0 // same as ALLOW
 	OverlapPolicy_OVERLAP_POLICY_ALLOW       OverlapPolicy = 1
-	OverlapPolicy_OVERLAP_POLICY_SKIP        OverlapPolicy = 2 // no new run while the last one is active
-	OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE  OverlapPolicy = 3 // at most one waits behind the active one
+	OverlapPolicy_OVERLAP_POLICY_SKIP        OverlapPolicy = 2 // skip the tick while the last run is active
+	OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE  OverlapPolicy = 3 // at most one tick waits for the active run
 )
 
 // Enum value maps for OverlapPolicy.
@@ -95,14 +95,14 @@ type WorkflowSchedule struct {
 	TimeZone           string                 `protobuf:"bytes,100,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"` // IANA name; empty means UTC
 	OverlapPolicy      OverlapPolicy          `protobuf:"varint,101,opt,name=overlap_policy,json=overlapPolicy,proto3,enum=kagzi.v1.OverlapPolicy" json:"overlap_policy,omitempty"`
 	Name               string                 `protobuf:"bytes,102,opt,name=name,proto3" json:"name,omitempty"`                                      // unique within the namespace when set
-	SkippedTicks       int64                  `protobuf:"varint,103,opt,name=skipped_ticks,json=skippedTicks,proto3" json:"skipped_ticks,omitempty"` // ticks dropped because of max_catchup or the overlap policy
+	SkippedTicks       int64                  `protobuf:"varint,103,opt,name=skipped_ticks,json=skippedTicks,proto3" json:"skipped_ticks,omitempty"` // ticks skipped because of max_catchup or the overlap policy
 	RetryPolicy        *RetryPolicy           `protobuf:"bytes,104,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
 	Timeouts           *TimeoutConfig         `protobuf:"bytes,105,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
 	OnFailureWorkflow  string                 `protobuf:"bytes,106,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string                 `protobuf:"bytes,107,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	Tags               map[string]string      `protobuf:"bytes,108,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Broken             string                 `protobuf:"bytes,109,opt,name=broken,proto3" json:"broken,omitempty"`                                       // why it cannot fire any more, such as a time zone that is gone; empty when it can
-	BufferedTick       *timestamppb.Timestamp `protobuf:"bytes,110,opt,name=buffered_tick,json=bufferedTick,proto3,oneof" json:"buffered_tick,omitempty"` // with BUFFER_ONE: the tick that waits for the active run to end
+	Broken             string                 `protobuf:"bytes,109,opt,name=broken,proto3" json:"broken,omitempty"`                                       // why it can no longer fire, such as an unknown time zone; empty if it can
+	BufferedTick       *timestamppb.Timestamp `protobuf:"bytes,110,opt,name=buffered_tick,json=bufferedTick,proto3,oneof" json:"buffered_tick,omitempty"` // with BUFFER_ONE: the tick that waits for the active run
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -331,11 +331,12 @@ type CreateWorkflowScheduleRequest struct {
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue    string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	WorkflowType string                 `protobuf:"bytes,3,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// Five fields (minute first), or six or seven with seconds first and the year last, or @hourly and the like.
+	// Five fields (minute first), six or seven (seconds first, the year last), or a name such as
+	// @hourly.
 	CronExpr           string            `protobuf:"bytes,4,opt,name=cron_expr,json=cronExpr,proto3" json:"cron_expr,omitempty"`
 	Input              *Payload          `protobuf:"bytes,5,opt,name=input,proto3" json:"input,omitempty"`
 	Enabled            *bool             `protobuf:"varint,6,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
-	MaxCatchup         *int32            `protobuf:"varint,7,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"` // missed ticks replayed after downtime; default 100, 0 none
+	MaxCatchup         *int32            `protobuf:"varint,7,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"` // most missed ticks to fire after downtime; default 100, 0 means none
 	Version            *string           `protobuf:"bytes,8,opt,name=version,proto3,oneof" json:"version,omitempty"`
 	TimeZone           string            `protobuf:"bytes,100,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
 	OverlapPolicy      OverlapPolicy     `protobuf:"varint,101,opt,name=overlap_policy,json=overlapPolicy,proto3,enum=kagzi.v1.OverlapPolicy" json:"overlap_policy,omitempty"`
@@ -345,9 +346,11 @@ type CreateWorkflowScheduleRequest struct {
 	OnFailureWorkflow  string            `protobuf:"bytes,105,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string            `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"`
 	Tags               map[string]string `protobuf:"bytes,107,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	RequestId          string            `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // made for this one call and repeated when it is retried: the same schedule is answered again; with another name, type, queue, expression, zone or input it is a CONFLICT, as long as the schedule was not changed
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Identifies the call, as in StartWorkflowRequest: a repeated call returns the same schedule;
+	// CONFLICT with other values, unless it was updated.
+	RequestId     string `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateWorkflowScheduleRequest) Reset() {
@@ -546,7 +549,7 @@ func (x *CreateWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
 type GetWorkflowScheduleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"` // or its name
+	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"` // id or name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -752,16 +755,17 @@ func (x *ListWorkflowSchedulesResponse) GetPage() *PageInfo {
 }
 
 type UpdateWorkflowScheduleRequest struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	Namespace          string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	ScheduleId         string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
-	TaskQueue          *string                `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
-	WorkflowType       *string                `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3,oneof" json:"workflow_type,omitempty"`
-	CronExpr           *string                `protobuf:"bytes,5,opt,name=cron_expr,json=cronExpr,proto3,oneof" json:"cron_expr,omitempty"`
-	Input              *Payload               `protobuf:"bytes,6,opt,name=input,proto3,oneof" json:"input,omitempty"`
-	Enabled            *bool                  `protobuf:"varint,7,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
-	MaxCatchup         *int32                 `protobuf:"varint,8,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"`
-	NextFireAt         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_fire_at,json=nextFireAt,proto3,oneof" json:"next_fire_at,omitempty"` // the next to fire is the first tick at or after this, and after now
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	ScheduleId   string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	TaskQueue    *string                `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
+	WorkflowType *string                `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3,oneof" json:"workflow_type,omitempty"`
+	CronExpr     *string                `protobuf:"bytes,5,opt,name=cron_expr,json=cronExpr,proto3,oneof" json:"cron_expr,omitempty"`
+	Input        *Payload               `protobuf:"bytes,6,opt,name=input,proto3,oneof" json:"input,omitempty"`
+	Enabled      *bool                  `protobuf:"varint,7,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	MaxCatchup   *int32                 `protobuf:"varint,8,opt,name=max_catchup,json=maxCatchup,proto3,oneof" json:"max_catchup,omitempty"`
+	// The first tick at or after this time, and after now, fires next.
+	NextFireAt         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_fire_at,json=nextFireAt,proto3,oneof" json:"next_fire_at,omitempty"`
 	Version            *string                `protobuf:"bytes,10,opt,name=version,proto3,oneof" json:"version,omitempty"`
 	TimeZone           *string                `protobuf:"bytes,100,opt,name=time_zone,json=timeZone,proto3,oneof" json:"time_zone,omitempty"`
 	OverlapPolicy      *OverlapPolicy         `protobuf:"varint,101,opt,name=overlap_policy,json=overlapPolicy,proto3,enum=kagzi.v1.OverlapPolicy,oneof" json:"overlap_policy,omitempty"`

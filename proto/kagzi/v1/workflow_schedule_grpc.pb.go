@@ -35,24 +35,26 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WorkflowScheduleService manages cron schedules. A schedule is a template; each tick of it is
-// fired once, as a run whose external id is schedule:{schedule_id}:{tick in RFC 3339, UTC}.
+// WorkflowScheduleService manages cron schedules. A schedule is a template. Each tick fires once,
+// as a run with the external id schedule:{schedule_id}:{tick in RFC 3339, UTC}.
 type WorkflowScheduleServiceClient interface {
 	CreateWorkflowSchedule(ctx context.Context, in *CreateWorkflowScheduleRequest, opts ...grpc.CallOption) (*CreateWorkflowScheduleResponse, error)
 	GetWorkflowSchedule(ctx context.Context, in *GetWorkflowScheduleRequest, opts ...grpc.CallOption) (*GetWorkflowScheduleResponse, error)
 	ListWorkflowSchedules(ctx context.Context, in *ListWorkflowSchedulesRequest, opts ...grpc.CallOption) (*ListWorkflowSchedulesResponse, error)
 	UpdateWorkflowSchedule(ctx context.Context, in *UpdateWorkflowScheduleRequest, opts ...grpc.CallOption) (*UpdateWorkflowScheduleResponse, error)
-	// Deletes the template; the runs that it fired stay. Repeated by its id it is answered alike.
+	// Deletes the schedule; runs that it started remain. Repeating the call by id gives the same
+	// answer.
 	DeleteWorkflowSchedule(ctx context.Context, in *DeleteWorkflowScheduleRequest, opts ...grpc.CallOption) (*DeleteWorkflowScheduleResponse, error)
-	// Fires once now, beside the ticks.
+	// Fires once now, in addition to the ticks.
 	TriggerWorkflowSchedule(ctx context.Context, in *TriggerWorkflowScheduleRequest, opts ...grpc.CallOption) (*TriggerWorkflowScheduleResponse, error)
-	// No tick fires until it is resumed.
+	// Stops the schedule from firing until it is resumed.
 	PauseWorkflowSchedule(ctx context.Context, in *PauseWorkflowScheduleRequest, opts ...grpc.CallOption) (*PauseWorkflowScheduleResponse, error)
-	// The ticks that were missed meanwhile are replayed, up to max_catchup.
+	// Resumes the schedule. Ticks missed meanwhile are fired first, up to max_catchup.
 	ResumeWorkflowSchedule(ctx context.Context, in *ResumeWorkflowScheduleRequest, opts ...grpc.CallOption) (*ResumeWorkflowScheduleResponse, error)
-	// Newest first. Of a schedule that was deleted it is NOT_FOUND: ListWorkflows with its schedule_id still lists them.
+	// Lists runs, newest first. NOT_FOUND for a deleted schedule: ListWorkflows with its schedule_id
+	// still lists its runs.
 	ListScheduleRuns(ctx context.Context, in *ListScheduleRunsRequest, opts ...grpc.CallOption) (*ListScheduleRunsResponse, error)
-	// The next ticks of an expression, without storing anything.
+	// Returns the next ticks of a cron expression. Stores nothing.
 	PreviewSchedule(ctx context.Context, in *PreviewScheduleRequest, opts ...grpc.CallOption) (*PreviewScheduleResponse, error)
 }
 
@@ -168,24 +170,26 @@ func (c *workflowScheduleServiceClient) PreviewSchedule(ctx context.Context, in 
 // All implementations must embed UnimplementedWorkflowScheduleServiceServer
 // for forward compatibility.
 //
-// WorkflowScheduleService manages cron schedules. A schedule is a template; each tick of it is
-// fired once, as a run whose external id is schedule:{schedule_id}:{tick in RFC 3339, UTC}.
+// WorkflowScheduleService manages cron schedules. A schedule is a template. Each tick fires once,
+// as a run with the external id schedule:{schedule_id}:{tick in RFC 3339, UTC}.
 type WorkflowScheduleServiceServer interface {
 	CreateWorkflowSchedule(context.Context, *CreateWorkflowScheduleRequest) (*CreateWorkflowScheduleResponse, error)
 	GetWorkflowSchedule(context.Context, *GetWorkflowScheduleRequest) (*GetWorkflowScheduleResponse, error)
 	ListWorkflowSchedules(context.Context, *ListWorkflowSchedulesRequest) (*ListWorkflowSchedulesResponse, error)
 	UpdateWorkflowSchedule(context.Context, *UpdateWorkflowScheduleRequest) (*UpdateWorkflowScheduleResponse, error)
-	// Deletes the template; the runs that it fired stay. Repeated by its id it is answered alike.
+	// Deletes the schedule; runs that it started remain. Repeating the call by id gives the same
+	// answer.
 	DeleteWorkflowSchedule(context.Context, *DeleteWorkflowScheduleRequest) (*DeleteWorkflowScheduleResponse, error)
-	// Fires once now, beside the ticks.
+	// Fires once now, in addition to the ticks.
 	TriggerWorkflowSchedule(context.Context, *TriggerWorkflowScheduleRequest) (*TriggerWorkflowScheduleResponse, error)
-	// No tick fires until it is resumed.
+	// Stops the schedule from firing until it is resumed.
 	PauseWorkflowSchedule(context.Context, *PauseWorkflowScheduleRequest) (*PauseWorkflowScheduleResponse, error)
-	// The ticks that were missed meanwhile are replayed, up to max_catchup.
+	// Resumes the schedule. Ticks missed meanwhile are fired first, up to max_catchup.
 	ResumeWorkflowSchedule(context.Context, *ResumeWorkflowScheduleRequest) (*ResumeWorkflowScheduleResponse, error)
-	// Newest first. Of a schedule that was deleted it is NOT_FOUND: ListWorkflows with its schedule_id still lists them.
+	// Lists runs, newest first. NOT_FOUND for a deleted schedule: ListWorkflows with its schedule_id
+	// still lists its runs.
 	ListScheduleRuns(context.Context, *ListScheduleRunsRequest) (*ListScheduleRunsResponse, error)
-	// The next ticks of an expression, without storing anything.
+	// Returns the next ticks of a cron expression. Stores nothing.
 	PreviewSchedule(context.Context, *PreviewScheduleRequest) (*PreviewScheduleResponse, error)
 	mustEmbedUnimplementedWorkflowScheduleServiceServer()
 }

@@ -28,13 +28,13 @@ const (
 	maxEntries  = 1 + 8*MaxRuns
 )
 
-// Content is the entries of a capsule, whose manifest has been checked.
+// Content is an opened capsule with a valid manifest.
 type Content struct {
 	entries  map[string]*zip.File
 	Manifest Manifest
 }
 
-// Manifest is manifest.json, as it is written.
+// Manifest is the content of manifest.json.
 type Manifest struct {
 	Format       string        `json:"format"`
 	Version      int           `json:"version"`
@@ -54,7 +54,7 @@ type ManifestRun struct {
 	Directory    string `json:"directory"`
 }
 
-// Read reads the manifest, and checks names, sizes, and that each run stands behind its parent.
+// Read reads the manifest and checks names, sizes, and that each run comes after its parent.
 func Read(r io.ReaderAt, size int64) (*Content, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
@@ -88,10 +88,10 @@ func Read(r io.ReaderAt, size int64) (*Content, error) {
 	return c, c.Manifest.check()
 }
 
-// checkEntry holds names to plain relative paths. Nothing is unpacked to disk here, but a file that
-// tries is no capsule of ours.
+// checkEntry accepts only plain relative paths. Nothing is unpacked to disk, but a valid capsule
+// has no others.
 func checkEntry(name string) error {
-	name = strings.TrimSuffix(name, "/") // of a folder
+	name = strings.TrimSuffix(name, "/") // a folder ends with it
 	if name == "" || len(name) > 512 || path.IsAbs(name) || path.Clean(name) != name || strings.HasPrefix(name, "..") ||
 		strings.ContainsAny(name, "\\:\x00") {
 		return fmt.Errorf("an entry has the name %.100q, want a plain relative path", name)
@@ -122,18 +122,18 @@ func (m *Manifest) check() error {
 		case uuid.Validate(r.RunID) != nil || len(r.RunID) != 36:
 			return fmt.Errorf("run %d has the id %.40q, want a UUID", i, r.RunID)
 		case seen[r.RunID]:
-			return fmt.Errorf("run %s is there twice", r.RunID)
+			return fmt.Errorf("run %s is listed twice", r.RunID)
 		case r.Directory != "runs/"+r.RunID:
 			return fmt.Errorf("run %s has the directory %.100q, want runs/%s", r.RunID, r.Directory, r.RunID)
-		case there[r.ParentRunID] && !seen[r.ParentRunID]: // one that is not there at all is the root's own
-			return fmt.Errorf("run %s stands before its parent %.40q", r.RunID, r.ParentRunID)
+		case there[r.ParentRunID] && !seen[r.ParentRunID]: // the parent of the exported run is not in the capsule
+			return fmt.Errorf("run %s is listed before its parent %.40q", r.RunID, r.ParentRunID)
 		}
 		seen[r.RunID] = true
 	}
 	return nil
 }
 
-// Load returns one run and all attempts of its steps that the capsule has; "" is the run that was exported.
+// Load returns a run and all attempts of its steps; "" selects the exported run.
 func (c *Content) Load(runID string) (run *kagziv1.Workflow, steps []*kagziv1.Step, err error) {
 	i := 0
 	for runID != "" && i < len(c.Manifest.Runs) && c.Manifest.Runs[i].RunID != runID {
@@ -158,7 +158,7 @@ func (c *Content) Load(runID string) (run *kagziv1.Workflow, steps []*kagziv1.St
 	return run, steps, err
 }
 
-// unmarshal lets a newer server say more than this SDK knows.
+// unmarshal ignores fields of newer servers.
 var unmarshal = protojson.UnmarshalOptions{DiscardUnknown: true}
 
 // readArray reads an entry that is a JSON array of messages.
@@ -170,7 +170,7 @@ func readArray[M proto.Message](c *Content, name string, empty func() M) ([]M, e
 	var all []M
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, fmt.Errorf("%s is no JSON array", name)
+		return nil, fmt.Errorf("%s is not a JSON array", name)
 	}
 	for d.More() {
 		var one json.RawMessage
@@ -184,12 +184,12 @@ func readArray[M proto.Message](c *Content, name string, empty func() M) ([]M, e
 		all = append(all, m)
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("%s breaks off", name)
+		return nil, fmt.Errorf("%s is truncated", name)
 	}
 	return all, nil
 }
 
-// read unpacks one entry of at most limit bytes. What the entry's header says about its size is not trusted.
+// read unpacks one entry of at most limit bytes. It does not trust the size in the entry's header.
 func (c *Content) read(name string, limit int64) ([]byte, error) {
 	f := c.entries[name]
 	if f == nil {

@@ -1,4 +1,4 @@
-// Package convert writes numbers, times, texts and statuses as the wire has them, and reads them back.
+// Package convert converts numbers, times, texts and statuses to and from their wire form.
 package convert
 
 import (

@@ -54,8 +54,8 @@ func Transient(err error) bool {
 	return false
 }
 
-// sentences put what gRPC says for want of a server's word into sentences that say what to do, by a
-// sign in its message; what stands behind the sign is the reason. The first that fits counts.
+// sentences replaces texts of gRPC by sentences that say what to do. An entry applies if the
+// message contains its sign; what follows the sign is the reason. The first match counts.
 var sentences = []struct {
 	code       codes.Code
 	sign       string
@@ -80,7 +80,7 @@ var sentences = []struct {
 	{codes.Unimplemented, "", "the server does not offer this: ", "; it may be older than this program"},
 }
 
-// PlainMessage is the message of a status that no server has put into words.
+// PlainMessage returns the message of a status, in plain words if gRPC itself made it.
 func PlainMessage(st *status.Status) string {
 	for _, r := range sentences {
 		if _, reason, found := strings.Cut(st.Message(), r.sign); found && r.code == st.Code() {

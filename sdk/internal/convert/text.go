@@ -28,7 +28,7 @@ func CleanText(text string, limit int) string {
 	return text[:end] + CutMark
 }
 
-// Printable is text that a terminal shows as it stands, on one line.
+// Printable escapes text so that a terminal prints it as is, on one line.
 func Printable(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

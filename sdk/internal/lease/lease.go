@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Clock knows until when the worker can believe that its leases hold. It measures from the moment
-// before the last confirmed heartbeat was sent, on the monotonic and on the wall clock: the
-// monotonic one stands still while a virtual machine is suspended.
+// Clock estimates until when the worker's leases hold. It counts from when the last confirmed
+// heartbeat was sent, on the monotonic and the wall clock: the monotonic one stops while a virtual
+// machine is suspended.
 type Clock struct {
 	mu        sync.Mutex
 	length    time.Duration
 	confirmed time.Time
-	contact   time.Time     // before the last message was sent that the server has answered at all
+	contact   time.Time     // when the last message was sent that the server answered
 	renewed   chan struct{} // closed at the next confirmation
-	expiry    *time.Timer   // fires after twice the lease without contact, and from then on again until there is some
+	expiry    *time.Timer   // fires after twice the lease without contact, and again until there is contact
 	expired   func(silent time.Duration) (next time.Duration)
 }
 
@@ -42,7 +42,7 @@ func (l *Clock) Heard(sentAt time.Time) {
 	l.putOff(sentAt)
 }
 
-// putOff needs l.mu.
+// putOff restarts the expiry timer. Needs l.mu.
 func (l *Clock) putOff(sentAt time.Time) {
 	l.contact = sentAt
 	if l.expiry != nil {
@@ -50,9 +50,8 @@ func (l *Clock) putOff(sentAt time.Time) {
 	}
 }
 
-// Start sets the length of the lease. expired is called after twice that time without contact,
-// which is told how long there was none, and returns with how much of that it wants to be called
-// again; 0: it need not be.
+// Start sets the length of the lease. expired is called after twice that time without contact. It
+// gets the time without contact, and returns after which such time to call it again; 0 means never.
 func (l *Clock) Start(length time.Duration, expired func(silent time.Duration) (next time.Duration)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,9 +61,8 @@ func (l *Clock) Start(length time.Duration, expired func(silent time.Duration) (
 	}
 }
 
-// expire has those leases given up that cannot be believed in any more. It looks again after twice
-// the lease at the latest: the timer stands still while a virtual machine is suspended, and what
-// has come meanwhile has to be given up as well.
+// expire calls expired. It repeats after twice the lease at the latest: the timer stops while a
+// virtual machine is suspended, and runs claimed meanwhile have to be given up as well.
 func (l *Clock) expire() {
 	l.mu.Lock()
 	contact := l.contact
@@ -74,7 +72,7 @@ func (l *Clock) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.expiry == nil || !l.contact.Equal(contact) {
-		return // stopped, or put off
+		return // stopped or restarted
 	}
 	again := 2 * l.length
 	if next > 0 {
@@ -97,7 +95,7 @@ func (l *Clock) Duration() time.Duration {
 	return l.length
 }
 
-// Stop ends the timer: expired is not called any more.
+// Stop ends the timer; expired is not called any more.
 func (l *Clock) Stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,9 +105,9 @@ func (l *Clock) Stop() {
 	}
 }
 
-// Await returns when the leases can be believed in, or when ctx ends. Past 80 % of the lease, work that has
-// begun goes on, but nothing new begins. That holds for runs with a longer lease of their own as well: the server gives
-// these away before their time when an operator takes the silent worker off, or a new process takes its id over.
+// Await returns when the leases can be trusted, or when ctx ends. After 80 % of the lease without
+// contact, nothing new starts. That includes runs with a longer lease of their own: the server
+// reassigns these early when an operator takes the worker offline or a new process takes its id.
 func (l *Clock) Await(ctx context.Context) {
 	for {
 		l.mu.Lock()
@@ -130,7 +128,7 @@ func (l *Clock) Await(ctx context.Context) {
 	}
 }
 
-// elapsed is the longer of the time since t by the monotonic and by the wall clock.
+// elapsed returns the time since t by the monotonic or the wall clock, whichever is longer.
 func elapsed(t time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))

@@ -10,7 +10,7 @@ import (
 )
 
 func TestLeaseClock(t *testing.T) {
-	t.Run("a confirmation that was overtaken by a later one changes nothing", func(t *testing.T) {
+	t.Run("a confirmation overtaken by a later one has no effect", func(t *testing.T) {
 		var l Clock
 		now := time.Now()
 		l.Confirm(now)
@@ -18,7 +18,7 @@ func TestLeaseClock(t *testing.T) {
 		equal(t, l.confirmed.Equal(now), true)
 	})
 
-	t.Run("twice the lease is measured from when the message was sent, and not past the end of the worker",
+	t.Run("twice the lease counts from when the message was sent",
 		bubble(func(t *testing.T) {
 			var l Clock
 			expired := make(chan time.Time, 2)
@@ -32,8 +32,8 @@ func TestLeaseClock(t *testing.T) {
 			equal(t, len(expired), 0)
 		}))
 
-	// looks has the leases expire, those longer than the worker's as next says, and tells how long
-	// after the contact it was looked.
+	// looks lets the leases expire, longer ones as next says, and sends how long after the last
+	// contact expired was called.
 	looks := func(l *Clock, next func(silent time.Duration) time.Duration) <-chan time.Duration {
 		looked, contact := make(chan time.Duration, 100), time.Now()
 		l.Start(30*time.Second, func(silent time.Duration) time.Duration {
@@ -44,7 +44,7 @@ func TestLeaseClock(t *testing.T) {
 		return looked
 	}
 
-	t.Run("a longer lease is looked at again when it is over, and after twice the worker's at the latest",
+	t.Run("a longer lease is checked at its end",
 		bubble(func(t *testing.T) {
 			var l Clock
 			looked := looks(&l, func(silent time.Duration) time.Duration {
@@ -63,7 +63,7 @@ func TestLeaseClock(t *testing.T) {
 			l.Stop()
 		}))
 
-	t.Run("contact that comes while the leases are looked at puts the next look off", bubble(func(t *testing.T) {
+	t.Run("contact during a check delays the next check", bubble(func(t *testing.T) {
 		var l Clock
 		looked := looks(&l, func(time.Duration) time.Duration { l.Confirm(time.Now()); return 61 * time.Second })
 		equal(t, <-looked, 60*time.Second)
@@ -71,7 +71,7 @@ func TestLeaseClock(t *testing.T) {
 		l.Stop()
 	}))
 
-	t.Run("an end that comes while the leases are looked at is the last of them", bubble(func(t *testing.T) {
+	t.Run("Stop during a check makes it the last", bubble(func(t *testing.T) {
 		var l Clock
 		looked := looks(&l, func(time.Duration) time.Duration { l.Stop(); return 61 * time.Second })
 		equal(t, <-looked, 60*time.Second)
@@ -79,7 +79,7 @@ func TestLeaseClock(t *testing.T) {
 		equal(t, len(looked), 0)
 	}))
 
-	t.Run("what a suspended machine slept through is over for a longer lease as well", bubble(func(t *testing.T) {
+	t.Run("suspension of the machine counts for a longer lease", bubble(func(t *testing.T) {
 		var l Clock
 		const own = 10 * time.Minute
 		over := make(chan time.Duration, 1)
@@ -91,9 +91,9 @@ func TestLeaseClock(t *testing.T) {
 			return 0
 		})
 		<-looked
-		synctest.Wait() // until it has set its timer again
+		synctest.Wait() // until it has restarted its timer
 		l.mu.Lock()
-		l.contact = l.contact.Add(-time.Hour) // as the wall clock has it, beside which the bubble has no other
+		l.contact = l.contact.Add(-time.Hour) // the wall clock; the bubble has no other beside it
 		l.mu.Unlock()
 		equal(t, <-over, time.Hour+2*time.Minute)
 		l.Stop()
@@ -108,7 +108,7 @@ func TestLeaseClock(t *testing.T) {
 		equal(t, l.Duration(), 6*time.Second)
 	})
 
-	t.Run("time in which the machine was suspended counts, which only the wall clock shows", func(t *testing.T) {
+	t.Run("suspension of the machine counts by the wall clock", func(t *testing.T) {
 		sent := time.Now()
 		setBack(&sent, time.Hour)
 		if passed := elapsed(sent); passed < time.Hour {
@@ -137,9 +137,9 @@ func bubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-// setBack makes a reading of the clocks one with another wall clock.
+// setBack changes the wall clock of a time, not its monotonic clock.
 func setBack(t *time.Time, by time.Duration) {
-	wall := (*uint64)(unsafe.Pointer(t)) // its seconds stand above 30 bits of nanoseconds
+	wall := (*uint64)(unsafe.Pointer(t)) // seconds are above 30 bits of nanoseconds
 	before := t.Round(0)
 	*wall -= uint64(by/time.Second) << 30
 	if before.Sub(t.Round(0)) != by {

@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	MaxAwaiting = 10_000           // waits that a server holds for one stream
-	AwaitsIdle  = 10 * time.Second // that a stream stays without a wait
-	// after so many, the pause before the next does not grow: a wait that comes meanwhile has to wait for it
+	MaxAwaiting = 10_000           // most waits on one stream
+	AwaitsIdle  = 10 * time.Second // how long a stream without waits stays open
+	// failures after which the pause stops growing, since new waits have to sit it out
 	awaitsTries = 3
 
-	MaxAwaitsHerd = 100 * time.Millisecond // within which the clients of a restarted server open their streams again
+	MaxAwaitsHerd = 100 * time.Millisecond // clients of a restarted server reopen their streams within this time
 )
 
-// Awaits holds the waits of a client for the ends of runs. One stream carries up to MaxAwaiting of
-// them; a further stream carries the next ones. A stream is opened for the first wait, opened again
-// when it breaks, and closed when it has carried none for a while.
+// Awaits holds a client's waits for the ends of runs. One stream carries up to MaxAwaiting of them;
+// more streams carry the rest. A stream is opened for the first wait, reopened when it breaks, and
+// closed when it has been idle for a while.
 type Awaits struct {
 	AwaitOptions
 	ctx     context.Context
@@ -41,29 +41,29 @@ type Awaits struct {
 	group   sync.WaitGroup
 	mu      sync.Mutex
 	streams []*awaitStream
-	single  bool // the server knows only waits for one run
+	single  bool // the server only has calls that wait for one run
 }
 
-// AwaitOptions says whose waits they are.
+// AwaitOptions describes the client.
 type AwaitOptions struct {
 	Namespace string
 	Conn      *grpc.ClientConn
 	Log       *slog.Logger
-	Explain   func(error) error // puts the error of a call into words
+	Explain   func(error) error // converts the error of a call for the log
 }
 
 // awaitStream is one stream of waits. All fields but wake and quit are guarded by Awaits.mu.
 type awaitStream struct {
 	of   *Awaits
-	wake chan struct{} // capacity one: there is something to send
+	wake chan struct{} // capacity 1: there is something to send
 	quit chan struct{} // closed when it is over
 
 	waits  map[uint64]*awaited
-	seq    uint64     // of the latest
-	unsent []*awaited // some of them may have been given up
+	seq    uint64     // number of the latest wait
+	unsent []*awaited // may include abandoned waits
 	forget []uint64
-	idle   *time.Timer // runs while there is no wait
-	over   bool        // it takes no more waits
+	idle   *time.Timer // runs while there are no waits
+	over   bool        // accepts no more waits
 }
 
 // awaited is one wait.
@@ -76,7 +76,7 @@ type awaited struct {
 	err     error
 }
 
-// ErrAlone tells a wait that it is to be made by a call of its own, because the stream was refused.
+// ErrAlone means that the wait needs a call of its own, because the stream was refused.
 var ErrAlone = errors.New("kagzi: not together with others")
 
 // NewAwaits returns the waits of a client. Close them after use.
@@ -86,18 +86,18 @@ func NewAwaits(o AwaitOptions) *Awaits {
 	return a
 }
 
-// Close ends the streams; waits fail.
+// Close ends the streams; all waits fail.
 func (a *Awaits) Close() {
 	a.mu.Lock()
-	a.cancel() // under the lock: whoever enters comes before it, or is told
+	a.cancel() // under the lock, so that new waits see it
 	a.mu.Unlock()
 	a.group.Wait()
 }
 
-// Await waits until a run has ended. The error is ErrAlone, the refusal of this wait as a gRPC
-// status, or the end of ctx.
+// Await waits until a run has ended. The error is ErrAlone, a refusal of this wait as a gRPC
+// status, or the cause of ctx.
 func (a *Awaits) Await(ctx context.Context, runID string, whole bool) (*kagziv1.AwaitWorkflowsResponse_Ended, error) {
-	if !utf8.ValidString(runID) { // sent, it would end the stream of all the others
+	if !utf8.ValidString(runID) { // sending it would break the stream for all waits
 		return nil, ErrAlone
 	}
 	w := a.enter(runID, whole)
@@ -128,14 +128,14 @@ func (a *Awaits) enter(runID string, whole bool) *awaited {
 	}
 	s.waits[s.seq] = w
 	s.unsent = append(s.unsent, w)
-	if len(s.unsent) > 2*MaxAwaiting { // while there is no server, nobody takes out those that were given up
+	if len(s.unsent) > 2*MaxAwaiting { // without a server nothing else removes abandoned waits
 		s.unsent = slices.DeleteFunc(s.unsent, func(w *awaited) bool { return s.waits[w.request.Seq] != w })
 	}
 	s.signal()
 	return w
 }
 
-// freeStream returns a stream that can carry one more wait.
+// freeStream returns a stream with room for one more wait.
 func (a *Awaits) freeStream() *awaitStream {
 	for _, s := range a.streams {
 		if len(s.waits) < MaxAwaiting {
@@ -149,7 +149,7 @@ func (a *Awaits) freeStream() *awaitStream {
 	return s
 }
 
-// leave gives a wait up.
+// leave abandons a wait.
 func (a *Awaits) leave(w *awaited) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *awaitStream) remove(w *awaited) {
 	}
 }
 
-// expire ends the stream if it has no wait.
+// expire ends the stream if it has no waits.
 func (s *awaitStream) expire() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *awaitStream) expire() {
 	}
 }
 
-// end takes the stream out of use. It is called under the lock.
+// end takes the stream out of use. Needs the lock.
 func (s *awaitStream) end() {
 	if s.over {
 		return
@@ -206,7 +206,7 @@ func (s *awaitStream) run() {
 		if answered {
 			failures = 0
 		}
-		s.expire() // one that nobody waits on is not missed, and not opened again
+		s.expire() // do not reopen a stream without waits
 		if !convert.Transient(err) || s.of.ctx.Err() != nil || s.ended() {
 			s.refuse(err)
 			return
@@ -214,22 +214,22 @@ func (s *awaitStream) run() {
 		failures++
 		if s.connected() {
 			delay := transport.Backoff(min(failures, awaitsTries))
-			log.Warn("waiting for runs: refused", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in",
+			log.Warn("cannot wait for runs; retrying", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in",
 				delay.Round(time.Millisecond))
 			s.pause(delay)
 			continue
 		}
-		log.Warn("waiting for runs: no server; they go on when it is back", "error", s.of.Explain(err))
+		log.Warn("the server is unreachable; waits for runs continue when it is back", "error", s.of.Explain(err))
 		s.awaitConnection()
 		s.pause(rand.N(MaxAwaitsHerd))
 		failures = 0
 	}
 }
 
-// connected says that the stream broke, or was refused, although its connection stands.
+// connected reports whether the connection is up, so the server broke or refused the stream.
 func (s *awaitStream) connected() bool { return s.of.Conn.GetState() == connectivity.Ready }
 
-// awaitConnection returns when the connection stands again, which gRPC sees to, or nobody waits any more.
+// awaitConnection returns when the connection is up again, which gRPC sees to, or no wait is left.
 func (s *awaitStream) awaitConnection() {
 	ctx, cancel := context.WithCancel(s.of.ctx)
 	defer cancel()
@@ -243,7 +243,7 @@ func (s *awaitStream) awaitConnection() {
 	transport.AwaitConnection(ctx, s.of.Conn)
 }
 
-// pause returns earlier when nobody waits any more.
+// pause waits for delay, or until no wait is left.
 func (s *awaitStream) pause(delay time.Duration) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -254,7 +254,7 @@ func (s *awaitStream) pause(delay time.Duration) {
 	}
 }
 
-// refuse ends the stream, and has those who wait ask for themselves, which tells each what is wrong.
+// refuse ends the stream and makes each wait use a call of its own, which gets its own error.
 func (s *awaitStream) refuse(err error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -267,7 +267,7 @@ func (s *awaitStream) refuse(err error) {
 	s.end()
 }
 
-// once is one gRPC stream, from its beginning to its end. The error is nil when it was closed because nobody waits.
+// once runs one gRPC stream. The error is nil if the stream was closed because it was idle.
 func (s *awaitStream) once() (answered bool, err error) {
 	ctx, cancel := context.WithCancel(s.of.ctx)
 	defer cancel()
@@ -287,7 +287,7 @@ func (s *awaitStream) once() (answered bool, err error) {
 	return answered, err
 }
 
-// again has all waits sent, on a stream that knows none of them.
+// again marks all waits as unsent, for a new stream.
 func (s *awaitStream) again() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -299,7 +299,7 @@ func (s *awaitStream) again() {
 	s.signal()
 }
 
-// write sends what there is to send. When the stream breaks, the reader learns why.
+// write sends waits as they come. If the stream breaks, the reader gets the reason.
 func (s *awaitStream) write(ctx context.Context,
 	stream grpc.BidiStreamingClient[kagziv1.AwaitWorkflowsRequest, kagziv1.AwaitWorkflowsResponse]) {
 	for {
@@ -317,7 +317,7 @@ func (s *awaitStream) write(ctx context.Context,
 	}
 }
 
-// message is what is to be sent. Every message names the namespace: it costs little.
+// message returns the next message. Each one names the namespace, which costs little.
 func (s *awaitStream) message() *kagziv1.AwaitWorkflowsRequest {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -333,7 +333,7 @@ func (s *awaitStream) message() *kagziv1.AwaitWorkflowsRequest {
 	return m
 }
 
-// read hands out answers until the stream ends.
+// read delivers answers until the stream ends.
 func (s *awaitStream) read(stream grpc.BidiStreamingClient[kagziv1.AwaitWorkflowsRequest,
 	kagziv1.AwaitWorkflowsResponse]) (answered bool, err error) {
 	for {
@@ -363,14 +363,14 @@ func (s *awaitStream) answer(all []*kagziv1.AwaitWorkflowsResponse_Ended) {
 	for _, ended := range all {
 		w := s.waits[ended.GetSeq()]
 		if w == nil {
-			continue // given up
+			continue // abandoned
 		}
 		s.remove(w)
 		switch d := ended.GetRefusal(); {
 		case d == nil:
 			w.ended = ended
 		case codes.Code(ended.GetStatusCode()) == codes.ResourceExhausted:
-			w.err = ErrAlone // the server holds fewer waits than we know
+			w.err = ErrAlone // the server's limit is lower than ours
 		default:
 			w.err = convert.ItemStatus(ended.GetStatusCode(), d).Err()
 		}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-func TestWaitsGivenUpWithoutAServerAreNotKept(t *testing.T) {
+func TestWaitsAbandonedWithoutAServerAreDropped(t *testing.T) {
 	conn, err := grpc.NewClient("passthrough:///none", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			return nil, errors.New("nobody is there")

@@ -17,8 +17,8 @@ import (
 
 const (
 	maxBatchBytes = 4<<20 - 64<<10        // of starts that go together; the server takes 4 MiB
-	AloneBytes    = 64 << 10              // a start that is larger gains nothing by company
-	MaxQueued     = 20 * time.Millisecond // that a start waits for others that are on their way
+	AloneBytes    = 64 << 10              // larger starts gain nothing from batching
+	MaxQueued     = 20 * time.Millisecond // longest wait for calls in flight
 )
 
 // Starts batches the starts of a client. A start that comes while no call is in flight goes to the

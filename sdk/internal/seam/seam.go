@@ -1,4 +1,4 @@
-// Package seam is where package kagzitest reaches into a worker, without the means for it standing in the public API.
+// Package seam lets package kagzitest reach into workers and clients without a public API for it.
 package seam
 
 import (
@@ -10,7 +10,8 @@ import (
 // Step is the code of a step with its types taken off.
 type Step = func(ctx context.Context) (any, error)
 
-// Typed gives the code that replaces a step the step's type. A value of another type is an error, marked by final.
+// Typed adapts replacement code to the step's type. A value of another type is an error, marked by
+// final.
 func Typed[T any](name string, code Step, final func(error) error) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) {
 		var result T
@@ -20,21 +21,21 @@ func Typed[T any](name string, code Step, final func(error) error) func(context.
 		}
 		typed, ok := v.(T)
 		if !ok {
-			return result, final(fmt.Errorf("step %s returns %T, but the code in its place returns %T", name,
+			return result, final(fmt.Errorf("step %s returns %T, but its replacement returns %T", name,
 				result, v))
 		}
 		return typed, nil
 	}
 }
 
-// ReplaceSteps makes a *kagzi.Worker run other code for the steps that replaced names: it is given
-// a step's name and answers nil to leave it alone. Package kagzi sets it.
+// ReplaceSteps sets a function on a *kagzi.Worker that returns replacement code for a step's name,
+// nil for none. Package kagzi sets this variable.
 var ReplaceSteps func(worker any, replaced func(name string) Step)
 
-// CodeEnds waits for the code of steps and workflows that a *kagzi.Worker runs, or has left behind,
-// for up to limit, and reports whether it has ended. Package kagzi sets it.
+// CodeEnds waits up to limit for step and workflow code that a *kagzi.Worker runs or has abandoned,
+// and reports whether it has ended. Package kagzi sets this variable.
 var CodeEnds func(worker any, limit time.Duration) bool
 
-// AwaitEnds has a *kagzi.Client call await, which returns when the run has ended or ctx is over,
-// before it asks the server whether a run has ended. Package kagzi sets it.
+// AwaitEnds sets a function on a *kagzi.Client that it calls before asking the server whether a run
+// has ended. It returns when the run has ended or ctx is done. Package kagzi sets this variable.
 var AwaitEnds func(client any, await func(ctx context.Context, runID string))

@@ -21,9 +21,9 @@ type Operation struct {
 	Ending bool  // its refusal is ending the run's code
 
 	epoch int64 // of the stream that it was queued on last; 0 for none
-	// unknown is the epoch of the stream on which it was refused last: the operations behind it
-	// that are still to be sent there must not count before it does. 0: none, or they need not
-	// wait. Guarded by Session.mu.
+	// unknown is the epoch of the stream on which it was last refused. Operations after it on that
+	// stream must not take effect before it. 0 means none, or that they need not wait. Guarded by
+	// Session.mu.
 	unknown int64
 }
 

@@ -165,9 +165,9 @@ func (s *Session) Take() []*Operation {
 		s.seq++
 		op.Msg.Seq, op.Msg.After, op.unknown = s.seq, 0, 0
 		if p := op.Prev; p != nil && (s.sent[p.Msg.Seq] == p || p.unknown == s.epoch) {
-			op.Msg.After = p.Msg.Seq // not to count should that one be refused, or if it has just been
+			op.Msg.After = p.Msg.Seq // so that it has no effect if that one is refused
 		} else {
-			op.Prev = nil // answered, and of no use any more
+			op.Prev = nil // answered: not needed any more
 		}
 		s.sent[s.seq] = op
 	}
@@ -224,12 +224,12 @@ func (s *Session) Answered(r *kagziv1.SessionResponse) *Operation {
 	case r.GetError() != nil:
 		op.unknown = s.epoch
 	default:
-		op.Prev = nil // or a run that always has one unanswered would keep them all
+		op.Prev = nil // free it, or a run with constant traffic would keep all of them
 	}
 	return op
 }
 
-// Settle lets the operations behind a refused one count without it.
+// Settle lets operations after a refused one take effect without it.
 func (s *Session) Settle(op *Operation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

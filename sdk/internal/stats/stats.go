@@ -1,4 +1,4 @@
-// Package stats counts what a worker reports in its heartbeats beside the leases.
+// Package stats collects what a worker reports in its heartbeats besides its leases.
 package stats
 
 import (
@@ -8,7 +8,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// usage samples what the process uses; as well as the platform tells, and 0 where it does not.
+// usage samples the resources of the process; 0 where the platform does not tell.
 type usage struct {
 	since time.Time
 	at    time.Time
@@ -32,17 +32,17 @@ func (u *usage) sample() *kagziv1.WorkerStats {
 	return s
 }
 
-// Counters are what heartbeats report beside the leases.
+// Counters collects the figures of heartbeats.
 type Counters struct {
 	mu                sync.Mutex
-	completed, failed int32 // that no report counts yet
+	completed, failed int32 // not reported yet
 	runs              int64
 	spent             time.Duration
 	usage             usage
 }
 
-// Finished counts what has become of a run by what its code returned. One that is tried again, or
-// was cancelled, has neither completed nor failed.
+// Finished counts a run that its code completed or failed. A run that is retried or was cancelled
+// counts as neither.
 func (c *Counters) Finished(status kagziv1.WorkflowStatus, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +56,8 @@ func (c *Counters) Finished(status kagziv1.WorkflowStatus, took time.Duration) {
 	c.spent += took
 }
 
-// Report is what is to be counted by the server now. The next report, which may go out before this
-// one is answered, does not count it again.
+// Report returns the figures to report now. The next report does not include them again, even if it
+// is sent before this one is answered.
 func (c *Counters) Report() (completed, failed int32, s *kagziv1.WorkerStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,14 +70,14 @@ func (c *Counters) Report() (completed, failed int32, s *kagziv1.WorkerStats) {
 	return completed, failed, s
 }
 
-// Pending says that there is something that no report counts yet.
+// Pending reports whether there are unreported figures.
 func (c *Counters) Pending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.completed > 0 || c.failed > 0
 }
 
-// Unreported takes back what the server has not counted.
+// Unreported takes back figures that the server did not accept.
 func (c *Counters) Unreported(completed, failed int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

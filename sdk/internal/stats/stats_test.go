@@ -7,11 +7,11 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
+func TestReportsDoNotOverlap(t *testing.T) {
 	var c Counters
 	const done, failed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
 	for _, status := range []kagziv1.WorkflowStatus{done, done, failed,
-		// is tried again, and was cancelled
+		// retried, and cancelled
 		kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED} {
 		c.Finished(status, time.Millisecond)
 	}
@@ -25,6 +25,6 @@ func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
 	want("the first report", 2, 1)
 	want("one that goes out before the first is answered", 0, 0)
 	c.Finished(done, time.Millisecond)
-	c.Unreported(2, 1) // the first was lost
+	c.Unreported(2, 1) // the first report was lost
 	want("the next", 3, 1)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// cpuTime is what the process has used so far, on all cores together.
+// cpuTime returns the CPU time of the process on all cores.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -35,7 +35,8 @@ func residentBytes() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// diskAvailable is what an unprivileged user may still write under the working directory.
+// diskAvailable returns the space under the working directory that an unprivileged user can still
+// use.
 func diskAvailable() int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(".", &s) != nil {
@@ -44,9 +45,8 @@ func diskAvailable() int64 {
 	return inBytes(s.Bavail, int64(s.Bsize))
 }
 
-// inBytes is the size of so many blocks, or the most that the wire has: a file system on an object
-// store says that it has no end. What is more would come out below 0, for which a server refuses
-// the heartbeat.
+// inBytes returns the size of some blocks, at most what the wire can hold: file systems on object
+// stores report enormous sizes, and the server refuses a negative number.
 func inBytes(blocks uint64, size int64) int64 {
 	if size > 0 && blocks > math.MaxInt64/uint64(size) {
 		return math.MaxInt64

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestADiskWithoutEndIsNotLessThanNone(t *testing.T) {
+func TestAnEndlessDiskHasAPositiveSize(t *testing.T) {
 	for _, c := range []struct {
 		blocks uint64
 		size   int64

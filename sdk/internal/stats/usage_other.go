@@ -10,7 +10,7 @@ import (
 // cpuTime is not known portably; heartbeats report 0.
 func cpuTime() time.Duration { return 0 }
 
-// residentBytes is what the Go runtime has from the system, which is close.
+// residentBytes returns the memory that the Go runtime has from the system, which is close.
 func residentBytes() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(s)

@@ -12,10 +12,9 @@ import (
 const maxReconnectBackoff = 60 * time.Second
 
 // Backoff returns the delay after the n-th failure in a row: a random time of up to 1, 2, 4 … 60 s.
-// This is full jitter ("Exponential Backoff And Jitter", AWS Architecture Blog, 2015). With ten
-// percent of jitter, ten thousand workers whose sessions end together when their server restarts
-// would come back within a fifth of a second; this spreads them over the whole second, and a single
-// worker waits half as long on average.
+// This is full jitter ("Exponential Backoff And Jitter", AWS Architecture Blog, 2015). When a
+// server restarts, ten thousand workers come back over a whole second, where ten percent of jitter
+// would give a fifth of a second, and a single worker waits half as long on average.
 func Backoff(n int) time.Duration {
 	return rand.N(min(time.Second<<min(n-1, 10), maxReconnectBackoff)) + time.Millisecond
 }

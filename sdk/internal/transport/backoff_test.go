@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWorkersOfAServerThatComesBackAreSpreadOverTheWholeDelay(t *testing.T) {
+func TestBackoffSpreadsWorkersOverTheWholeDelay(t *testing.T) {
 	for n, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		const draws, parts = 10_000, 10
 		longest := want * time.Second

@@ -19,23 +19,23 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// The bytes of one message. A server takes less than it sends, and ends a stream for more.
+// Limits for one message in bytes. A server receives less than it sends, and ends a stream that
+// exceeds it.
 const (
 	MaxMessage = MaxRequest + 64<<10
 	MaxRequest = 8 << 20
 )
 
-// How much may be on its way to us, of one stream and of one connection, that has not been read.
-// They stand still because gRPC feels for better ones with a ping for about every message, which
-// costs more than the message.
+// Flow control windows of a stream and of a connection. They are fixed, because gRPC's automatic
+// sizing sends a ping for about every message, which costs more than the message.
 const (
 	streamWindow = 2 << 20
 	connWindow   = 8 << 20
 )
 
-// streamRetries makes gRPC itself repeat streams that found no server; see retrier for all other
-// calls. AwaitWorkflows is left out: what was sent on a stream that broke would be kept for it, and
-// the client knows what to send.
+// streamRetries lets gRPC retry streams that reached no server; retrier does so for unary calls.
+// AwaitWorkflows is left out, because gRPC would buffer what was sent, and the client knows what to
+// send.
 const streamRetries = `{
 	"methodConfig": [{
 		"name": [
@@ -76,8 +76,8 @@ func (e *Endpoint) Complete(log *slog.Logger) error {
 	for _, warning := range p.Warnings {
 		log.Warn("settings: " + warning)
 	}
-	// gRPC would look for a name without a port for ever, or knock at port 443. What else it takes
-	// for a target is its own affair.
+	// gRPC would try to resolve a name without a port for ever, or connect to port 443. Other
+	// targets with a scheme are passed to gRPC as they are.
 	scheme, _, target := strings.Cut(p.Address, "://")
 	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !target || target &&
 		strings.HasPrefix(scheme, "http") {
@@ -96,6 +96,7 @@ func (e *Endpoint) Complete(log *slog.Logger) error {
 	return nil
 }
 
+// Dial makes the connection of a client or worker. The options in more take precedence.
 func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption) (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if tlsConfig != nil {
@@ -125,8 +126,8 @@ func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 	if err != nil && apiKey != "" && strings.Contains(err.Error(), "require transport level security") {
 		return nil,
 			fmt.Errorf(
-				"kagzi: an API key is not sent to %q in the clear: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
-					"or TLS in the options), or reach the server on this machine's own address", address)
+				"kagzi: an API key is not sent to %q without encryption: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
+					"or TLS in the options), or connect to a loopback address", address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: connect to %q: %w", address, err)
@@ -134,7 +135,7 @@ func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 	return conn, nil
 }
 
-// bearer sends an API key with each call; in the clear only to this machine itself.
+// bearer sends an API key with each call; without TLS only to this machine.
 type bearer struct {
 	key    string
 	secure bool

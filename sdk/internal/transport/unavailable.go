@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	retryFor = 4 * time.Second // for a server that is away, or refuses a call as UNAVAILABLE
-	// at most, before a refused call goes again; the next ones are up to twice as long
+	retryFor = 4 * time.Second // how long a call is retried while the server is away or refuses it as UNAVAILABLE
+	// longest delay before the first retry; later delays are up to twice as long each
 	firstDelay = 50 * time.Millisecond
-	maxDelays  = 6 // of one call
+	maxDelays  = 6 // most delays of one call
 
-	maxRefused   = 1000 // tenths of refused calls that count
+	maxRefused   = 1000 // limit for retrier.refused
 	refusedLimit = maxRefused / 2
 )
 
@@ -33,10 +33,11 @@ const (
 // UNAVAILABLE is repeated with jitter, unless many calls were refused lately: thousands of clients
 // must not storm an overloaded server.
 type retrier struct {
-	refused atomic.Int64 // tenths of calls: a refused call adds ten, any other takes one off
+	refused atomic.Int64 // in tenths of calls: a refused call adds ten, any other subtracts one
 }
 
-// repeatableMethod reports whether a method can be repeated without a second effect: it reads, or it names an id.
+// repeatableMethod reports whether a method can be repeated safely: it only reads, or it names an
+// id.
 func repeatableMethod(name string) bool {
 	for _, known := range [...]string{
 		"/kagzi.v1.WorkflowService/", "/kagzi.v1.WorkflowScheduleService/", "/kagzi.v1.WorkerService/GetHistory",
@@ -79,7 +80,7 @@ func (r *retrier) unary(
 	}
 }
 
-// note counts a call, and reports whether it may be repeated.
+// note counts a call, and reports whether it may be retried.
 func (r *retrier) note(refused bool) (again bool) {
 	if !refused {
 		if r.refused.Load() > 0 {

@@ -17,14 +17,14 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// house is a server that can be away. It lives in a bubble.
+// house is a server in a bubble that can be away.
 type house struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedAdminServiceServer
-	listener atomic.Pointer[bufconn.Listener] // nil: away
+	listener atomic.Pointer[bufconn.Listener] // nil while it is away
 	calls    atomic.Int32
 	ill      atomic.Bool   // it refuses calls
-	stuck    chan struct{} // when set, calls stay until their connection breaks
+	stuck    chan struct{} // if set, calls hang until their connection breaks
 }
 
 func (h *house) GetWorkflow(ctx context.Context, r *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
@@ -46,7 +46,7 @@ func (h *house) DrainWorker(context.Context, *kagziv1.DrainWorkerRequest) (*kagz
 	return nil, status.Error(codes.Unavailable, "ill")
 }
 
-// open starts the server; leave has it go at once, with all its connections.
+// open starts the server; leave stops it at once, with all connections.
 func (h *house) open() (leave func()) {
 	l, server := bufconn.Listen(1<<20), grpc.NewServer()
 	kagziv1.RegisterWorkflowServiceServer(server, h)
@@ -62,8 +62,8 @@ func (h *house) open() (leave func()) {
 }
 
 func TestUnavailableServer(t *testing.T) {
-	type story func(t *testing.T, h *house, get func() error)
-	for name, tell := range map[string]story{
+	type scenario func(t *testing.T, h *house, get func() error)
+	for name, tell := range map[string]scenario{
 		"a call goes out when the server is back": func(t *testing.T, h *house, get func() error) {
 			h.open()()
 			back := time.AfterFunc(2*time.Second, func() { t.Cleanup(h.open()) })
@@ -145,7 +145,7 @@ func TestUnavailableServer(t *testing.T) {
 	})
 }
 
-// client is a connection as the SDK makes them.
+// client returns a connection as the SDK makes it.
 func (h *house) client(t *testing.T) *grpc.ClientConn {
 	conn, err := Dial("passthrough:///house", "", nil,
 		[]grpc.DialOption{ReconnectSoon, grpc.WithTransportCredentials(insecure.NewCredentials()),

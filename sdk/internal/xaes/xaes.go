@@ -1,4 +1,4 @@
-// Package xaes is XAES-256-GCM: AES-256-GCM under keys derived from random nonces.
+// Package xaes implements XAES-256-GCM: AES-256-GCM under keys derived from random nonces.
 package xaes
 
 import (
@@ -13,11 +13,11 @@ const (
 	nonceSize = 24
 )
 
-// Cipher is one key of XAES-256-GCM, as c2sp.org/XAES-256-GCM describes it: AES-256-GCM under a key
-// derived from the first half of a nonce that is long enough to be drawn at random, without end.
+// Cipher is a key of XAES-256-GCM (c2sp.org/XAES-256-GCM): AES-256-GCM under a key derived from the
+// first half of a 24-byte nonce, long enough to be random without limit.
 type Cipher struct {
 	block cipher.Block
-	k1    [aes.BlockSize]byte // the subkey of CMAC for whole blocks
+	k1    [aes.BlockSize]byte // CMAC subkey for whole blocks
 }
 
 func New(key []byte) (*Cipher, error) {
@@ -35,7 +35,7 @@ func New(key []byte) (*Cipher, error) {
 	return x, nil
 }
 
-// derived is the cipher for a nonce's first half.
+// derived returns the cipher for the first half of a nonce.
 func (x *Cipher) derived(half []byte) (cipher.AEAD, error) {
 	key := make([]byte, 0, KeySize)
 	for counter := byte(1); counter <= 2; counter++ {
@@ -54,7 +54,7 @@ func (x *Cipher) derived(half []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// Seal is a fresh nonce and the ciphertext.
+// Seal returns a new nonce followed by the ciphertext.
 func (x *Cipher) Seal(plain, binding []byte) ([]byte, error) {
 	nonce := make([]byte, nonceSize, nonceSize+len(plain)+aes.BlockSize)
 	_, _ = rand.Read(nonce) // never fails
@@ -65,7 +65,7 @@ func (x *Cipher) Seal(plain, binding []byte) ([]byte, error) {
 	return gcm.Seal(nonce, nonce[12:], plain, binding), nil
 }
 
-// Open is the plaintext of what seal made with the same binding.
+// Open returns the plaintext of what Seal made with the same binding.
 func (x *Cipher) Open(sealed, binding []byte) ([]byte, error) {
 	if len(sealed) < nonceSize {
 		return nil, errors.New("too short")

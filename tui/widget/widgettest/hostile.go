@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Hostile is the texts that users may give names, errors and payloads and that mean harm to a
-// terminal, to the layout of a screen, or to who reads it, by what they are: more than three
-// hundred. Many are hardly more than a single character, of every kind that there is.
+// Hostile returns more than three hundred texts that users may put into names, errors and payloads,
+// and that could harm a terminal, the layout of a screen, or the reader. Many are a single
+// character, one of every kind.
 func Hostile() map[string]string {
 	corpus := maps.Clone(hostile)
 	for c := range rune(0x20) {
@@ -24,7 +24,7 @@ func Hostile() map[string]string {
 	return corpus
 }
 
-// unseen is the characters that show nothing, or set the direction of others.
+// unseen lists invisible characters and those that set the text direction.
 var unseen = []rune{
 	0x034f, 0x061c, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180e, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028,
 	0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e,
@@ -34,7 +34,7 @@ var unseen = []rune{
 }
 
 var hostile = map[string]string{
-	// CSI: what moves the cursor, erases, colours, scrolls and changes modes.
+	// CSI: cursor moves, erasing, colours, scrolling and modes.
 	"csi erase screen": "\x1b[2J\x1b[H", "csi erase line": "\x1b[2K\rgone", "csi cursor home": "\x1b[1;1Hroot#",
 	"csi cursor up": "\x1b[99A\x1b[99D",
 	"csi red":       "\x1b[31mred\x1b[0m", "csi conceal": "\x1b[8mhidden\x1b[28m", "csi blink": "\x1b[5mblink",
@@ -52,7 +52,7 @@ var hostile = map[string]string{
 	"csi parameters": "\x1b[1;2;3;4;5;6;7;8;9;10;11;12;13;14;15;16;17;18",
 	"csi long":       "\x1b[" + strings.Repeat("9", 500) + "C",
 	"csi keyboard":   "\x1b[>1u\x1b[>4;2m", "csi repeat": "x\x1b[65535b",
-	// OSC: titles, links, the clipboard, colours of the palette.
+	// OSC: titles, links, the clipboard, the palette.
 	"osc title": "\x1b]0;owned\x07", "osc title st": "\x1b]2;owned\x1b\\", "osc icon": "\x1b]1;owned\x07",
 	"osc link":      "\x1b]8;;file:///etc/passwd\x1b\\click\x1b]8;;\x1b\\",
 	"osc clipboard": "\x1b]52;c;b3duZWQ=\x07", "osc clipboard read": "\x1b]52;c;?\x07",
@@ -68,7 +68,7 @@ var hostile = map[string]string{
 	"reset": "\x1bc", "charset": "\x1b(0qqqq\x1b(B", "keypad": "\x1b=\x1b>", "index": "\x1bD\x1bM\x1bE",
 	"save cursor": "\x1b7\x1b8", "escape alone": "\x1b", "escape twice": "\x1b\x1b",
 	"align": "\x1b#8", "vt52": "\x1b[?2l\x1bY  ",
-	// C1 in one character, and its bytes alone.
+	// C1 as characters, and as bytes.
 	"c1 csi": "\u009b2J", "c1 osc": "\u009d0;owned\u009c", "c1 dcs": "\u0090q\u009c", "c1 apc": "\u009fx\u009c",
 	"c1 nel": "a\u0085b", "c1 byte csi": "\x9b2J", "c1 byte osc": "\x9d52;c;b3duZWQ=\x07",
 	// C0.
@@ -77,16 +77,16 @@ var hostile = map[string]string{
 	"vertical tab": "a\vb\fc", "shift out": "\x0eqqq\x0f", "delete": "a\x7fb", "xoff": "\x13\x11", "enquiry": "\x05",
 	"substitute": "\x1a\x18", "all of them": "\x01\x02\x03\x04\x06\x0e\x10\x12\x14\x15\x16\x17\x19\x1c\x1d\x1e\x1f",
 	"blank lines": "\n\n\n\n\n\n", "lines of blanks": strings.Repeat(" \n", 40),
-	// The tags of tview.
+	// Tags of tview.
 	"tag colour": "[red]alarm", "tag style": "[::b]bold[::-]", "tag region": `["r"]region[""]`,
 	"tag link": "[:::https://example.com]link[:::-]", "tag full": "[#ff0000:#00ff00:bl]x[-:-:-]", "tag open": "[red",
 	"tag empty":  "[]",
 	"tag nested": "[[red]]", "tag escaped": "[red[]",
-	// Directions.
+	// Text directions.
 	"bidi override": "\u202Egnp.exe", "bidi override left": "\u202Dabc\u202C", "bidi embedding": "\u202Aabc\u202B",
 	"bidi isolate": "\u2066abc\u2069", "bidi isolates open": "\u2067\u2068abc", "bidi marks": "\u200Ea\u200Fb\u061Cc",
 	"hebrew": "שלום עולם", "arabic": "مرحبا بالعالم",
-	// What has no width, and what looks like something else.
+	// Zero-width characters, and lookalikes.
 	"zero width": "a\u200Bb\u200Cc\u200Dd\u2060e\uFEFFf", "soft hyphen": "pass\u00ADword",
 	"line separators": "a\u2028b\u2029c", "variation selectors": "a\uFE0Eb\uFE0Fc\U000E0100d",
 	"tag characters":      "a\U000E0001\U000E0041\U000E007Fb",
@@ -100,12 +100,12 @@ var hostile = map[string]string{
 	"combining": "e\u0301a\u0308o\u0302", "combining pile": "Z" + strings.Repeat("\u0351\u0334\u0322", 60),
 	"combining first": "\u0301\u0301abc", "combining alone": strings.Repeat("\u20DD", 40),
 	"devanagari": "क्षत्रिय नमस्ते", "thai": "สวัสดีชาวโลก", "tibetan": "བོད་སྐད", "arabic ligature": "﷽﷽﷽",
-	// What is no text.
+	// Invalid text.
 	"invalid utf-8": "a\xff\xfe\x80b\xc3", "overlong": "\xc0\x9b\x5b2J\xe0\x80\x9b",
 	"surrogates": "\xed\xa0\x80\xed\xb0\x80", "truncated": "abc\xf0\x9f\x98", "beyond unicode": "\xf4\x90\x80\x80",
 	"utf-16": "\xff\xfea\x00b\x00", "private use": "\uE000\uE0B0\U000F0000\U0010FFFD",
 	"noncharacters": "\uFFFE\uFFFF\U0001FFFE",
-	// Formats, quotes, and what other programs would obey.
+	// Formats, quotes, and commands of other programs.
 	"format": "%s%n%d%!x%[99]d%%", "quotes": "'\"`\\'\"", "shell": "$(reboot);`id`&&|<>",
 	"html": "<script>alert(1)</script>&amp;", "json": `","x":{"y":[1,2`, "formula": "=cmd|'/c calc'!A1",
 	"sql": "'; drop table runs; --", "path": "../../../../etc/passwd", "template": "{{.}}${x}",
@@ -113,7 +113,7 @@ var hostile = map[string]string{
 	"empty": "", "blank": " ", "blanks": strings.Repeat(" ", 300), "long word": strings.Repeat("x", 5000),
 	"megabyte": strings.Repeat("0123456789abcdef", 1<<16), "megabyte of escapes": strings.Repeat("\x1b[31m", 1<<18/5),
 	"many lines": strings.Repeat("line\n", 20_000),
-	// What else was met in other programs.
+	// Found in other programs.
 	"csi many parameters": "\x1b[999999999999999999mmany", "csi paste key": "\x1b[20~paste",
 	"csi pasted": "\x1b[200~pasted\x1b[201~", "csi in other colours": "\x1b[38;5;196mcolour",
 	"ends in escape":    "ends in escape\x1b",

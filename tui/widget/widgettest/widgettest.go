@@ -1,4 +1,4 @@
-// Package widgettest draws widgets on a screen in memory and says what can be seen there.
+// Package widgettest draws widgets on a screen in memory and returns what is visible.
 package widgettest
 
 import (
@@ -18,24 +18,23 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Draw draws a tview.Primitive or a func(widget.Canvas) on an empty screen of w by h cells, and is
-// what stands there, without blanks at the ends of lines. The theme is for the function; a
-// primitive has its own.
+// Draw draws a tview.Primitive or a func(widget.Canvas) on an empty screen of w by h cells, and
+// returns its text without trailing blanks. The theme is for the function; a primitive has its own.
 func Draw(t testing.TB, what any, w, h int, look *theme.Theme) string {
 	t.Helper()
 	return text(paint(t, what, w, h, look))
 }
 
-// DrawStyles is Draw with a second grid below that has a letter for each style where the first has
-// a character, and a line for each letter that says what it looks like.
+// DrawStyles is Draw with a second grid below that has a letter for each style, and a legend of the
+// letters.
 func DrawStyles(t testing.TB, what any, w, h int, look *theme.Theme) string {
 	t.Helper()
 	cells := paint(t, what, w, h, look)
 	return text(cells) + styles(cells)
 }
 
-// Harmless draws and fails the test when a cell holds a character that a terminal might obey, hide
-// or reorder others because of.
+// Harmless draws and fails the test if a cell holds a character that a terminal might interpret,
+// hide, or reorder others because of.
 func Harmless(t testing.TB, what any, w, h int, look *theme.Theme) {
 	t.Helper()
 	for y, row := range paint(t, what, w, h, look) {
@@ -73,7 +72,7 @@ func Golden(t testing.TB, name, got string) {
 	}
 }
 
-// paint is what the cells of the screen hold, by rows.
+// paint returns the cells of the screen, by rows.
 func paint(t testing.TB, what any, w, h int, look *theme.Theme) [][]tcell.SimCell {
 	t.Helper()
 	screen := tcell.NewSimulationScreen("UTF-8")
@@ -81,7 +80,7 @@ func paint(t testing.TB, what any, w, h int, look *theme.Theme) [][]tcell.SimCel
 		t.Fatal(err)
 	}
 	defer screen.Fini()
-	screen.SetSize(w, h) // after Init, which has a size of its own
+	screen.SetSize(w, h) // after Init, which sets its own size
 	screen.Clear()
 	switch what := what.(type) {
 	case tview.Primitive:
@@ -101,7 +100,7 @@ func paint(t testing.TB, what any, w, h int, look *theme.Theme) [][]tcell.SimCel
 	return rows
 }
 
-// text is the characters of the cells. The second cell of a wide character has none.
+// text returns the characters of the cells. The second cell of a wide character has none.
 func text(cells [][]tcell.SimCell) string {
 	return grid(cells, func(cell tcell.SimCell) string {
 		if len(cell.Runes) == 0 {
@@ -124,8 +123,8 @@ func grid(cells [][]tcell.SimCell, show func(tcell.SimCell) string) string {
 	return b.String()
 }
 
-// styles is the grid of letters and what they mean. The style of the upper left cell that is blank
-// and plain has no letter.
+// styles returns the grid of letters and its legend. The style of a blank, plain upper-left cell
+// has no letter.
 func styles(cells [][]tcell.SimCell) string {
 	letters := map[tcell.Style]string{}
 	legend := ""
@@ -144,7 +143,7 @@ func styles(cells [][]tcell.SimCell) string {
 	return "--\n" + body + "--\n" + legend
 }
 
-// describe says what a style looks like: "red on white bold".
+// describe returns a description of a style: "red on white bold".
 func describe(style tcell.Style) string {
 	foreground, background, attributes := style.Decompose()
 	var words []string
@@ -173,7 +172,7 @@ func describe(style tcell.Style) string {
 	return strings.Join(words, " ")
 }
 
-// named are the keys that have names instead of letters.
+// named maps names to keys.
 var named = map[string]tcell.Key{
 	"enter": tcell.KeyEnter, "esc": tcell.KeyEscape, "tab": tcell.KeyTab, "shift-tab": tcell.KeyBacktab,
 	"up": tcell.KeyUp, "down": tcell.KeyDown,
@@ -182,7 +181,8 @@ var named = map[string]tcell.Key{
 	"backspace": tcell.KeyBackspace2, "delete": tcell.KeyDelete, "ctrl-space": tcell.KeyCtrlSpace,
 }
 
-// Key is the event of a key as widget.KeyName has it: "j", "enter", "ctrl-d", "alt-b", "space".
+// Key returns the event of a key named as by widget.KeyName: "j", "enter", "ctrl-d", "alt-b",
+// "space".
 func Key(t testing.TB, name string) *tcell.EventKey {
 	t.Helper()
 	if key, ok := named[name]; ok {
@@ -221,11 +221,11 @@ func Type(t testing.TB, p tview.Primitive, text string) {
 	}
 }
 
-// Size is the size of a screen to try.
+// Size is a screen size to test.
 type Size struct{ W, H int }
 
-// Sizes are those that every widget and view must be of use on.
+// Sizes returns the sizes that every widget and view must support.
 func Sizes() []Size { return []Size{{60, 15}, {80, 24}, {120, 40}, {200, 60}} }
 
-// String is "60x15".
+// String returns "60x15".
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.W, s.H) }

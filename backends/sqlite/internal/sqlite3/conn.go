@@ -73,7 +73,8 @@ func openConn(uri string) (*Conn, error) {
 	defer libc.Xfree(c.tls, vfs)
 	place := c.tls.Alloc(8)
 	flags := int32(
-		lib.SQLITE_OPEN_READWRITE | lib.SQLITE_OPEN_CREATE | lib.SQLITE_OPEN_NOMUTEX | lib.SQLITE_OPEN_URI | lib.SQLITE_OPEN_EXRESCODE)
+		lib.SQLITE_OPEN_READWRITE | lib.SQLITE_OPEN_CREATE | lib.SQLITE_OPEN_NOMUTEX | lib.SQLITE_OPEN_URI |
+			lib.SQLITE_OPEN_EXRESCODE)
 	code := lib.Xsqlite3_open_v2(c.tls, name, place, flags, vfs)
 	c.db = *(*uintptr)(memory(place))
 	c.tls.Free(8)

@@ -20,7 +20,7 @@ var AgainCases = []fixture.Case{
 		s.Complete(l, "refund", "refunded")
 		s.FailRun(l, "no")
 		s.Pass(time.Minute)
-		answer := s.Retry(l.RunID)
+		answer := s.Retry(l.RunID, func(p *engine.RetryRunParams) { p.KeepAll = true })
 		old, run := s.Run(l.RunID), s.Run(answer.RunID)
 		fixture.Equal(s, "old status", old.Status, engine.RunFailed)
 		fixture.Equal(s, "retried from", run.RetriedFrom, l.RunID)
@@ -247,13 +247,111 @@ var AgainCases = []fixture.Case{
 			s.Retry(anew.Run.ID, fromWait)
 			fixture.Equal(s, "waiting", s.Await(s.Claim("w1").Lease, "approval", "approval").Waiting, true)
 		}},
-	{Name: "a retry is nobody's child", Run: func(s *fixture.F) {
+	{Name: "a retry that would keep steps begun after a failure is refused", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Complete(l, "charge", "charged")
+		s.Fail(l, "ship", "no", fixture.ForGood)
+		s.Complete(l, "kagzi:now", "12:00")
+		s.Complete(l, "refund", "refunded")
+		s.Fail(l, "restock", "no", fixture.ForGood)
+		s.FailRun(l, "no")
+		_, err := s.TryRetry(l.RunID)
+		want := engine.RetryWouldKeep(l.RunID, engine.RunFailed, []string{"refund", "restock"})
+		fixture.Equal(s, "answer", fmt.Sprint(err), want.Error())
+		fixture.Equal(s, "kind", engine.KindOf(err), engine.KindPrecondition)
+		again := s.Retry(l.RunID, func(p *engine.RetryRunParams) { p.FromStep = "charge" })
+		fixture.Equal(s, "steps from charge on", len(s.Attempts(again.RunID, "")), 0)
+		s.Cancel(again.RunID)
+		again = s.Retry(l.RunID, func(p *engine.RetryRunParams) { p.Restart = true })
+		s.Cancel(again.RunID)
+		again = s.Retry(l.RunID, func(p *engine.RetryRunParams) { p.KeepAll = true })
+		fixture.Equal(s, "steps with all kept", len(s.Attempts(again.RunID, "")), 3)
+	}},
+	{Name: "a retry that would keep what a cancelled run cleaned up is refused", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Complete(l, "charge", "charged")
+		s.Pass(time.Second)
+		s.CancelWithin(l.RunID, time.Minute)
+		s.Pass(time.Second)
+		s.Complete(l, "refund", "refunded")
+		s.FailRun(l, "cancelled")
+		_, err := s.TryRetry(l.RunID)
+		want := engine.RetryWouldKeep(l.RunID, engine.RunCancelled, []string{"refund"})
+		fixture.Equal(s, "answer", fmt.Sprint(err), want.Error())
+	}},
+	{Name: "a retry of a run that failed without compensating needs no choice", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Complete(l, "a", "done")
+		begun := s.Begin(l, "b")
+		s.Pass(time.Second)
+		s.Fail(l, "c", "no", fixture.ForGood)
+		s.Pass(time.Second)
+		_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Lease: l,
+			Step: engine.StepRef{ID: begun.ID}, Output: fixture.Text("done"), Now: s.Now})
+		s.Must(err, "CompleteStep")
+		s.Sleep(l, "nap", time.Second)
+		s.Pass(time.Second)
+		s.FailRun(s.Claim("w1").Lease, "no")
+		fixture.Equal(s, "steps kept", len(s.Attempts(s.Retry(l.RunID).RunID, "")), 3)
+	}},
+	{Name: "a retry takes over children that are open or have completed since", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		open := s.Child(l, "open", fixture.WithExternal("open"))
+		done := s.Child(l, "done", fixture.WithExternal("done"))
+		failed := s.Child(l, "failed", fixture.WithExternal("failed"))
+		s.FailRun(l, "no")
+		leases := map[engine.ID]engine.Lease{}
+		for _, id := range []engine.ID{open, done, failed} {
+			leases[id] = s.ClaimChild(id)
+		}
+		s.Finish(leases[done], "the child's output")
+		s.FailRun(leases[failed], "no")
+		s.Pass(time.Second)
+		again := s.Retry(l.RunID).RunID
+		task := s.Claim("w1")
+		fixture.Equal(s, "claimed", task.Run.ID, again)
+		fixture.Equal(s, "steps kept", len(task.History), 2)
+		fixture.Equal(s, "open child", task.History[0].ChildRunID, open)
+		fixture.Equal(s, "its step", task.History[0].Status, engine.StepRunning)
+		fixture.Equal(s, "parent of the open child", s.Run(open).ParentRunID, again)
+		s.Payload("output of the other", task.History[1].Output,
+			engine.ChildOutput(fixture.Text("the child's output"), done, done))
+		step, err := s.TryChild(task.Lease, "open", fixture.OfType("child"), fixture.WithExternal("open"))
+		s.Must(err, "StartChild of the open child")
+		fixture.Equal(s, "started child", step.ChildRunID, open)
+		fixture.Equal(s, "the failed child starts anew",
+			s.Child(task.Lease, "failed", fixture.WithExternal("failed")) != failed, true)
+		s.Finish(leases[open], "late")
+		waited, err := s.Store.AwaitChildren(s.Ctx,
+			engine.AwaitChildrenParams{Lease: task.Lease, Children: []engine.ID{open}, Now: s.Now})
+		s.Must(err, "AwaitChildren")
+		fixture.Equal(s, "results", len(waited), 1)
+		s.Payload("result of the open child", waited[0].Output, engine.ChildOutput(fixture.Text("late"), open, open))
+	}},
+	{Name: "a retry takes over the run that a child has continued as", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		first := s.Child(l, "ship")
+		s.FailRun(l, "no")
+		next := s.NewRun(fixture.OfType("child"))
+		_, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{
+			Lease: s.ClaimChild(first), ContinueAs: &next, Now: s.Now})
+		s.Must(err, "CompleteRun")
+		again := s.Retry(l.RunID).RunID
+		fixture.Equal(s, "parent", s.Run(next.ID).ParentRunID, again)
+		s.Finish(s.ClaimChild(next.ID), "late")
+		task := s.Claim("w1")
+		s.Payload("result", task.History[0].Output, engine.ChildOutput(fixture.Text("late"), first, next.ID))
+	}},
+	{Name: "a retry keeps its parent, and outlives it", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship", fixture.Closing(engine.CloseTerminate))
 		s.FailRun(s.ClaimChild(child), "no")
 		answer := s.Retry(child)
-		fixture.Equal(s, "parent", s.Run(answer.RunID).ParentRunID, engine.ID{})
+		fixture.Equal(s, "parent", s.Run(answer.RunID).ParentRunID, l.RunID)
+		fixture.Equal(s, "parent step", s.Run(answer.RunID).ParentStepID, engine.ID{})
 		s.Finish(l, "done")
 		s.Status(answer.RunID, engine.RunPending)
 	}},

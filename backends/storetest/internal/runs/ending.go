@@ -549,6 +549,40 @@ var HandlerCases = []fixture.Case{
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "runs", len(runs), 3)
 	}},
+	{Name: "below a handler no run has a global handler", Run: func(s *fixture.F) {
+		types := []string{engine.GlobalHandler, "mourn"}
+		w := s.NewWorker("undertaker")
+		w.Types = types
+		s.Register(w, true)
+		claim := func() engine.Task {
+			s.Helper()
+			p := s.ClaimParams("undertaker")
+			p.Types = types
+			return s.ClaimWith(p).Tasks[0]
+		}
+		fail := func(l engine.Lease) {
+			s.Helper()
+			_, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{Lease: l, Failure: fixture.Boom("no"), Now: s.Now})
+			s.Must(err, "FailRun")
+		}
+		l := s.Held()
+		s.FailRun(l, "no")
+		s.ChildWorker()
+		child := s.Child(claim().Lease, "ask", onFailure)
+		fixture.Equal(s, "the child is below a handler", s.Run(child).BelowHandler, true)
+		held := s.ClaimChild(child)
+		grandchild := s.Child(held, "again")
+		fixture.Equal(s, "the grandchild is below a handler", s.Run(grandchild).BelowHandler, true)
+		fail(held)
+		handlers := s.Handlers(child)
+		fixture.Equal(s, "handlers of the child", len(handlers), 1)
+		fixture.Equal(s, "its own handler", handlers[0].Type, "mourn")
+		fail(s.ClaimChild(grandchild))
+		fixture.Equal(s, "handlers of the grandchild", len(s.Handlers(grandchild)), 0)
+		again := s.Retry(grandchild).RunID
+		fail(s.ClaimChild(again))
+		fixture.Equal(s, "handlers of the grandchild's retry", len(s.Handlers(again)), 0)
+	}},
 	{Name: "an external id that looks like a handler's stands in nobody's way, and loses no handler",
 		Run: func(s *fixture.F) {
 			l := s.Held(onFailure)

@@ -274,9 +274,9 @@ var ListCases = []fixture.Case{
 			s.Start(fixture.WithExternal("second"), func(r *engine.StartRun) {
 				r.Input = fixture.Text("a third")
 			}, fixture.InQueue("other"))
-			l := s.Held(fixture.WithExternal("mine"))
+			s.Held(fixture.WithExternal("mine"))
 			s.Lose("w1")
-			l = s.Claim("w1").Lease
+			l := s.Claim("w1").Lease
 			s.HeldNext() // another lease beside it
 			look := func(when string) {
 				s.Helper()

@@ -194,6 +194,23 @@ var ScheduleCases = []fixture.Case{
 			s.SameTime("next fire at", got.NextFireAt, plan.NextFireAt.Add(time.Minute))
 			fixture.Equal(s, "max catchup", got.MaxCatchup, 7)
 		}},
+	{Name: "a retry of a schedule's run keeps its tick, and counts for the overlap policy", Run: func(s *fixture.F) {
+		plan := s.Plan(overlapping(engine.OverlapSkip))
+		s.Now = plan.NextFireAt
+		s.Fire(s.FireParams(plan.ID, 1))
+		failed := s.FiredRuns(plan.ID)[0]
+		s.Register(s.NewWorker("w1"), true)
+		s.FailRun(s.Claim("w1").Lease, "no")
+		again := s.Run(s.Retry(failed.ID).RunID)
+		fixture.Equal(s, "schedule", again.ScheduleID, plan.ID.String())
+		s.SameTime("scheduled at", again.ScheduledAt, failed.ScheduledAt)
+		fixture.Equal(s, "external id", again.ExternalID, failed.ExternalID)
+		s.Pass(time.Minute)
+		fixture.Equal(s, "skipped while the retry is open", s.Fire(s.FireParams(plan.ID, 1)).Skipped, 1)
+		s.Finish(s.Claim("w1").Lease, "done")
+		s.Pass(time.Minute)
+		fixture.Equal(s, "runs after its end", s.Fire(s.FireParams(plan.ID, 1)).Runs, 1)
+	}},
 	{Name: "nor does one whose time is before that tick", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		read, early := s.Schedule(plan.ID), s.Now

@@ -11,26 +11,28 @@ import (
 )
 
 const (
-	// leastGarbage is how much a server lets come together before it collects, in bytes, however little it keeps.
+	// leastGarbage is how many bytes of garbage may collect before a collection, however little is
+	// live.
 	leastGarbage = 48 << 20
-	// leastPercent is by how much of what it keeps the heap may grow at least.
+	// leastPercent is the least growth of the heap between collections, in percent of the live
+	// heap.
 	leastPercent = 25
-	// worthReturning is how much the system is to have back at once.
+	// worthReturning is how many unused bytes are worth returning to the system at once.
 	worthReturning = 8 << 20
-	// Interval is how often a look is taken whether a server still works: where it has asked for
-	// less than littleWork bytes since, or for less than one in fewNeeded of what it could give
-	// back, it does not. Thousands of idle workers still ask for some, by their heartbeats.
+	// Interval is how often Tune checks whether the server is still working: it is idle if it has
+	// allocated less than littleWork bytes since, or less than one fewNeeded-th of what it could
+	// return. Heartbeats of thousands of idle workers still allocate a little.
 	Interval   = 3 * time.Second
 	littleWork = 1 << 20
 	fewNeeded  = 8
 )
 
-// Tune has what a server does not need any more collected when there is enough of it. Left to
-// itself Go collects whenever the heap has doubled: a server keeps little and throws much away, and
-// spends a tenth of its time under load on going through that little again and again. After the
-// load the memory goes back to the system. With GOGC in the environment everything is as that says.
+// Tune makes the garbage collector run less often. By default Go collects whenever the heap has
+// doubled: a server with a small live heap and many short-lived objects spends a tenth of its time
+// under load on that. When the load ends, memory goes back to the system. If GOGC is set, Tune does
+// nothing.
 //
-// It returns at once, and ends with ctx.
+// It returns at once and stops with ctx.
 func Tune(ctx context.Context, lookEvery time.Duration) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -64,18 +66,19 @@ func Tune(ctx context.Context, lookEvery time.Duration) {
 	}()
 }
 
-// worthIt says that the system is to have back what is unused, of a server that has asked for so much lately.
+// worthIt reports whether to return unused bytes to the system, given how many bytes were allocated
+// lately.
 func worthIt(asked, unused int64) bool {
 	return unused > worthReturning && asked < max(littleWork, unused/fewNeeded)
 }
 
-// unused is what the process has of the system for its heap and does not need, in bytes.
+// unused returns how many bytes of heap the process holds without using them.
 func unused() int64 {
 	return measure("/memory/classes/heap/objects:bytes") - measure("/gc/heap/live:bytes") +
 		measure("/memory/classes/heap/free:bytes")
 }
 
-// lookOut tells of every collection.
+// lookOut signals every collection.
 func lookOut(ctx context.Context, collected chan<- struct{}) {
 	runtime.AddCleanup(new([64]byte), func(struct{}) {
 		if ctx.Err() != nil {
@@ -89,10 +92,10 @@ func lookOut(ctx context.Context, collected chan<- struct{}) {
 	}, struct{}{})
 }
 
-// percentFor is by how many percent of what is kept, live bytes, the heap may grow, in steps, since
-// to change it stops everything for a moment. What a collection costs is going through what is
-// scanned for pointers. Payloads are not: a server that holds many of them for its database keeps
-// much and collects cheaply, and need not let as much garbage come together.
+// percentFor returns how much the heap may grow, in percent of the live bytes. It moves in steps,
+// because a change stops the world for a moment. The cost of a collection depends on the bytes
+// scanned for pointers. Payloads are not scanned: a server that holds many of them collects cheaply
+// and may collect sooner.
 func percentFor(live, scanned int64) int {
 	percent := int64(100)
 	for percent < 1600 && live*percent*2 <= leastGarbage*100 {
@@ -104,7 +107,7 @@ func percentFor(live, scanned int64) int {
 	return int(percent)
 }
 
-// measure is one of the runtime's figures.
+// measure returns a metric of the runtime.
 func measure(name string) int64 {
 	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)

@@ -1,4 +1,4 @@
-// Package output writes log lines and texts without control characters.
+// Package output writes log lines and text without control characters.
 package output
 
 import (
@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// NewLog is a logger whose lines hold no control character, whatever users put into names and errors.
+// NewLog returns a logger that escapes control characters in names and errors set by users.
 func NewLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if format == "json" {
@@ -22,12 +22,12 @@ func NewLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(escaper{w}, options))
 }
 
-// escaper escapes what is not printable in lines of a log, as JSON does, which Go's quotes
-// understand too: the text handler lets DEL pass, the one for JSON also C1 and bidirectional
+// escaper escapes non-printable characters in log lines with JSON escapes, which are valid in Go's
+// quoted strings too. The text handler lets DEL through; the JSON handler also C1 and bidirectional
 // controls.
 type escaper struct{ w io.Writer }
 
-// Write takes one whole line.
+// Write takes one complete line.
 func (e escaper) Write(line []byte) (int, error) {
 	out := line
 	if bytes.ContainsFunc(line, unprintable) {
@@ -57,7 +57,7 @@ func appendEscaped(out []byte, r rune, encoded []byte) []byte {
 
 func unprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
-// Plain is a text fit for one line of a terminal.
+// Plain returns text that is safe for one line of a terminal.
 func Plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {

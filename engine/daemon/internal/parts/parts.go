@@ -1,4 +1,4 @@
-// Package parts runs the parts of a server process, and stops them in the reverse order of their start.
+// Package parts runs the parts of a server process and stops them in reverse order.
 package parts
 
 import (
@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// Parts are what runs side by side in a server process. They stop in the reverse order of their start.
+// Parts run side by side in a server process. They stop in reverse order of their start.
 type Parts struct {
 	running  []*part
-	Ended    chan struct{} // capacity one: a part ended without being asked to
+	Ended    chan struct{} // capacity 1: receives when a part ended without being asked to
 	stopping atomic.Pointer[string]
 }
 
 type part struct {
 	name   string
 	cancel context.CancelFunc
-	done   chan error // capacity one
+	done   chan error // capacity 1
 }
 
-// New returns a set without parts.
+// New returns an empty set of parts.
 func New() *Parts { return &Parts{Ended: make(chan struct{}, 1)} }
 
-// Start begins a part. Its context ends when it is its turn to stop, not before.
+// Start starts a part. Its context ends when it is the part's turn to stop.
 func (p *Parts) Start(name string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := &part{name: name, cancel: cancel, done: make(chan error, 1)}
@@ -44,12 +44,12 @@ func (p *Parts) Start(name string, run func(context.Context) error) {
 		begun.done <- err
 		select {
 		case p.Ended <- struct{}{}:
-		default: // known already
+		default: // already signalled
 		}
 	}()
 }
 
-// Stop ends one part after the other, and waits for each. The error is of all that did not end well.
+// Stop stops the parts one by one and waits for each. It joins their errors.
 func (p *Parts) Stop() (err error) {
 	for i := len(p.running) - 1; i >= 0; i-- {
 		part := p.running[i]
@@ -62,7 +62,7 @@ func (p *Parts) Stop() (err error) {
 	return err
 }
 
-// WaitingFor names the part that stop is at.
+// WaitingFor names the part that Stop waits for.
 func (p *Parts) WaitingFor() string {
 	if name := p.stopping.Load(); name != nil {
 		return *name

@@ -9,14 +9,14 @@ import (
 	"github.com/kagzi/kagzi/engine/matching"
 )
 
-// timerFile is a file that can be read when the time is over, for which the runtime waits as for any other.
+// timerFile is a timerfd. The runtime waits for it as for any file.
 type timerFile struct {
 	*os.File
 	handle int
 }
 
-// NewClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing
-// else to do, since it waits in epoll then, which counts whole ones.
+// NewClock returns a precise timer. Go's own timers are up to 1 ms late in an idle process, because
+// epoll counts whole milliseconds.
 func NewClock() (matching.Clock, error) {
 	handle, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -26,8 +26,8 @@ func NewClock() (matching.Clock, error) {
 }
 
 func (f *timerFile) Set(wait time.Duration) {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(wait, 1)))} // zero would be never
-	// it is a timer, and so are those of Go's that tables wait by besides
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(wait, 1)))} // zero would mean never
+	// it is a timer, so this cannot fail; poller groups also wait on Go's own timers
 	_ = unix.TimerfdSettime(f.handle, 0, &spec, nil)
 }
 

@@ -4,7 +4,7 @@ package platform
 
 import "golang.org/x/sys/unix"
 
-// FreeBytes is how much the file system of dir can still take from us.
+// FreeBytes returns how many bytes this user can still write on dir's file system.
 func FreeBytes(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

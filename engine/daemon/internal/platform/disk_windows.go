@@ -2,7 +2,7 @@ package platform
 
 import "golang.org/x/sys/windows"
 
-// FreeBytes is how much the file system of dir can still take from us.
+// FreeBytes returns how many bytes this user can still write on dir's file system.
 func FreeBytes(dir string) (free uint64, err error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

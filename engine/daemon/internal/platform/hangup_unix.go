@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// Hangups is when this process gets SIGHUP, by which people ask it to read its settings again. The
-// system sends the same when the terminal goes that the process was started from; lost says so
-// then. Call stop when nobody listens any more.
+// Hangups returns a channel of SIGHUP, which asks the process to reload its settings. The system
+// also sends SIGHUP when the terminal of the process is closed; lost reports that. Call stop when
+// done.
 func Hangups() (heard <-chan os.Signal, lost func() bool, stop func()) {
-	// Who starts it with nohup wants it to outlive the terminal.
+	// with nohup the process should outlive the terminal
 	tied := !signal.Ignored(syscall.SIGHUP) && hasTerminal()
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c, func() bool { return tied && !hasTerminal() }, func() { signal.Stop(c) }
 }
 
-// hasTerminal says whether this process has a terminal that controls it.
+// hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {

@@ -2,7 +2,7 @@ package platform
 
 import "os"
 
-// Hangups are not known here: settings are read again by a restart.
+// Hangups returns nothing on Windows: restart to reload settings.
 func Hangups() (heard <-chan os.Signal, lost func() bool, stop func()) {
 	return nil, func() bool { return false }, func() {}
 }

@@ -4,5 +4,5 @@ package platform
 
 import "syscall"
 
-// ErrInUse is why an address cannot be listened on that another program has.
+// ErrInUse is the error for an address that another program uses.
 const ErrInUse = syscall.EADDRINUSE

@@ -2,5 +2,5 @@ package platform
 
 import "golang.org/x/sys/windows"
 
-// ErrInUse is why an address cannot be listened on that another program has.
+// ErrInUse is the error for an address that another program uses.
 const ErrInUse = windows.WSAEADDRINUSE

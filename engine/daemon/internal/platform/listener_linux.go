@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ListenerOn is the program that listens on a port, as far as this user may know; "" when it is not found.
+// ListenerOn returns the program that listens on a port, if this user may see it, or "".
 func ListenerOn(port string) string {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
@@ -16,7 +16,7 @@ func ListenerOn(port string) string {
 	}
 	sockets := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		content, _ := os.ReadFile(table) // what cannot be read names nobody
+		content, _ := os.ReadFile(table) // an unreadable table has no entries
 		for line := range strings.Lines(string(content)) {
 			fields := strings.Fields(line)
 			if len(fields) > 9 && fields[3] == "0A" && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", number)) {
@@ -25,13 +25,13 @@ func ListenerOn(port string) string {
 			}
 		}
 	}
-	descriptors, _ := filepath.Glob("/proc/[0-9]*/fd/[0-9]*") // the pattern is a good one
+	descriptors, _ := filepath.Glob("/proc/[0-9]*/fd/[0-9]*") // the pattern is valid
 	for _, d := range descriptors {
 		if target, err := os.Readlink(d); err != nil || !sockets[target] {
 			continue
 		}
 		process := filepath.Dir(filepath.Dir(d))
-		name, _ := os.ReadFile(filepath.Join(process, "comm")) // its number says enough
+		name, _ := os.ReadFile(filepath.Join(process, "comm")) // the process number is enough
 		return fmt.Sprintf("%s (process %s)", strings.TrimSpace(string(name)), filepath.Base(process))
 	}
 	return ""

@@ -11,18 +11,17 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// maxScrapes is how many collectors may ask for the metrics at the same time.
+// maxScrapes limits concurrent scrapes.
 const maxScrapes = 4
 
-// metricsHandler answers /metrics: for everybody as long as no call needs a key, then for keys with
-// a role that reads. A key for some namespaces gets the names of the queues in these only, and the
-// sums over all.
+// metricsHandler serves /metrics: to everyone while no call needs a key, then to keys whose role
+// may read. A key for some namespaces sees queue names only in these, and sums over all.
 type metricsHandler struct {
 	server  *server.Server
 	scraper *scraper
 	all     *prometheus.Registry
 	log     *slog.Logger
-	slots   chan struct{} // holds one for each answer under way
+	slots   chan struct{} // one per scrape in progress
 }
 
 func newMetricsHandler(srv *server.Server, version string, log *slog.Logger) *metricsHandler {
@@ -42,14 +41,14 @@ func (d *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusServiceUnavailable, err.Error())
 		return
 	case key != nil && !readsMetrics(key.Role):
-		say(w, http.StatusForbidden, "metrics are for keys with the role viewer, operator or admin")
+		say(w, http.StatusForbidden, "metrics need a key with role viewer, operator or admin")
 		return
 	}
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
 	default:
-		say(w, http.StatusServiceUnavailable, "too many collectors ask for the metrics at once; try again")
+		say(w, http.StatusServiceUnavailable, "too many concurrent scrapes; try again")
 		return
 	}
 	registry := d.all
@@ -61,7 +60,7 @@ func (d *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// readsMetrics says whether keys with the role may read metrics.
+// readsMetrics reports whether the role may read metrics.
 func readsMetrics(r engine.KeyRole) bool {
 	return r == engine.RoleAdmin || r == engine.RoleOperator || r == engine.RoleViewer
 }

@@ -16,22 +16,22 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// newRegistry is what collectors are told: the server's own metrics, those of the Go runtime and
-// those of the process. Nothing is found out before somebody asks.
+// newRegistry returns the server's own metrics, those of the Go runtime and those of the process.
+// Values are computed only when scraped.
 func newRegistry(of *scraper) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// figures is what the metrics are made of.
+// figures is the source of the metrics.
 type figures interface {
 	Metrics() server.Metrics
 	Read(context.Context) (server.Reading, error)
 	Healthy(context.Context) error
 }
 
-// scraper tells the metrics of a server as they are when it is asked.
+// scraper collects a server's metrics when scraped.
 type scraper struct {
 	of      figures
 	version string
@@ -45,30 +45,30 @@ func newScraper(of figures, version string, log *slog.Logger) *scraper {
 	return &scraper{of: of, version: version, log: log, failing: &failing{}, places: &places{}}
 }
 
-// within is the scraper for who may know the names in some namespaces only.
+// within returns a scraper for a caller that may see names in some namespaces only.
 func (c *scraper) within(reaches func(namespace string) bool) *scraper {
 	narrow := *c
 	narrow.reaches = reaches
 	return &narrow
 }
 
-// failing is whether the database could not be read when it was read last.
+// failing is whether the last read of the database failed.
 type failing struct {
 	sync.Mutex
 	yes bool
 }
 
-// scrape is what one answer is made of.
+// scrape is the data of one answer.
 type scrape struct {
 	counted server.Metrics
 	reading server.Reading
-	read    bool // reading is there
+	read    bool // whether reading is set
 	queues  []server.QueueReading
 	healthy bool
 	version string
 }
 
-// age is how long something has been due, in seconds.
+// age returns how long something has been due, in seconds.
 func (s *scrape) age(due time.Time) float64 {
 	if due.IsZero() || due.After(s.reading.At) {
 		return 0
@@ -76,7 +76,7 @@ func (s *scrape) age(due time.Time) float64 {
 	return s.reading.At.Sub(due).Seconds()
 }
 
-// Describe is for prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *scraper) Describe(to chan<- *prometheus.Desc) {
 	for i := range allMetrics {
 		to <- allMetrics[i].desc
@@ -85,12 +85,12 @@ func (c *scraper) Describe(to chan<- *prometheus.Desc) {
 
 var allMetrics = slices.Concat(counted, stored)
 
-// Collect is for prometheus.Collector. The store bounds its own answers.
+// Collect implements prometheus.Collector. The store limits the time of its own answers.
 func (c *scraper) Collect(to chan<- prometheus.Metric) {
 	ctx := context.Background()
 	s := &scrape{counted: c.of.Metrics(), version: c.version}
-	// At the same time: of a database that says nothing both come late, and one after the other too
-	// late for who collects.
+	// In parallel: if the database hangs, both answers are slow, and one after the other would
+	// exceed the timeout of the collector.
 	healthy := make(chan bool, 1)
 	go func() { healthy <- c.of.Healthy(ctx) == nil }()
 	reading, err := c.of.Read(ctx)
@@ -117,30 +117,30 @@ func (c *scraper) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// note tells when reading the database begins to fail, and when it works again.
+// note logs when reading the database starts to fail, and when it works again.
 func (c *scraper) note(err error) {
 	c.failing.Lock()
 	defer c.failing.Unlock()
 	switch {
 	case err != nil && !c.failing.yes:
-		c.log.Warn("what the database holds could not be read for metrics", "error", err)
+		c.log.Warn("cannot read the database for metrics; leaving its metrics out", "error", err)
 	case err == nil && c.failing.yes:
-		c.log.Info("what the database holds is read for metrics again")
+		c.log.Info("reading the database for metrics works again")
 	}
 	c.failing.yes = err != nil
 }
 
 const (
-	// maxPlaces is how many queues have metrics of their own. Their names are users', who may make
-	// as many as they like.
+	// maxPlaces is how many queues have metrics of their own, because users can create any number
+	// of queues.
 	maxPlaces = 200
-	// others stands for the queues that have none. It cannot be the name of a queue.
+	// others stands for the remaining queues. It is not a valid queue name.
 	others = "(others)"
 )
 
-// places are the queues that have metrics of their own. One keeps its place while it is there, so
-// that its line in a graph does not break off when others overtake it; free places go to those with
-// the most runs.
+// places are the queues that have metrics of their own. A queue keeps its place while it exists, so
+// that its graph does not break off when others overtake it. Free places go to the queues with the
+// most runs.
 type places struct {
 	mu   sync.Mutex
 	held map[placeKey]bool
@@ -171,7 +171,7 @@ func (p *places) assign(queues []server.QueueReading) []server.QueueReading {
 	return placed
 }
 
-// together is many queues as one.
+// together merges queues into one.
 func together(queues []server.QueueReading) server.QueueReading {
 	sum := server.QueueReading{Namespace: others,
 		QueueDepth: engine.QueueDepth{Queue: others, Unserved: map[string]int64{}}}

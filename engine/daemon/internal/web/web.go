@@ -1,4 +1,4 @@
-// Package web serves the metrics and the health of a server over HTTP.
+// Package web serves a server's metrics and health over HTTP.
 package web
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// stopLimit is how long answers under way may take when the server stops.
+// stopLimit limits how long answers in progress may take when the server stops.
 const stopLimit = time.Second
 
-// Serve is the part that serves metrics and health.
+// Serve serves metrics and health until ctx ends.
 func Serve(ctx context.Context, l net.Listener, srv *server.Server, version string, log *slog.Logger) error {
 	h := &http.Server{
 		Handler: handler(srv, version, log), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
@@ -30,19 +30,19 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, version stri
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer cancel()
 		if h.Shutdown(bounded) != nil {
-			_ = h.Close() // who still waits for an answer gets none
+			_ = h.Close() // abort the answers that are still in progress
 		}
 		close(stopped)
 	}()
 	err := h.Serve(l)
 	if ctx.Err() == nil {
-		return err // the listener broke
+		return err // the listener failed
 	}
 	<-stopped
 	return nil
 }
 
-// handler answers /metrics, /healthz and /readyz. Health tells everybody no more than whether the server is well.
+// handler serves /metrics, /healthz and /readyz. Health only tells whether the server is well.
 func handler(srv *server.Server, version string, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", newMetricsHandler(srv, version, log))
@@ -51,7 +51,7 @@ func handler(srv *server.Server, version string, log *slog.Logger) http.Handler 
 	return mux
 }
 
-// verdict answers 200, or 503 with what is wrong.
+// verdict answers 200, or 503 with the error.
 func verdict(of func(context.Context) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := of(r.Context()); err != nil {
@@ -67,5 +67,5 @@ func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, output.Plain(text)+"\n") // who does not wait for it does not want it
+	_, _ = io.WriteString(w, output.Plain(text)+"\n") // the client has gone
 }

@@ -1,5 +1,5 @@
-// Package async has the concurrency helpers of the server's packages: notification channels,
-// parallel calls, and a pool of goroutines.
+// Package async has concurrency helpers for the server's packages: notification channels, parallel
+// calls, and a pool of goroutines.
 package async
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// Notify wakes whoever receives from a channel of capacity one. It does not block; notifications
-// that were not received yet are one.
+// Notify wakes the receiver of a channel of capacity one. It does not block. Notifications that
+// were not yet received are merged into one.
 func Notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -32,7 +32,8 @@ func Await[T any](ctx context.Context, stopping <-chan struct{}, c <-chan T) err
 	}
 }
 
-// Parallel calls do for 0 to n-1 at the same time, and returns when all have returned. n is at least 1.
+// Parallel calls do concurrently for 0 to n-1, and returns when all calls have returned. n is at
+// least 1.
 func Parallel(n int, do func(i int)) {
 	var others sync.WaitGroup
 	for i := range n - 1 {

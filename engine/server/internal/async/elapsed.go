@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Elapsed says whether so many seconds have passed since the moment that last holds, and makes it
-// this moment if so. A moment that lies ahead is of a clock that was set back since, and counts as
-// long ago.
+// Elapsed says whether that many seconds have passed since last, a Unix time, and sets last to now
+// if so. If last is in the future, because the clock was set back, the time counts as passed.
 func Elapsed(last *atomic.Int64, seconds int64) bool {
 	before, now := last.Load(), time.Now().Unix()
 	return (now-before >= seconds || now < before) && last.CompareAndSwap(before, now)

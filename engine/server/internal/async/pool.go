@@ -2,15 +2,16 @@ package async
 
 import "sync"
 
-// maxIdle limits the idle goroutines, and with them the stacks that are kept: about 16 KiB each.
+// maxIdle limits the idle goroutines, and so the memory of their stacks: about 16 KiB each.
 const maxIdle = 256
 
-// Pool runs work in goroutines that it reuses. A new goroutine starts with a small stack, and a
-// deep call has that copied to a larger one twice, frame by frame: a tenth of the processor time of
-// a busy server. The zero value is ready for use.
+// Pool runs work in goroutines that it reuses. The stack of a new goroutine is small and is copied
+// twice during a deep call, which takes a tenth of a busy server's CPU time. The zero value is
+// ready for use.
 type Pool struct {
 	mu sync.Mutex
-	// one channel per idle goroutine; the latest is reused first, since its stack is still in the processor's caches
+	// one channel per idle goroutine; the latest is reused first, because its stack is still in the
+	// CPU caches
 	idle   []chan func()
 	closed bool
 }

@@ -19,23 +19,23 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// Who makes a call. What a context says of it is the key that let the call in; without one the
-// caller is "local" and may do everything, because the database has no keys or the server is
-// reached from within its process only.
+// A call's context holds the key of its caller. Without a key the caller is "local" and may do
+// everything: the database has no keys, or only this process can reach the server.
 
 type callerMark struct{}
 
+// WithCaller returns a context with the key of the caller.
 func WithCaller(ctx context.Context, key *Key) context.Context {
 	return context.WithValue(ctx, callerMark{}, key)
 }
 
-// CallerOf is the key of the call, nil for a local one.
+// CallerOf returns the key of the call; nil for a local one.
 func CallerOf(ctx context.Context) *Key {
 	key, _ := ctx.Value(callerMark{}).(*Key)
 	return key
 }
 
-// ActorOf is who makes a call, for the audit log.
+// ActorOf returns the caller for the audit log.
 func ActorOf(ctx context.Context) engine.Actor {
 	actor := engine.Actor{Name: "local"}
 	if key := CallerOf(ctx); key != nil {
@@ -47,10 +47,10 @@ func ActorOf(ctx context.Context) engine.Actor {
 	return actor
 }
 
-// KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for listeners
-// other than gRPC; nil where none is needed. Without a valid one the error is of engine.KindNoKey.
-// While the database does not answer, it goes by the keys as they were last read: it is for
-// listeners that only tell of this server.
+// KeyOf returns the key of an authorization header ("Bearer kz_…"), for listeners other than gRPC;
+// nil if no key is needed. Without a valid key the error is of engine.KindNoKey. While the database
+// does not answer it uses the keys as last read, so use it only for listeners that report about
+// this server.
 func (g *Guard) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
 	var headers []string
 	if authorization != "" {
@@ -63,7 +63,8 @@ func (g *Guard) KeyOf(ctx context.Context, authorization string) (*engine.APIKey
 	return &key.APIKey, nil
 }
 
-// authenticate finds out who makes a call.
+// authenticate returns the key of a call. It delays failed calls of an address that has had too
+// many.
 func (g *Guard) authenticate(ctx context.Context) (*Key, error) {
 	key, err := g.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if engine.KindOf(err) == engine.KindNoKey {
@@ -72,12 +73,12 @@ func (g *Guard) authenticate(ctx context.Context) (*Key, error) {
 	return key, err
 }
 
-// identify finds the key of a call by its secret, and without one by the caller's certificate.
+// identify returns the key of a call by its secret or, without one, by the client certificate.
 func (g *Guard) identify(ctx context.Context, authorization []string) (*Key, error) {
 	return g.identifyBy(ctx, g.keys.get, authorization)
 }
 
-// identifyBy is identify by the keys that read gets.
+// identifyBy is identify with the keys that read returns.
 func (g *Guard) identifyBy(ctx context.Context, read func(context.Context) (*keyset, error),
 	authorization []string) (*Key, error) {
 	if g.trusted {
@@ -99,7 +100,8 @@ func (g *Guard) identifyBy(ctx context.Context, read func(context.Context) (*key
 	return key, nil
 }
 
-// shown is the key that a call shows, which may have ended. It costs one hash at most.
+// shown returns the key that a call presents, which may have expired or been revoked. It computes
+// at most one hash.
 func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string) (*Key, error) {
 	if len(authorization) == 0 {
 		name := CertificateOf(ctx)
@@ -118,7 +120,7 @@ func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string)
 	if len(authorization) > 1 || !strings.EqualFold(scheme, "bearer") || !ok {
 		return nil,
 			noKey(
-				"the API key is not whole: it is to be sent as `authorization: Bearer SECRET`, with all of the secret, which begins with kz_")
+				"the API key is malformed: send `authorization: Bearer SECRET` with the whole secret, which begins with kz_")
 	}
 	key := keys.byID[id]
 	if key == nil {
@@ -129,10 +131,10 @@ func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string)
 			return key, nil
 		}
 	}
-	return nil, noKey("the API key is unknown here")
+	return nil, noKey("the API key is unknown on this server")
 }
 
-// opensWith says whether the hash is that of the key's secret. How long it takes does not depend on how much of it is.
+// opensWith says whether the hash is that of the key's secret, in constant time.
 func (k *Key) opensWith(hash *[sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(hash[:], k.Hash[:]) == 1
 }
@@ -141,7 +143,8 @@ func noKey(format string, args ...any) error {
 	return &engine.Error{Kind: engine.KindNoKey, Subject: "key", Message: fmt.Sprintf(format, args...)}
 }
 
-// CertificateOf is the common name of the caller's certificate; empty when there is none that was verified.
+// CertificateOf returns the common name of the caller's verified certificate; empty if there is
+// none.
 func CertificateOf(ctx context.Context) string {
 	info, _ := TLSOf(ctx)
 	if len(info.State.VerifiedChains) == 0 || len(info.State.VerifiedChains[0]) == 0 {
@@ -150,7 +153,7 @@ func CertificateOf(ctx context.Context) string {
 	return info.State.VerifiedChains[0][0].Subject.CommonName
 }
 
-// TLSOf is how the call is encrypted, if it is.
+// TLSOf returns the TLS state of the call; false if it is not encrypted.
 func TLSOf(ctx context.Context) (credentials.TLSInfo, bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -160,7 +163,7 @@ func TLSOf(ctx context.Context) (credentials.TLSInfo, bool) {
 	return info, ok
 }
 
-// hostOf is the address that a call comes from, without its port.
+// hostOf returns the address of the caller without its port.
 func hostOf(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {
@@ -173,10 +176,10 @@ func hostOf(ctx context.Context) string {
 	return host
 }
 
-// usedEvery is how exact a key's last use is, in seconds.
+// usedEvery is the resolution of a key's last use, in seconds.
 const usedEvery = 60
 
-// Used notes that a key was used, at most once in usedEvery seconds.
+// Used records that a key was used, at most once in usedEvery seconds.
 func (g *Guard) Used(key *Key) {
 	if key == nil || !async.Elapsed(&key.used, usedEvery) {
 		return

@@ -1,13 +1,13 @@
-// Package auth decides who may call what: the API keys, the permissions of their roles, and what of
-// a request must be a key's own.
+// Package auth authenticates calls by API key or client certificate, and decides which methods a
+// key's role may call and on which namespaces, workers and runs.
 //
-//   - guard.go: Guard, which the interceptors ask. caller.go finds the key of a call, keyring.go
-//     keeps the keys of the database in memory.
-//   - permissions.go, methods.go, scope.go: the table of who may call which method, on what.
-//   - open_calls.go: streams and long polls end with the key that let them in. key_uses.go notes
-//     when keys were last used.
-//   - tap.go, unauthenticated.go: limits for callers without a valid key. refusals.go: what of them
-//     goes to the audit log.
+//   - guard.go: Guard, which the interceptors call. caller.go finds the key of a call. keyring.go
+//     caches the keys of the database.
+//   - permissions.go, methods.go, scope.go: the table of methods, with their roles and scopes.
+//   - open_calls.go: ends streams and long polls when their key ends. key_uses.go records when keys
+//     were last used.
+//   - tap.go, unauthenticated.go: limits for callers without a valid key. refusals.go: records
+//     refused calls in the audit log.
 package auth
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// Store is what is read and written of the store to decide who may call what.
+// Store is the part of a store that a Guard needs.
 type Store interface {
 	keyStore
 	Now() time.Time
@@ -39,7 +39,7 @@ type Guard struct {
 	log     *slog.Logger
 	errors  *wire.Errors
 	trusted bool               // no call needs a key
-	needKey bool               // calls need a key also while there is none
+	needKey bool               // calls need a key even if no key exists
 	methods map[string]*Method // by full name; written once, before the first call
 
 	keys     keyring
@@ -50,7 +50,8 @@ type Guard struct {
 	reads    readLimiter
 }
 
-// New returns a Guard over a store. trusted: no call needs a key. needKey: calls need one also while there is none.
+// New returns a Guard over a store. trusted: no call needs a key. needKey: calls need a key even if
+// no key exists.
 func New(store Store, log *slog.Logger, errors *wire.Errors, trusted, needKey bool) *Guard {
 	return &Guard{
 		store: store, log: log, errors: errors, trusted: trusted, needKey: needKey,
@@ -59,21 +60,22 @@ func New(store Store, log *slog.Logger, errors *wire.Errors, trusted, needKey bo
 	}
 }
 
-// Protect sets the methods that are served, by their full names. Call it before the first call comes.
+// Protect sets the methods that are served, by their full names. Call it before the first call.
 func (g *Guard) Protect(methods []string) { g.methods = newMethods(methods) }
 
-// MethodOf returns a method by its full name; one that is not served lets no key in.
+// MethodOf returns a method by its full name. A method that is not served has a rule that refuses
+// every key.
 func (g *Guard) MethodOf(fullMethod string) *Method {
 	if one := g.methods[fullMethod]; one != nil {
 		return one
 	}
-	return &Method{} // of a server that registered none
+	return &Method{}
 }
 
 // Admit authenticates a call and refuses a role that may not use the method. The context that it
 // returns says who calls.
 func (g *Guard) Admit(ctx context.Context, method *Method) (context.Context, error) {
-	if method.Rule.Open {
+	if method.Rule.NoKey {
 		return ctx, nil
 	}
 	key, err := g.authenticate(ctx)
@@ -88,7 +90,8 @@ func (g *Guard) Admit(ctx context.Context, method *Method) (context.Context, err
 	return ctx, nil
 }
 
-// CheckScope refuses a request about a namespace, worker or run that the caller's key is not for.
+// CheckScope returns an error if the caller's key is not for the namespace, worker or run of a
+// request.
 func (g *Guard) CheckScope(ctx context.Context, method *Method, request any) error {
 	key := CallerOf(ctx)
 	if key == nil {
@@ -97,7 +100,7 @@ func (g *Guard) CheckScope(ctx context.Context, method *Method, request any) err
 	return method.Rule.Scope(g, ctx, key, request)
 }
 
-// Start runs what keys need in the background until stop, which waits for its end.
+// Start runs the background work for keys until stop is called; stop waits for its end.
 func (g *Guard) Start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -112,19 +115,21 @@ func (g *Guard) Start() (stop func()) {
 	}
 }
 
-// KeysChanged has the keys read again before the next call, and open calls checked.
+// KeysChanged makes the next call read the keys again, and checks open calls. Call it when a key
+// has changed.
 func (g *Guard) KeysChanged() {
 	g.keys.changed()
 	async.Notify(g.open.wake)
 }
 
-// KeysMayHaveChanged has the keys read again, because notifications may have been lost.
+// KeysMayHaveChanged makes the next call read the keys again. Call it when notifications may have
+// been lost.
 func (g *Guard) KeysMayHaveChanged() {
 	g.keys.doubt()
 	async.Notify(g.open.wake)
 }
 
-// ShownTo returns an answer as the caller may see it: a viewer gets no payloads.
+// ShownTo returns the answer that the caller may see: a viewer gets no payloads.
 func ShownTo(key *Key, method *Method, answer any) any {
 	if key == nil || key.Role != engine.RoleViewer || !method.Rule.Redact {
 		return answer
@@ -147,5 +152,5 @@ func (g *Guard) KeysRequired(ctx context.Context) (bool, error) {
 // OpenCalls returns how many streams and long polls are open, and how many of them have a key.
 func (g *Guard) OpenCalls() (open, keyed int) { return g.open.count() }
 
-// KeepsSystem says whether a role looks after the system, and may see how the server is set up.
-func KeepsSystem(role engine.KeyRole) bool { return keepers.Has(role) }
+// MonitorsSystem says whether a role may see how the server is set up.
+func MonitorsSystem(role engine.KeyRole) bool { return monitors.Has(role) }

@@ -8,10 +8,10 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// usesGather is how long the uses of keys are gathered before they are written together.
+// usesGather is how long uses of keys are collected before they are written together.
 const usesGather = 2 * time.Second
 
-// keyUses are the uses of keys that are not written to the store yet.
+// keyUses holds the uses of keys that are not yet written to the store.
 type keyUses struct {
 	wake chan struct{} // capacity one
 
@@ -19,7 +19,7 @@ type keyUses struct {
 	pending map[engine.ID]time.Time
 }
 
-// noteUses writes down when keys were used, until ctx ends. While no key is used it sleeps.
+// noteUses writes the uses of keys to the store until ctx ends. It sleeps while no key is used.
 func (g *Guard) noteUses(ctx context.Context) {
 	for {
 		select {
@@ -35,7 +35,8 @@ func (g *Guard) noteUses(ctx context.Context) {
 	}
 }
 
-// writeUses writes what was gathered. What cannot be written is dropped: the next use says nearly the same.
+// writeUses writes the collected uses. If that fails they are dropped, because the next use
+// replaces them.
 func (g *Guard) writeUses() {
 	g.uses.mu.Lock()
 	pending := g.uses.pending
@@ -48,6 +49,6 @@ func (g *Guard) writeUses() {
 	ctx, cancel := context.WithTimeout(context.Background(), keyringTime)
 	defer cancel()
 	if err := g.store.NoteKeyUse(ctx, list); err != nil {
-		g.log.Debug("use of keys not noted", "keys", len(list), "error", err)
+		g.log.Debug("last use of keys could not be written; it is dropped", "keys", len(list), "error", err)
 	}
 }

@@ -11,42 +11,41 @@ import (
 )
 
 const (
-	// keyringAge is how long what was read of the keys is believed, from the moment at which the
-	// reading began, where a hint that they changed may be lost. So a key that was revoked opens
-	// nothing 5 s later.
+	// keyringAge is how long a keyset is valid, from the start of its reading, if notifications may
+	// be lost. So a revoked key is refused after 5 s at most.
 	keyringAge = 4 * time.Second
-	// keyringTime is the limit of one reading, less than keyringAge, so that what was read is not
-	// too old at once. A database that is only slow has calls wait, and does not have them refused.
+	// keyringTime limits one reading. It is less than keyringAge, so that a new keyset is not
+	// expired at once. While the database is only slow, calls wait and are not refused.
 	keyringTime = 3 * time.Second
-	maxRevoked  = 1000 // that are remembered
+	maxRevoked  = 1000 // revoked keys kept in memory
 )
 
-// Key is a key as this server knows it.
+// Key is a key in this server's memory.
 type Key struct {
 	engine.APIKey
-	used    atomic.Int64 // when its use was last noted, in seconds since 1970; 0: never
-	refused atomic.Int64 // when it was last noted that it was shown after its end, likewise
+	used    atomic.Int64 // when its use was last recorded, in seconds since 1970; 0: never
+	refused atomic.Int64 // when a call with it was last recorded as refused, in the same unit
 }
 
-// actor is the key as the audit log names it.
+// actor returns the name of the key in the audit log.
 func (k *Key) actor() string { return k.Name + " (" + k.ID.String() + ")" }
 
-// ReachesAll says whether the key is for all namespaces, those included that do not exist yet.
+// ReachesAll says whether the key is for all namespaces, including future ones.
 func (k *Key) ReachesAll() bool { return k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 }
 
-// keyset is one reading of the keys that are not revoked. It never changes.
+// keyset holds the keys that were not revoked at one reading. It is immutable.
 type keyset struct {
 	byID   map[engine.ID]*Key
 	byName map[string]*Key
-	mark   uint64    // of the keyring, when it was read
-	change uint64    // likewise
-	readAt time.Time // by the monotonic clock, before it was read
+	mark   uint64    // keyring.mark when the reading began
+	change uint64    // keyring.change when the reading began
+	readAt time.Time // when the reading began, by the monotonic clock
 }
 
-// empty says that the database is without keys, so that no call needs one.
+// empty says whether the database has no keys, so that no call needs one.
 func (r *keyset) empty() bool { return len(r.byID) == 0 }
 
-// admits says whether a call that this key let in, nil for none, would be let in now.
+// admits says whether a call with this key (nil: without one) would be accepted now.
 func (r *keyset) admits(key *Key, now time.Time) bool {
 	if key == nil {
 		return r.empty()
@@ -55,53 +54,53 @@ func (r *keyset) admits(key *Key, now time.Time) bool {
 	return known != nil && known.ValidAt(now)
 }
 
-// keyStore is what is read of the store for the keys.
+// keyStore is the part of a store that the keyring reads.
 type keyStore interface {
 	Keyring(context.Context) ([]engine.APIKey, error)
 	ListKeys(context.Context, engine.Page) ([]engine.APIKey, engine.PageInfo, error)
 	Describe(context.Context) (engine.Description, error)
 }
 
-// keyring is the keys of the database, read when a call needs them and what is known may be old. A
-// call finds them in memory otherwise.
+// keyring caches the keys of the database. A call reads them again only if the cache may be out of
+// date.
 //
-// When the database cannot be asked, calls are refused as UNAVAILABLE once what is known is too
-// old: they would need the same database anyway, and a key that was revoked must not live longer
-// for its trouble. Streams that are open stay open until it can be asked again. Only who looks at
-// the metrics goes on to be let in by what was last read; see getOrLast.
+// If the database does not answer, calls are refused as UNAVAILABLE once the cache is too old: they
+// need the same database anyway, and an outage must not extend the life of a revoked key. Open
+// streams stay open until the database answers again. Only requests for metrics are still accepted
+// with the keys as last read; see getOrLast.
 type keyring struct {
 	store   keyStore
 	mark    atomic.Uint64 // grows when the keys may have changed
-	change  atomic.Uint64 // grows when they have: of what is read before that, nobody is let in any more
-	sure    atomic.Bool   // no hint is ever lost
+	change  atomic.Uint64 // grows when the keys have changed: older keysets are no longer valid
+	sure    atomic.Bool   // no notification is ever lost
 	current atomic.Pointer[keyset]
 
 	mu      sync.Mutex
-	reading *keyReading        // under way
-	revoked map[engine.ID]*Key // keys that this server knows to be revoked, so that their holders can be told
+	reading *keyReading        // the current reading; nil: none
+	revoked map[engine.ID]*Key // keys known to be revoked, so that the error can say so
 }
 
-// keyReading is one question to the store, shared by all who need its answer.
+// keyReading is one reading of the keys, shared by all calls that need it.
 type keyReading struct {
 	mark uint64
 	done chan struct{}
 	err  error
 }
 
-// changed notes that the keys are others now.
+// changed records that the keys have changed.
 func (k *keyring) changed() {
 	k.change.Add(1)
 	k.mark.Add(1)
 }
 
-// doubt notes that the keys may be others now: hints were lost.
+// doubt records that the keys may have changed, because notifications were lost.
 func (k *keyring) doubt() { k.mark.Add(1) }
 
-// get is the keys as they stand: no older than keyringAge, and not from before a change that this
-// server knew of when it was called.
+// get returns a keyset that is no older than keyringAge and not older than any change that this
+// server knew of at the call.
 func (k *keyring) get(ctx context.Context) (*keyset, error) { return k.read(ctx, keyringAge) }
 
-// read is get with another age; 0 asks only that no known change is missed.
+// read is get with another age; 0: only known changes matter.
 func (k *keyring) read(ctx context.Context, age time.Duration) (*keyset, error) {
 	mark := k.mark.Load()
 	for {
@@ -115,22 +114,21 @@ func (k *keyring) read(ctx context.Context, age time.Duration) (*keyset, error) 
 	}
 }
 
-// getOrLast is get and, while the database does not answer, the keys as they were last read: for
-// what is asked for most when the database is away, which is whether it is away. Without it nobody
-// could be told by the metrics, not even where no key was ever made.
+// getOrLast is get but, while the database does not answer, returns the last keyset. It is for
+// metrics, which must be readable during an outage of the database, even if no key was ever made.
 //
-// It is for reading about this server alone, and nothing that changes or reads runs may be let in
-// by it. The database would refuse that during the outage, but a call that waits for the database
-// would get through as it comes back, for a key that was revoked on another server meanwhile. So
-// what such a key opens longer than keyringAge is the figures of a server that is cut off from its
-// database, and with them the names of its queues at most, should the database come back in the
-// very moment between the two questions. Each call asks for the keys again, so the first one after
-// the outage goes by what the database says. What this server knows to have changed since it last
-// read the keys it does not forget for the outage: then nobody is let in, as by a server that could
-// never read them.
+// Use it only for reading about this server, never for calls that read or change runs. Such a call
+// could wait for the database and get through when it returns, with a key that was revoked on
+// another server meanwhile. With getOrLast, a revoked key can at most read the metrics of a server
+// that is cut off from its database for longer than keyringAge. If the database returns between the
+// two reads, that includes the names of queues.
+//
+// Each call tries to read the keys, so the first one after the outage uses the database's keys. If
+// this server knows of a change since the last reading, getOrLast returns the error, as does a
+// server that could never read the keys.
 func (k *keyring) getOrLast(ctx context.Context) (*keyset, error) {
 	r, err := k.get(ctx)
-	if err != errKeysAway { // an answer that cannot be used is not an outage
+	if err != errKeysAway { // other errors are no outage
 		return r, err
 	}
 	if r = k.current.Load(); r == nil || r.change != k.change.Load() {
@@ -139,7 +137,7 @@ func (k *keyring) getOrLast(ctx context.Context) (*keyset, error) {
 	return r, nil
 }
 
-// share reads the keys, or waits for who is reading them already if that reading is new enough.
+// share reads the keys, or waits for a reading that is in progress.
 func (k *keyring) share(ctx context.Context, mark uint64) error {
 	k.mu.Lock()
 	r, ours := k.reading, false
@@ -149,13 +147,13 @@ func (k *keyring) share(ctx context.Context, mark uint64) error {
 	}
 	k.mu.Unlock()
 	if ours {
-		defer func() { // whatever becomes of it, others wait for it
+		defer func() { // also after a panic, because others wait for it
 			k.mu.Lock()
 			k.reading = nil
 			k.mu.Unlock()
 			close(r.done)
 		}()
-		r.err = errKeysUnread // should the store panic
+		r.err = errKeysUnread // in case the store panics
 		r.err = k.load(r.mark)
 		return r.err
 	}
@@ -170,7 +168,8 @@ func (k *keyring) share(ctx context.Context, mark uint64) error {
 	return r.err
 }
 
-// load asks the store. It is not on the context of any caller, because others wait for it too.
+// load reads the keys from the store. It does not use a caller's context, because other callers
+// wait for it too.
 func (k *keyring) load(mark uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), keyringTime)
 	defer cancel()
@@ -202,8 +201,8 @@ func (k *keyring) load(mark uint64) error {
 	return nil
 }
 
-// begin asks what is asked once: whether hints can be lost and, where the database has keys, which
-// were revoked of late.
+// begin reads what is needed only once: whether notifications can be lost and, if the database has
+// keys, which were revoked lately.
 func (k *keyring) begin(ctx context.Context, keyed bool) error {
 	d, err := k.store.Describe(ctx)
 	if err != nil {
@@ -228,7 +227,7 @@ func (k *keyring) begin(ctx context.Context, keyed bool) error {
 	return nil
 }
 
-// remember keeps the keys that are in a reading and not in the one after it.
+// remember stores as revoked the keys that are in before and not in after.
 func (k *keyring) remember(before, after *keyset) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -243,7 +242,7 @@ func (k *keyring) remember(before, after *keyset) {
 	}
 }
 
-// wasRevoked is a key that is known to be revoked, nil when there is none.
+// wasRevoked returns a key that is known to be revoked, or nil.
 func (k *keyring) wasRevoked(id engine.ID) *Key {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -253,13 +252,12 @@ func (k *keyring) wasRevoked(id engine.ID) *Key {
 var (
 	errKeysUnread = &engine.Error{Kind: engine.KindUnavailable,
 		Message: "the API keys could not be read from the database; try again"}
-	// errKeysAway says what is the matter, and not what this server wanted to know first: it may
-	// well be that no key was ever made.
+	// errKeysAway does not mention keys, because perhaps no key was ever made.
 	errKeysAway = &engine.Error{Kind: engine.KindUnavailable,
 		Message: "the database does not answer; the call was not carried out"}
 )
 
-// keysUnread is what callers are told when reading the keys has failed.
+// keysUnread returns the error for callers when reading the keys has failed.
 func keysUnread(err error) error {
 	if engine.KindOf(err) == engine.KindUnavailable || errors.Is(err, context.DeadlineExceeded) {
 		return errKeysAway

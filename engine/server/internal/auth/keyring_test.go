@@ -188,7 +188,8 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt, not at the first call either, and nothing but the metrics in it.
+// TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt, not at the first call either, and nothing
+// but the metrics in it.
 func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
 	for name, method := range map[string]func(*Guard, context.Context, string) error{
 		"the metrics": func(s *Guard, ctx context.Context, header string) error {

@@ -2,13 +2,13 @@ package auth
 
 import "strings"
 
-// Method is a method of the API with the rule for its callers. The zero value lets no key in.
+// Method is a method of the API with the rule for its callers. The zero value refuses every key.
 type Method struct {
-	name string // as MethodStats has it
+	name string // as in MethodStats
 	Rule rule
 }
 
-// newMethods returns every method that is registered, by its full name.
+// newMethods returns the methods by their full names.
 func newMethods(names []string) map[string]*Method {
 	all := make(map[string]*Method, len(names))
 	for _, name := range names {

@@ -10,17 +10,17 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// An open call is a stream or a long poll. It ends when the key that let it in ends, and one that
-// needed none ends when the database gets its first key.
+// An open call is a stream or a long poll. It ends when its key expires or is revoked; a call
+// without a key ends when the database gets its first key.
 
-// openCalls are the calls that are open now.
+// openCalls holds the calls that are open.
 type openCalls struct {
-	wake chan struct{} // capacity one: look at the keys
+	wake chan struct{} // capacity one: check the keys
 
 	mu    sync.Mutex
 	open  map[*openCall]struct{}
-	keyed int       // of them, those with a key
-	next  time.Time // when watchOpenCalls looks by itself; unset: not before it is notified
+	keyed int       // number of open calls with a key
+	next  time.Time // when watchOpenCalls checks by itself; unset: only when notified
 }
 
 type openCall struct {
@@ -28,17 +28,17 @@ type openCall struct {
 	end context.CancelCauseFunc
 }
 
-// lateHandler is how long the handler of a call that is over has to return. One that is stuck in
-// sending or receiving does not; then the call is answered without it, which frees it.
+// lateHandler is how long the handler of an ended call has to return. If it is blocked in sending
+// or receiving, the call is answered without it, which unblocks the handler.
 const lateHandler = 500 * time.Millisecond
 
-// errCallOver is the answer to an open call whose key has ended.
+// errCallOver is the error of an open call whose key has ended.
 var errCallOver = &engine.Error{
-	Kind: engine.KindNoKey, Subject: "key", Message: "the call was ended: its API key has expired or was revoked, or a key is needed since it began",
+	Kind: engine.KindNoKey, Subject: "key", Message: "the call was ended: its API key has expired or was revoked, or calls have needed a key since it began",
 }
 
-// Open makes a context for a long call, which ends with errCallOver as its cause when the caller's
-// key ends. Leave it when done.
+// Open returns a context for a long call. It ends with the cause errCallOver when the caller's key
+// ends. Call leave at the end of the call.
 func (g *Guard) Open(ctx context.Context) (_ context.Context, leave func()) {
 	key := CallerOf(ctx)
 	if g.trusted {
@@ -49,7 +49,7 @@ func (g *Guard) Open(ctx context.Context) (_ context.Context, leave func()) {
 	if g.open.add(v, g.store.Now(), time.Now(), g.keys.sure.Load()) {
 		async.Notify(g.open.wake)
 	}
-	// A change of the keys between the look that let the call in and the line above has told nobody.
+	// The keys may have changed after the call was authenticated and before it was added above.
 	if r := g.keys.current.Load(); r != nil && !r.admits(key, g.store.Now()) {
 		end(errCallOver)
 	}
@@ -59,7 +59,8 @@ func (g *Guard) Open(ctx context.Context) (_ context.Context, leave func()) {
 	}
 }
 
-// add makes an open call known and says whether the keys have to be looked at earlier for it than planned.
+// add adds an open call. It says whether the keys must be checked earlier than planned because of
+// it.
 func (v *openCalls) add(one *openCall, now, clock time.Time, sure bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,16 +88,16 @@ func (v *openCalls) remove(one *openCall) {
 	}
 }
 
-// count is how many open calls there are, and how many of them have a key.
+// count returns how many calls are open, and how many of them have a key.
 func (v *openCalls) count() (open, keyed int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.open), v.keyed
 }
 
-// watchOpenCalls ends the open calls whose keys have ended, until ctx ends. It looks when it is
-// notified, and every few seconds as long as a call has a key that expires or, where notifications
-// may be lost, has a key at all. Otherwise it sleeps.
+// watchOpenCalls ends the open calls whose keys have ended, until ctx ends. It checks when it is
+// notified. While a call has a key that expires, or has any key and notifications may be lost, it
+// also checks every few seconds. Otherwise it sleeps.
 func (g *Guard) watchOpenCalls(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -114,10 +115,11 @@ func (g *Guard) watchOpenCalls(ctx context.Context) {
 	}
 }
 
-// retryKeysAfter is how soon the keys are asked for again when they could not be read.
+// retryKeysAfter is how long to wait after the keys could not be read.
 const retryKeysAfter = time.Second
 
-// checkOpenCalls ends the open calls that are over, and says when to look again by itself; 0 is never.
+// checkOpenCalls ends the open calls whose keys have ended, and returns the time to the next check;
+// 0: none.
 func (g *Guard) checkOpenCalls(ctx context.Context) time.Duration {
 	open, keyed := g.open.count()
 	if open == 0 {
@@ -138,7 +140,7 @@ func (g *Guard) checkOpenCalls(ctx context.Context) time.Duration {
 	return g.open.plan(wait)
 }
 
-// plan records when the next look is.
+// plan sets the time of the next check; 0: none.
 func (v *openCalls) plan(wait time.Duration) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -149,9 +151,9 @@ func (v *openCalls) plan(wait time.Duration) time.Duration {
 	return wait
 }
 
-// prune ends the open calls that would not be let in now, and returns how long it is until the next
-// key of the others may have expired; 0 is never. That is soon where any of them expires at all:
-// the clock may be set, or the machine sleep, and no timer knows of it.
+// prune ends the open calls that would be refused now, and returns the time until a key of the
+// others may have expired; 0: never. The time is short if any key expires at all, because a timer
+// does not notice that the clock was set or that the machine slept.
 func (v *openCalls) prune(r *keyset, now time.Time) (wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -167,7 +169,7 @@ func (v *openCalls) prune(r *keyset, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// sooner is the shorter of two waits, of which 0 is never.
+// sooner returns the shorter of two waits; 0 means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return a + b
@@ -175,7 +177,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// RunCall runs the handler of an open call to its end, or until the call is over.
+// RunCall runs the handler of an open call until it returns or the call's key ends.
 func RunCall(ctx context.Context, handle func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -192,7 +194,7 @@ func RunCall(ctx context.Context, handle func() error) error {
 	case <-ctx.Done():
 	}
 	if !errors.Is(context.Cause(ctx), errCallOver) {
-		return <-done // the caller hung up
+		return <-done // the caller cancelled the call
 	}
 	late := time.NewTimer(lateHandler)
 	defer late.Stop()
@@ -203,7 +205,7 @@ func RunCall(ctx context.Context, handle func() error) error {
 	return errCallOver
 }
 
-// CallError is the answer of a long call that came to its end with err.
+// CallError returns the error of a long call whose handler returned err.
 func CallError(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == errCallOver {
 		return errCallOver

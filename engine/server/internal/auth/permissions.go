@@ -6,19 +6,19 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// rule says who may call a method when keys are asked for, on what, and what becomes of the answer.
+// rule says who may call a method if calls need a key, and how the call is handled.
 type rule struct {
-	Open    bool  // needs no key at all
-	Roles   roles // that may call it
-	Scope   scope // what of the request must be the key's
-	Redact  bool  // payloads are taken out of the answer to a viewer
-	Changes bool  // a refusal goes to the audit log
-	Waits   bool  // a unary call that may wait for long: it ends with its key
-	Ends    bool  // a stream whose handler ends with its key also when it is stuck in sending or receiving
-	Asks    bool  // a stream of questions, whose handler knows nothing of the server's stop
+	NoKey       bool  // needs no key
+	Roles       roles // roles that may call it
+	Scope       scope // checks that the key is for what the request is about
+	Redact      bool  // viewers get the answer without payloads
+	Changes     bool  // a refusal is recorded in the audit log
+	LongPoll    bool  // a unary call that may wait for long: it ends with its key
+	EndsItself  bool  // a stream whose handler ends with its key even while it sends or receives
+	IgnoresStop bool  // a stream whose handler does not watch for the server's stop
 }
 
-// roles is a set of them.
+// roles is a set of roles.
 type roles uint8
 
 func some(list ...engine.KeyRole) (r roles) {
@@ -43,115 +43,114 @@ func (r roles) String() string {
 func (r roles) Has(role engine.KeyRole) bool { return r&(1<<role) != 0 }
 
 var (
-	anybody  = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleClient, engine.RoleWorker, engine.RoleViewer)
-	readers  = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleClient, engine.RoleViewer)
-	keepers  = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleViewer) // they look after the system
-	starters = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleClient)
-	steerers = some(engine.RoleAdmin, engine.RoleOperator)
-	workers  = some(engine.RoleAdmin, engine.RoleWorker)
-	admins   = some(engine.RoleAdmin)
+	anyRole   = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleClient, engine.RoleWorker, engine.RoleViewer)
+	readers   = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleClient, engine.RoleViewer)
+	monitors  = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleViewer) // may see how the system is set up
+	starters  = some(engine.RoleAdmin, engine.RoleOperator, engine.RoleClient)
+	operators = some(engine.RoleAdmin, engine.RoleOperator)
+	workers   = some(engine.RoleAdmin, engine.RoleWorker)
+	admins    = some(engine.RoleAdmin)
 )
 
-// Permissions is the one table of who may call what. A method that is not in it is refused to every key.
+// Permissions says which roles may call which method. A method that is not in it is refused to
+// every key.
 //
-// A client starts, signals, reads and cancels runs: cancelling is the end of what it asked for
-// itself. What repairs or steers (terminate, pause, retry, override, pin, bulk, import) is an
-// operator's. A capsule holds the audit log too, so that a client exports none. Starts and signals
-// are data rather than steering, and so are the calls of workers: they leave no record in the audit
-// log when they succeed.
+// Clients start, signal, read and cancel runs; they may cancel because they asked for the run.
+// Operators may also terminate, pause, retry, override, pin, bulk-change, import and export runs.
+// Clients may not export, because a capsule holds audit events. Starts, signals and the calls of
+// workers leave no record in the audit log when they succeed.
 var Permissions = map[string]rule{
-	"/kagzi.v1.WorkflowService/StartWorkflow":           {Roles: starters, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/StartWorkflows":          {Roles: starters, Scope: ofEachStart, Changes: true},
-	"/kagzi.v1.WorkflowService/GetWorkflow":             {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/GetWorkflowByExternalId": {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/ListWorkflows":           {Roles: readers, Scope: ofNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/StartWorkflow":           {Roles: starters, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/StartWorkflows":          {Roles: starters, Scope: scopeEachStart, Changes: true},
+	"/kagzi.v1.WorkflowService/GetWorkflow":             {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/GetWorkflowByExternalId": {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/ListWorkflows":           {Roles: readers, Scope: scopeNamespace, Redact: true},
 	"/kagzi.v1.WorkflowService/WaitWorkflow": {
-		Roles: readers, Scope: ofNamespace, Redact: true, Waits: true},
-	"/kagzi.v1.WorkflowService/AwaitWorkflows":    {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/WatchWorkflow":     {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/CancelWorkflow":    {Roles: starters, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/TerminateWorkflow": {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/PauseWorkflow":     {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/ResumeWorkflow":    {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/RetryWorkflow":     {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/OverrideStep":      {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/PinWorkflow":       {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/BulkWorkflows":     {Roles: steerers, Scope: ofFilter, Changes: true},
-	"/kagzi.v1.WorkflowService/ImportWorkflow":    {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/ExportWorkflow":    {Roles: steerers, Scope: ofNamespace},
-	"/kagzi.v1.WorkflowService/ExplainWorkflow":   {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.WorkflowService/SignalWorkflow":    {Roles: starters, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/ListSignals":       {Roles: readers, Scope: ofNamespace, Redact: true},
+		Roles: readers, Scope: scopeNamespace, Redact: true, LongPoll: true},
+	"/kagzi.v1.WorkflowService/AwaitWorkflows":    {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/WatchWorkflow":     {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/CancelWorkflow":    {Roles: starters, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/TerminateWorkflow": {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/PauseWorkflow":     {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/ResumeWorkflow":    {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/RetryWorkflow":     {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/OverrideStep":      {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/PinWorkflow":       {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/BulkWorkflows":     {Roles: operators, Scope: scopeFilter, Changes: true},
+	"/kagzi.v1.WorkflowService/ImportWorkflow":    {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/ExportWorkflow":    {Roles: operators, Scope: scopeNamespace},
+	"/kagzi.v1.WorkflowService/ExplainWorkflow":   {Roles: readers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkflowService/SignalWorkflow":    {Roles: starters, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/ListSignals":       {Roles: readers, Scope: scopeNamespace, Redact: true},
 
-	// What is about a run carries the lease token of whoever was handed it, too.
-	// register
-	"/kagzi.v1.WorkerService/Register": {Roles: workers, Scope: whereRead, Changes: true},
-	// register, of the hello; the rest is that worker's
-	"/kagzi.v1.WorkerService/Session":    {Roles: workers, Scope: whereRead, Changes: true, Ends: true},
-	"/kagzi.v1.WorkerService/Heartbeat":  {Roles: workers, Scope: ofLiveWorker},
-	"/kagzi.v1.WorkerService/Deregister": {Roles: workers, Scope: ofLiveWorker},
-	// and poller, of the worker
-	"/kagzi.v1.WorkerService/PollTask":         {Roles: workers, Scope: ofNamespace, Waits: true},
-	"/kagzi.v1.WorkerService/GetHistory":       {Roles: workers, Scope: ofServedRun},
-	"/kagzi.v1.WorkerService/BeginStep":        {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/CompleteStep":     {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/FailStep":         {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/Sleep":            {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/AwaitSignal":      {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/StartChild":       {Roles: workers, Scope: ofChild},
-	"/kagzi.v1.WorkerService/AwaitChildren":    {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/CompleteWorkflow": {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/FailWorkflow":     {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/ReleaseTask":      {Roles: workers, Scope: ofNamespace},
-	// SetRunNote, which tries the key's namespaces
-	"/kagzi.v1.WorkerService/SetRunNote": {Roles: workers, Scope: whereRead},
+	// Calls about a run also need its lease token. The handlers of Register and Session check the
+	// key against the worker's registration.
+	"/kagzi.v1.WorkerService/Register":   {Roles: workers, Scope: scopeByHandler, Changes: true},
+	"/kagzi.v1.WorkerService/Session":    {Roles: workers, Scope: scopeByHandler, Changes: true, EndsItself: true},
+	"/kagzi.v1.WorkerService/Heartbeat":  {Roles: workers, Scope: scopeLiveWorker},
+	"/kagzi.v1.WorkerService/Deregister": {Roles: workers, Scope: scopeLiveWorker},
+	// the handler also checks the worker
+	"/kagzi.v1.WorkerService/PollTask":         {Roles: workers, Scope: scopeNamespace, LongPoll: true},
+	"/kagzi.v1.WorkerService/GetHistory":       {Roles: workers, Scope: scopeServedRun},
+	"/kagzi.v1.WorkerService/BeginStep":        {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/CompleteStep":     {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/FailStep":         {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/Sleep":            {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/AwaitSignal":      {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/StartChild":       {Roles: workers, Scope: scopeChild},
+	"/kagzi.v1.WorkerService/AwaitChildren":    {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/CompleteWorkflow": {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/FailWorkflow":     {Roles: workers, Scope: scopeNamespace},
+	"/kagzi.v1.WorkerService/ReleaseTask":      {Roles: workers, Scope: scopeNamespace},
+	// the handler tries the key's namespaces
+	"/kagzi.v1.WorkerService/SetRunNote": {Roles: workers, Scope: scopeByHandler},
 
-	"/kagzi.v1.AdminService/ListWorkers":        {Roles: keepers, Scope: ofNamespace},
-	"/kagzi.v1.AdminService/GetWorker":          {Roles: keepers, Scope: ofWorker},
-	"/kagzi.v1.AdminService/DrainWorker":        {Roles: steerers, Scope: ofLiveWorker, Changes: true},
-	"/kagzi.v1.AdminService/ForceOfflineWorker": {Roles: steerers, Scope: ofLiveWorker, Changes: true},
-	"/kagzi.v1.AdminService/GetStep":            {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.AdminService/ListSteps":          {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.AdminService/HealthCheck":        {Open: true},
-	// clients and workers get less of it
-	"/kagzi.v1.AdminService/GetServerInfo":     {Roles: anybody, Scope: ofNothing},
-	"/kagzi.v1.AdminService/GetStats":          {Roles: readers, Scope: ofNamespaceOrAll},
-	"/kagzi.v1.AdminService/WatchStats":        {Roles: readers, Scope: ofNamespaceOrAll},
-	"/kagzi.v1.AdminService/GetQueueDepth":     {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.AdminService/ListWorkflowTypes": {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.AdminService/Backup":            {Roles: admins, Scope: ofAll},
-	"/kagzi.v1.AdminService/CreateKey":         {Roles: admins, Scope: ofAll, Changes: true},
-	"/kagzi.v1.AdminService/ListKeys":          {Roles: admins, Scope: ofAll},
-	"/kagzi.v1.AdminService/RevokeKey":         {Roles: admins, Scope: ofAll, Changes: true},
-	"/kagzi.v1.AdminService/ListAuditEvents":   {Roles: keepers, Scope: ofNamespaceOrKeys},
-	"/kagzi.v1.AdminService/Watch":             {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.AdminService/GetActivity":       {Roles: admins, Scope: ofAll}, // it is of all namespaces together
-	"/kagzi.v1.AdminService/WatchEvents":       {Roles: admins, Scope: ofAll}, // likewise
-	"/kagzi.v1.AdminService/WhoAmI":            {Roles: anybody, Scope: ofNothing},
+	"/kagzi.v1.AdminService/ListWorkers":        {Roles: monitors, Scope: scopeNamespace},
+	"/kagzi.v1.AdminService/GetWorker":          {Roles: monitors, Scope: scopeWorker},
+	"/kagzi.v1.AdminService/DrainWorker":        {Roles: operators, Scope: scopeLiveWorker, Changes: true},
+	"/kagzi.v1.AdminService/ForceOfflineWorker": {Roles: operators, Scope: scopeLiveWorker, Changes: true},
+	"/kagzi.v1.AdminService/GetStep":            {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.AdminService/ListSteps":          {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.AdminService/HealthCheck":        {NoKey: true},
+	// clients and workers get a shorter answer
+	"/kagzi.v1.AdminService/GetServerInfo":     {Roles: anyRole, Scope: scopeNone},
+	"/kagzi.v1.AdminService/GetStats":          {Roles: readers, Scope: scopeNamespaceOrAll},
+	"/kagzi.v1.AdminService/WatchStats":        {Roles: readers, Scope: scopeNamespaceOrAll},
+	"/kagzi.v1.AdminService/GetQueueDepth":     {Roles: readers, Scope: scopeNamespace},
+	"/kagzi.v1.AdminService/ListWorkflowTypes": {Roles: readers, Scope: scopeNamespace},
+	"/kagzi.v1.AdminService/Backup":            {Roles: admins, Scope: scopeAll},
+	"/kagzi.v1.AdminService/CreateKey":         {Roles: admins, Scope: scopeAll, Changes: true},
+	"/kagzi.v1.AdminService/ListKeys":          {Roles: admins, Scope: scopeAll},
+	"/kagzi.v1.AdminService/RevokeKey":         {Roles: admins, Scope: scopeAll, Changes: true},
+	"/kagzi.v1.AdminService/ListAuditEvents":   {Roles: monitors, Scope: scopeNamespaceOrKeys},
+	"/kagzi.v1.AdminService/Watch":             {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.AdminService/GetActivity":       {Roles: admins, Scope: scopeAll}, // of all namespaces together
+	"/kagzi.v1.AdminService/WatchEvents":       {Roles: admins, Scope: scopeAll}, // of all namespaces together
+	"/kagzi.v1.AdminService/WhoAmI":            {Roles: anyRole, Scope: scopeNone},
 
-	"/kagzi.v1.NamespaceService/CreateNamespace":  {Roles: admins, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.NamespaceService/GetNamespace":     {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.NamespaceService/ListNamespaces":   {Roles: readers, Scope: ofNothing}, // the key's own
-	"/kagzi.v1.NamespaceService/UpdateNamespace":  {Roles: admins, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.NamespaceService/EnableNamespace":  {Roles: admins, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.NamespaceService/DisableNamespace": {Roles: admins, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.NamespaceService/CreateNamespace":  {Roles: admins, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.NamespaceService/GetNamespace":     {Roles: readers, Scope: scopeNamespace},
+	"/kagzi.v1.NamespaceService/ListNamespaces":   {Roles: readers, Scope: scopeNone}, // returns only the key's namespaces
+	"/kagzi.v1.NamespaceService/UpdateNamespace":  {Roles: admins, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.NamespaceService/EnableNamespace":  {Roles: admins, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.NamespaceService/DisableNamespace": {Roles: admins, Scope: scopeNamespace, Changes: true},
 
-	"/kagzi.v1.WorkflowScheduleService/CreateWorkflowSchedule":  {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowScheduleService/GetWorkflowSchedule":     {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowScheduleService/ListWorkflowSchedules":   {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowScheduleService/UpdateWorkflowSchedule":  {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowScheduleService/DeleteWorkflowSchedule":  {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowScheduleService/TriggerWorkflowSchedule": {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowScheduleService/PauseWorkflowSchedule":   {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowScheduleService/ResumeWorkflowSchedule":  {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowScheduleService/ListScheduleRuns":        {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowScheduleService/PreviewSchedule":         {Roles: readers, Scope: ofNothing},
+	"/kagzi.v1.WorkflowScheduleService/CreateWorkflowSchedule":  {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowScheduleService/GetWorkflowSchedule":     {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowScheduleService/ListWorkflowSchedules":   {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowScheduleService/UpdateWorkflowSchedule":  {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowScheduleService/DeleteWorkflowSchedule":  {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowScheduleService/TriggerWorkflowSchedule": {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowScheduleService/PauseWorkflowSchedule":   {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowScheduleService/ResumeWorkflowSchedule":  {Roles: operators, Scope: scopeNamespace, Changes: true},
+	"/kagzi.v1.WorkflowScheduleService/ListScheduleRuns":        {Roles: readers, Scope: scopeNamespace, Redact: true},
+	"/kagzi.v1.WorkflowScheduleService/PreviewSchedule":         {Roles: readers, Scope: scopeNone},
 
-	// They say only whether the server is alive.
-	"/grpc.health.v1.Health/Check": {Open: true},
-	"/grpc.health.v1.Health/List":  {Open: true},
-	"/grpc.health.v1.Health/Watch": {Open: true},
+	// These say only whether the server is alive.
+	"/grpc.health.v1.Health/Check": {NoKey: true},
+	"/grpc.health.v1.Health/List":  {NoKey: true},
+	"/grpc.health.v1.Health/Watch": {NoKey: true},
 
-	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {Roles: anybody, Scope: ofNothing, Asks: true},
-	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {Roles: anybody, Scope: ofNothing, Asks: true},
+	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      {Roles: anyRole, Scope: scopeNone, IgnoresStop: true},
+	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": {Roles: anyRole, Scope: scopeNone, IgnoresStop: true},
 }

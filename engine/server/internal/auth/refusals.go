@@ -14,22 +14,23 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Who was refused a change is in the audit log, and so is who showed a key that has ended.
+// The audit log records callers that were refused a change, and callers that used a key after its
+// end.
 
 const (
-	refusalsNoted = 10 // a second; the rest is counted in the server's log
-	deadKeyEvery  = 60 // seconds between two records of one key that has ended
+	refusalsNoted = 10 // per second; the log of the server counts the rest
+	deadKeyEvery  = 60 // seconds between two records of the same key after its end
 )
 
-// refusalLimiter bounds how much of the database refused callers can fill.
+// refusalLimiter limits how many rows refused callers can add to the database.
 type refusalLimiter struct {
 	mu     sync.Mutex
 	second time.Time // when the count began, by the monotonic clock
 	noted  int
-	more   int // left out, and not told yet
+	more   int // refusals not recorded and not yet logged
 }
 
-// admit says whether a refusal is recorded, and how many were not in the seconds before.
+// admit says whether to record a refusal, and how many were not recorded in the seconds before.
 func (n *refusalLimiter) admit(now time.Time) (record bool, missed int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,7 +46,7 @@ func (n *refusalLimiter) admit(now time.Time) (record bool, missed int) {
 	return true, missed
 }
 
-// left is how many were not recorded and nobody has told of.
+// left returns how many refusals were not recorded and not logged.
 func (n *refusalLimiter) left() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,7 +63,7 @@ func (g *Guard) NoteRefused(ctx context.Context, method *Method, request any, er
 	g.noteRefusal(ctx, event)
 }
 
-// noteDead records that a key was shown after its end.
+// noteDead records that a key was used after its end.
 func (g *Guard) noteDead(ctx context.Context, key *Key) {
 	if !async.Elapsed(&key.refused, deadKeyEvery) {
 		return
@@ -74,7 +75,7 @@ func (g *Guard) noteDead(ctx context.Context, key *Key) {
 	})
 }
 
-// noteRefusal writes an event about the caller, if there have not been too many.
+// noteRefusal records an event about the caller, unless there were too many.
 func (g *Guard) noteRefusal(ctx context.Context, event engine.AuditEvent) {
 	record, missed := g.refused.admit(time.Now())
 	g.tellMissed(missed)
@@ -86,24 +87,24 @@ func (g *Guard) noteRefusal(ctx context.Context, event engine.AuditEvent) {
 // tellMissed logs that refusals were not recorded.
 func (g *Guard) tellMissed(count int) {
 	if count > 0 {
-		g.log.Warn("refusals left out of the audit log", "count", count)
+		g.log.Warn("too many refused calls; some are not in the audit log", "count", count)
 	}
 }
 
-// record writes an event about the caller. What was answered does not depend on it.
+// record writes an event about the caller. If that fails, the call's answer does not change.
 func (g *Guard) record(ctx context.Context, event engine.AuditEvent) {
 	event.At = g.store.Now()
 	event.ID, event.Actor = engine.NewID(event.At), ActorOf(ctx)
 	if err := g.store.NoteRefusal(context.WithoutCancel(ctx), event); err != nil {
-		g.log.Warn("not in the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome,
+		g.log.Warn("refused call could not be written to the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome,
 			"error", err)
 	}
 }
 
-// aboutOf is what a request is about, as the audit log names it. What is not fit to be kept is left out.
+// aboutOf returns what a request is about, for the audit log. Invalid names are left out.
 func aboutOf(request any) (namespace, subject, id string) {
 	switch r := request.(type) {
-	case *kagziv1.BulkWorkflowsRequest: // a run, schedule or worker that its filter names only selects
+	case *kagziv1.BulkWorkflowsRequest: // names in its filter only select runs
 		return aboutNamespace(r.GetFilter().GetNamespace())
 	case *kagziv1.SessionRequest:
 		return aboutOf(r.GetHello())
@@ -138,5 +139,5 @@ func subjectNamed(namespace, kind, name string) (in, subject, id string) {
 	return namespace, kind, name
 }
 
-// afterSlash is a method without its service.
+// afterSlash returns a method's name without its service.
 func afterSlash(method string) string { return method[strings.LastIndexByte(method, '/')+1:] }

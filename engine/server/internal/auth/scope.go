@@ -9,36 +9,37 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// A scope refuses a request that is about what is not the key's. The namespace that a request names
-// decides, and where it names an id alone, the namespace of the row. What is refused by name is
-// refused with the same words whether the namespace exists or not; what is refused by id is
-// answered as an id that does not exist.
+// A scope refuses a request that the key is not for. The request's namespace decides or, if it has
+// only an id, the namespace of the row. A refusal must not tell what exists: for a namespace the
+// error is the same whether it exists or not, and for an id it is that of an id that does not
+// exist.
 type scope func(g *Guard, ctx context.Context, key *Key, request any) error
 
-// ofNothing is of requests that are about no namespace.
-func ofNothing(*Guard, context.Context, *Key, any) error { return nil }
+// scopeNone is for requests about no namespace.
+func scopeNone(*Guard, context.Context, *Key, any) error { return nil }
 
-// whereRead is of requests whose handler asks the key, because what it is about is known only there.
-func whereRead(*Guard, context.Context, *Key, any) error { return nil }
+// scopeByHandler is for requests whose handler checks the key, because only it knows what the
+// request is about.
+func scopeByHandler(*Guard, context.Context, *Key, any) error { return nil }
 
-// ofAll is of requests that are about all namespaces.
-func ofAll(_ *Guard, _ context.Context, key *Key, _ any) error {
+// scopeAll is for requests about all namespaces.
+func scopeAll(_ *Guard, _ context.Context, key *Key, _ any) error {
 	if key.ReachesAll() {
 		return nil
 	}
 	return denied("this is about all namespaces: it takes an admin's key that is for all, and %q is not", key.Name)
 }
 
-// ofNamespace is of requests that name one namespace, empty meaning "default".
-func ofNamespace(_ *Guard, _ context.Context, key *Key, request any) error {
+// scopeNamespace is for requests that name one namespace; empty means "default".
+func scopeNamespace(_ *Guard, _ context.Context, key *Key, request any) error {
 	r, ok := request.(interface{ GetNamespace() string })
 	if !ok {
-		return fmt.Errorf("%T names no namespace", request) // a defect of the table
+		return fmt.Errorf("%T names no namespace", request) // Permissions is wrong
 	}
 	return key.enters(r.GetNamespace())
 }
 
-// enters refuses a namespace that is not the key's.
+// enters returns an error if the key is not for the namespace.
 func (k *Key) enters(namespace string) error {
 	namespace = wire.OrDefault(namespace)
 	if k.Reaches(namespace) {
@@ -47,7 +48,7 @@ func (k *Key) enters(namespace string) error {
 	return denied("the API key %q is not for the namespace %q", k.Name, wire.Cut(namespace))
 }
 
-func ofEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
+func scopeEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
 	for _, start := range request.(*kagziv1.StartWorkflowsRequest).Requests {
 		if err := key.enters(start.GetNamespace()); err != nil {
 			return err
@@ -56,16 +57,16 @@ func ofEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
 	return nil
 }
 
-func ofFilter(_ *Guard, _ context.Context, key *Key, request any) error {
+func scopeFilter(_ *Guard, _ context.Context, key *Key, request any) error {
 	return key.enters(request.(*kagziv1.BulkWorkflowsRequest).GetFilter().GetNamespace())
 }
 
-func ofChild(_ *Guard, _ context.Context, key *Key, request any) error {
+func scopeChild(_ *Guard, _ context.Context, key *Key, request any) error {
 	return key.enters(request.(*kagziv1.StartChildRequest).GetChild().GetNamespace())
 }
 
-// ofNamespaceOrAll is of requests that mean all namespaces when they name none.
-func ofNamespaceOrAll(g *Guard, ctx context.Context, key *Key, request any) error {
+// scopeNamespaceOrAll is for requests that mean all namespaces if they name none.
+func scopeNamespaceOrAll(g *Guard, ctx context.Context, key *Key, request any) error {
 	var namespace *string
 	switch r := request.(type) {
 	case *kagziv1.GetStatsRequest:
@@ -74,34 +75,34 @@ func ofNamespaceOrAll(g *Guard, ctx context.Context, key *Key, request any) erro
 		namespace = r.Namespace
 	}
 	if namespace == nil {
-		return ofAll(g, ctx, key, request)
+		return scopeAll(g, ctx, key, request)
 	}
 	return key.enters(*namespace)
 }
 
-// ofNamespaceOrKeys is of requests for the audit log, that of the keys when they name no namespace.
-func ofNamespaceOrKeys(g *Guard, ctx context.Context, key *Key, request any) error {
+// scopeNamespaceOrKeys is for requests for the audit log; without a namespace, that of the keys.
+func scopeNamespaceOrKeys(g *Guard, ctx context.Context, key *Key, request any) error {
 	namespace := request.(*kagziv1.ListAuditEventsRequest).Namespace
 	if namespace == "" {
-		return ofAll(g, ctx, key, request)
+		return scopeAll(g, ctx, key, request)
 	}
 	return key.enters(namespace)
 }
 
-// ofWorker is of requests that name a worker, which may be OFFLINE.
-func ofWorker(g *Guard, ctx context.Context, key *Key, request any) error {
+// scopeWorker is for requests that name a worker, which may be OFFLINE.
+func scopeWorker(g *Guard, ctx context.Context, key *Key, request any) error {
 	return g.ownWorker(ctx, key, request.(interface{ GetWorkerId() string }).GetWorkerId(), engine.WorkerUnknown)
 }
 
-// ofLiveWorker is of requests that change a worker.
-func ofLiveWorker(g *Guard, ctx context.Context, key *Key, request any) error {
+// scopeLiveWorker is for requests that change a worker.
+func scopeLiveWorker(g *Guard, ctx context.Context, key *Key, request any) error {
 	return g.ownWorker(ctx, key, request.(interface{ GetWorkerId() string }).GetWorkerId(), engine.WorkerNotFound)
 }
 
-// ownWorker refuses a worker that is not the key's with the words for one that does not exist.
+// ownWorker returns notFound if the key is not for the worker, as if it did not exist.
 func (g *Guard) ownWorker(ctx context.Context, key *Key, id string, notFound func(string) error) error {
 	if key.ReachesAll() || engine.CheckWorkerID("worker_id", id) != nil {
-		return nil // what is wrong with the id, the handler says
+		return nil // the handler returns the error for an invalid id
 	}
 	worker, err := g.store.GetWorker(ctx, id)
 	switch {
@@ -115,11 +116,11 @@ func (g *Guard) ownWorker(ctx context.Context, key *Key, id string, notFound fun
 	return nil
 }
 
-// Owns says whether a worker is in one of the key's namespaces and, for a worker's key, serves
-// nothing that the key does not.
+// Owns says whether a worker is in one of the key's namespaces and serves only queues and types
+// that the key is for.
 func (k *Key) Owns(w *engine.Worker) bool { return k.Reaches(w.Namespace) && k.lacks(w) == "" }
 
-// lacks is what of a worker's queues and types the key is not for, in words; empty when it is for all of them.
+// lacks names a queue or type of the worker that the key is not for; empty if there is none.
 func (k *Key) lacks(w *engine.Worker) string {
 	for _, queue := range w.Queues {
 		if !k.ServesQueue(queue) {
@@ -131,7 +132,7 @@ func (k *Key) lacks(w *engine.Worker) string {
 			return fmt.Sprintf("the workflow type %q", name)
 		}
 	}
-	for name := range w.TypeLimits { // they bind other workers too
+	for name := range w.TypeLimits { // these limit other workers too
 		if !k.ServesType(name) {
 			return fmt.Sprintf("the workflow type %q", name)
 		}
@@ -139,8 +140,9 @@ func (k *Key) lacks(w *engine.Worker) string {
 	return ""
 }
 
-// MayRegister refuses a registration that the key does not allow. An id that a worker of others
-// has, or had, is refused as one that is taken: to register under it would take their row over.
+// MayRegister returns an error if the key does not allow a registration. An id of a worker that the
+// key does not own, even an OFFLINE one, counts as taken: to register with it would take over its
+// row.
 func (g *Guard) MayRegister(ctx context.Context, w *engine.Worker, chosen bool) error {
 	key := CallerOf(ctx)
 	if key == nil {
@@ -167,9 +169,10 @@ func (g *Guard) MayRegister(ctx context.Context, w *engine.Worker, chosen bool) 
 	return nil
 }
 
-// ofServedRun is of requests that read a run without its lease: a worker's key reads only what it may be handed.
-func ofServedRun(g *Guard, ctx context.Context, key *Key, request any) error {
-	if err := ofNamespace(g, ctx, key, request); err != nil || len(key.Queues) == 0 && len(key.Types) == 0 {
+// scopeServedRun is for requests that read a run without its lease: a worker's key may read only
+// runs that its worker could claim.
+func scopeServedRun(g *Guard, ctx context.Context, key *Key, request any) error {
+	if err := scopeNamespace(g, ctx, key, request); err != nil || len(key.Queues) == 0 && len(key.Types) == 0 {
 		return err
 	}
 	namespace, id, err := wire.RunOf(request.(*kagziv1.GetHistoryRequest))

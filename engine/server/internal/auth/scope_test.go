@@ -14,11 +14,11 @@ func TestWhatNamesNoNamespaceIsAboutAllAndTakesAKeyThatIsForAll(t *testing.T) {
 		scope       scope
 		all, ofShop any
 	}{
-		"statistics": {ofNamespaceOrAll, &kagziv1.GetStatsRequest{},
+		"statistics": {scopeNamespaceOrAll, &kagziv1.GetStatsRequest{},
 			&kagziv1.GetStatsRequest{Namespace: new("shop")}},
-		"watched statistics": {ofNamespaceOrAll, &kagziv1.WatchStatsRequest{},
+		"watched statistics": {scopeNamespaceOrAll, &kagziv1.WatchStatsRequest{},
 			&kagziv1.WatchStatsRequest{Namespace: new("shop")}},
-		"audit events": {ofNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
+		"audit events": {scopeNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
 			&kagziv1.ListAuditEventsRequest{Namespace: "shop"}},
 	} {
 		for _, of := range []struct {

@@ -9,25 +9,25 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxUnauthenticatedReads limits the calls without a valid key that are read at a time, on all
-// connections. What they send is kept until it is whole, for a refusal that says why, comes late
-// where there are many, and is on record; whoever is past this number is refused at its headers.
+// maxUnauthenticatedReads limits the calls without a valid key that are read at the same time, on
+// all connections. Their messages are read whole, so that the refusal can give its reason, be
+// delayed and be recorded. Calls above this number are refused after their headers.
 const maxUnauthenticatedReads = 16
 
-// readLimiter counts the calls without a valid key that are being read.
+// readLimiter counts the calls without a valid key whose messages are being read.
 type readLimiter struct{ reading atomic.Int32 }
 
-// Tap meets a call when only its headers have come. gRPC reads the whole message of a call before
-// it asks anybody else, so without this callers without a key could have the server hold as much as
-// they like.
+// Tap is called when only the headers of a call have arrived. gRPC reads the whole message of a
+// call before it calls the interceptors, so without this limit callers without a key could fill the
+// server's memory.
 //
-// It goes by what is known of the keys at this moment and never waits: the connection stands still
-// meanwhile. Whether the call may be made is decided where it is admitted.
+// It uses the keys in memory and never waits, because the connection is blocked meanwhile. Admit
+// makes the real decision.
 func (g *Guard) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	method := g.methods[info.FullMethodName]
 	keys := g.keys.current.Load()
 	switch {
-	case g.trusted || method == nil || method.Rule.Open:
+	case g.trusted || method == nil || method.Rule.NoKey:
 		return ctx, nil
 	case keys == nil || keys.empty() && !g.needKey:
 		return ctx, nil

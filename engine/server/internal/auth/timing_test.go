@@ -33,7 +33,8 @@ func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
 	early, late := key.Hash, key.Hash
 	early[0] ^= 1
 	late[len(late)-1] ^= 1
-	// The control is a comparison that ends where the hashes begin to differ: what cannot find that out proves nothing.
+	// The control is a comparison that ends where the hashes begin to differ: what cannot find that
+	// out proves nothing.
 	leaks := func(hash *[sha256.Size]byte) bool {
 		for i := range hash {
 			if hash[i] != key.Hash[i] {
@@ -141,7 +142,8 @@ func dotted(e ast.Expr) string {
 	return ""
 }
 
-// ofHash says whether an expression is, or is a part of, a field Hash; what a function makes of one is not.
+// ofHash says whether an expression is, or is a part of, a field Hash; what a function makes of one
+// is not.
 func ofHash(e ast.Expr) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

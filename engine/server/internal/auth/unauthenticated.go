@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	freeFailures = 10 // failures a second that an address has before its answers are late
+	freeFailures = 10 // failures per second and address without a delay
 	failureDelay = 250 * time.Millisecond
-	maxAddresses = 4096 // addresses that are told apart in one second
-	maxDelayed   = 1000 // answers that are late at a time
+	maxAddresses = 4096 // addresses with a count of their own per second
+	maxDelayed   = 1000 // answers delayed at the same time
 )
 
-// unauthenticated counts the calls without a valid key by the address that they come from. Past a
-// few a second their answers are late, so that whoever tries secrets makes no more than a few a
-// second for each call that it can keep open. A call with a valid key is never late, also from such
-// an address: others may share it.
+// unauthenticated counts the calls without a valid key by address. After freeFailures per second it
+// delays their answers, which slows down guessing of secrets. It never delays a call with a valid
+// key, even from such an address, because others may share it.
 type unauthenticated struct {
 	mu      sync.Mutex
 	second  time.Time // when the count began, by the monotonic clock
@@ -24,7 +23,7 @@ type unauthenticated struct {
 	waiting int
 }
 
-// delay counts a failure, and comes back late when the address has had too many.
+// delay counts a failure, and waits if the address has had too many.
 func (s *unauthenticated) delay(ctx context.Context, host string) {
 	if !s.enter(host, time.Now()) {
 		return
@@ -40,7 +39,7 @@ func (s *unauthenticated) delay(ctx context.Context, host string) {
 	s.waiting--
 }
 
-// enter counts a failure and says whether its answer is to be late.
+// enter counts a failure and says whether to delay its answer.
 func (s *unauthenticated) enter(host string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +47,7 @@ func (s *unauthenticated) enter(host string, now time.Time) bool {
 		s.second, s.failed = now, map[string]int{}
 	}
 	if _, known := s.failed[host]; !known && len(s.failed) >= maxAddresses {
-		host = "" // so many at once share a count
+		host = "" // the addresses above the limit share one count
 	}
 	s.failed[host]++
 	if s.failed[host] <= freeFailures || s.waiting >= maxDelayed {

@@ -58,7 +58,8 @@ func TestWhoFailsTooOftenIsAnsweredLate(t *testing.T) {
 	})
 }
 
-// TestAnAddressIsTheSameByEachOfItsConnections, or whoever tries secrets would need no more than a new one for each.
+// TestAnAddressIsTheSameByEachOfItsConnections, or whoever tries secrets would need no more than a
+// new one for each.
 func TestAnAddressIsTheSameByEachOfItsConnections(t *testing.T) {
 	for name, c := range map[string]struct {
 		from net.Addr

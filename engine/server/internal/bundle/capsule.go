@@ -1,8 +1,8 @@
 // Package bundle exports runs as capsules and imports them. A capsule is an exported run: a zip
-// file with the run, its children and what these continued as.
+// file with the run, its children and the runs that these continued as.
 //
-// export.go writes one. import.go takes one in: read.go unpacks it within limits, convert.go reads
-// its messages, and resettle.go gives its runs new ids and ends what cannot go on.
+// export.go writes a capsule. import.go imports one: read.go unpacks it within limits, convert.go
+// reads its messages, and resettle.go gives its runs new ids and ends what cannot continue.
 package bundle
 
 import (
@@ -20,15 +20,14 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// A capsule is a run with its children, and the runs that these continued as, as one zip file: a
-// manifest, and of each run a directory with what is known of it as JSON of the contract's
-// messages, in the names of their fields.
+// The zip file of a capsule holds a manifest, and a directory for each run. Its files are the API's
+// messages as JSON, with the field names of the proto files.
 const (
 	capsuleFormat  = "kagzi-capsule"
 	capsuleVersion = 1
 	// ManifestFile is the first file of a capsule.
 	ManifestFile   = "manifest.json"
-	capsuleRuns    = "runs/" // and the run's id
+	capsuleRuns    = "runs/" // followed by the run's id
 	maxCapsuleRuns = 10_000
 )
 
@@ -40,8 +39,8 @@ const (
 	capsuleAudit   = "audit.json"
 )
 
-// Manifest is the first file of a capsule: what is inside, the run that was exported first and
-// children after their parents.
+// Manifest is the first file of a capsule. It lists the runs: the exported run first, children
+// after their parents.
 type Manifest struct {
 	Format       string        `json:"format"`
 	Version      int           `json:"version"`
@@ -62,7 +61,8 @@ type ManifestRun struct {
 	Directory    string `json:"directory"`
 }
 
-// toJSON is a message for people to read and for diffs: protojson leaves its spaces to chance, so they are set again.
+// toJSON returns a message as stable JSON for people and diffs. It resets the white space, which
+// protojson randomizes.
 func toJSON(m proto.Message) ([]byte, error) {
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
 	if err != nil {
@@ -73,7 +73,7 @@ func toJSON(m proto.Message) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// redact leaves of a payload its size and its hash.
+// redact replaces a payload by its size and its hash.
 func redact(p *engine.Payload) {
 	if p.Data == nil && len(p.Metadata) == 0 {
 		return

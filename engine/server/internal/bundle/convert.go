@@ -10,11 +10,11 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// From the messages of a capsule. What they hold was written by anybody: every name and limit is
-// checked as for a start. Leases, queues of waiting and whatever else belongs to the server that
-// exported them is left behind.
+// This file reads the messages of a capsule. They are untrusted: every name and limit is checked as
+// for a start. Leases, places in lines and everything else that belongs to the exporting server is
+// dropped.
 
-// fields reads what may be wrong and keeps the first error.
+// fields reads fields and keeps the first error.
 type fields struct{ err error }
 
 func (f *fields) keep(err error) {
@@ -43,7 +43,7 @@ func (f *fields) enum(field string, value int32, names map[int32]string) uint8 {
 	return uint8(value)
 }
 
-// failure also knows the code that only Kagzi itself records.
+// failure reads a failure. It accepts FailureCrashed, which only Kagzi itself records.
 func (f *fields) failure(e *kagziv1.ErrorDetail) *engine.Failure {
 	if e == nil {
 		return nil
@@ -59,7 +59,7 @@ func (f *fields) failure(e *kagziv1.ErrorDetail) *engine.Failure {
 func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 	var f fields
 	run := engine.Run{
-		ID: f.id("run_id", w.RunId), Namespace: "default", // its own is the caller's choice
+		ID: f.id("run_id", w.RunId), Namespace: "default", // the importer replaces it
 		ExternalID: w.ExternalId, Queue: w.TaskQueue, Type: w.WorkflowType, Version: w.Version,
 		Priority: int(w.GetPriority()),
 		Status:   engine.RunStatus(f.enum("status", int32(w.Status), kagziv1.WorkflowStatus_name)),
@@ -84,18 +84,20 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 		RetriedFrom:   f.id("retried_from_run_id", w.GetRetriedFromRunId()),
 		ContinuedFrom: f.id("continued_from_run_id", w.GetContinuedFromRunId()),
 		ContinuedAs:   f.id("continued_as_run_id", w.GetContinuedAsRunId()),
+		BelowHandler:  w.BelowHandler,
+		FirstRunID:    f.id("first_run_id", w.GetFirstRunId()),
 	}
 	if run.ConcurrencyKey != "" && run.ConcurrencyLimit == 0 {
 		run.ConcurrencyLimit = 1
 	}
 	if w.ParentClosePolicy != kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED {
-		// as of a run that is nobody's child
+		// set as for a run without a parent
 		run.ParentClose = engine.ParentClose(f.enum(
 			"parent_close_policy", int32(w.ParentClosePolicy), kagziv1.ParentClosePolicy_name))
 	}
 	f.keep(run.ValidateImport())
 	if run.Status.Ended() && run.FinishedAt.IsZero() {
-		f.keep(engine.Invalid("finished_at", "must be set, for the run has ended"))
+		f.keep(engine.Invalid("finished_at", "must be set, because the run has ended"))
 	}
 	return run, f.err
 }

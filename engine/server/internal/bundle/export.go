@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	ChunkBytes  = 64 << 10 // of a capsule in one message
-	capsulePage = 100      // steps that are read at a time, with their payloads
+	ChunkBytes  = 64 << 10 // bytes of a capsule in one message
+	capsulePage = 100      // steps per read, with their payloads
 )
 
-// Reader is what an export needs of the store.
+// Reader is the part of a store that an export reads.
 type Reader interface {
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
 	ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
@@ -35,14 +35,14 @@ type Reader interface {
 type ExportParams struct {
 	Namespace string
 	Run       engine.ID
-	Redact    bool      // leave sizes and hashes of payloads only
+	Redact    bool      // replace payloads by their sizes and hashes
 	At        time.Time // of the export
 	Version   string    // of the program
 }
 
-// Export writes a run, with its children and what these continued as, as a capsule. Each part is as
-// it stood when it was read: nothing is kept waiting while the caller reads. Nothing is written
-// before all runs are found.
+// Export writes a capsule of a run, its children and the runs that these continued as. Each part is
+// in the state of its own reading: no transaction stays open while the caller reads. All runs are
+// found before anything is written.
 func Export(ctx context.Context, store Reader, p ExportParams, to io.Writer) error {
 	x := export{ctx: ctx, store: store, namespace: p.Namespace, redacted: p.Redact, at: p.At, most: maxCapsuleRuns}
 	if err := x.gather(p.Run); err != nil {
@@ -59,20 +59,20 @@ func Export(ctx context.Context, store Reader, p ExportParams, to io.Writer) err
 	return out.Flush()
 }
 
-// export is one capsule being made.
+// export is the state of one export.
 type export struct {
 	ctx       context.Context // of the call
 	store     Reader
 	namespace string
 	redacted  bool
 	at        time.Time
-	most      int // runs
+	most      int // limit of runs
 	runs      []ManifestRun
 	ids       []engine.ID
 	zip       *zip.Writer
 }
 
-// gather finds the runs that belong to the capsule: each before those that it led to.
+// gather finds the runs of the capsule: each before its children and the run it continued as.
 func (x *export) gather(root engine.ID) error {
 	run, err := x.store.GetRun(x.ctx, x.namespace, root)
 	if err != nil {
@@ -90,7 +90,7 @@ func (x *export) gather(root engine.ID) error {
 			switch {
 			case err == nil:
 				next = append(next, run)
-			case engine.KindOf(err) != engine.KindNotFound: // one that retention has deleted is no longer part of it
+			case engine.KindOf(err) != engine.KindNotFound: // runs deleted by retention are left out
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func (x *export) gather(root engine.ID) error {
 	return nil
 }
 
-// children is a run's, in the order in which they were started.
+// children returns a run's children in the order in which they were started.
 func (x *export) children(parent engine.ID) ([]engine.Run, error) {
 	var all []engine.Run
 	page := engine.Page{Limit: engine.MaxPage}
@@ -127,7 +127,7 @@ func (x *export) children(parent engine.ID) ([]engine.Run, error) {
 			return nil, err
 		}
 		all = append(all, runs...)
-		if !info.HasNext || len(all) > x.most { // too many in any case
+		if !info.HasNext || len(all) > x.most { // more than the limit: gather refuses them
 			slices.Reverse(all)
 			return all, nil
 		}
@@ -162,10 +162,10 @@ func (x *export) write(version string) error {
 	return nil
 }
 
-// errDeletedMeanwhile ends an export of which retention has deleted a run that the manifest names
-// already. Another export leaves that run out.
+// errDeletedMeanwhile ends an export if retention deleted a run that is already in the manifest.
+// Another export leaves that run out.
 var errDeletedMeanwhile = &engine.Error{Kind: engine.KindUnavailable,
-	Message: "a run of the capsule was deleted while the capsule was made; try again"}
+	Message: "retention deleted a run while it was exported; try again"}
 
 func (x *export) entry(name string) (io.Writer, error) {
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: x.at})
@@ -200,10 +200,11 @@ func (x *export) writeRun(directory string, id engine.ID) error {
 	return writeArray(x, directory+capsuleAudit, x.auditOf(id))
 }
 
-// reader reads a list page by page: what follows a place in it, where that ends, and whether there is more.
+// reader reads one page of a list: the items after a cursor, the cursor of the last one, and
+// whether there are more.
 type reader func(after *engine.Cursor) (messages []proto.Message, last engine.Cursor, more bool, err error)
 
-// writeArray writes a list as a JSON array, of which no more than a page is in memory.
+// writeArray writes a list as a JSON array, with at most one page in memory.
 func writeArray(x *export, name string, read reader) error {
 	entry, err := x.entry(name)
 	if err != nil {

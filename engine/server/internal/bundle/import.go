@@ -13,28 +13,27 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Importer makes runs of capsules. It unpacks one capsule at a time, so that several that are large
-// do not fill the memory together.
+// Importer imports capsules. It unpacks one capsule at a time, so that several large ones do not
+// fill the memory.
 type Importer struct {
 	store    Importing
 	stopping <-chan struct{}
-	one      chan struct{} // has room for one
+	one      chan struct{} // semaphore of capacity one
 }
 
-// Importing is what an Importer needs of the store.
+// Importing is the part of a store that an Importer needs.
 type Importing interface {
 	ImportRuns(context.Context, engine.ImportRunsParams) (engine.Started, error)
 	Now() time.Time
 }
 
-// NewImporter returns an Importer that takes no capsule any more once stopping is closed.
+// NewImporter returns an Importer that refuses capsules once stopping is closed.
 func NewImporter(store Importing, stopping <-chan struct{}) *Importer {
 	return &Importer{store: store, stopping: stopping, one: make(chan struct{}, 1)}
 }
 
-// Import makes the runs of the capsule that a stream brings, all of them or none, under new ids: p
-// says who imports it where, and has the runs afterwards. Runs that were open come paused. first is
-// the stream's first message.
+// Import makes the runs of a capsule under new ids, all or none. Open runs are imported paused.
+// first is the stream's first message. p says who imports it and where; Import sets p.Runs.
 func (i *Importer) Import(ctx context.Context, first *kagziv1.Capsule, stream Stream,
 	p *engine.ImportRunsParams) (engine.Started, error) {
 	file, size, err := receiveCapsule(first, stream)
@@ -45,7 +44,7 @@ func (i *Importer) Import(ctx context.Context, first *kagziv1.Capsule, stream St
 	return i.importFile(ctx, file, size, p)
 }
 
-// Stream brings a capsule in parts; at its end the error is io.EOF.
+// Stream receives a capsule in parts; its end is io.EOF.
 type Stream interface {
 	Recv() (*kagziv1.Capsule, error)
 }
@@ -72,7 +71,7 @@ func (i *Importer) importFile(ctx context.Context, file io.ReaderAt, size int64,
 	return i.store.ImportRuns(ctx, *p)
 }
 
-// receiveCapsule keeps what is sent in a file, for a zip is read from its end.
+// receiveCapsule writes the stream to a temporary file, because a zip is read from its end.
 func receiveCapsule(first *kagziv1.Capsule, stream Stream) (*os.File, int64, error) {
 	file, err := os.CreateTemp("", "kagzi-capsule-*")
 	if err != nil {
@@ -96,7 +95,7 @@ func receiveCapsule(first *kagziv1.Capsule, stream Stream) (*os.File, int64, err
 	return file, size, nil
 }
 
-// discard deletes a temporary file. One that cannot be deleted is left to the system's own cleaning.
+// discard deletes a temporary file. If that fails, the operating system has to clean up.
 func discard(file *os.File) {
 	file.Close()
 	os.Remove(file.Name())

@@ -16,8 +16,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What a capsule may hold, unpacked. A file of it is read only as far as its limit, whatever it
-// says of its size itself.
+// Limits of an unpacked capsule, in bytes or items. A file is read only up to its limit, whatever
+// size it declares.
 const (
 	maxCapsuleBytes    = 1 << 30   // in all
 	maxCapsuleIndex    = 16 << 20  // of the zip's own directory
@@ -30,11 +30,11 @@ const (
 // capsule is a capsule that is being read.
 type capsule struct {
 	files map[string]*zip.File
-	left  int64 // of maxCapsuleBytes
-	items int   // of maxCapsuleItems
+	left  int64 // bytes left of maxCapsuleBytes
+	items int   // items read, at most maxCapsuleItems
 }
 
-// capsuleOf is a run of a capsule as its files tell it, with the ids that it has there.
+// capsuleOf is a run of a capsule as it was exported, with its old ids.
 type capsuleOf struct {
 	directory string
 	engine.ImportedRun
@@ -63,7 +63,7 @@ func readCapsule(ctx context.Context, file io.ReaderAt, size int64) ([]capsuleOf
 	return runs, nil
 }
 
-// budget stops a reader that reads too much.
+// budget limits how much is read through a reader.
 type budget struct {
 	from io.ReaderAt
 	left int
@@ -99,7 +99,7 @@ func openCapsule(file io.ReaderAt, size int64) (*capsule, error) {
 	return c, nil
 }
 
-// open begins to read a file of at most limit bytes.
+// open opens a file for reading at most limit bytes.
 func (c *capsule) open(name string, limit int64) (io.Reader, error) {
 	f := c.files[name]
 	if f == nil {
@@ -114,10 +114,10 @@ func (c *capsule) open(name string, limit int64) (io.Reader, error) {
 
 var (
 	errDamaged = engine.Invalid("data", "is damaged")
-	errTooLong = engine.TooLarge("data", "is longer than is allowed, unpacked")
+	errTooLong = engine.TooLarge("data", "is longer than allowed after unpacking")
 )
 
-// bounded reads a file as far as its own limit and that of the capsule allow.
+// bounded reads a file up to its own limit and that of the capsule.
 type bounded struct {
 	capsule *capsule
 	from    io.Reader
@@ -162,7 +162,7 @@ func (c *capsule) manifest() (*Manifest, error) {
 	case m.Redacted:
 		return nil,
 			engine.Invalid("redacted",
-				"is true: a capsule without its payloads can be read, but not be run; export it again with them")
+				"is true: a capsule without payloads cannot be imported; export it again with payloads")
 	case len(m.Runs) == 0 || len(m.Runs) > maxCapsuleRuns:
 		return nil, engine.Invalid("runs", "must be 1 to %d, got %d", maxCapsuleRuns, len(m.Runs))
 	case m.Runs[0].RunID != m.RootRunID:
@@ -176,7 +176,7 @@ func (c *capsule) manifest() (*Manifest, error) {
 			return nil, engine.Invalid(fmt.Sprintf("runs[%d].run_id", i),
 				"must be a UUID in lower case, got %.64q", r.RunID)
 		case seen[r.RunID]:
-			return nil, engine.Invalid(fmt.Sprintf("runs[%d].run_id", i), "is there twice")
+			return nil, engine.Invalid(fmt.Sprintf("runs[%d].run_id", i), "appears twice")
 		case r.Directory != capsuleRuns+r.RunID:
 			return nil, engine.Invalid(fmt.Sprintf("runs[%d].directory", i), "must be %s%s", capsuleRuns, r.RunID)
 		}
@@ -214,7 +214,7 @@ func (c *capsule) readRun(id string, to *capsuleOf) error {
 	return nil
 }
 
-// readList reads a file that is a JSON array, one message after another.
+// readList reads a file with a JSON array, one message after another.
 func readList[M proto.Message, T any](c *capsule, name string, empty func() M,
 	convert func(M) (T, error)) ([]T, error) {
 	r, err := c.open(name, maxCapsuleList)
@@ -230,7 +230,7 @@ func readList[M proto.Message, T any](c *capsule, name string, empty func() M,
 		place := fmt.Sprintf("%s[%d]", name, len(list))
 		if c.items--; c.items < 0 {
 			return nil, inFile(place, engine.TooLarge(
-				"data", "is one too many: a capsule holds at most %d steps and signals", maxCapsuleItems))
+				"data", "has too many items: a capsule may hold at most %d steps and signals", maxCapsuleItems))
 		}
 		var text json.RawMessage
 		if err := d.Decode(&text); err != nil {
@@ -249,13 +249,14 @@ func readList[M proto.Message, T any](c *capsule, name string, empty func() M,
 	if _, err := d.Token(); err != nil {
 		return nil, inFile(name, notJSON(err, "a whole array"))
 	}
-	if _, err := io.Copy(io.Discard, r); err != nil { // to the end, where the checksum is compared
+	if _, err := io.Copy(io.Discard, r); err != nil { // the checksum is checked at the end
 		return nil, inFile(name, err)
 	}
 	return list, nil
 }
 
-// notJSON is why a text could not be read: the capsule's own limit, or what the text is not.
+// notJSON returns the error for text that could not be decoded: that of a limit, or that it is not
+// JSON.
 func notJSON(err error, what string) error {
 	if engine.KindOf(err) != engine.KindInternal {
 		return err
@@ -263,18 +264,18 @@ func notJSON(err error, what string) error {
 	return engine.Invalid("data", "is not %s", what)
 }
 
-// fromJSON lets a newer server say more than this one knows.
+// fromJSON decodes a message. It ignores unknown fields, which a newer server may have written.
 func fromJSON(text []byte, m proto.Message) error {
 	err := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
 	if err != nil {
-		// which protobuf puts there to keep texts from being compared
+		// protobuf adds these to keep programs from comparing the text
 		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 		return engine.Invalid("data", "is not the JSON of a %s: %.200q", m.ProtoReflect().Descriptor().Name(), reason)
 	}
 	return nil
 }
 
-// inFile is an error about the content of one of a capsule's files. The name is one that a manifest may hold.
+// inFile returns err with the name of a capsule's file as its field.
 func inFile(name string, err error) error {
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok {

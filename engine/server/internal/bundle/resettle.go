@@ -8,9 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// resettle makes runs of a capsule fit for this store: new ids with all that refers to them, and of
-// what was under way only what can go on. References to what the capsule does not hold are dropped.
-// now is the moment of the import.
+// resettle converts the runs of a capsule for this store: it gives them and all references new ids,
+// and ends what cannot continue. References to runs that are not in the capsule are dropped. now is
+// the time of the import.
 func resettle(runs []capsuleOf, namespace string, now time.Time) ([]engine.ImportedRun, error) {
 	m := move{now: now, namespace: namespace, runs: map[engine.ID]engine.ID{}, steps: map[engine.ID]engine.ID{},
 		byID: map[engine.ID]*engine.Run{}}
@@ -37,7 +37,7 @@ func resettle(runs []capsuleOf, namespace string, now time.Time) ([]engine.Impor
 		}
 		m.settleSignals(r)
 	}
-	for i := range runs { // last, for the steps of others look at what the runs were
+	for i := range runs { // last, because the steps of other runs need the old state
 		m.settleRun(&runs[i].Run)
 		settled[i] = runs[i].ImportedRun
 		if err := settled[i].Validate(); err != nil {
@@ -47,7 +47,7 @@ func resettle(runs []capsuleOf, namespace string, now time.Time) ([]engine.Impor
 	return settled, nil
 }
 
-// move is what is known while the runs of a capsule get their new ids.
+// move holds the maps from old to new ids.
 type move struct {
 	now       time.Time
 	namespace string
@@ -56,8 +56,8 @@ type move struct {
 	byID      map[engine.ID]*engine.Run // by old id
 }
 
-// numberSteps puts the attempts of a run in order and counts them anew: the places of steps without
-// gaps, which attempt is the latest, and how often the code of a step has failed.
+// numberSteps sorts the attempts of a run and sets their sequence without gaps, Latest, and
+// Failures.
 func (m *move) numberSteps(r *capsuleOf) error {
 	slices.SortStableFunc(r.Steps, func(a, b engine.Step) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
@@ -66,7 +66,7 @@ func (m *move) numberSteps(r *capsuleOf) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.ID.IsZero() || !m.steps[s.ID].IsZero() {
-			return engine.Invalid("step_id", "of step %s must be an id of its own", s.Name)
+			return engine.Invalid("step_id", "of step %s must be unique", s.Name)
 		}
 		m.steps[s.ID] = engine.NewID(m.now)
 		before := latest[s.Name]
@@ -90,7 +90,7 @@ func (m *move) numberSteps(r *capsuleOf) error {
 	return nil
 }
 
-// supersede ends an attempt that was open when it was read, shortly before the next one began.
+// supersede ends an attempt that was still open when it was exported, although a later one exists.
 func supersede(s *engine.Step) {
 	switch {
 	case s.Open() && s.Error == nil:
@@ -100,8 +100,8 @@ func supersede(s *engine.Step) {
 	}
 }
 
-// steerSteps gives the attempts their ids and ends what cannot go on: code that ran, a wait for a
-// child that has ended, and everything that an ended run left open.
+// steerSteps gives the attempts new ids and ends those that cannot continue: code that ran, waits
+// for a child that has ended, and all open steps of an ended run.
 func (m *move) steerSteps(r *capsuleOf) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -115,7 +115,7 @@ func (m *move) steerSteps(r *capsuleOf) error {
 			fail(s, engine.RunEndedFailure(), r.Run.FinishedAt)
 		case s.Kind == engine.StepFunction && s.Status == engine.StepRunning:
 			fail(s, engine.InterruptedFailure(), m.now)
-		case s.Kind == engine.StepChild && s.Status == engine.StepRunning: // one that is PENDING starts another child
+		case s.Kind == engine.StepChild && s.Status == engine.StepRunning: // a PENDING one starts another child
 			m.endChildStep(s)
 		case s.Kind == engine.StepSleep:
 			s.Duration = askedFor(s)
@@ -125,9 +125,9 @@ func (m *move) steerSteps(r *capsuleOf) error {
 	return nil
 }
 
-// askedFor is the length that a timer was asked for by, or 0 when by its end: the code will ask in
-// the same way again. The contract has no field for it, but nobody asks for parts of a millisecond,
-// nor for a moment that lies whole ones after the microsecond of the asking.
+// askedFor returns the duration of a timer, or 0 if it was set by its end. The code will set it in
+// the same way again. The API has no field for this, but a timer set by duration has whole
+// milliseconds, and one set by its end hardly ever does.
 func askedFor(s *engine.Step) time.Duration {
 	length := s.WakeAt.Sub(s.StartedAt)
 	if s.WakeAt.IsZero() || s.StartedAt.IsZero() || length < 0 || length%time.Millisecond != 0 {
@@ -136,9 +136,9 @@ func askedFor(s *engine.Step) time.Duration {
 	return length
 }
 
-// endChildStep ends a step whose child, or the last run that this continued as, has ended since the
-// step was read. One whose child, or what this continued as, the capsule does not hold, because it
-// was started while the capsule was made, is run again: the code starts another.
+// endChildStep ends a step whose child, or the last run that the child continued as, had ended when
+// the child was exported. If that run is not in the capsule, because it started during the export,
+// the step is interrupted and the code starts another child.
 func (m *move) endChildStep(s *engine.Step) {
 	child := m.byID[s.ChildRunID]
 	for range len(m.byID) { // the runs may name each other in a circle
@@ -161,9 +161,9 @@ func (m *move) endChildStep(s *engine.Step) {
 	}
 }
 
-// renameOutput has the output of a child name its run as that is named here. The name of before
-// must not stay: with it a capsule could give a parent the output of any run, and whoever binds
-// outputs to their runs, as a codec does, would take it.
+// renameOutput replaces the run that a child's output names (MetaChildRunID) by its new id. The old
+// id must not stay: a forged capsule could then give a parent the output of any run, and a codec
+// that binds outputs to their runs would accept it.
 func (m *move) renameOutput(s *engine.Step) {
 	if s.Kind != engine.StepChild || s.OverriddenBy != "" {
 		return
@@ -180,8 +180,8 @@ func fail(s *engine.Step, f engine.Failure, at time.Time) {
 	s.Status, s.Error, s.FinishedAt = engine.StepFailed, &f, at
 }
 
-// settleSignals numbers the signals of a run. Those whose step was not yet completed when it was
-// read wait to be consumed again.
+// settleSignals numbers the signals of a run. A signal whose step was not completed in the export
+// waits to be consumed again.
 func (m *move) settleSignals(r *capsuleOf) {
 	consumed := map[string]bool{}
 	for i := range r.Steps {
@@ -198,23 +198,12 @@ func (m *move) settleSignals(r *capsuleOf) {
 	}
 }
 
-// settleRun gives a run its ids. One that is open waits, paused, for somebody to resume it; what
-// another server had promised about its time, or had asked of its code, is over.
+// settleRun gives a run its new ids, and makes it an imported run.
 func (m *move) settleRun(r *engine.Run) {
-	r.ID, r.Namespace = m.runs[r.ID], m.namespace
+	r.ID = m.runs[r.ID]
 	r.ParentRunID, r.ParentStepID = m.runs[r.ParentRunID], m.steps[r.ParentStepID]
 	r.FailedRunID, r.RetriedFrom = m.runs[r.FailedRunID], m.runs[r.RetriedFrom]
 	r.ContinuedFrom, r.ContinuedAs = m.runs[r.ContinuedFrom], m.runs[r.ContinuedAs]
-	if r.Status.Ended() {
-		return
-	}
-	r.Status, r.Paused, r.HeldAt = engine.RunPending, true, m.now
-	r.WorkerID, r.FinishedAt = "", time.Time{}
-	r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}
-	if !r.NamedDeadlineAt.After(m.now) {
-		r.NamedDeadlineAt = time.Time{}
-	}
-	if !r.DeadlineAt.After(m.now) { // of two it was the earlier one
-		r.DeadlineAt = r.NamedDeadlineAt
-	}
+	r.FirstRunID = m.runs[r.FirstRunID]
+	*r = engine.Imported(*r, m.namespace, m.now)
 }

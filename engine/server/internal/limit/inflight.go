@@ -1,5 +1,5 @@
-// Package limit holds calls to what a server can take: runs and signals per namespace, and payload
-// bytes that are not written yet.
+// Package limit refuses or delays calls above the limits of a server: runs and signals per
+// namespace and second, and payload bytes in flight.
 package limit
 
 import (
@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// MaxBytes limits the payloads of the calls and operations in flight: as long as the database
-	// takes what comes they are few, and when it does not, they are what fills the memory of a
-	// server.
+	// MaxBytes limits the payload bytes of calls and operations in flight. If the database is slow,
+	// these fill a server's memory.
 	MaxBytes = 128 << 20
-	// MinBytes is the size up to which a call is not counted.
+	// MinBytes is the size up to which payloads are not counted.
 	MinBytes = 16 << 10
 )
 
-// InFlight limits the bytes of payloads that calls and operations of sessions have brought and that
-// are not written yet. Its zero value is empty.
+// InFlight limits the payload bytes of calls and session operations that are not yet written. Its
+// zero value is empty.
 type InFlight struct {
 	mu      sync.Mutex
 	bytes   int
 	waiting int           // in Acquire
-	less    chan struct{} // closed when it gets less, or nil: nobody waits for that
+	less    chan struct{} // closed when bytes decreases; nil: nobody waits
 }
 
-// TryAcquire counts n bytes in if there is room for them, and nobody waits for room: what a session
-// brings is the results of what was started before, and must not stand back for ever behind ever
-// new starts. One call alone always has room.
+// TryAcquire adds n bytes if they fit and no Acquire waits; otherwise it returns false. Sessions
+// wait in Acquire with the results of runs, and new starts must not starve them. A single call
+// always fits.
 func (c *InFlight) TryAcquire(n int) bool {
 	if n <= MinBytes {
 		return true
@@ -48,7 +47,7 @@ func (c *InFlight) add(n int) bool {
 	return true
 }
 
-// Acquire counts n bytes in as soon as there is room for them; false when ctx ends before.
+// Acquire waits until n bytes fit and adds them. It returns false if ctx ends before.
 func (c *InFlight) Acquire(ctx context.Context, n int) bool {
 	if n <= MinBytes {
 		return true
@@ -75,7 +74,7 @@ func (c *InFlight) Acquire(ctx context.Context, n int) bool {
 	return true
 }
 
-// Release counts n bytes out that were counted in.
+// Release removes n bytes that were added.
 func (c *InFlight) Release(n int) {
 	if n <= MinBytes {
 		return
@@ -89,11 +88,11 @@ func (c *InFlight) Release(n int) {
 	}
 }
 
-// ErrTooManyBytes refuses a call that nothing has been done for. Clients try again, after pauses.
+// ErrTooManyBytes refuses a call that has had no effect. Clients retry it with a backoff.
 var ErrTooManyBytes = &engine.Error{Kind: engine.KindUnavailable,
-	Message: "too many large payloads wait for the database: the server holds no more than 128 MiB of them; try again"}
+	Message: "too many large payloads wait for the database; the server holds at most 128 MiB of them; try again"}
 
-// PayloadBytes is the bytes of the payloads that a call brings to be written.
+// PayloadBytes returns the payload bytes that a call has to write.
 func PayloadBytes(request any) (n int) {
 	switch r := request.(type) {
 	case *kagziv1.StartWorkflowRequest:
@@ -125,7 +124,7 @@ func PayloadBytes(request any) (n int) {
 	return 0
 }
 
-// Held returns the bytes that are counted in.
+// Held returns the bytes in flight.
 func (c *InFlight) Held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,23 +10,24 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// maxQuotas is how many namespaces are told apart that have added something lately; more than that share one quota.
+// maxQuotas is how many recently active namespaces have a quota of their own; further ones share
+// one.
 const maxQuotas = 4096
 
-// NamespaceRate holds each namespace to what its clients may add to it in a second, so that a flood
-// of one leaves the database to the others. Its zero value is for a rate of 0, which is none.
+// NamespaceRate limits the runs and signals that clients add to each namespace per second, so that
+// one namespace cannot overload the database for the others. The zero value has no limit.
 //
-// A namespace may be a second ahead of its rate, and a batch goes through whole as long as it is not.
+// A namespace may be up to a second ahead of its rate. Until then a batch is accepted as a whole.
 type NamespaceRate struct {
 	PerSecond int
 
 	mu sync.Mutex
-	// free is from when on each namespace would owe nothing, by the monotonic clock.
+	// free is when each namespace is back at its rate, by the monotonic clock.
 	free map[string]time.Time
 }
 
-// take counts in what namespaces are to get or, when one of them has to wait, says which and how
-// long, and counts nothing.
+// take counts what is added to namespaces. If one of them has to wait, it counts nothing and
+// returns that namespace and the time.
 func (r *NamespaceRate) take(added map[string]int, now time.Time) (namespace string, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +56,7 @@ func (r *NamespaceRate) take(added map[string]int, now time.Time) (namespace str
 	return "", 0
 }
 
-// place is where a namespace is counted.
+// place returns the key under which a namespace is counted.
 func (r *NamespaceRate) place(namespace string) string {
 	if _, known := r.free[namespace]; !known && len(r.free) >= maxQuotas {
 		return ""
@@ -63,7 +64,7 @@ func (r *NamespaceRate) place(namespace string) string {
 	return namespace
 }
 
-// forget drops those that owe nothing.
+// forget deletes the namespaces that are back at their rate.
 func (r *NamespaceRate) forget(now time.Time) {
 	for namespace, free := range r.free {
 		if !free.After(now) {
@@ -72,8 +73,8 @@ func (r *NamespaceRate) forget(now time.Time) {
 	}
 }
 
-// Check refuses what a client adds to a namespace faster than it may. What somebody does against a
-// flood, such as to cancel its runs, is free.
+// Check returns an error if a request adds to a namespace above its rate. Other requests, such as
+// cancelling runs, are not limited.
 func (r *NamespaceRate) Check(request any) error {
 	if r.PerSecond <= 0 {
 		return nil
@@ -88,11 +89,11 @@ func (r *NamespaceRate) Check(request any) error {
 	}
 	return &engine.Error{Kind: engine.KindExhausted, Subject: "namespace", SubjectID: namespace, RetryAfter: wait,
 		Message: fmt.Sprintf(
-			"namespace %s gets more than %d runs and signals a second, which is the most that this server takes for one (--namespace-rate); try again in %s",
+			"namespace %s exceeds its limit of %d runs and signals per second (--namespace-rate); try again in %s",
 			namespace, r.PerSecond, wait.Round(time.Millisecond))}
 }
 
-// addedBy is how many runs and signals a request adds to which namespaces.
+// addedBy returns how many runs and signals a request adds, by namespace.
 func addedBy(request any) map[string]int {
 	switch r := request.(type) {
 	case *kagziv1.StartWorkflowRequest:

@@ -25,7 +25,7 @@ const (
 	numCounted // how many kinds there are
 )
 
-// RunEnded is a run's end as a deed.
+// RunEnded returns what to count for the end of a run.
 func RunEnded(status engine.RunStatus) Counted {
 	switch status {
 	case engine.RunCompleted:
@@ -36,17 +36,17 @@ func RunEnded(status engine.RunStatus) Counted {
 	return RunFailed
 }
 
-// activity is how much was done lately, in memory. Nothing of it happens by itself: what has passed
-// is found out when the next thing is counted or somebody asks.
+// activity counts what was done lately, in memory. It has no timer: points of past time are
+// completed when the next thing is counted or read.
 type activity struct {
 	mu      sync.Mutex
 	clock   func() time.Time // nil: time.Now
-	begun   time.Time        // by the clock; unset: nothing has been counted or asked yet
+	begun   time.Time        // by the clock; unset: nothing was counted or read yet
 	seconds series
 	minutes series
 }
 
-// begin has the first second and the first minute begin.
+// begin starts the first second and the first minute.
 func (a *activity) begin(now time.Time) {
 	a.begun = now
 	a.seconds = series{step: time.Second, kept: keptSeconds}
@@ -60,7 +60,7 @@ func (a *activity) now() time.Time {
 	return time.Now()
 }
 
-// at brings both series to this moment, under the lock, and returns how far it is from their beginning.
+// at advances both series to now and returns the time since they began. The lock is held.
 func (a *activity) at(now time.Time) time.Duration {
 	if a.begun.IsZero() {
 		a.begin(now)
@@ -71,7 +71,7 @@ func (a *activity) at(now time.Time) time.Duration {
 	return elapsed
 }
 
-// count notes that something was done n times.
+// count records that something was done n times.
 func (a *activity) count(d Counted, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *activity) count(d Counted, n int) {
 	a.minutes.now.counts[d] += uint32(n)
 }
 
-// wrote notes how long a worker waited until its write was durable.
+// wrote records how long a worker waited until its write was durable.
 func (a *activity) wrote(took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +89,7 @@ func (a *activity) wrote(took time.Duration) {
 	a.minutes.took.add(took)
 }
 
-// fired notes how late a tick fired.
+// fired records how late a tick fired.
 func (a *activity) fired(late time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,14 +98,15 @@ func (a *activity) fired(late time.Duration) {
 	a.seconds.now.lag, a.minutes.now.lag = ms, ms
 }
 
-// point is what was done within a step of time.
+// point counts what was done within one step of time.
 type point struct {
 	counts [numCounted]uint32
 	p95    float32 // milliseconds
 	lag    float32 // milliseconds
 }
 
-// series is the latest points, one after the other in time. The one under way is kept apart until its time is over.
+// series holds the latest points in order of time. The current one is separate until its time is
+// over.
 type series struct {
 	step time.Duration
 	kept int64
@@ -113,10 +114,10 @@ type series struct {
 	now    point
 	took   histogram // within now
 	number int64     // of now, from 0
-	past   []point   // at their number modulo kept
+	past   []point   // indexed by their number modulo kept
 }
 
-// reach ends the points whose time is over.
+// reach completes the points whose time is over.
 func (s *series) reach(elapsed time.Duration) {
 	number := int64(elapsed / s.step)
 	if number <= s.number {
@@ -134,7 +135,7 @@ func (s *series) reach(elapsed time.Duration) {
 	s.took.clear()
 }
 
-// points is what is kept of the past, oldest first.
+// points returns the completed points, oldest first.
 func (s *series) points() []*kagziv1.ActivityPoint {
 	var points []*kagziv1.ActivityPoint
 	for number := max(0, s.number-s.kept); number < s.number; number++ {
@@ -149,23 +150,23 @@ func (s *series) points() []*kagziv1.ActivityPoint {
 	return points
 }
 
-// Count notes that something was acknowledged.
+// Count records that something was acknowledged.
 func (r *Recorder) Count(d Counted) { r.CountN(d, 1) }
 
-// CountN notes that something was acknowledged n times.
+// CountN records that something was acknowledged n times.
 func (r *Recorder) CountN(d Counted, n int) {
 	r.counters[d].Add(int64(n))
 	r.activity.count(d, n)
 }
 
-// Wrote notes how long a worker waited until its write was durable.
+// Wrote records how long a worker waited until its write was durable.
 func (r *Recorder) Wrote(took time.Duration) {
 	r.meters.commits.add(took)
 	r.activity.wrote(took)
 }
 
-// Activity returns what was done lately in seconds or, by the minute, in minutes, oldest first, and
-// how much of the step under way has passed, which is left out until it is over.
+// Activity returns what was done lately, by second or by minute, oldest first. It leaves out the
+// current step of time; underWay is how much of it has passed.
 func (r *Recorder) Activity(byMinute bool) (points []*kagziv1.ActivityPoint, underWay time.Duration) {
 	a := &r.activity
 	from := &a.seconds

@@ -15,26 +15,28 @@ import (
 
 const (
 	keptEvents = 2000
-	// eventsPerSecond is how many events with one message are kept of a second; the rest is counted.
+	// eventsPerSecond is how many events with the same message are kept per second; the rest are
+	// counted.
 	eventsPerSecond = 50
 )
 
-// Events is the latest facts that a server noted, in memory. The zero value is ready for use, from any goroutine.
+// Events holds a server's latest events in memory. The zero value is ready for use, from any
+// goroutine.
 type Events struct {
 	// Clock dates events; nil: time.Now. Set it before use.
 	Clock func() time.Time
 
 	mu        sync.Mutex
 	last      int64                  // sequence of the newest
-	kept      []*kagziv1.ServerEvent // at their sequence modulo keptEvents; never changed once they are in it
+	kept      []*kagziv1.ServerEvent // indexed by sequence modulo keptEvents; immutable
 	followers map[chan struct{}]struct{}
 
 	second time.Time         // when the counts began, by the monotonic clock
 	counts map[string]*count // by message; messages are the program's, so they are few
-	more   bool              // something is left out, and will be told
+	more   bool              // events were left out and will be counted in one more event
 }
 
-// count is how often a message was noted within a second.
+// count says how often a message occurred within a second.
 type count struct {
 	level slog.Level
 	kept  int
@@ -78,7 +80,7 @@ func (e *Events) admit(level slog.Level, message string) bool {
 	return false
 }
 
-// tellMore ends a second in which something was left out.
+// tellMore adds the counts of left out events at the end of a second.
 func (e *Events) tellMore() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -101,7 +103,7 @@ func (e *Events) keep(at time.Time, level slog.Level, message string, attributes
 	e.append(at, level, message, attributes)
 }
 
-// append adds an event under the lock.
+// append adds an event. The lock is held.
 func (e *Events) append(at time.Time, level slog.Level, message string, attributes []*kagziv1.EventAttribute) {
 	e.last++
 	event := &kagziv1.ServerEvent{
@@ -128,12 +130,13 @@ func levelName(level slog.Level) string {
 	return "INFO"
 }
 
-// Note keeps a fact that is worth an event and not a line of the log. What is empty of its attributes is left out.
+// Note adds an event that is not written to the log. Empty attributes are left out.
 func (e *Events) Note(level slog.Level, message string, attributes ...slog.Attr) {
 	e.NoteOf(level, message, func() []slog.Attr { return attributes })
 }
 
-// NoteOf is Note for attributes that cost something to find: it asks for them only if the event is kept.
+// NoteOf is Note for attributes that are costly to make: it calls the function only if the event is
+// kept.
 func (e *Events) NoteOf(level slog.Level, message string, attributes func() []slog.Attr) {
 	if !e.admit(level, message) {
 		return
@@ -147,7 +150,7 @@ func (e *Events) NoteOf(level slog.Level, message string, attributes func() []sl
 	e.keep(e.now(), level, message, kept)
 }
 
-// Past is at most the newest most events after a sequence, oldest first.
+// Past returns at most the newest most events after a sequence, oldest first.
 func (e *Events) Past(after int64, most int) []*kagziv1.ServerEvent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -159,15 +162,15 @@ func (e *Events) Past(after int64, most int) []*kagziv1.ServerEvent {
 	return events
 }
 
-// newest is the sequence of the newest event.
+// newest returns the sequence of the newest event.
 func (e *Events) newest() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.last
 }
 
-// mayBe says whether the event with a sequence was noted at a moment, as far as that is known: of
-// one that is not kept any more it is not.
+// mayBe says whether the event with this sequence has this time. It returns true for an event that
+// is no longer kept.
 func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,7 +183,7 @@ func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
 	return proto.Equal(e.kept[(sequence-1)%keptEvents].At, at)
 }
 
-// follow returns a channel of capacity one that is notified of what is noted from now on; call leave when done.
+// follow returns a channel of capacity one that is notified of new events; call leave when done.
 func (e *Events) follow() (wake chan struct{}, leave func()) {
 	wake = make(chan struct{}, 1)
 	e.mu.Lock()

@@ -18,17 +18,18 @@ const (
 	hidden             = "(hidden)"
 )
 
-// Handler passes records on to next and keeps those of level INFO and above, whatever the level of next.
+// Handler returns a handler that passes records to next, and keeps those of level INFO and above
+// even if next has a higher level.
 func (e *Events) Handler(next slog.Handler) slog.Handler {
 	return &eventHandler{events: e, next: next}
 }
 
-// eventHandler is a slog.Handler that tees into Events.
+// eventHandler is a slog.Handler that also writes to Events.
 type eventHandler struct {
 	events     *Events
 	next       slog.Handler
-	attributes []*kagziv1.EventAttribute // of WithAttrs, never changed
-	prefix     string                    // the open groups, each with a dot behind it
+	attributes []*kagziv1.EventAttribute // of WithAttrs; immutable
+	prefix     string                    // the open groups, each followed by a dot
 }
 
 func (h *eventHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -74,7 +75,7 @@ func (h *eventHandler) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// appendAttribute adds an attribute, or those of a group under its name and a dot.
+// appendAttribute adds an attribute; those of a group get its name and a dot as a prefix.
 func appendAttribute(to []*kagziv1.EventAttribute, prefix string, a slog.Attr) []*kagziv1.EventAttribute {
 	value := a.Value.Resolve()
 	switch {
@@ -96,18 +97,18 @@ func appendAttribute(to []*kagziv1.EventAttribute, prefix string, a slog.Attr) [
 	return append(to, &kagziv1.EventAttribute{Key: fitValue(prefix + a.Key), Value: text})
 }
 
-// secret says that an attribute of this name is not to be shown.
+// secret says whether to hide the value of an attribute with this name.
 func secret(key string) bool {
 	key = strings.ToLower(key)
 	return strings.Contains(key, "password") || strings.Contains(key, "secret") || strings.HasSuffix(key, "token") ||
 		strings.HasSuffix(key, "api_key")
 }
 
-// passwords are those in URLs, behind the user's name.
+// passwords matches passwords in URLs, after the user's name.
 var passwords = regexp.MustCompile(`(://[^\s/?#:@]*):[^\s/?#]*@`)
 
-// valueOf is a value as text. What comes from users stays as it is, but for passwords in URLs:
-// whoever shows it escapes it.
+// valueOf returns a value as text, without passwords in URLs. Users' text is not escaped; programs
+// that show it have to do that.
 func valueOf(v slog.Value) string {
 	v = v.Resolve()
 	text := ""
@@ -125,7 +126,7 @@ func valueOf(v slog.Value) string {
 	return fitValue(text)
 }
 
-// fitValue makes text fit for a message: valid, and not longer than maxEventValue.
+// fitValue returns text as valid UTF-8 of at most maxEventValue bytes.
 func fitValue(text string) string {
 	if len(text) <= maxEventValue {
 		return strings.ToValidUTF8(text, "\ufffd")

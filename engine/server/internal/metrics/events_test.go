@@ -258,7 +258,8 @@ func (r *listener) Send(e *kagziv1.ServerEvent) error {
 	}
 }
 
-// reading begins to read events; a read that gets none by the time that everything is at rest is nil.
+// reading begins to read events; a read that gets none by the time that everything is at rest is
+// nil.
 func reading(t *testing.T, e *Events, request *kagziv1.WatchEventsRequest) (next func() *kagziv1.ServerEvent) {
 	ctx, stop := context.WithCancel(t.Context())
 	r := &listener{ctx: ctx, events: make(chan *kagziv1.ServerEvent)}

@@ -7,12 +7,12 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// defaultTail is how much of the past WatchEvents tells when it is not said.
+// defaultTail is how many past events WatchEvents sends by default.
 const defaultTail = 200
 
-// Watch sends the latest events and then those that follow. A reader who is too slow misses some,
-// and sees that by their sequence. A sequence that this server has not reached, or had another
-// event for, is from before it started, and counts as none.
+// Watch sends the latest events and then new ones. A slow reader misses some, and can tell by the
+// gap in their sequence. If this server has no event with request.After, or another one, the
+// sequence is from before its start and is ignored.
 func (e *Events) Watch(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer,
 	stopping <-chan struct{}) error {
 	after, tail := request.After, int(request.Tail)
@@ -41,7 +41,7 @@ func (e *Events) Watch(request *kagziv1.WatchEventsRequest, stream kagziv1.Admin
 			}
 			after = event.Sequence
 		}
-		tail = keptEvents // what comes from now on is told whole
+		tail = keptEvents // from now on, all events
 		if len(events) > 0 {
 			continue
 		}

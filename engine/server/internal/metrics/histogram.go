@@ -6,32 +6,34 @@ import (
 )
 
 const (
-	// fineness is how many buckets there are to a doubling, so that a quantile is at most an eighth too large.
+	// fineness is the number of buckets per doubling, so that a quantile is at most an eighth too
+	// large.
 	fineness = 8
-	// buckets reach up to about 19 hours; what took longer counts as that.
+	// buckets reach up to about 19 hours; longer durations count as that.
 	buckets = 34 * fineness
 )
 
-// histogram counts lengths of time in buckets that grow with them. It allocates nothing.
+// histogram counts durations in exponential buckets. It does not allocate.
 type histogram struct {
 	counts [buckets]uint32
 	total  uint32
 }
 
-// add counts one length of time.
+// add counts one duration.
 func (h *histogram) add(took time.Duration) {
 	h.counts[bucketOf(took)]++
 	h.total++
 }
 
-// clear forgets everything.
+// clear sets all counts to zero.
 func (h *histogram) clear() {
 	if h.total > 0 {
 		*h = histogram{}
 	}
 }
 
-// quantile is the length that a share q of those counted does not pass, within an eighth; 0 when there is none.
+// quantile returns the q-quantile of the durations, at most an eighth too large; 0 if there are
+// none.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.total == 0 {
 		return 0
@@ -45,17 +47,17 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return topOf(buckets - 1)
 }
 
-// bucketOf is linear in microseconds at first, and then has fineness buckets to each doubling.
+// bucketOf returns a duration's bucket: one per microsecond at first, then fineness per doubling.
 func bucketOf(took time.Duration) int {
 	us := uint64(max(took.Microseconds(), 0))
 	if us < fineness {
 		return int(us)
 	}
-	double := bits.Len64(us) - bits.Len64(fineness) // how often us is halved to fit into fineness buckets
+	double := bits.Len64(us) - bits.Len64(fineness) // how often to halve us to fit into fineness buckets
 	return min((double+1)*fineness+int(us>>double)-fineness, buckets-1)
 }
 
-// topOf is the largest length in a bucket.
+// topOf returns the longest duration of a bucket.
 func topOf(bucket int) time.Duration {
 	if bucket < fineness {
 		return time.Duration(bucket) * time.Microsecond

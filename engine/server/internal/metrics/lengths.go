@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// bounds are the longest lengths that each bucket but the last takes.
+// bounds holds the longest duration of each bucket except the last.
 var bounds = [...]time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
@@ -14,7 +14,7 @@ var bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, time.Minute,
 }
 
-// lengths counts lengths of time, from any goroutine. It allocates nothing.
+// lengths counts durations, from any goroutine. It does not allocate.
 type lengths struct {
 	counts [len(bounds) + 1]atomic.Uint64
 	sum    atomic.Int64
@@ -29,11 +29,11 @@ func (l *lengths) add(took time.Duration) {
 	l.sum.Add(int64(took))
 }
 
-// Lengths is how long something took, each time that it was done.
+// Lengths is a histogram of durations.
 type Lengths struct {
 	Count   uint64
 	Sum     time.Duration
-	Buckets map[float64]uint64 // how many took at most so many seconds
+	Buckets map[float64]uint64 // number of durations of at most that many seconds
 }
 
 func (l *lengths) read() Lengths {

@@ -14,12 +14,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Methods is how each method of the API was used, by its full name. The map is made once and then only read.
+// Methods counts the use of each method of the API, by its full name. The map is made once and then
+// only read.
 type Methods map[string]*method
 
-// method counts the calls of one. It allocates nothing but, with the first call, the room for their lengths.
+// method counts the calls of one method. It allocates only at its first call.
 type method struct {
-	name     string // as MethodStats has it
+	name     string // as in MethodStats
 	stream   bool
 	calls    atomic.Int64
 	errors   atomic.Int64
@@ -27,13 +28,13 @@ type method struct {
 	recent   atomic.Pointer[recent] // nil: no call has ended, or it is a stream
 }
 
-// recent is how long the latest calls took.
+// recent holds the durations of the latest calls.
 type recent struct {
 	next   atomic.Uint32
-	micros [1024]atomic.Uint32 // and one more, so that 0 means none
+	micros [1024]atomic.Uint32 // microseconds plus 1; 0: none
 }
 
-// NewMethods is every method that is registered.
+// NewMethods returns every method that is registered.
 func NewMethods(g *grpc.Server) Methods {
 	all := Methods{}
 	for service, info := range g.GetServiceInfo() {
@@ -47,17 +48,18 @@ func NewMethods(g *grpc.Server) Methods {
 	return all
 }
 
-// Begin counts a call in and returns its method, for end.
+// Begin counts a call that begins, and returns its method. Call End on it.
 func (m Methods) Begin(fullMethod string) *method {
 	one := m[fullMethod]
 	if one == nil {
-		one = &method{} // of a server that registered none
+		one = &method{}
 	}
 	one.inFlight.Add(1)
 	return one
 }
 
-// End counts a call out. One that the caller gave up is no error: that is how streams end.
+// End counts a call that ends. A call cancelled by its caller is no error, because streams end that
+// way.
 func (m *method) End(took time.Duration, err error) {
 	defer m.inFlight.Add(-1)
 	m.calls.Add(1)
@@ -77,7 +79,7 @@ func (m *method) End(took time.Duration, err error) {
 	r.micros[place].Store(uint32(min(took.Microseconds(), most)) + 1)
 }
 
-// quantiles is how long the median call took, and one slower than 95 of 100, in milliseconds.
+// quantiles returns the median and the 95th percentile of the durations, in milliseconds.
 func (r *recent) quantiles() (p50, p95 float64) {
 	if r == nil {
 		return 0, 0
@@ -96,7 +98,7 @@ func (r *recent) quantiles() (p50, p95 float64) {
 	return at(50), at(95)
 }
 
-// Stats is the methods that were called, by name.
+// Stats returns the methods that were called, by name.
 func (m Methods) Stats() []*kagziv1.MethodStats {
 	var list []*kagziv1.MethodStats
 	for one := range maps.Values(m) {
@@ -112,7 +114,7 @@ func (m Methods) Stats() []*kagziv1.MethodStats {
 	return list
 }
 
-// Metrics is how each method was used, in no order.
+// Metrics returns the use of each method, in no order.
 func (m Methods) Metrics() (list []MethodMetrics) {
 	for _, one := range m {
 		list = append(list, MethodMetrics{
@@ -122,7 +124,7 @@ func (m Methods) Metrics() (list []MethodMetrics) {
 	return list
 }
 
-// OpenStreams is how many streams are under way.
+// OpenStreams returns the number of open streams.
 func (m Methods) OpenStreams() (n int32) {
 	for one := range maps.Values(m) {
 		if one.stream {

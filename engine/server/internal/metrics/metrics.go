@@ -7,12 +7,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// meters is what is counted besides the counters, for metrics only. Counting costs a few additions;
-// who reads it nobody knows here.
+// meters holds the counts that only Metrics returns. Counting costs a few additions.
 type meters struct {
 	commits lengths // how long a worker waited until its result was durable
 	claims  lengths // how long a claim took
-	lags    lengths // how late ticks fired that had not been missed
+	lags    lengths // how late ticks fired, without missed ones
 
 	claimed, claimErrors        atomic.Int64
 	stepsRetried, stepsFailed   atomic.Int64
@@ -22,12 +21,13 @@ type meters struct {
 	scheduleRuns                atomic.Int64
 	ticksCaughtUp, ticksSkipped atomic.Int64
 
-	backupsFailed, lastBackup atomic.Int64 // the last: when, in microseconds
+	backupsFailed atomic.Int64
+	lastBackup    atomic.Int64 // when, in microseconds
 
 	notifications [engine.NotifyKeys + 1]atomic.Int64
 }
 
-// notificationNames are the kinds of notifications.
+// notificationNames holds the names of the kinds of notifications in Metrics.
 var notificationNames = [engine.NotifyKeys + 1]string{
 	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run",
 	engine.NotifyEnd:    "end",
@@ -53,57 +53,57 @@ func (m *meters) scheduled(fired engine.Fired, missed int, late time.Duration) {
 	}
 }
 
-// Metrics is what a server has counted since it started, and what is under way in it. Several
-// servers on one database each count what they themselves acknowledged and did.
+// Metrics holds a server's counts since it started, and what is in progress. Several servers on one
+// database each count only what they did themselves.
 type Metrics struct {
-	RunsStarted   int64 // those of schedules, children and handlers of failures included
+	RunsStarted   int64 // including those of schedules, children and failure handlers
 	RunsCompleted int64
-	RunsFailed    int64 // timed out ones included
+	RunsFailed    int64 // including timed out ones
 	RunsStopped   int64 // cancelled or terminated
-	RunsDeleted   int64 // for their age
+	RunsDeleted   int64 // by retention
 
 	StepsCompleted int64
 	StepsRetried   int64 // failed attempts that are retried
 	StepsFailed    int64 // failed for good
-	StepTimeouts   int64 // attempts
+	StepTimeouts   int64 // timed out attempts
 
 	Commits     Lengths            // from the arrival of a worker's result at the store until it was durable
-	CommitSizes engine.CommitSizes // nothing where the store does not say
+	CommitSizes engine.CommitSizes // zero if the store does not implement engine.Commits
 	Claims      Lengths
 	RunsClaimed int64
 	ClaimErrors int64
 
 	WorkersLost int64
-	LeasesLost  int64 // runs that were freed because their worker was lost
+	LeasesLost  int64 // runs freed because their worker was lost
 
-	ScheduleLag   Lengths // between a tick and the start of its run, missed ones left out
+	ScheduleLag   Lengths // from a tick to the start of its run, without missed ticks
 	ScheduleRuns  int64
-	TicksCaughtUp int64 // missed ones that fired later
+	TicksCaughtUp int64 // missed ticks that fired later
 	TicksSkipped  int64
 
 	Notifications map[string]int64 // notifications of the store, by kind
 	Methods       []MethodMetrics
 
-	Sessions          int // workers that are connected by a stream
+	Sessions          int // workers connected by a session stream
 	Connections       int
 	Streams           int
 	RunWatchers       int // calls that watch a run
 	RunWaiters        int // calls that wait for the end of a run
 	NamespaceWatchers int
 
-	LastBackup    time.Time // of scheduled ones; unset: none is known
-	BackupsFailed int64
+	LastBackup    time.Time // the last scheduled backup; unset: unknown
+	BackupsFailed int64     // scheduled backups that failed
 }
 
-// MethodMetrics is how a method of the API was used.
+// MethodMetrics says how a method of the API was used.
 type MethodMetrics struct {
 	Name     string // "WorkflowService/StartWorkflow"
-	Calls    int64  // that ended
-	Errors   int64  // of those
+	Calls    int64  // calls that ended
+	Errors   int64  // calls that ended with an error
 	InFlight int32
 }
 
-// Metrics returns what was counted. It waits for nothing.
+// Metrics returns the counts. It does not block.
 func (r *Recorder) Metrics() Metrics {
 	t := &r.meters
 	m := Metrics{

@@ -7,12 +7,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// mostNamed is how many runs or steps of one sweep the log names: it is not to be drowned when
-// thousands are late at once.
+// mostNamed limits how many runs or steps of one sweep are logged by name; the rest are counted.
 const mostNamed = 50
 
-// RunsExpired hears from the coordinator and the matcher of this process that runs have ended by
-// their deadline, or by the end of their grace.
+// RunsExpired counts and logs runs that the coordinator or the matcher ended at their deadline or
+// at the end of their grace.
 func (o Observer) RunsExpired(e engine.Expired) {
 	o.r.CountN(RunFailed, len(e.TimedOut))
 	o.r.CountN(RunStopped, len(e.Cancelled))
@@ -27,16 +26,15 @@ func (r *Recorder) tellEnded(message string, runs []engine.ID) {
 	r.tellUnnamed(message, len(runs))
 }
 
-// tellUnnamed says how many more of n there were than the log names.
+// tellUnnamed logs how many of n were not named.
 func (r *Recorder) tellUnnamed(message string, n int) {
 	if n > mostNamed {
 		r.log.Warn(message+", and others", "others", n-mostNamed)
 	}
 }
 
-// StepsTimedOut hears from the coordinator of this process which attempts have run for too long.
-// Their workers are named: one that does not keep the time of its steps itself may hang, and is
-// worth a look.
+// StepsTimedOut counts and logs attempts that the coordinator timed out. It names their workers,
+// because a worker that does not end its steps in time itself may hang.
 func (o Observer) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	o.r.meters.stepTimeouts.Add(int64(len(attempts)))
 	for _, a := range attempts[:min(len(attempts), mostNamed)] {
@@ -50,8 +48,8 @@ func (o Observer) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	o.r.tellUnnamed("step timed out", len(attempts))
 }
 
-// CountSideEffects counts what calls of the store by this process have begun and ended beside what
-// they answered, and logs the runs that nobody asked to fail.
+// CountSideEffects counts the side effects of this process's calls of the store, and logs the runs
+// that failed because of lost workers.
 func (r *Recorder) CountSideEffects(a *engine.SideEffects) {
 	r.CountN(RunStarted, a.Handlers+a.Ticks)
 	r.CountN(RunFailed, len(a.Failed))
@@ -60,9 +58,8 @@ func (r *Recorder) CountSideEffects(a *engine.SideEffects) {
 	r.meters.scheduleRuns.Add(int64(a.Ticks))
 }
 
-// ScheduleFired hears from the coordinator of this process what became of ticks. missed is how many
-// of those that fired were missed ones, and late how late the newest of the others was, negative
-// when there was none.
+// ScheduleFired counts what the coordinator decided about ticks. missed is the number of missed
+// ticks that fired; late is how late the newest other one fired, negative if there was none.
 func (o Observer) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, missed int, late time.Duration) {
 	o.r.meters.scheduled(fired, missed, late)
 	if fired.Runs == 0 {
@@ -72,7 +69,7 @@ func (o Observer) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, m
 	if late >= 0 {
 		o.r.activity.fired(late)
 	}
-	if missed == 0 && fired.Skipped == 0 { // otherwise the coordinator's log tells of it
+	if missed == 0 && fired.Skipped == 0 { // otherwise the coordinator logs it
 		o.r.Events.Note(slog.LevelInfo, "schedule fired", slog.Any("schedule", schedule.ID),
 			slog.String("name", schedule.Name),
 			slog.String("namespace", schedule.Namespace), slog.String("type", schedule.Type),
@@ -81,10 +78,10 @@ func (o Observer) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, m
 	}
 }
 
-// Observer hears from the other parts of the process what they did.
+// Observer counts what the other parts of the process (coordinator, matcher, backups) do.
 type Observer struct{ r *Recorder }
 
-// Claimed hears from the matcher how long a claim took and how many runs it brought.
+// Claimed counts a claim of the matcher: how long it took and how many runs it returned.
 func (o Observer) Claimed(took time.Duration, runs int, err error) {
 	o.r.meters.claims.add(took)
 	o.r.meters.claimed.Add(int64(runs))
@@ -93,16 +90,16 @@ func (o Observer) Claimed(took time.Duration, runs int, err error) {
 	}
 }
 
-// RunsDeleted hears from the coordinator of this process that runs are gone because they ended long ago.
+// RunsDeleted counts runs that the coordinator deleted after their retention.
 func (o Observer) RunsDeleted(n int) { o.r.meters.runsDeleted.Add(int64(n)) }
 
-// WorkerLost hears from the coordinator of this process that a worker was taken off because it was not heard from.
+// WorkerLost counts a worker that the coordinator made OFFLINE because it was not heard from.
 func (o Observer) WorkerLost() { o.r.meters.workersLost.Add(1) }
 
-// LeasesLost hears from the coordinator of this process that runs were freed whose workers had been lost.
+// LeasesLost counts runs of lost workers that the coordinator freed.
 func (o Observer) LeasesLost(n int) { o.r.meters.leasesLost.Add(int64(n)) }
 
-// BackupMade hears of the scheduled backups of this process: when the last was made, or that one failed.
+// BackupMade records a scheduled backup of this process: when it was made, or that it failed.
 func (o Observer) BackupMade(at time.Time, err error) {
 	if err != nil {
 		o.r.meters.backupsFailed.Add(1)

@@ -7,7 +7,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Past is the counts and the events of a server up to a moment. Another server can go on from it. Nobody changes it.
+// Past holds the counts and events of a server at one moment. Another server can continue from it.
+// It is read-only.
 type Past struct {
 	origin           Totals
 	counters         [numCounted]int64
@@ -18,14 +19,14 @@ type Past struct {
 	methods          map[string]usage // by full name
 }
 
-// usage is how often a method was called.
+// usage says how a method was used.
 type usage struct {
 	calls, errors int64
 	micros        []uint32
 }
 
-// Past returns what the recorder has counted, and how the methods of its server were used. Call it
-// when the server is at rest.
+// Past returns the recorder's counts and events, and the use of its server's methods. Call it while
+// the server is idle.
 func (r *Recorder) Past(methods Methods) *Past {
 	p := &Past{origin: r.origin, methods: map[string]usage{}}
 	for i := range r.counters {
@@ -45,7 +46,7 @@ func (r *Recorder) Past(methods Methods) *Past {
 	return p
 }
 
-// Resume has a new recorder, and the methods of its server, go on from the past.
+// Resume makes a new recorder, and the methods of its server, continue from p.
 func (r *Recorder) Resume(p *Past, methods Methods) {
 	r.origin = p.origin
 	for i, n := range p.counters {
@@ -67,7 +68,7 @@ func (s *series) clone() series {
 	return c
 }
 
-// lengths returns how long the latest calls took, oldest first as far as they are known.
+// lengths returns the durations of the latest calls, as stored.
 func (r *recent) lengths() []uint32 {
 	if r == nil {
 		return nil

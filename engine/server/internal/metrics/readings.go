@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// maxReadNamespaces is how many namespaces, by name, a reading looks into; each costs a query.
+	// maxReadNamespaces limits the namespaces of a reading, by name; each costs a query.
 	maxReadNamespaces = 100
-	// readingLimit bounds a reading. Of a database that says nothing the keys were asked for
-	// before, for keyringTime, and both together are to stay below the ten seconds that a collector
+	// readingLimit limits the time of a reading. If the database does not answer, the check of the
+	// key takes up to 3 s before; both together must stay below the 10 s for which a collector
 	// usually waits.
 	readingLimit = 6 * time.Second
 )
 
-// Reading is what the store holds, as of At.
+// Reading counts what the store holds at one moment.
 type Reading struct {
 	At          time.Time // by the store's clock
 	Stats       engine.Stats
@@ -24,13 +24,13 @@ type Reading struct {
 	Description engine.Description
 }
 
-// QueueReading is what waits and runs in a queue.
+// QueueReading counts the open runs of a queue.
 type QueueReading struct {
 	Namespace string
 	engine.QueueDepth
 }
 
-// Store is what is counted of the store.
+// Store is the part of a store that Readings needs.
 type Store interface {
 	Now() time.Time
 	GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error)
@@ -39,18 +39,20 @@ type Store interface {
 	GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error)
 }
 
-// Readings counts what a store holds. As counting may cost a scan, all who ask within a while share one answer.
+// Readings counts what a store holds. Because that may cost a scan, calls within a short time share
+// one answer.
 type Readings struct {
 	store Store
 	stats statsCache
 	all   cached[Reading]
 }
 
+// NewReadings returns readings of a store.
 func NewReadings(store Store) *Readings {
 	return &Readings{store: store, stats: statsCache{places: make(chan struct{}, statsAtOnce)}}
 }
 
-// Stats returns the counts of a namespace, "" of all, as of a moment ago.
+// Stats returns the counts of a namespace, or of all for "". They may be slightly old.
 func (s *Readings) Stats(ctx context.Context, namespace string) (engine.Stats, error) {
 	return s.stats.get(ctx, namespace, func() (engine.Stats, error) {
 		return s.store.GetStats(ctx, namespace, s.store.Now())

@@ -1,9 +1,10 @@
 // Package metrics counts what a server does, and keeps the latest events.
 //
-//   - recorder.go: Recorder, what the server itself counts; observer.go: what the other parts of the process tell it.
-//   - metrics.go, lengths.go, methods.go: counters since the start; past.go: how another server
-//     goes on with them. activity.go, histogram.go: what was done lately.
-//   - stats.go, readings.go: what the store holds, counted at most every so often.
+//   - recorder.go: Recorder counts for the server; observer.go: Observer counts for other parts of
+//     the process.
+//   - metrics.go, lengths.go, methods.go: counters since the start. past.go passes them on to
+//     another server. activity.go, histogram.go: counts of recent seconds and minutes.
+//   - stats.go, readings.go: counts of what the store holds, cached for a short time.
 //   - events.go, events_log.go, events_watch.go: the latest events.
 package metrics
 
@@ -14,18 +15,18 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Recorder counts what a server does and keeps the latest facts about it.
+// Recorder counts what a server does and keeps its latest events.
 type Recorder struct {
 	Events   *Events
 	log      *slog.Logger
 	now      func() time.Time
 	counters counters
-	origin   Totals // when the counters stood at zero
+	origin   Totals // the counters at the start
 	activity activity
 	meters   meters
 }
 
-// NewRecorder returns a recorder whose first second begins now, by the clock.
+// NewRecorder returns a recorder whose first second begins now, by clock.
 func NewRecorder(events *Events, log *slog.Logger, clock func() time.Time) *Recorder {
 	r := &Recorder{Events: events, log: log, now: clock}
 	r.activity.clock = clock
@@ -34,19 +35,19 @@ func NewRecorder(events *Events, log *slog.Logger, clock func() time.Time) *Reco
 	return r
 }
 
-// StepFailed counts a failed attempt that is retried, or is not.
+// StepFailed counts a failed attempt.
 func (r *Recorder) StepFailed(retried bool) { r.meters.stepFailed(retried) }
 
-// StepTimedOut counts an attempt that ran for too long.
+// StepTimedOut counts a timed out attempt.
 func (r *Recorder) StepTimedOut() { r.meters.stepTimeouts.Add(1) }
 
 // Notified counts a notification of the store.
 func (r *Recorder) Notified(kind engine.NotificationKind) { r.meters.notifications[kind].Add(1) }
 
-// Observer returns what the other parts of the process tell.
+// Observer returns the observer for the other parts of the process.
 func (r *Recorder) Observer() Observer { return Observer{r} }
 
-// NoteWorker notes what became of a worker, and by whose call.
+// NoteWorker adds an event about a worker, with the caller.
 func (r *Recorder) NoteWorker(by engine.Actor, message, worker string, more ...slog.Attr) {
 	attributes := []slog.Attr{slog.String("worker", worker), slog.String("by", by.Name), slog.String("peer", by.Peer)}
 	r.Events.Note(slog.LevelInfo, message, append(attributes, more...)...)

@@ -9,25 +9,25 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// statsCache keeps counts for a while, because counting everything may cost a scan: twenty times as
-// long as they took to count, and at least a quarter of a second, so that dashboards cost at most a
-// twentieth of the database however many there are.
+// statsCache caches counts, because counting may cost a scan. A count is kept for twenty times as
+// long as it took, and at least 250 ms, so that any number of dashboards uses at most a twentieth
+// of the database's time.
 type statsCache struct {
 	mu      sync.Mutex
 	entries map[string]*cached[engine.Stats] // by namespace; "" is all
-	places  chan struct{}                    // has room for statsAtOnce
+	places  chan struct{}                    // semaphore of capacity statsAtOnce
 }
 
-// cached is something that may be costly to find.
+// cached is a cached value that may be costly to find.
 type cached[T any] struct {
-	mu     sync.Mutex // held while finding, so that all who ask share one
+	mu     sync.Mutex // held while finding, so that all callers share one result
 	value  T
 	until  time.Time
-	places chan struct{} // taken while finding; nil: none is needed
+	places chan struct{} // semaphore held while finding; nil: no limit
 }
 
 const (
-	statsAtOnce  = 2 // counts, of several namespaces: those who need the store for their work are not to wait for them
+	statsAtOnce  = 2 // concurrent counts, so that they do not delay other calls of the store
 	statsFor     = 250 * time.Millisecond
 	statsShare   = 20
 	maxStatsKeys = 1000
@@ -72,7 +72,7 @@ func (c *cached[T]) get(ctx context.Context, find func() (T, error)) (none T, er
 	return value, nil
 }
 
-// counters are what this server has acknowledged since it started.
+// counters count what this server has acknowledged since it started.
 type counters [numCounted]atomic.Int64
 
 func (c *counters) started() int64 { return c[RunStarted].Load() }
@@ -83,7 +83,7 @@ func (c *counters) finished() int64 {
 
 func (c *counters) steps() int64 { return c[StepCompleted].Load() }
 
-// Totals turns the server's counters into rates between two looks.
+// Totals holds the server's counters at one time. Rates are computed from two of them.
 type Totals struct {
 	At                       time.Time
 	Started, Finished, Steps int64
@@ -93,7 +93,7 @@ func (c *counters) read(now time.Time) Totals {
 	return Totals{At: now, Started: c.started(), Finished: c.finished(), Steps: c.steps()}
 }
 
-// Rates is what was done in a second.
+// Rates says what was done per second.
 type Rates struct{ Started, Finished, Steps float64 }
 
 // Mark returns the counters now, for Since.
@@ -110,5 +110,5 @@ func (r *Recorder) Since(since Totals) (done Rates) {
 	return done
 }
 
-// Origin is the mark from when the server started.
+// Origin returns the mark of the server's start.
 func (r *Recorder) Origin() Totals { return r.origin }

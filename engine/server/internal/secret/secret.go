@@ -1,4 +1,4 @@
-// Package secret makes and reads the secrets of API keys.
+// Package secret makes and parses the secrets of API keys.
 package secret
 
 import (
@@ -13,12 +13,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A secret is what whoever has a key sends with each call. It begins and ends so that those who
-// search files for lost secrets find it and little else:
+// A secret is sent with each call that needs a key. Its prefix and checksum let secret scanners
+// find it with few false positives:
 //
 //	kz_ROLE_ID_RANDOM_SUM
 //
-// ID is the key's id in 22 digits of base 62, RANDOM 256 random bits in 43, and SUM the CRC-32 of all before it in 6.
+// ID is the key's id in 22 base-62 digits, RANDOM 256 random bits in 43 digits, and SUM the CRC-32
+// of everything before it in 6 digits.
 const (
 	secretMark   = "kz"
 	idDigits     = 22
@@ -27,7 +28,7 @@ const (
 	MaxLength    = 128 // bytes; no role's name is so long that a secret passes it
 )
 
-// New makes the secret of a key, and what the database keeps of it.
+// New returns a new secret for a key, and the hash to store.
 func New(role engine.KeyRole, id engine.ID) (secret string, hash [32]byte) {
 	var random [32]byte
 	rand.Read(random[:]) // never fails: it ends the process instead
@@ -37,7 +38,8 @@ func New(role engine.KeyRole, id engine.ID) (secret string, hash [32]byte) {
 	return secret, Hash(secret)
 }
 
-// Parse reads the id of the key that a secret belongs to. It is cheap, and says nothing of whether there is such a key.
+// Parse returns the id of the key that a secret belongs to. It is cheap, and does not check whether
+// the key exists.
 func Parse(secret string) (engine.ID, bool) {
 	if len(secret) > MaxLength {
 		return engine.ID{}, false
@@ -52,20 +54,21 @@ func Parse(secret string) (engine.ID, bool) {
 	return parseBase62(parts[2])
 }
 
-// Hash is all that is kept of a secret. It needs no salt and no slowness, because nobody can guess 256 random bits.
+// Hash returns the hash of a secret to store. It needs no salt and no slow function, because 256
+// random bits cannot be guessed.
 func Hash(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 func sumOf(text string) string {
 	return base62(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))), sumDigits)
 }
 
-// base62 is a number in so many digits.
+// base62 returns a number with that many digits.
 func base62(number []byte, digits int) string {
 	text := new(big.Int).SetBytes(number).Text(62)
 	return strings.Repeat("0", digits-len(text)) + text
 }
 
-// parseBase62 reads what base62 wrote of an id. Anything larger is none.
+// parseBase62 parses an id that base62 wrote. A number too large for an id is refused.
 func parseBase62(text string) (id engine.ID, ok bool) {
 	var high, low uint64
 	for i := range len(text) {

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Books is a store that keeps what tests put in, and notes what it is asked to change. Calls that
-// it has no words for are panics.
+// Books is a store with the rows that tests put in. It records the changes it is asked for. Other
+// calls panic.
 type Books struct {
 	StubStore
 	mu         sync.Mutex
@@ -47,7 +47,7 @@ func (b *Books) note(p any) {
 	b.Asked = append(b.Asked, p)
 }
 
-// Last is the parameters of the latest change.
+// Last returns the parameters of the latest change.
 func Last[P any](b *Books) P {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *Books) GetRuns(_ context.Context, _ string, ids []engine.ID) ([]engine.
 	return runs, nil
 }
 
-// part is a page of a list of which before says what stands before a place.
+// part returns a page of a list. before says whether an item comes before a cursor.
 func part[T any](list []T, p engine.Page, before func(T, engine.Cursor) bool) ([]T, engine.PageInfo) {
 	info := engine.PageInfo{Total: int64(len(list))}
 	from := 0
@@ -187,7 +187,7 @@ func (b *Books) RetryRun(_ context.Context, p engine.RetryRunParams) (engine.Sta
 	return engine.Started{RunID: p.ID, Repeated: b.Repeat}, b.refused(p.RunID)
 }
 
-// ListRetries is those of the runs that are there.
+// ListRetries returns the runs in b that a run was retried as.
 func (b *Books) ListRetries(_ context.Context, _ string, run engine.ID) (retries []engine.Run, err error) {
 	for i := range b.Runs {
 		if b.Runs[i].RetriedFrom == run {

@@ -21,8 +21,8 @@ func TextPayload(s string) engine.Payload {
 	return engine.Payload{Data: []byte(s), Metadata: map[string]string{"content-type": "text/plain"}}
 }
 
-// Family is a completed run with a child, which continued as another one, which is open; and a run
-// that has nothing to do with them.
+// Family returns a store with a completed run, its child, the open run that the child continued as,
+// and an unrelated run.
 func Family() *Books {
 	root, first, second, other := SomeID(1), SomeID(2), SomeID(3), SomeID(4)
 	start := SomeID(5)
@@ -56,6 +56,8 @@ func Family() *Books {
 	b.audit[root.String()] = pins
 	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted),
 		run(second, engine.RunRunning), run(other, engine.RunFailed)}
+	runs[0].BelowHandler, runs[1].BelowHandler, runs[2].BelowHandler = true, true, true
+	runs[2].FirstRunID = first
 	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
 	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, other
 	runs[2].CancelRequestedAt, runs[2].GraceUntil = Began, Began.Add(time.Minute)
@@ -102,7 +104,7 @@ func Family() *Books {
 	return b
 }
 
-// Files unpacks a zip, in its order.
+// Files unpacks a zip file, in its order.
 func Files(t *testing.T, file []byte) (names []string, content map[string][]byte) {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))

@@ -1,4 +1,4 @@
-// Package servertest has what the tests of the server's packages share.
+// Package servertest holds stores and helpers for the tests of the server's packages.
 package servertest
 
 import (
@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// DetailOf is the ErrorDetail that an error carries.
+// DetailOf returns the ErrorDetail of an error.
 func DetailOf(t *testing.T, err error) *kagziv1.ErrorDetail {
 	t.Helper()
 	st, ok := status.FromError(err)
@@ -29,7 +29,7 @@ func DetailOf(t *testing.T, err error) *kagziv1.ErrorDetail {
 	return nil
 }
 
-// FieldOf is the field that an error names.
+// FieldOf returns the field that an error names.
 func FieldOf(err error) string {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		return e.Field
@@ -40,7 +40,7 @@ func FieldOf(err error) string {
 // AnID is a valid id.
 const AnID = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
 
-// EachMethod calls f with every method of the contract.
+// EachMethod calls f with every method of the API.
 func EachMethod(f func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor)) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("kagzi.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {

@@ -7,7 +7,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// EventText is an event in one line.
+// EventText returns an event as one line.
 func EventText(e *kagziv1.ServerEvent) string {
 	var b strings.Builder
 	fmt.Fprint(&b, e.Level, " ", e.Message)

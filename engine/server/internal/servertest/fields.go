@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Fill sets everything within v to something that is not zero; n makes values differ.
+// Fill sets every field of v to a non-zero value; n makes the values differ.
 func Fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Interface().(type) {
@@ -59,8 +59,8 @@ func Fill(v reflect.Value, n *int) {
 	}
 }
 
-// WantEachFieldSent fills one field of T after another and wants the message to tell it, but for
-// those of which hidden says why not.
+// WantEachFieldSent sets one field of T after another and checks that the message changes. hidden
+// says why some fields are not sent.
 func WantEachFieldSent[T any](t *testing.T, hidden map[string]string, convert func(*T) proto.Message) {
 	t.Helper()
 	var zero T
@@ -83,7 +83,8 @@ func WantEachFieldSent[T any](t *testing.T, hidden map[string]string, convert fu
 	}
 }
 
-// fillMessage sets one field of a message, or of all in it, to something valid that is not the default.
+// fillMessage sets a field of a message, with everything in it, to a valid value that is not the
+// default.
 func fillMessage(m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	scalar := func(f protoreflect.FieldDescriptor) protoreflect.Value {
 		switch f.Kind() {
@@ -139,7 +140,8 @@ func FillAll(m protoreflect.Message) {
 	}
 }
 
-// WantEachFieldRead sets one field of a request after another and wants the outcome to differ from the plain one's.
+// WantEachFieldRead sets one field of a request after another and checks that the result differs
+// from that of the plain request.
 func WantEachFieldRead[M proto.Message](t *testing.T, plain M, needs map[protoreflect.Name]func(M),
 	read func(M) (any, error)) {
 	t.Helper()
@@ -170,7 +172,7 @@ func WantEachFieldRead[M proto.Message](t *testing.T, plain M, needs map[protore
 	}
 }
 
-// Samples is a valid value for each field of a request that has to be more than any text.
+// Samples holds a valid value for each field of a request that does not accept arbitrary text.
 var Samples = map[protoreflect.Name]string{
 	"parent_run_id": AnID, "parent_step_id": AnID, "run_id": AnID, "namespace": "other", "worker_id": "w-1",
 }

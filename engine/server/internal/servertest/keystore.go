@@ -10,9 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/secret"
 )
 
-// KeyStore is a store that has keys, and workers and runs in the namespaces that its tests say.
-// What else it is asked for is a panic, which the server answers as INTERNAL: so a test sees that a
-// call was let in.
+// KeyStore is a store with keys, and with workers and runs in the namespaces that tests set. Other
+// calls panic, which the server answers as INTERNAL: so a test sees that a call was accepted.
 type KeyStore struct {
 	StubStore
 	Notifications string
@@ -51,7 +50,7 @@ func (l *KeyStore) Make(key engine.APIKey) string {
 	return text
 }
 
-// Named is the key of that name.
+// Named returns the key with that name.
 func (l *KeyStore) Named(name string) (key engine.APIKey) {
 	l.Set(func() {
 		for _, k := range l.Keys {
@@ -63,7 +62,7 @@ func (l *KeyStore) Named(name string) (key engine.APIKey) {
 	return key
 }
 
-// CreateKey and RevokeKey notify nothing: a store notifies after its answer at the earliest.
+// CreateKey, like RevokeKey, sends no notification: a store may send it after the answer.
 func (l *KeyStore) CreateKey(_ context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
 	l.Set(func() {
 		l.Keys = append(l.Keys, p.Key)
@@ -85,7 +84,7 @@ func (l *KeyStore) RevokeKey(_ context.Context, p engine.RevokeKeyParams) (key e
 	return key, nil
 }
 
-// Revoke makes the key of that name worthless.
+// Revoke revokes the key with that name.
 func (l *KeyStore) Revoke(name string) {
 	now := l.Now()
 	l.Set(func() {
@@ -153,14 +152,14 @@ func (l *KeyStore) NoteRefusal(_ context.Context, e engine.AuditEvent) error {
 	return nil
 }
 
-// Recorded is the events so far.
+// Recorded returns the audit events so far.
 func (l *KeyStore) Recorded() []engine.AuditEvent {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	return slices.Clone(l.events)
 }
 
-// Asked is how often the keyring was read.
+// Asked returns how often the keyring was read.
 func (l *KeyStore) Asked() int {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// RunStore is a store with runs of the namespace "default", which counts what is read of it.
+// RunStore is a store with runs of the namespace "default". It counts what is read.
 type RunStore struct {
 	StubStore
 	mu     sync.Mutex
@@ -61,7 +61,7 @@ func (a *RunStore) StartRuns(_ context.Context, p engine.StartRunsParams) (start
 	return started, nil
 }
 
-// Asked is what was read since it was asked last.
+// Asked returns what was read since its last call.
 func (a *RunStore) Asked() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,7 +77,7 @@ func Want(t *testing.T, what, got, want string) {
 	}
 }
 
-// NthID is the id of a run by its number.
+// NthID returns the id of a run by its number.
 func NthID(n int) (id engine.ID) {
 	binary.BigEndian.PutUint32(id[12:], uint32(n)+1)
 	return id

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Stream is the server's end of a stream that drops what is sent.
+// Stream is the server's end of a stream; it drops what is sent.
 type Stream[T any] struct {
 	grpc.ServerStream
 	Ctx context.Context

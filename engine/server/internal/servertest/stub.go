@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StubStore answers the few calls that tests need; every other call is a defect, a panic.
+// StubStore answers the few calls that tests need; every other call panics.
 type StubStore struct {
 	engine.Store
 	OnGetRun func() (engine.Run, error)

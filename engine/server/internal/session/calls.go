@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// call carries out an operation of the session, unless it builds on one that was refused.
+// call executes an operation of the session, unless it builds on one that was refused.
 func (w *session) call(ctx context.Context, at engine.Sequenced,
 	request *kagziv1.SessionRequest) (answer *kagziv1.SessionResponse, err error) {
 	defer func() {
@@ -37,7 +37,8 @@ func (w *session) call(ctx context.Context, at engine.Sequenced,
 	return known.do(ctx, w, at, request)
 }
 
-// over forgets a run whose lease has ended: by this operation, or before it.
+// over removes a run from what the session holds if its lease has ended, by this operation or
+// before.
 func (w *session) over(r leased, err error, ended bool) {
 	if err != nil && engine.KindOf(err) != engine.KindLeaseLost || err == nil && !ended {
 		return
@@ -47,28 +48,28 @@ func (w *session) over(r leased, err error, ended bool) {
 	w.forget(r)
 }
 
-// naming is a message that names a lease: a request of the worker's, or what it is told.
+// naming is a message that names a lease: a request of the worker or a message to it.
 type naming interface {
 	GetRunId() string
 	GetLeaseToken() string
 }
 
-// leaseIn is the lease that a message names; false where it can be none.
+// leaseIn returns the lease that a message names; false if it is malformed.
 func leaseIn(m naming) (engine.Lease, bool) {
 	id, idErr := engine.ParseID(m.GetRunId())
 	token, tokenErr := engine.ParseToken(m.GetLeaseToken())
 	return engine.Lease{RunID: id, Token: token}, idErr == nil && tokenErr == nil
 }
 
-// forget drops the lease that a message names from what the session holds, unless it holds the run
-// under another. It needs w.mu.
+// forget removes the lease that a message names from what the session holds, unless the session
+// holds the run under another lease. w.mu is held.
 func (w *session) forget(m naming) {
 	if l, ok := leaseIn(m); ok && w.held[l.RunID].token == l.Token {
 		delete(w.held, l.RunID)
 	}
 }
 
-// credit lets the server push so many more tasks.
+// credit allows the server to push that many more tasks.
 func (w *session) credit(_ context.Context, c *kagziv1.Credit) (*kagziv1.SessionResponse, error) {
 	if c.Tasks < 1 || c.Tasks > engine.MaxConcurrent {
 		return nil, engine.Invalid("credit.tasks", "must be between 1 and %d, got %d", engine.MaxConcurrent, c.Tasks)
@@ -77,7 +78,7 @@ func (w *session) credit(_ context.Context, c *kagziv1.Credit) (*kagziv1.Session
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Ack{Ack: &kagziv1.Ack{}}}, nil
 }
 
-// heartbeat is a heartbeat of this session's worker.
+// heartbeat handles a heartbeat of this session's worker.
 func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*kagziv1.SessionResponse, error) {
 	if r.WorkerId == "" {
 		r.WorkerId = w.worker.ID
@@ -97,7 +98,7 @@ func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*
 	}
 	w.mu.Unlock()
 	w.told(response.Cancelling)
-	if adopted { // one of them may have changed before it was known here
+	if adopted { // one of them may have changed before the session knew it
 		async.Notify(w.wake)
 	}
 	if response.ShouldDrain {
@@ -107,8 +108,8 @@ func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: response}}, nil
 }
 
-// adopt notes what the first heartbeat of the session names: leases that the worker has from an
-// earlier one. It says whether there are any.
+// adopt adds the leases that the first heartbeat of the session names: the worker has them from an
+// earlier session. It says whether there are any.
 func (w *session) adopt(named []*kagziv1.Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +127,7 @@ func (w *session) adopt(named []*kagziv1.Lease) bool {
 	return found
 }
 
-// told notes what an answer tells the worker to stop, so that it is not told again.
+// told records which runs an answer tells the worker to stop, so that it is not told again.
 func (w *session) told(cancelling []*kagziv1.CancelTask) {
 	for _, c := range cancelling {
 		if l, ok := leaseIn(c); ok {
@@ -135,7 +136,7 @@ func (w *session) told(cancelling []*kagziv1.CancelTask) {
 	}
 }
 
-// goodbye takes the worker off and ends the session, or with drain only stops what it is given.
+// goodbye deregisters the worker and ends the session or, with drain, only stops new tasks.
 func (w *session) goodbye(ctx context.Context, r *kagziv1.DeregisterRequest) (*kagziv1.SessionResponse, error) {
 	if r.WorkerId == "" {
 		r.WorkerId = w.worker.ID
@@ -145,13 +146,13 @@ func (w *session) goodbye(ctx context.Context, r *kagziv1.DeregisterRequest) (*k
 	}
 	w.poller.Leave()
 	w.mu.Lock()
-	w.draining = true // it knows: it has just said so
+	w.draining = true // the worker asked for it, so it need not be told
 	w.leaving = w.leaving || !r.Drain
 	w.mu.Unlock()
 	response, err := w.service.deregister(ctx, r)
 	if err != nil {
 		w.mu.Lock()
-		w.leaving = false // it is still there, and may say so again
+		w.leaving = false // it is still registered and may try again
 		w.mu.Unlock()
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// The operations by which a worker's hold of a run ends, and the note that it leaves meanwhile.
+// This file holds the operations that end a lease, and SetNote.
 
 func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
@@ -95,7 +95,7 @@ func (s *Service) releaseTask(ctx context.Context, at engine.Sequenced,
 	return &kagziv1.ReleaseTaskResponse{}, nil
 }
 
-// notesLease is a SetNote as one about a run of a namespace.
+// notesLease is a SetNote with the namespace of its run.
 type notesLease struct {
 	*kagziv1.SetNote
 	namespace string
@@ -103,8 +103,8 @@ type notesLease struct {
 
 func (n notesLease) GetNamespace() string { return n.namespace }
 
-// setNote records the run's own line. Only a session knows its worker's namespace; otherwise that
-// is empty, and the token alone decides.
+// setNote sets a run's note. Only a session knows its worker's namespace; otherwise the namespace
+// is empty and only the token counts.
 func (s *Service) setNote(ctx context.Context, at engine.Sequenced, namespace string,
 	r *kagziv1.SetNote) (*kagziv1.Ack, error) {
 	lease, err := s.leaseOf(ctx, notesLease{r, namespace})
@@ -124,8 +124,8 @@ func (s *Service) setNote(ctx context.Context, at engine.Sequenced, namespace st
 	return &kagziv1.Ack{}, nil
 }
 
-// noteFailed notes that a run failed for good. A lease does not say what the run is, so it is
-// looked up, if the event is kept.
+// noteFailed adds an event that a run failed for good. It reads the run for its type and queue, but
+// only if the event is kept.
 func (s *Service) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
 	s.recorder.Events.NoteOf(slog.LevelWarn, "run failed", func() []slog.Attr {
 		attributes := []slog.Attr{slog.Any("run", l.RunID), slog.String("namespace", l.Namespace)}

@@ -14,48 +14,49 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a
-// session, after the network has taken its task.
+// nameWithin returns how soon after its claim a whole heartbeat (held_is_whole) must name a run; in
+// a session, after its task was sent.
 func (s *Service) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
 
-// clockWatch tells whether the clock that claims are dated by goes as the machine's own does, which
-// nobody can set. Ahead of that by a day, or after a machine has slept, a run that was claimed a
-// moment ago looks as if its worker should have named it long ago.
+// clockWatch detects that the store's clock was set ahead, by comparing it with the monotonic
+// clock. If it was, or if the machine slept, a run that was just claimed looks as if its worker
+// should have named it long ago.
 type clockWatch struct {
 	mu         sync.Mutex
-	clock, own time.Time // the last reading of both
-	// by the machine's own, when the clock was last found to be ahead of where it should be; unset: it never was
+	clock, own time.Time // the last reading of the store's and the monotonic clock
+	// when the store's clock was last found to be set ahead, by the monotonic clock; unset: never
 	set time.Time
 }
 
-// slack is how much the clock may gain without counting as set: it is corrected now and then.
+// slack is how much the clock may gain without counting as set, because it is corrected now and
+// then.
 const slack = time.Second
 
-// steady notes a reading of both clocks. It is false when the clock was found to have been set
-// ahead less than so long ago.
+// steady records a reading of both clocks. It returns false if the clock was found to be set ahead
+// less than within ago.
 func (s *clockWatch) steady(clock, own time.Time, within time.Duration) bool {
-	clock = clock.Round(0) // or the machine's own would be compared with itself
+	clock = clock.Round(0) // removes its monotonic reading, so that Sub compares wall clock times
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.own.IsZero() && clock.Sub(s.clock)-own.Sub(s.own) > slack {
 		s.set = own
 	}
-	if !own.Before(s.own) { // another heartbeat may have overtaken this one
+	if !own.Before(s.own) { // a later heartbeat may have come first
 		s.clock, s.own = clock, own
 	}
 	return s.set.IsZero() || own.Sub(s.set) >= within
 }
 
-// maxBeatWait is how long a session's heartbeat may wait for others to be noted with where its
-// worker holds nothing: many thousands of idle workers then cost the database a few commits a
+// maxBeatWait returns how long a session's heartbeat may wait to share a commit with others if its
+// worker holds nothing. So many thousands of idle workers cost the database a few commits per
 // second.
 func (s *Service) maxBeatWait() time.Duration {
 	return min(250*time.Millisecond, s.options.HeartbeatInterval/40)
 }
 
-// heartbeat notes a worker's sign of life. inTransit are leases that it does not name because their
-// tasks are on their way to it: they count as named, and the answer, which may overtake the tasks,
-// says nothing of them. maxWait is how long it may wait where there are no leases to keep.
+// heartbeat handles a worker's heartbeat. underWay holds leases that the worker does not name
+// because their tasks are in transit to it. They count as named, and the answer, which may overtake
+// the tasks, does not mention them. maxWait applies only if there are no leases to keep.
 func (s *Service) heartbeat(
 	ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease, maxWait time.Duration,
 ) (*kagziv1.HeartbeatResponse, error) {
@@ -95,7 +96,7 @@ func (s *Service) heartbeat(
 			return nil, engine.Invalid("held.lease_token", "is not a token that a task carried")
 		}
 		if _, known := kagziv1.WorkflowStatus_name[int32(l.RunStatus)]; !known {
-			// it is for answers, and not looked at otherwise
+			// a request must not set it: it is for answers
 			return nil, engine.Invalid("held.run_status", "is an unknown status, %d; leave it out", l.RunStatus)
 		}
 		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
@@ -124,8 +125,8 @@ func (s *Service) heartbeat(
 	return response, nil
 }
 
-// statusesOf is where the runs of these leases stand, as far as they are of the worker's namespace
-// and the database says: the heartbeat has counted, whatever comes of this.
+// statusesOf returns the statuses of the runs of these leases, if they are in the worker's
+// namespace. It ignores errors, because the heartbeat has already taken effect.
 func (s *Service) statusesOf(ctx context.Context, worker string, leases []engine.Lease) map[engine.ID]engine.RunStatus {
 	if len(leases) == 0 {
 		return nil
@@ -151,14 +152,15 @@ func (s *Service) statusesOf(ctx context.Context, worker string, leases []engine
 	return statuses
 }
 
-// What a worker may say about itself at most: past that, times are no durations any more, and numbers fill a screen.
+// Limits of what a worker reports about itself. Larger times overflow a Duration, and larger
+// numbers fill a screen.
 const (
-	maxCPUPercent = 100 * 1024 // so many processors
+	maxCPUPercent = 100 * 1024 // 1024 CPUs
 	maxUptime     = float64(engine.MaxDelay / time.Second)
 	maxAverageRun = float64(engine.MaxDelay / time.Millisecond)
 )
 
-// statsOf reads what a worker measured about itself; absent is nil.
+// statsOf reads what a worker measured about itself; nil if t is nil.
 func statsOf(t *kagziv1.WorkerStats) (*engine.WorkerStats, error) {
 	if t == nil {
 		return nil, nil

@@ -9,15 +9,15 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// operation is one kind of what a worker sends in a session.
+// operation describes one kind of request of a session.
 type operation struct {
-	run   func(*kagziv1.SessionRequest) string // the id of the run that it is about; nil: it is about none
-	bytes func(*kagziv1.SessionRequest) int    // of the payload that it brings; nil: it brings none
+	run   func(*kagziv1.SessionRequest) string // the id of the run that it is about; nil: none
+	bytes func(*kagziv1.SessionRequest) int    // size of its payload; nil: it has none
 	do    func(context.Context, *session, engine.Sequenced, *kagziv1.SessionRequest) (*kagziv1.SessionResponse, error)
 }
 
-// operations is the one table of the operations of a session, by the type of the field that holds
-// them. A new one needs a line here; the unary calls of WorkerService lead to the same functions.
+// operations lists the operations of a session by the type of their field in SessionRequest. A new
+// operation needs an entry here. The unary calls of WorkerService use the same functions.
 var operations = map[reflect.Type]operation{
 	reflect.TypeFor[*kagziv1.SessionRequest_Hello](): {
 		do: func(context.Context, *session, engine.Sequenced,
@@ -53,7 +53,7 @@ var operations = map[reflect.Type]operation{
 		(*kagziv1.SessionRequest).GetReleaseTask, (*session).releaseTask),
 }
 
-// ofSession is an operation about the session itself.
+// ofSession returns an operation about the session itself.
 func ofSession[R any](
 	get func(*kagziv1.SessionRequest) R, do func(*session, context.Context, R) (*kagziv1.SessionResponse, error),
 ) operation {
@@ -63,7 +63,7 @@ func ofSession[R any](
 	}}
 }
 
-// ofRun is an operation about a run that the session's worker holds.
+// ofRun returns an operation about a run that the session's worker holds.
 func ofRun[R interface{ GetRunId() string }](
 	get func(*kagziv1.SessionRequest) R, do func(*session, context.Context, engine.Sequenced,
 		R) (*kagziv1.SessionResponse, error),
@@ -71,13 +71,14 @@ func ofRun[R interface{ GetRunId() string }](
 	return leasedOperation(get, R.GetRunId, do)
 }
 
-// ofParent is the start of a child, which names the run that starts it as the child's parent.
+// ofParent returns the operation that starts a child. Its run is the child's parent.
 func ofParent() operation {
 	parent := func(r *kagziv1.StartChildRequest) string { return r.GetChild().GetParentRunId() }
 	return leasedOperation((*kagziv1.SessionRequest).GetStartChild, parent, (*session).startChild)
 }
 
-// leasedOperation is an operation under the lease of a run, with its place among those of the run.
+// leasedOperation returns an operation under the lease of a run, in the order of the run's
+// operations.
 func leasedOperation[R any](
 	get func(*kagziv1.SessionRequest) R, run func(R) string,
 	do func(*session, context.Context, engine.Sequenced, R) (*kagziv1.SessionResponse, error),
@@ -92,13 +93,13 @@ func leasedOperation[R any](
 	}
 }
 
-// operationOf returns the operation of a request; false: a newer contract has it.
+// operationOf returns the operation of a request; false if it is unknown, as of a newer API.
 func operationOf(r *kagziv1.SessionRequest) (operation, bool) {
 	o, known := operations[reflect.TypeOf(r.Operation)]
 	return o, known
 }
 
-// runOf returns the id of the run that an operation is about; empty for the others.
+// runOf returns the id of the run that an operation is about; empty if there is none.
 func runOf(r *kagziv1.SessionRequest) string {
 	if o, _ := operationOf(r); o.run != nil {
 		return o.run(r)
@@ -106,7 +107,7 @@ func runOf(r *kagziv1.SessionRequest) string {
 	return ""
 }
 
-// bytesOf returns the bytes of the payload that an operation brings.
+// bytesOf returns the size of an operation's payload.
 func bytesOf(r *kagziv1.SessionRequest) int {
 	if o, _ := operationOf(r); o.bytes != nil {
 		return o.bytes(r)

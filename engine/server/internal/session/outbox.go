@@ -8,39 +8,38 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// outbox is what waits to be sent in a session. Whoever puts something into an empty one sends
-// until it is empty again, so that an answer leaves from the goroutine that has it, and a session
-// with nothing to say has no goroutine for that. Its length is bounded by the credit and by
-// maxUnanswered.
+// outbox holds the messages of a session that wait to be sent. The goroutine that puts a message
+// into an empty outbox sends until it is empty again, so an idle session needs no goroutine for
+// sending. The credit and maxUnanswered limit its length.
 type outbox struct {
-	stream   func(*kagziv1.SessionResponse) error // sends one message; nil: all stays here
-	room     <-chan struct{}                      // of the session, which has a place less for each answer sent
-	sentTask func(engine.Lease)                   // is told of each task that was sent; nil: nobody is
+	stream   func(*kagziv1.SessionResponse) error // sends one message; nil: nothing is sent
+	room     <-chan struct{}                      // session.room: one receive for each answer sent
+	sentTask func(engine.Lease)                   // called for each task that was sent; may be nil
 
 	mu sync.Mutex
-	// answers, which go first: on a slow line the tasks may take longer than a worker without one
-	// believes in its leases
+	// answers, which are sent first: on a slow connection the tasks may take longer than a lease,
+	// and a worker without answers gives its leases up
 	messages []outgoing
-	unasked  []outgoing    // tasks, and what the worker is told of them, in this order
-	spare    []outgoing    // empty, for the next messages
-	moved    time.Time     // when it began to send, or was last done with a batch
-	sending  bool          // somebody is to call send, or has
-	closed   bool          // nothing that comes now is sent
-	quiet    chan struct{} // closed when nobody sends any more; nil: nobody waits for that
+	unasked  []outgoing    // tasks and messages about them, in order
+	spare    []outgoing    // empty slice to reuse for the next messages
+	moved    time.Time     // when it began to send, or last finished a batch
+	sending  bool          // a goroutine sends, or is about to call send
+	closed   bool          // new messages are not sent
+	quiet    chan struct{} // closed when sending becomes false; nil: nobody waits
 }
 
 // outgoing is one message; of a task, with its lease.
 type outgoing struct {
 	message  *kagziv1.SessionResponse
 	lease    engine.Lease
-	answered bool // it answers an operation, whose room is free when it has been sent
-	unasked  bool // it answers nothing
+	answered bool // it answers an operation, whose place in room is freed when it is sent
+	unasked  bool // it is no answer
 }
 
-// maxSpare bounds the room that is kept for the next messages.
+// maxSpare limits the capacity of the slice that is reused.
 const maxSpare = 16
 
-// put says whether the caller has to call send, when it holds no lock.
+// put adds messages. It returns true if the caller has to call send, after releasing its locks.
 func (o *outbox) put(messages ...outgoing) (send bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,22 +60,22 @@ func (o *outbox) put(messages ...outgoing) (send bool) {
 	return true
 }
 
-// movedWithin says whether the network has taken something since, or has nothing to take.
+// movedWithin says whether something was sent within d, or nothing is being sent.
 func (o *outbox) movedWithin(d time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.sending || time.Since(o.moved) < d
 }
 
-// push is put for callers that must not wait for the network.
+// push is put for callers that must not block on the network.
 func (o *outbox) push(m outgoing, broken func(error)) {
 	if o.put(m) {
 		go o.send(broken)
 	}
 }
 
-// send sends until the outbox is empty. When the stream breaks it tells broken; what was not sent
-// stays here, and nothing is sent any more.
+// send sends until the outbox is empty. If the stream fails it calls broken; messages not sent stay
+// in the outbox, and nothing is sent any more.
 func (o *outbox) send(broken func(error)) {
 	for batch := o.next(nil); len(batch) > 0; batch = o.next(batch) {
 		for i, m := range batch {
@@ -95,8 +94,8 @@ func (o *outbox) send(broken func(error)) {
 	}
 }
 
-// next is what is to be sent after the messages of sent: all answers, and one of the others;
-// nothing: the caller sends no longer.
+// next returns the next batch: all answers and one other message. If it is empty, the caller must
+// stop sending. sent is the previous batch, whose slice is reused.
 func (o *outbox) next(sent []outgoing) []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,7 +119,7 @@ func (o *outbox) next(sent []outgoing) []outgoing {
 	return batch
 }
 
-// giveUp keeps what could not be sent.
+// giveUp puts back what could not be sent, and closes the outbox.
 func (o *outbox) giveUp(unsent []outgoing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +127,7 @@ func (o *outbox) giveUp(unsent []outgoing) {
 	o.rest()
 }
 
-// rest needs o.mu.
+// rest records that nobody sends any more. o.mu is held.
 func (o *outbox) rest() {
 	o.sending = false
 	if o.quiet != nil {
@@ -137,7 +136,7 @@ func (o *outbox) rest() {
 	}
 }
 
-// close waits until everything is sent, or the stream broke, and returns what was never sent.
+// close waits until everything is sent or the stream has failed, and returns what was not sent.
 func (o *outbox) close() []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// operationsOf is the context of a session's operations. They go on when the stream breaks: what
-// has come in counts, and the worker learns so when it repeats it. What came with the stream's own
-// call (its trace context) is not about them.
+// operationsOf returns the context for a session's operations. It is not cancelled when the stream
+// fails: received operations take effect, and the worker learns that by repeating them. The
+// metadata of the stream (its trace context) is removed.
 func operationsOf(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
 }
 
-// receive waits for an operation and leaves it to a goroutine of the pool, which reads on. There
-// may be many thousands of sessions that have long to wait: who waits has a small stack, and who
-// has read a message one that is kept for the next.
+// receive waits for an operation and passes it to a goroutine of the pool, which reads on. Many
+// thousands of sessions may be idle, so a waiting goroutine has a small stack; the stack that
+// decoding needs is reused in the pool.
 func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
 	var next wire.Undecoded
 	if err := stream.RecvMsg(&next); err != nil {
@@ -32,9 +32,8 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	w.service.pool.Go(func() { w.readOn(ctx, operations, stream, &next) })
 }
 
-// readOn reads the operation that has come, and those that come after it up to a heartbeat, behind
-// which another waits for the next. Those of one run are carried out in their order, everything
-// else at once.
+// readOn handles the received operation and further ones until a heartbeat; after that a new
+// goroutine calls receive. The operations of one run are executed in order, all others at once.
 func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer,
 	next *wire.Undecoded) {
 	for {
@@ -60,7 +59,8 @@ func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerS
 	}
 }
 
-// admit makes an operation one that is under way, as soon as there is room for it; nil when the session is over.
+// admit waits until there is room for an operation and adds it to those in flight. It returns nil
+// if the session has ended.
 func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *inFlightOp {
 	select {
 	case w.room <- struct{}{}:
@@ -79,7 +79,8 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *i
 		size = 0
 	}
 	if wire.CheckOperation(request) != nil {
-		// before the next is read: one that builds on it does not find it in the queue of their run
+		// recorded before the next operation is read: one that builds on this does not find it in
+		// its run's queue
 		w.refused.add(request.Seq)
 	}
 	f := w.enter(request, refusal)
@@ -91,9 +92,9 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *i
 	return f
 }
 
-// load counts the payload of an operation in as soon as there is room for it. Nothing more is read
-// meanwhile, so that gRPC has the worker wait; but its heartbeats stand behind what is not read, so
-// when the next is due the operation is refused, and the worker repeats it.
+// load waits until the payload of an operation fits into the in-flight bytes. Nothing is read
+// meanwhile, so gRPC's flow control makes the worker wait. Its heartbeats wait too, so when the
+// next one is due the operation is refused, and the worker repeats it.
 func (w *session) load(ctx context.Context, size int) error {
 	if size <= limit.MinBytes {
 		return nil
@@ -106,7 +107,7 @@ func (w *session) load(ctx context.Context, size int) error {
 	return nil
 }
 
-// carryOut carries an operation out when its ticket is next.
+// carryOut executes an operation once the operation before it has been admitted.
 func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 	defer w.calls.Done()
 	if f.before != nil {
@@ -120,14 +121,16 @@ func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 	w.answer(f, answer)
 }
 
-// answer sends the answer to an operation, and those to later ones of its run that have waited for it.
+// answer sends the answer to an operation, and those of later operations of its run that waited for
+// it.
 func (w *session) answer(f *inFlightOp, answer *kagziv1.SessionResponse) {
 	if w.queue(f, answer) {
 		w.out.send(w.end)
 	}
 }
 
-// queue says whether the caller is to send what is in the outbox.
+// queue puts into the outbox the answers that are next in order. It returns true if the caller has
+// to call send.
 func (w *session) queue(f *inFlightOp, answer *kagziv1.SessionResponse) (send bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,13 +155,16 @@ func (w *session) queue(f *inFlightOp, answer *kagziv1.SessionResponse) (send bo
 	return send
 }
 
-// perform carries one operation out and makes its answer; the error says that it was refused.
+// perform executes one operation and returns its answer. err is not nil if the operation was
+// refused.
 func (w *session) perform(ctx context.Context, f *inFlightOp) (answer *kagziv1.SessionResponse, err error) {
 	if err = f.refusal; err == nil {
 		answer, err = w.call(ctx, engine.Sequenced{Ticket: f.ticket}, f.request)
 	}
 	if err != nil {
-		w.refused.add(f.request.Seq) // before its ticket is closed: whoever finds it gone from its queue finds it here
+		// added before its ticket is closed, so that an operation which no longer finds it in the
+		// queue finds it here
+		w.refused.add(f.request.Seq)
 		code, detail := w.service.errors.Detail(err)
 		if level := wire.LogLevelOf(code); w.service.log.Enabled(ctx, level) {
 			w.service.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(),

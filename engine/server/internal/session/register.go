@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// register makes a worker known.
+// register registers a worker, if the caller's key allows it.
 func (s *Service) register(ctx context.Context, r *kagziv1.RegisterRequest) (engine.Worker, error) {
 	worker, err := wire.WorkerOf(r)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// sessions are the workers that are connected here.
+// sessions holds the sessions of the workers that are connected to this server.
 type sessions struct {
 	mu      sync.Mutex
 	workers map[string]*session
@@ -51,8 +51,8 @@ func (s *sessions) notifyAll() {
 	}
 }
 
-// freshen puts right how many runs a worker holds, if it is connected here: what it says itself is
-// as old as its last heartbeat.
+// freshen updates worker.Active from the worker's session, if it is connected here. Its own count
+// is as old as its last heartbeat.
 func (s *sessions) freshen(worker *engine.Worker) {
 	s.mu.Lock()
 	w := s.workers[worker.ID]
@@ -63,7 +63,7 @@ func (s *sessions) freshen(worker *engine.Worker) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if holds := len(w.held); w.named || holds > worker.Active {
-		// before that, there may be runs that it has from an earlier session
+		// before the first heartbeat, the worker may hold runs from an earlier session
 		worker.Active = holds
 	}
 }

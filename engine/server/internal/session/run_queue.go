@@ -10,16 +10,16 @@ import (
 // inFlightOp is an operation that is not answered yet.
 type inFlightOp struct {
 	request *kagziv1.SessionRequest
-	refusal error          // why it is not carried out; its payload is not kept then
-	bytes   int            // of its payload, which are counted in
-	run     string         // that it is about; empty: none, and then it has no ticket either
+	refusal error          // why it is not executed; its payload is dropped then
+	bytes   int            // payload bytes to release
+	run     string         // the run that it is about; empty: none, and it has no ticket
 	ticket  *engine.Ticket // its place among the operations of the run
-	before  *engine.Ticket // of the one before it, which is to have its place first; nil when there is none
+	before  *engine.Ticket // of the operation before it, which must be admitted first; nil: none
 	answer  *kagziv1.SessionResponse
 }
 
-// enter counts an operation in, behind those of its run; nil when the session is being closed,
-// which waits for those counted.
+// enter adds an operation to those in flight, at the end of its run's queue. It returns nil if the
+// session is being closed, which waits for the operations in flight.
 func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFlightOp {
 	f := &inFlightOp{request: request, run: runOf(request), refusal: refusal}
 	if refusal != nil {
@@ -37,9 +37,9 @@ func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFligh
 	return f
 }
 
-// runQueue is the operations of one run that are not answered yet, in the order in which they came.
-// Each is handed to the store as soon as the one before has its place there, so that they can share
-// a commit, and they are answered in that order as well.
+// runQueue holds the operations of one run that are not answered yet, in order of arrival. Each is
+// passed to the store as soon as the one before it is admitted there, so that they can share a
+// commit. They are answered in the same order.
 type runQueue []*inFlightOp
 
 func (q runQueue) push(f *inFlightOp) runQueue {
@@ -50,8 +50,8 @@ func (q runQueue) push(f *inFlightOp) runQueue {
 	return append(q, f)
 }
 
-// builtOn is the ticket of the operation with that number; nil when it is not under way, but
-// answered: then refusals knows of it.
+// builtOn returns the ticket of the operation with that number; nil if it was answered. Then
+// refusals knows whether it was refused.
 func (q runQueue) builtOn(seq int64) *engine.Ticket {
 	for i := len(q) - 1; i >= 0 && seq > 0; i-- {
 		if q[i].request.Seq == seq {
@@ -61,8 +61,8 @@ func (q runQueue) builtOn(seq int64) *engine.Ticket {
 	return nil
 }
 
-// refusals are the latest operations of a session that were refused. As many as can be unanswered
-// are enough: no operation builds on one whose answer the worker has had for long.
+// refusals holds the latest maxUnanswered operations of a session that were refused. No operation
+// builds on an older one, because the worker has its answer.
 type refusals struct {
 	mu     sync.Mutex
 	seqs   map[int64]struct{}

@@ -1,12 +1,13 @@
-// Package session serves the workers: their sessions, and the same operations as unary calls.
+// Package session implements WorkerService: sessions of workers, and the same operations as unary
+// calls.
 //
-//   - service.go: Service and what it needs. session.go: the stream of one worker; registry.go:
-//     those that are connected.
-//   - receive.go, run_queue.go, outbox.go: operations come in, are carried out in the order of
-//     their run, and are answered.
-//   - operations.go: the one table of the operations of a session; calls.go: those about the session itself.
-//   - steps.go, waits.go, endings.go, register.go, heartbeat.go: what the operations do, for both
-//     ways; unary.go: the unary calls.
+//   - service.go: Service and its dependencies. session.go: the stream of one worker; registry.go:
+//     all connected sessions.
+//   - receive.go, run_queue.go, outbox.go: receive operations, execute them in the order of their
+//     run, and send the answers.
+//   - operations.go: the table of a session's operations; calls.go: those about the session itself.
+//   - steps.go, waits.go, endings.go, register.go, heartbeat.go: the operations, shared by sessions
+//     and unary calls; unary.go: the unary calls.
 package session
 
 import (
@@ -24,7 +25,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Store is what workers read and write of the store.
+// Store is the part of a store that workers need.
 type Store interface {
 	Now() time.Time
 	Uncertainty() time.Duration
@@ -51,7 +52,7 @@ type Store interface {
 	Release(context.Context, engine.ReleaseParams) error
 }
 
-// Config is what a Service needs. All but AllowUnleased must be set.
+// Config configures a Service. All fields but AllowUnleased must be set.
 type Config struct {
 	Store    Store
 	Matcher  *matching.Matcher
@@ -61,16 +62,16 @@ type Config struct {
 	Recorder *metrics.Recorder
 	Guard    *auth.Guard
 	InFlight *limit.InFlight
-	Stopping <-chan struct{}  // closed when long polls and sessions are to end
+	Stopping <-chan struct{}  // closed when long polls and sessions have to end
 	Clock    func() time.Time // measures how long a worker waits until its write is durable
 
-	HeartbeatInterval time.Duration // told to workers
+	HeartbeatInterval time.Duration // sent to workers
 	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs
-	PollTimeout       time.Duration // of a long poll that names none
+	PollTimeout       time.Duration // of a long poll that sets none
 	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
 }
 
-// Service serves the workers: their sessions, and the same operations as unary calls.
+// Service implements WorkerService: sessions of workers, and the same operations as unary calls.
 type Service struct {
 	kagziv1.UnimplementedWorkerServiceServer
 
@@ -87,12 +88,12 @@ type Service struct {
 
 	sessions    sessions
 	pool        async.Pool    // of goroutines for the operations of sessions
-	registering chan struct{} // has room for registeredAtOnce
+	registering chan struct{} // semaphore of capacity registeredAtOnce
 	untold      untold
 	clock       clockWatch
 }
 
-// New returns a Service. Give it every notification of the store.
+// New returns a Service. Pass it every notification of the store with Notify.
 func New(c Config) *Service {
 	return &Service{
 		store: c.Store, matcher: c.Matcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder,
@@ -101,14 +102,14 @@ func New(c Config) *Service {
 	}
 }
 
-// Close lets go of the goroutines that wait for operations. Those that are carried out go on.
+// Close ends the idle goroutines of the pool. Operations in progress continue.
 func (s *Service) Close() { s.pool.Close() }
 
-// Notify passes a notification of the store on to the sessions that it concerns. It does not block.
+// Notify passes a notification of the store to the sessions that it concerns. It does not block.
 func (s *Service) Notify(r engine.Notification) {
 	switch r.Kind {
 	case engine.NotifyWorker:
-		if !r.Registered { // its session was told with the welcome
+		if !r.Registered { // the session knows it already
 			s.sessions.notify(r.Name)
 		}
 	case engine.NotifyAll:
@@ -119,6 +120,6 @@ func (s *Service) Notify(r engine.Notification) {
 // Sessions returns how many workers are connected by a session.
 func (s *Service) Sessions() int { return s.sessions.count() }
 
-// Freshen corrects how many runs a worker holds, if it is connected here: what it says itself is as
-// old as its last heartbeat.
+// Freshen updates worker.Active from the worker's session, if it is connected here. Its own count
+// is as old as its last heartbeat.
 func (s *Service) Freshen(worker *engine.Worker) { s.sessions.freshen(worker) }

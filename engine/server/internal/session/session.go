@@ -17,7 +17,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// maxUnanswered bounds the operations of one session whose answers have not been sent: past it, nothing more is read.
+// maxUnanswered limits the operations of one session whose answers are not sent. Above it, nothing
+// more is read.
 const maxUnanswered = 4096
 
 // session is one worker's stream.
@@ -26,49 +27,48 @@ type session struct {
 	worker  engine.Worker
 	poller  *matching.Poller
 	out     outbox
-	wake    chan struct{} // capacity one: the worker may have lost leases, or is to drain
+	wake    chan struct{} // capacity one: the worker may have lost leases, or has to drain
 	end     context.CancelCauseFunc
-	room    chan struct{} // a place for each unanswered operation
-	heard   time.Time     // when it received the last heartbeat, or the hello
+	room    chan struct{} // semaphore with one place for each unanswered operation
+	heard   time.Time     // when the last heartbeat, or the hello, was received
 	calls   sync.WaitGroup
-	// refused is what operations that build on others are held against.
+	// refused holds the refused operations, for those that build on them.
 	refused refusals
 
 	mu       sync.Mutex
-	held     map[engine.ID]holding // the runs handed out in this session, or in one before it, as far as is known
-	tasks    arrivals              // of those handed out in this session
-	named    bool                  // a heartbeat has said what it has from before this session
+	held     map[engine.ID]holding // known leases, of this session and earlier ones
+	tasks    arrivals              // of this session
+	named    bool                  // a heartbeat has named the leases of earlier sessions
 	queues   map[string]runQueue   // by run: its operations in flight
-	detached bool                  // a claim found the worker not ONLINE, and gives this session nothing any more
-	recheck  bool                  // something held was in the middle of an operation when changes were looked for
-	draining bool                  // the worker has been told
-	leaving  bool                  // its goodbye is under way, or has counted: nothing is handed out
-	closed   bool                  // nor is anything carried out any more
+	detached bool                  // a claim found the worker not ONLINE, so this session gets no more tasks
+	recheck  bool                  // a held run had an operation in flight when changes were read
+	draining bool                  // the worker was told to drain
+	leaving  bool                  // its goodbye is in progress or done: no tasks are delivered
+	closed   bool                  // no operations are executed any more
 }
 
 // holding is a lease of the session's worker.
 type holding struct {
 	token  engine.Token
-	grace  time.Time // until when its code may clean up, as the worker was last told; unset: it was not told to stop
-	unsent bool      // the task waits for the network
-	sent   time.Time // when the network took it; unset: in an earlier session
-	number int64     // of the task among those that the network took, from 1; 0: none yet
+	grace  time.Time // GraceUntil as last told to the worker; unset: it was not told to stop
+	unsent bool      // the task waits in the outbox
+	sent   time.Time // when the task was sent; unset: in an earlier session
+	number int64     // of the task among those sent, from 1; 0: not sent yet
 }
 
-// arrivals is how many tasks the network has taken in a session, and how many of them the worker has received.
+// arrivals counts the tasks that a session has sent and that its worker has received.
 type arrivals struct {
 	sent     int64
 	received int64
-	counted  bool      // the worker says what it has received
-	moved    time.Time // when it last said that it has received more
+	counted  bool      // the worker reports what it has received
+	moved    time.Time // when it last reported more
 }
 
-// Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a
-// newer one of the same worker.
+// Session serves one worker over one stream until the worker says goodbye, the stream fails, or a
+// newer session of the same worker replaces it.
 //
-// There may be many thousands that have nothing to do, so this goroutine stays small: what needs a
-// deep stack, or may be stuck, is carried out in others that end, and what is large is held by a
-// pointer.
+// Many thousands of sessions may be idle, so this goroutine keeps a small stack: work that needs a
+// deep stack or may block runs in other goroutines that end, and large values are behind pointers.
 func (s *Service) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
@@ -97,19 +97,19 @@ func (s *Service) Session(stream kagziv1.WorkerService_SessionServer) error {
 		return over
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
-		return nil // the worker hung up
+		return nil // the worker closed the stream
 	}
 	return err
 }
 
-// finish lets what is under way come to its end and be answered.
+// finish waits until the operations in flight are answered, and returns unsent tasks to the queue.
 func (w *session) finish() error {
 	w.calls.Wait()
 	w.returnUnsent(w.out.close())
 	return nil
 }
 
-// helloOf reads the hello.
+// helloOf receives the hello.
 func helloOf(stream kagziv1.WorkerService_SessionServer) (*kagziv1.SessionRequest, error) {
 	hello, err := stream.Recv()
 	switch {
@@ -123,12 +123,11 @@ func helloOf(stream kagziv1.WorkerService_SessionServer) (*kagziv1.SessionReques
 	return hello, nil
 }
 
-// registeredAtOnce bounds the workers that are being made known. When thousands come at once, as
-// after a restart, the store has work enough with these, and the others wait here, where they need
-// next to no memory.
+// registeredAtOnce limits concurrent registrations. When thousands of workers connect at once, as
+// after a restart, the others wait before they use much memory.
 const registeredAtOnce = 64
 
-// registerInTurn makes the worker of a session known.
+// registerInTurn waits for its turn and registers the worker of a session.
 func (s *Service) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest) (*engine.Worker, error) {
 	select {
 	case s.registering <- struct{}{}:
@@ -149,7 +148,7 @@ func (s *Service) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest
 	return worker, nil
 }
 
-// welcome makes the session of a worker that is known, and answers its hello.
+// welcome makes the session of a registered worker and answers its hello.
 func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer,
 	end context.CancelCauseFunc) *session {
 	w := &session{
@@ -169,13 +168,13 @@ func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.Worke
 	return w
 }
 
-// say queues a message that answers nothing, and does not wait for the network.
+// say queues a message that is no answer. It does not block on the network.
 func (w *session) say(m outgoing) {
 	m.unasked = true
 	w.out.push(m, w.end)
 }
 
-// detach notes that the matcher has dropped the poller, which is right only for a worker that is not ONLINE.
+// detach records that the matcher has dropped the poller because the worker is not ONLINE.
 func (w *session) detach() {
 	w.mu.Lock()
 	w.detached = true
@@ -183,7 +182,7 @@ func (w *session) detach() {
 	async.Notify(w.wake)
 }
 
-// close stops what the session is given. It may be called again.
+// close stops new tasks and operations. It may be called again.
 func (w *session) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -200,8 +199,8 @@ func (w *session) deliver(t engine.Task) bool {
 	}
 	old, held := w.held[t.Run.ID]
 	if _, busy := w.queues[t.Run.ID.String()]; held && !busy {
-		// Lost and claimed again before the worker was told: what the worker still does under the
-		// old lease is to stop. Where an operation is under way, its answer says so.
+		// The run was lost and claimed again before the worker was told, so it has to stop what it
+		// does under the old lease. If an operation is in flight, its answer says so.
 		w.say(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
 	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil, unsent: true}
@@ -211,7 +210,7 @@ func (w *session) deliver(t engine.Task) bool {
 	return true
 }
 
-// sent notes that the network has taken a task.
+// sent records that a task was sent.
 func (w *session) sent(l engine.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,12 +221,13 @@ func (w *session) sent(l engine.Lease) {
 	}
 }
 
-// inTransit is the leases whose tasks the worker may not have received when it sent a heartbeat
-// that names others: on a slow line a task can take longer than it has to be named in. Where
-// nothing comes through for long they are not among them: the worker takes nothing in, although it
-// speaks. That is for as long as a lease holds or, of a worker that says what it has received, for
-// twice as long, after which it gives its runs up itself, but for those with a longer heartbeat
-// timeout, of which it begins no step either until a heartbeat has named them.
+// inTransit returns the leases whose tasks the worker may not have received when it sent a
+// heartbeat: on a slow connection a task can take longer than nameWithin. If nothing gets through
+// for a limit, they no longer count as in transit, because the worker sends but does not receive.
+//
+// The limit is the worker lease. For a worker that reports tasks_received it is twice that: the
+// worker then gives its runs up itself. It keeps runs with a longer heartbeat timeout, but begins
+// no step of them until a heartbeat has named them.
 func (w *session) inTransit(r *kagziv1.HeartbeatRequest) []engine.Lease {
 	limit := w.service.options.WorkerLease
 	if r.TasksReceived != nil {
@@ -253,8 +253,8 @@ func (w *session) inTransit(r *kagziv1.HeartbeatRequest) []engine.Lease {
 	return all
 }
 
-// receive notes what a heartbeat says of the tasks that have come. One that was sent before another
-// and comes after it says nothing new.
+// receive records how many tasks the worker has received, as a heartbeat reports it. An older
+// heartbeat that arrives late changes nothing.
 func (t *arrivals) receive(r *kagziv1.HeartbeatRequest) {
 	if r.TasksReceived == nil {
 		return
@@ -265,8 +265,8 @@ func (t *arrivals) receive(r *kagziv1.HeartbeatRequest) {
 	}
 }
 
-// returnUnsent hands back the runs that never left this server. Where the stream broke after that,
-// nobody can know; those the worker does not name in its next heartbeat.
+// returnUnsent releases the runs whose tasks were not sent. Tasks lost on the way are released when
+// the worker's next heartbeat does not name them.
 func (w *session) returnUnsent(unsent []outgoing) {
 	for _, o := range unsent {
 		if !o.lease.Token.IsZero() {
@@ -275,14 +275,14 @@ func (w *session) returnUnsent(unsent []outgoing) {
 	}
 }
 
-// serve tells the worker of changes until the session is to end, and says why. Each look has a
-// goroutine of its own: there are many sessions, and they are woken rarely.
+// serve sends changes to the worker until the session has to end, and returns the reason. Each
+// check runs in its own goroutine, because many sessions are woken only rarely.
 func (w *session) serve(ctx context.Context) error {
 	wake, looked := w.wake, make(chan struct{}, 1)
 	for {
 		select {
 		case <-wake:
-			wake = nil // one look at a time
+			wake = nil // one check at a time
 			go func() {
 				w.tellChanges(ctx)
 				looked <- struct{}{}
@@ -297,20 +297,20 @@ func (w *session) serve(ctx context.Context) error {
 	}
 }
 
-// tellChanges tells the worker what happened to it.
+// tellChanges sends the worker what changed about it.
 func (w *session) tellChanges(ctx context.Context) {
 	if err := w.look(ctx); err != nil && ctx.Err() == nil {
-		// The next heartbeat's answer says the same.
+		// The answer to the next heartbeat says the same.
 		w.service.untold.tell(w.service.log, w.worker.ID, err)
 	}
 }
 
-// untoldEvery is how often the log says that workers could not be told what they lost, in seconds.
-// There may be many thousands of sessions, and while the database is away all of them are woken
-// again and again.
+// untoldEvery is the minimum interval of the log message of untold, in seconds. While the database
+// does not answer, many thousands of sessions are woken again and again.
 const untoldEvery = 60
 
-// untold is when the log last said that, and of how many looks it has not.
+// untold limits the log message that a worker could not be told its changes: when it was last
+// logged, and how many times it was left out since.
 type untold struct{ last, others atomic.Int64 }
 
 func (u *untold) tell(log *slog.Logger, worker string, err error) {
@@ -318,15 +318,15 @@ func (u *untold) tell(log *slog.Logger, worker string, err error) {
 		u.others.Add(1)
 		return
 	}
-	log.Warn("worker could not be told what it lost", "worker", worker, "others_since_last_said", u.others.Swap(0),
+	log.Warn("changes of a worker could not be read; its next heartbeat gets them", "worker", worker, "others_since_last", u.others.Swap(0),
 		"error", err)
 }
 
-// look compares what this session handed out with what the store says, and the worker's status with
-// what the worker knows.
+// look compares the leases and the status that the worker knows with those in the store, and tells
+// the worker the differences.
 func (w *session) look(ctx context.Context) error {
 	w.mu.Lock()
-	dropped := w.detached // before its status is read, which may be newer, but must not be older
+	dropped := w.detached // read before the status, which must not be older
 	w.mu.Unlock()
 	worker, err := w.service.store.GetWorker(ctx, w.worker.ID)
 	if err != nil {
@@ -339,10 +339,10 @@ func (w *session) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAtLeases tells the worker which of its runs it has lost, and which it is to stop.
+// lookAtLeases tells the worker which of its runs it has lost, and which it has to stop.
 func (w *session) lookAtLeases(ctx context.Context) error {
 	w.mu.Lock()
-	// taken first: what is in it was committed before the leases are read
+	// copied before the leases are read from the store, so that all of it is committed
 	before := make(map[engine.ID]engine.Token, len(w.held))
 	for id, h := range w.held {
 		before[id] = h.token
@@ -368,8 +368,8 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	return nil
 }
 
-// followStatus does what the worker's status asks for. dropped says that the matcher had dropped
-// its poller when that was read.
+// followStatus acts on the worker's status. dropped says that the matcher had dropped its poller
+// before the status was read.
 func (w *session) followStatus(worker *engine.Worker, dropped bool) {
 	switch worker.Status {
 	case engine.WorkerOffline:
@@ -377,21 +377,22 @@ func (w *session) followStatus(worker *engine.Worker, dropped bool) {
 		leaving := w.leaving || w.closed
 		w.mu.Unlock()
 		if leaving {
-			return // it said goodbye itself, and ends well
+			return // it deregistered itself; the session ends without an error
 		}
 		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID,
-			Message: "the worker was taken offline"})
+			Message: "the worker is offline; register again"})
 	case engine.WorkerDraining:
 		w.drain()
 	case engine.WorkerOnline:
-		if dropped { // it was taken off and registered again, by another way: a new hello gives it a poller
+		if dropped { // it was OFFLINE and registered again elsewhere: only a new session gives it a poller
 			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID,
-				Message: "the worker was offline meanwhile"})
+				Message: "the worker was offline in between; register again"})
 		}
 	}
 }
 
-// toldNow notes that the worker is told to stop a run by the end of its grace, and says whether that is new to it.
+// toldNow records that the worker is told to stop a run by its GraceUntil. It returns false if the
+// worker knows that already.
 func (w *session) toldNow(h engine.Held) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -404,8 +405,8 @@ func (w *session) toldNow(h engine.Held) bool {
 	return true
 }
 
-// cancelTask tells the worker to stop a run that it no longer holds. One that is in the middle of
-// an operation learns it from the answer; it is looked at again afterwards.
+// cancelTask tells the worker to stop a run that it no longer holds. If an operation of the run is
+// in flight, its answer tells that, and the run is checked again afterwards.
 func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
 	w.mu.Lock()
 	_, busy := w.queues[id.String()]
@@ -426,7 +427,7 @@ func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Tok
 	w.say(w.stop(id, token, status))
 }
 
-// stop is the word to the worker that a lease is over.
+// stop returns the message that a lease has ended.
 func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus) outgoing {
 	_, reason := w.service.errors.Detail(engine.LeaseLost(id, status))
 	return outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
@@ -434,7 +435,7 @@ func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus
 	}}}
 }
 
-// drain tells the worker, once, that an operator wants it to finish.
+// drain tells the worker once to drain.
 func (w *session) drain() {
 	w.poller.Leave()
 	w.mu.Lock()

@@ -115,7 +115,8 @@ func TestWhatAHeartbeatMeansToItsSession(t *testing.T) {
 	if !waits() {
 		t.Error("no run is claimed for its credit")
 	}
-	// Of the leases of an earlier session, the first one tells; whatever notified before may have been about them.
+	// Of the leases of an earlier session, the first one tells; whatever notified before may have
+	// been about them.
 	earlier, later, lost := aTask(1), aTask(2), aTask(3)
 	if w.do(t, beatOf(leaseWords(earlier))); len(w.wake) != 1 {
 		t.Error("nobody looks at the leases of an earlier session")
@@ -465,12 +466,12 @@ func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
 		}
 		said := func() []string { return strings.Split(strings.TrimSpace(log.String()), "\n") }
 		if got := said(); len(got) != 1 || !strings.Contains(got[0], "worker=w ") ||
-			!strings.Contains(got[0], "others_since_last_said=0") {
+			!strings.Contains(got[0], "others_since_last=0") {
 			t.Errorf("within a minute the log says %q, want one line that names the first", got)
 		}
 		time.Sleep(15 * time.Second)
 		look()
-		if got := said(); len(got) != 2 || !strings.Contains(got[1], "others_since_last_said=299") {
+		if got := said(); len(got) != 2 || !strings.Contains(got[1], "others_since_last=299") {
 			t.Errorf("a minute later the log says %q, want a second line with the 299 others", got)
 		}
 	})

@@ -15,7 +15,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// sounding is a stream that is over, and notes how deep the stack is when it is asked for its context.
+// sounding is a stream that is over, and notes how deep the stack is when it is asked for its
+// context.
 type sounding struct {
 	kagziv1.WorkerService_SessionServer
 	at uintptr

@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// The operations of a worker, once: the unary calls and the session are two ways to them.
+// This file holds the operations on steps, shared by unary calls and sessions.
 
 // leased is a request about a run that a worker holds.
 type leased interface {
@@ -31,7 +31,7 @@ func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 	}
 	if r.GetLeaseToken() == "" {
 		if s.options.AllowUnleased && auth.CallerOf(ctx) == nil {
-			// where there are keys, knowing a run's id is not enough to write to it
+			// if calls need keys, a run's id alone is not enough to write to it
 			return s.store.CurrentLease(ctx, namespace, id)
 		}
 		return engine.Lease{}, engine.Invalid("lease_token",
@@ -44,7 +44,7 @@ func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 	return engine.Lease{Namespace: namespace, RunID: id, Token: token}, nil
 }
 
-// stepRefOf reads the one field that holds the id of an attempt or the name of a step.
+// stepRefOf reads a field that holds either the id of an attempt or the name of a step.
 func stepRefOf(s string) (engine.StepRef, error) {
 	ref := engine.StepRef{Name: s}
 	if id, err := engine.ParseID(s); err == nil {
@@ -105,12 +105,11 @@ func (s *Service) beginStep(ctx context.Context, at engine.Sequenced,
 	return response, nil
 }
 
-// longestOff is how far a worker's clock may be from ours, or a step may have taken, to be believed in.
+// longestOff is how far a start time of a worker may be from now to be accepted.
 const longestOff = 366 * 24 * time.Hour
 
-// startedOf reads when a worker says that an execution began, by its own clock. It is left as it is
-// although that may be ahead of ours, for a repetition is known by it: whoever says nothing, or
-// what cannot be, has not said it.
+// startedOf reads when an execution began by the worker's clock. It is not adjusted, because it
+// identifies a repetition. It is unset if it is missing or further off than longestOff.
 func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	started, err := wire.TimeOf("started_at", t)
 	if err != nil || now.Sub(started).Abs() > longestOff {
@@ -146,7 +145,8 @@ func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagz
 	return lease, step, nil
 }
 
-// addedTo is what a session tells of a completed step: what its worker does not know.
+// addedTo returns what a session answers about a completed step: only what its worker does not
+// know.
 func addedTo(s *engine.Step) *kagziv1.CompleteStepResponse {
 	return &kagziv1.CompleteStepResponse{Step: &kagziv1.Step{
 		StepId: s.ID.String(), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt),
@@ -185,8 +185,8 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced,
 	}
 	s.recorder.Wrote(s.options.Clock().Sub(began))
 	s.recorder.StepFailed(verdict.Retry)
-	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly
-	// always. A repetition counts nothing, where it can be told; of a failure for good it cannot.
+	// Nearly always the worker notices a timeout before the coordinator does. A repetition should
+	// not be counted, but for a final failure it cannot be detected.
 	if failure.Code == engine.FailureTimeout && (verdict.Failures > 0 || !verdict.Retry) {
 		s.recorder.StepTimedOut()
 	}

@@ -17,7 +17,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Register makes a worker known.
+// Register registers a worker.
 func (s *Service) Register(ctx context.Context, request *kagziv1.RegisterRequest) (*kagziv1.RegisterResponse, error) {
 	worker, err := s.register(ctx, request)
 	if err != nil {
@@ -26,19 +26,19 @@ func (s *Service) Register(ctx context.Context, request *kagziv1.RegisterRequest
 	return s.registeredTo(&worker), nil
 }
 
-// Heartbeat keeps a worker and what it holds.
+// Heartbeat records that a worker lives, which keeps its leases.
 func (s *Service) Heartbeat(ctx context.Context,
 	request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
 	return s.heartbeat(ctx, request, nil, 0)
 }
 
-// Deregister takes a worker off, or only drains it.
+// Deregister makes a worker OFFLINE or, with drain, DRAINING.
 func (s *Service) Deregister(ctx context.Context,
 	request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
 	return s.deregister(ctx, request)
 }
 
-// BeginStep announces a step.
+// BeginStep begins a step.
 func (s *Service) BeginStep(ctx context.Context,
 	request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
 	return s.beginStep(ctx, engine.Sequenced{}, request)
@@ -64,25 +64,26 @@ func (s *Service) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*ka
 	return s.sleep(ctx, engine.Sequenced{}, request)
 }
 
-// AwaitSignal parks the run until a signal is there.
+// AwaitSignal consumes a signal, or parks the run until one arrives.
 func (s *Service) AwaitSignal(ctx context.Context,
 	request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
 	return s.awaitSignal(ctx, engine.Sequenced{}, request)
 }
 
-// StartChild starts a child and records the step that did.
+// StartChild starts a child run and records its step.
 func (s *Service) StartChild(ctx context.Context,
 	request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
 	return s.startChild(ctx, engine.Sequenced{}, request)
 }
 
-// AwaitChildren parks the run until children have ended.
+// AwaitChildren returns children that have ended, or parks the run until they have.
 func (s *Service) AwaitChildren(ctx context.Context,
 	request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
 	return s.awaitChildren(ctx, engine.Sequenced{}, request)
 }
 
-// SetRunNote records the run's own line. The request names no namespace, so that a key's are tried in turn.
+// SetRunNote sets a run's note. The request names no namespace, so it tries the key's namespaces in
+// turn.
 func (s *Service) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
 	key := auth.CallerOf(ctx)
 	if key == nil || key.ReachesAll() {
@@ -101,25 +102,25 @@ func (s *Service) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*ka
 	return nil, engine.RunNotFound(id)
 }
 
-// CompleteWorkflow ends a run well.
+// CompleteWorkflow ends a run with its result.
 func (s *Service) CompleteWorkflow(ctx context.Context,
 	request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
 	return s.completeWorkflow(ctx, engine.Sequenced{}, request)
 }
 
-// FailWorkflow ends a run badly, or has it tried again.
+// FailWorkflow records a failure of a run, which ends or is retried.
 func (s *Service) FailWorkflow(ctx context.Context,
 	request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
 	return s.failWorkflow(ctx, engine.Sequenced{}, request)
 }
 
-// ReleaseTask hands a run back.
+// ReleaseTask gives a run back unfinished.
 func (s *Service) ReleaseTask(ctx context.Context,
 	request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
 	return s.releaseTask(ctx, engine.Sequenced{}, request)
 }
 
-// GetHistory is the rest of a history that did not fit into its task.
+// GetHistory returns the rest of a history that did not fit into its task.
 func (s *Service) GetHistory(ctx context.Context,
 	request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
 	namespace, id, err := wire.RunOf(request)
@@ -139,7 +140,7 @@ func (s *Service) GetHistory(ctx context.Context,
 		NextHistoryToken: wire.HistoryToken(next)}, nil
 }
 
-// PollTask waits for work. An answer without a run says that nothing came up in time.
+// PollTask waits for tasks. It returns an empty answer if none is due in time.
 func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest) (*kagziv1.PollTaskResponse, error) {
 	wait, err := wire.WaitOf(request.Wait, s.options.PollTimeout)
 	if err != nil {
@@ -162,7 +163,7 @@ func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest
 	tasks, err := s.takeTasks(ctx, ask, &p, most, wait)
 	tasks = append(tasks, p.close()...)
 	if errors.Is(err, errRefused) {
-		_, err = s.poller(ctx, request) // says why; nil when the worker is back already
+		_, err = s.poller(ctx, request) // the reason; nil if the worker is ONLINE again
 	}
 	if err != nil {
 		for _, t := range tasks {
@@ -173,7 +174,8 @@ func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest
 	return s.polledTo(ctx, tasks), nil
 }
 
-// poller is the worker that polls; an error when it may not poll for what it asks.
+// poller returns the worker that polls, or an error if it may not poll for this queue and these
+// types.
 func (s *Service) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
@@ -219,16 +221,17 @@ func (s *Service) poller(ctx context.Context, request *kagziv1.PollTaskRequest) 
 	return worker, nil
 }
 
-// mayPollAs says whether the caller may take a worker's work. One that is not the caller's is as good as none.
+// mayPollAs says whether the caller's key owns the worker. Otherwise the worker counts as not
+// registered.
 func mayPollAs(ctx context.Context, w *engine.Worker) bool {
 	key := auth.CallerOf(ctx)
 	return key == nil || key.Owns(w)
 }
 
-// errRefused says that the store gives this worker nothing, because it is not ONLINE any more.
+// errRefused says that a claim found the worker not ONLINE.
 var errRefused = errors.New("worker refused")
 
-// takeTasks gets tasks for a poll: those that are due now, or else the first that comes up within wait.
+// takeTasks gets tasks for a poll: those that are due now, or the first that is due within wait.
 func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *poll, most int,
 	wait time.Duration) ([]engine.Task, error) {
 	if wait == 0 {
@@ -247,7 +250,7 @@ func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *po
 	return s.awaitTasks(ctx, p, wait)
 }
 
-// awaitTasks waits for the first task, and takes what has come with it.
+// awaitTasks waits for the first task.
 func (s *Service) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -265,7 +268,7 @@ func (s *Service) awaitTasks(ctx context.Context, p *poll, wait time.Duration) (
 	}
 }
 
-// polledTo is the answer with these tasks, but for those that it has no room for: they are handed back.
+// polledTo returns the answer with these tasks. It releases tasks that do not fit.
 func (s *Service) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.PollTaskResponse {
 	response := &kagziv1.PollTaskResponse{}
 	size := 0
@@ -286,18 +289,18 @@ func (s *Service) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.Po
 	return response
 }
 
-// handBack releases a run that nobody got.
+// handBack releases a run that no worker received.
 func (s *Service) handBack(ctx context.Context, l engine.Lease) {
 	if err := s.store.Release(context.WithoutCancel(ctx),
 		engine.ReleaseParams{Lease: l, Now: s.store.Now()}); err != nil {
-		s.log.Warn("run could not be handed back; it will be when its worker does not name it", "run", l.RunID,
+		s.log.Warn("run could not be released; the next heartbeat of its worker releases it", "run", l.RunID,
 			"error", err)
 	}
 }
 
 // poll is the receiving end of one long poll.
 type poll struct {
-	tasks   chan engine.Task // with room for all the credit
+	tasks   chan engine.Task // with capacity for all the credit
 	refused chan struct{}
 
 	mu     sync.Mutex
@@ -314,7 +317,7 @@ func (p *poll) deliver(t engine.Task) bool {
 	return true
 }
 
-// close refuses what comes from now on and returns what has come.
+// close makes deliver return false, and returns the tasks that were delivered.
 func (p *poll) close() []engine.Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// The operations by which a run's code waits.
+// This file holds the operations with which a run's code waits.
 
 func (s *Service) sleep(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
@@ -76,7 +76,7 @@ func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
 	case awaited.Waiting:
 		return &kagziv1.AwaitSignalResponse{}, nil
 	case step.Status != engine.StepCompleted:
-		// A person has recorded a failure for it, which the answer has no field for; the next
+		// A person has recorded a failure for the step. The answer has no field for it; the next
 		// replay finds it in the history.
 		return nil, engine.StepConflict(step.Name, step.Status)
 	case step.TimedOut:
@@ -86,7 +86,7 @@ func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
 	}
 }
 
-// childsLease is a StartChildRequest as one about the run that starts the child.
+// childsLease is a StartChildRequest as a request about the parent run.
 type childsLease struct{ *kagziv1.StartChildRequest }
 
 func (c childsLease) GetNamespace() string { return c.GetChild().GetNamespace() }
@@ -133,9 +133,9 @@ func (s *Service) startChild(ctx context.Context, at engine.Sequenced,
 }
 
 const (
-	maxAwaited      = engine.MaxSteps // children of one wait; a run cannot have started more
-	maxAwaitedBytes = 4 << 20         // of the runs, and of the steps, in one answer
-	readsAtOnce     = 16              // of runs, for one call
+	maxAwaited      = engine.MaxSteps // children of one wait; a run cannot have more
+	maxAwaitedBytes = 4 << 20         // in one answer, for runs and for steps each
+	readsAtOnce     = 16              // concurrent reads of runs in one call
 )
 
 func (s *Service) awaitChildren(ctx context.Context, at engine.Sequenced,
@@ -179,8 +179,8 @@ func (s *Service) awaitChildren(ctx context.Context, at engine.Sequenced,
 	return response, nil
 }
 
-// finished is the children of these steps, as many as one answer has room for. One that is gone is
-// passed over: its step has its result.
+// finished returns the child runs of these steps, as many as fit in one answer. It skips deleted
+// runs, whose steps have their result.
 func (s *Service) finished(ctx context.Context, namespace string, steps []engine.Step) ([]*kagziv1.Workflow, error) {
 	var finished []*kagziv1.Workflow
 	size := 0
@@ -196,7 +196,7 @@ func (s *Service) finished(ctx context.Context, namespace string, steps []engine
 			if errs[i] != nil {
 				return nil, errs[i]
 			}
-			runs[i].Input = engine.Payload{} // its parent made it
+			runs[i].Input = engine.Payload{} // the parent knows it
 			workflow := wire.RunTo(&runs[i])
 			if size += proto.Size(workflow); size > maxAwaitedBytes && len(finished) > 0 {
 				return finished, nil

@@ -18,43 +18,44 @@ import (
 )
 
 const (
-	maxAwaiting  = 10_000           // waits of one stream at a time
-	heldBytes    = 8 << 20          // of results that are kept until their stream takes them; more are read again
-	endedBytes   = 1 << 20          // of results in one message, about
-	recheckEvery = 30 * time.Second // a run is looked at after so long to twice as long, should nobody tell of its end
-	readsAtOnce  = 16               // of whole runs, for one stream or one call
+	maxAwaiting  = 10_000           // concurrent waits of one stream
+	heldBytes    = 8 << 20          // results kept in memory for one stream; further ones are read again
+	endedBytes   = 1 << 20          // approximate size of the results in one message
+	recheckEvery = 30 * time.Second // a run is read after one to two intervals, in case a notification was lost
+	readsAtOnce  = 16               // concurrent reads of runs for one stream or call
 )
 
-// awaitStream is one stream of waits. Its caller's messages are read by one goroutine, and answered by another.
+// awaitStream is one stream of waits. One goroutine reads the caller's messages, another one
+// answers.
 type awaitStream struct {
 	service   *Service
 	namespace string
 	send      func(*kagziv1.AwaitWorkflowsResponse) error
-	wake      chan struct{} // capacity one: there is something to answer
+	wake      chan struct{} // capacity one: due is not empty
 
 	mu     sync.Mutex
-	waits  map[uint64]*waiter // that are open, by their seq
-	due    []*waiter          // that there is something to answer to
-	bytes  int                // of the endings of those
-	wrong  int                // of those, how many are refused without a look
-	last   uint64             // seq
-	timer  *time.Timer        // of recheck
+	waits  map[uint64]*waiter // open waits by seq
+	due    []*waiter          // waits to answer or to check
+	bytes  int                // size of the endings in due
+	wrong  int                // number of waits in due that are refused
+	last   uint64             // the last seq
+	timer  *time.Timer        // calls recheck
 	armed  bool
 	closed bool
 }
 
-// wait is what a stream knows of a waiter.
+// wait is the state of a waiter in its stream.
 type wait struct {
 	seq    uint64
 	whole  bool
-	due    bool // it stands among those told
-	old    bool // it was there when all were looked over
-	over   bool // it is answered, or forgotten
+	due    bool // it is in awaitStream.due
+	old    bool // it was there at the last recheck
+	over   bool // it was answered or forgotten
 	ending *engine.Ending
-	err    error // that it is refused with
+	err    error // why it is refused
 }
 
-// AwaitWorkflows answers for each run that the stream names how it ended, once it has.
+// AwaitWorkflows sends, for each run that the stream names, how it ended once it has.
 func (s *Service) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Service) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsSe
 	return a.serve(stream.Context(), received)
 }
 
-// hungUp is nil when a stream broke because its caller closed it.
+// hungUp returns nil if err means that the caller closed its side of the stream, otherwise err.
 func hungUp(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -82,11 +83,11 @@ func hungUp(err error) error {
 	return err
 }
 
-// receive takes waits until the caller closes its side, which is nil, or the stream breaks.
+// receive adds waits until the caller closes its side, which returns nil, or the stream fails.
 func (a *awaitStream) receive(request *kagziv1.AwaitWorkflowsRequest,
 	next func() (*kagziv1.AwaitWorkflowsRequest, error)) error {
 	for {
-		a.forget(request.Forget) // which makes room
+		a.forget(request.Forget) // first, because it makes room
 		if err := a.add(request.Waits); err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (a *awaitStream) receive(request *kagziv1.AwaitWorkflowsRequest,
 	}
 }
 
-// add begins waits. What is wrong with one is its own affair.
+// add begins waits. A wait that is refused does not affect the others.
 func (a *awaitStream) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
 	waiting := make([]*waiter, 0, len(requests))
 	a.mu.Lock()
@@ -112,13 +113,13 @@ func (a *awaitStream) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error 
 		a.last = r.Seq
 		w := &waiter{to: a, wait: wait{seq: r.Seq, whole: r.Whole}}
 		if w.id, w.err = wire.IDOf("run_id", r.RunId); w.err == nil && len(a.waits) >= maxAwaiting {
-			w.err = engine.TooLarge("waits", "are %d on this stream already, as many as are allowed", maxAwaiting)
+			w.err = engine.TooLarge("waits", "exceed the limit of %d open waits per stream", maxAwaiting)
 		}
 		if w.err != nil {
 			if a.wrong++; a.wrong > maxAwaiting {
 				a.mu.Unlock()
 				return engine.TooLarge("waits",
-					"were refused %d times on this stream, and as many answers wait to be sent; read them first",
+					"were refused %d times on this stream, and the answers are not read yet; read them first",
 					maxAwaiting)
 			}
 			a.enqueue(w)
@@ -134,7 +135,7 @@ func (a *awaitStream) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error 
 	return nil
 }
 
-// first looks at the runs that are not known to be there and open.
+// first enqueues the waits whose runs are not known to exist and be open.
 func (a *awaitStream) first(waiting []*waiter) {
 	for _, w := range waiting {
 		if !a.service.recent.has(a.namespace, w.id) {
@@ -144,12 +145,12 @@ func (a *awaitStream) first(waiting []*waiter) {
 	a.mu.Lock()
 	closed := a.closed
 	a.mu.Unlock()
-	if closed { // while they entered
+	if closed { // meanwhile
 		a.service.waiters.leave(waiting...)
 	}
 }
 
-// sizeOf is how much an ending takes up, in bytes: many failures are as large as a few outputs.
+// sizeOf returns the size of an ending in bytes, with its failure.
 func sizeOf(e *engine.Ending) int {
 	n := e.Output.Size()
 	if e.Error != nil {
@@ -158,7 +159,7 @@ func sizeOf(e *engine.Ending) int {
 	return n
 }
 
-// enqueue has a wait answered, or its run looked at. It is called under the lock.
+// enqueue makes serve answer a wait, or check its run. a.mu is held.
 func (a *awaitStream) enqueue(w *waiter) {
 	if !w.due {
 		w.due = true
@@ -167,7 +168,7 @@ func (a *awaitStream) enqueue(w *waiter) {
 	}
 }
 
-// ended is told by the waiters. Whoever else has a run of that id is told of the end in their own namespace only.
+// ended is called by waiters. It ignores the end of a run in another namespace.
 func (a *awaitStream) ended(w *waiter, ending *engine.Ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,14 +191,14 @@ func (a *awaitStream) forget(seqs []uint64) {
 			gone = append(gone, w)
 		}
 	}
-	if len(a.due) > 3*maxAwaiting { // their caller takes no answers, and goes on
+	if len(a.due) > 3*maxAwaiting { // the caller keeps adding waits but does not read answers
 		a.due = slices.DeleteFunc(a.due, func(w *waiter) bool { return w.over })
 	}
 	a.mu.Unlock()
 	a.service.waiters.leave(gone...)
 }
 
-// end closes a wait, under the lock.
+// end closes a wait. a.mu is held.
 func (a *awaitStream) end(w *waiter) {
 	w.over = true
 	delete(a.waits, w.seq)
@@ -217,12 +218,12 @@ func (a *awaitStream) close() {
 	a.service.waiters.leave(gone...)
 }
 
-// serve answers until the caller has closed its side and has all answers, or the stream breaks.
+// serve answers until the caller has closed its side and has all answers, or the stream fails.
 func (a *awaitStream) serve(ctx context.Context, received <-chan error) error {
 	for done := false; !done || a.open(); {
 		select {
 		case <-a.wake:
-			runtime.Gosched() // runs that end in one commit are told of one after the other: one message for all
+			runtime.Gosched() // runs that end in one commit are notified one by one; collect them in one message
 		case err := <-received:
 			if err != nil {
 				return err
@@ -246,7 +247,7 @@ func (a *awaitStream) open() bool {
 	return len(a.waits) > 0
 }
 
-// answer sends what there is to say.
+// answer sends all answers that are ready.
 func (a *awaitStream) answer(ctx context.Context) error {
 	ready, unsure := a.take()
 	a.service.waiters.leave(ready...)
@@ -269,7 +270,8 @@ func (a *awaitStream) answer(ctx context.Context) error {
 	return out.flush()
 }
 
-// take is the waits that can be answered, which are over, and those whose runs have to be looked at.
+// take returns the due waits: those that can be answered, which it closes, and those whose runs
+// have to be read.
 func (a *awaitStream) take() (ready, unsure []*waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -288,8 +290,8 @@ func (a *awaitStream) take() (ready, unsure []*waiter) {
 	return ready, unsure
 }
 
-// keepEnded leaves out the runs that have not ended. Those that are not there, and those that
-// nobody can tell of, are marked so.
+// keepEnded leaves out the runs that have not ended. It sets err for runs that do not exist or
+// could not be read.
 func (a *awaitStream) keepEnded(ctx context.Context, unsure []*waiter) []*waiter {
 	if len(unsure) < 2 {
 		return unsure
@@ -321,7 +323,7 @@ func (a *awaitStream) keepEnded(ctx context.Context, unsure []*waiter) []*waiter
 	return rest
 }
 
-// readRuns answers for the runs of a few waits, as far as they have ended.
+// readRuns returns the answers to those waits whose runs have ended.
 func (a *awaitStream) readRuns(ctx context.Context, group []*waiter) []*kagziv1.AwaitWorkflowsResponse_Ended {
 	answers := make([]*kagziv1.AwaitWorkflowsResponse_Ended, len(group))
 	async.Parallel(len(group), func(i int) { answers[i] = a.readRun(ctx, group[i]) })
@@ -341,7 +343,7 @@ func (a *awaitStream) readRuns(ctx context.Context, group []*waiter) []*kagziv1.
 	return slices.DeleteFunc(answers, func(one *kagziv1.AwaitWorkflowsResponse_Ended) bool { return one == nil })
 }
 
-// readRun is the answer to a wait; nil while its run has not ended.
+// readRun returns the answer to a wait; nil if its run has not ended.
 func (a *awaitStream) readRun(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
 	if w.err != nil {
 		return a.refused(w.seq, w.err)
@@ -359,7 +361,7 @@ func (a *awaitStream) readRun(ctx context.Context, w *waiter) *kagziv1.AwaitWork
 		ContinuedAs: run.ContinuedAs})
 }
 
-// answerTo answers a wait that is over.
+// answerTo returns the answer to a wait that is over.
 func (a *awaitStream) answerTo(w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
 	if w.err != nil {
 		return a.refused(w.seq, w.err)
@@ -380,7 +382,7 @@ func (a *awaitStream) refused(seq uint64, err error) *kagziv1.AwaitWorkflowsResp
 	return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, Refusal: detail, StatusCode: int32(code)}
 }
 
-// recheck has the runs looked at of whose end nobody has told for long.
+// recheck enqueues the waits that were open at the last recheck, so that their runs are read.
 func (a *awaitStream) recheck() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -394,7 +396,7 @@ func (a *awaitStream) recheck() {
 	a.arm()
 }
 
-// arm sees to it that waits are looked over, while there are any. It is called under the lock.
+// arm starts the timer of recheck while there are waits. a.mu is held.
 func (a *awaitStream) arm() {
 	if !a.armed && !a.closed && len(a.waits) > 0 {
 		a.armed = true
@@ -402,7 +404,7 @@ func (a *awaitStream) arm() {
 	}
 }
 
-// responseBatch gathers answers into messages.
+// responseBatch collects answers into messages.
 type responseBatch struct {
 	send    func(*kagziv1.AwaitWorkflowsResponse) error
 	message *kagziv1.AwaitWorkflowsResponse // nil: empty
@@ -414,7 +416,6 @@ func (p *responseBatch) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
 		p.message = &kagziv1.AwaitWorkflowsResponse{}
 	}
 	p.message.Ended = append(p.message.Ended, ended)
-	// of a failure the text and the stack, and of a result what is said about it, weigh as well
 	p.bytes += proto.Size(ended)
 	if p.bytes < endedBytes && len(p.message.Ended) < engine.MaxBatch {
 		return nil

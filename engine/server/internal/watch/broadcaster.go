@@ -14,18 +14,20 @@ import (
 )
 
 const (
-	// readShare is the pause between readings as a multiple of the time that reading took, so that
-	// watching costs a small share.
+	// readShare is the interval of readings as a multiple of the time that a reading takes, so that
+	// watching uses a small share of the database.
 	readShare = 10
-	// readLimit limits one reading; what it did not bring, watchers are told to read themselves.
+	// readLimit limits the time of one reading. If it fails, watchers are told to read the lists
+	// again.
 	readLimit = 10 * time.Second
 )
 
-// broadcaster reads what has changed in a namespace, once for all its watchers. It ends with the last of them.
+// broadcaster reads the changes in a namespace, once for all its watchers. It ends with its last
+// watcher.
 type broadcaster struct {
 	namespace string
 	changed   chan struct{} // capacity one: changes is not empty
-	joined    chan struct{} // capacity one: a watcher came who may have a shorter interval
+	joined    chan struct{} // capacity one: a new watcher may have a shorter interval
 	end       context.CancelFunc
 	done      chan struct{}
 
@@ -34,11 +36,11 @@ type broadcaster struct {
 	watchers map[*watcher]struct{}
 }
 
-// changes is what was notified since the runs were last read.
+// changes holds what was notified since the last reading.
 type changes struct {
 	changedLists
 	runs map[engine.ID]struct{} // at most maxNamed
-	many bool                   // there were more, and none is kept
+	many bool                   // there were more; none is named
 }
 
 func (r *changes) addRun(id engine.ID) {
@@ -54,8 +56,8 @@ func (r *changes) addRun(id engine.ID) {
 	}
 }
 
-// run reads what has changed until ctx ends: at once after a silence, otherwise at the shortest
-// interval of the watchers.
+// run reads changes until ctx ends: at once if there were none for a while, otherwise at the
+// shortest interval of the watchers.
 func (h *hub) run(ctx context.Context, f *broadcaster) {
 	for {
 		select {
@@ -82,7 +84,8 @@ func (r *changes) take() changes {
 	return taken
 }
 
-// read returns the batch for the watchers: the changed runs of the namespace as they are now.
+// read returns the batch for the watchers: the changed runs of the namespace in their current
+// state.
 func (h *hub) read(ctx context.Context, namespace string, changed changes) batch {
 	b := batch{changedLists: changed.changedLists}
 	if len(changed.runs) == 0 {
@@ -91,7 +94,7 @@ func (h *hub) read(ctx context.Context, namespace string, changed changes) batch
 	runs, err := h.getRuns(ctx, namespace, slices.Collect(maps.Keys(changed.runs)))
 	if err != nil {
 		if ctx.Err() == nil {
-			h.log.Warn("runs that are watched could not be read; their watchers will", "namespace", namespace,
+			h.log.Warn("changed runs could not be read; their watchers are told to read the list again", "namespace", namespace,
 				"error", err)
 		}
 		b.workflows = true
@@ -127,7 +130,7 @@ func (h *hub) broadcast(f *broadcaster, t *batch) {
 	}
 }
 
-// rest waits until it is time to read again; false when ctx has ended.
+// rest waits until it is time to read again. It returns false if ctx has ended.
 func (h *hub) rest(ctx context.Context, f *broadcaster, began time.Time, took time.Duration) bool {
 	for {
 		wait := max(h.intervalOf(f), readShare*took) - time.Since(began)

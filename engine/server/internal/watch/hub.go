@@ -11,11 +11,11 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// maxKnown limits the namespaces that are remembered; beyond it all are forgotten.
+// maxKnown limits hub.known; above it the map is emptied.
 const maxKnown = 10_000
 
-// hub tells watchers of namespaces what changes there. While nobody watches, a notification costs
-// one atomic load; without notifications nothing is read.
+// hub sends the changes in namespaces to their watchers. Without watchers, a notification costs one
+// atomic load. Without notifications, nothing is read.
 type hub struct {
 	store interface {
 		GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
@@ -25,10 +25,10 @@ type hub struct {
 
 	mu           sync.Mutex
 	broadcasters map[string]*broadcaster // by namespace
-	known        map[string]struct{}     // namespaces that notifications have named, so that a new one is noticed
+	known        map[string]struct{}     // namespaces that notifications have named; another one may be new
 }
 
-// watch starts to watch a namespace; call leave when done. The watcher is told what changes from now on.
+// watch adds a watcher of a namespace, which gets all changes from now on; call leave when done.
 func (h *hub) watch(namespace string, interval time.Duration) (w *watcher, leave func()) {
 	w = &watcher{interval: interval, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -42,7 +42,7 @@ func (h *hub) watch(namespace string, interval time.Duration) (w *watcher, leave
 	return w, func() { h.leave(f, w) }
 }
 
-// open starts a broadcaster. It needs h.mu.
+// open starts a broadcaster. h.mu is held.
 func (h *hub) open(namespace string) *broadcaster {
 	ctx, end := context.WithCancel(context.Background())
 	f := &broadcaster{
@@ -105,7 +105,7 @@ func (h *hub) notify(r engine.Notification) {
 	}
 }
 
-// notice records that a namespace exists. One that is named for the first time may be new.
+// notice records that a namespace exists. The first time, the list of namespaces may have changed.
 func (h *hub) notice(namespace string) {
 	if _, known := h.known[namespace]; known {
 		return

@@ -14,12 +14,13 @@ const (
 	defaultWatchInterval = 100 * time.Millisecond
 	minWatchInterval     = 50 * time.Millisecond
 	maxWatchInterval     = 10 * time.Second
-	// watchSilence is how long a watcher hears nothing, at most, so that it can tell quiet from a dead connection.
+	// watchSilence is the longest time without a message, so that watchers can detect a dead
+	// connection.
 	watchSilence = 5 * time.Second
 )
 
-// Watch tells what changes in a namespace. A change that follows a silence is told at once, later
-// ones together, an interval after those before.
+// Watch sends the changes in a namespace: the first change at once, later ones together after an
+// interval.
 func (s *Service) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminService_WatchServer) error {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxRecent bounds how many runs are remembered; the oldest make room.
+// maxRecent limits how many runs are kept; the oldest are dropped.
 const maxRecent = 8192
 
-// recentStarts are runs that this server started lately and whose end was not notified yet: a wait
-// for one of them need not read it first. Like every wait it counts on being told of the end, and
-// looks when its time is over.
+// recentStarts holds runs that this server started lately and whose end was not notified yet. A
+// wait for one of them does not read it first. Like every wait, it relies on the notification of
+// the end and reads the run when it times out.
 type recentStarts struct {
 	mu         sync.Mutex
 	namespaces map[engine.ID]string
@@ -19,7 +19,7 @@ type recentStarts struct {
 	next       int
 }
 
-// add remembers runs that are about to be started, before their end can be heard of.
+// add adds runs that are about to be started, before their end can be notified.
 func (f *recentStarts) add(starts []engine.StartRun) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,7 +34,7 @@ func (f *recentStarts) add(starts []engine.StartRun) {
 	}
 }
 
-// has says that the run is known to be there and was not heard to have ended.
+// has says whether the run is known to exist and its end was not notified.
 func (f *recentStarts) has(namespace string, id engine.ID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,14 +42,14 @@ func (f *recentStarts) has(namespace string, id engine.ID) bool {
 	return known && in == namespace
 }
 
-// drop forgets a run.
+// drop removes a run.
 func (f *recentStarts) drop(id engine.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.namespaces, id)
 }
 
-// dropAll forgets all, because something may have been missed.
+// dropAll removes all runs, because notifications may have been lost.
 func (f *recentStarts) dropAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// watchEvery bounds how often a watcher reads a run that changes all the time.
+// watchEvery is the shortest interval at which a watcher reads a run.
 const watchEvery = 50 * time.Millisecond
 
-// WatchWorkflow streams the run and its steps as they stand, then what changes, and ends with the end of the run.
+// WatchWorkflow sends the run and its steps, then their changes, until the run ends.
 func (s *Service) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
 	stream kagziv1.WorkflowService_WatchWorkflowServer) error {
 	ctx := stream.Context()
@@ -32,7 +32,7 @@ func (s *Service) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
 		if err != nil || ended {
 			return err
 		}
-		// A run whose steps take long to read is read less often, so that watching costs a small part of the time.
+		// A run whose steps take long to read is read less often, so that watching stays cheap.
 		pause := time.NewTimer(max(watchEvery, 10*time.Since(began)))
 		err = async.Await(ctx, s.stopping, pause.C)
 		pause.Stop()
@@ -45,7 +45,7 @@ func (s *Service) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
 	}
 }
 
-// runWatch is what one watcher has been told so far.
+// runWatch holds what was sent to one watcher.
 type runWatch struct {
 	service   *Service
 	namespace string
@@ -54,18 +54,18 @@ type runWatch struct {
 
 	run      *kagziv1.Workflow
 	seen     map[engine.ID]stepState
-	snapshot bool // the first one is complete
+	snapshot bool // the first snapshot is complete
 }
 
-// stepState is what can change of an attempt.
+// stepState holds the fields of an attempt that can change.
 type stepState struct {
 	status engine.StepStatus
 	latest bool
 	wakeAt time.Time
 }
 
-// look reads the run and its steps and sends what is new. The run is read first and sent last, so
-// that the end of the run comes after all of its steps.
+// look reads the run and its steps and sends what is new. It reads the run first and sends it last,
+// so that the run's end is sent after all its steps.
 func (w *runWatch) look(ctx context.Context) (ended bool, err error) {
 	run, err := w.service.store.GetRun(ctx, w.namespace, w.id)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *runWatch) look(ctx context.Context) (ended bool, err error) {
 	return run.Status.Ended(), nil
 }
 
-// sendSteps sends the attempts that are new or have changed, page by page, so that no event is too large.
+// sendSteps sends new and changed attempts in parts, so that no event is too large.
 func (w *runWatch) sendSteps(ctx context.Context) error {
 	page := engine.Page{Limit: engine.MaxPage}
 	for {

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// runSubscribers are notified of every change of a run.
+// runSubscribers holds the channels that are notified of every change of a run.
 type runSubscribers struct {
 	mu   sync.Mutex
 	runs map[engine.ID]map[chan struct{}]struct{}

@@ -1,9 +1,11 @@
-// Package watch tells callers what happens to runs and namespaces, from the notifications of the store.
+// Package watch implements the calls that watch runs and namespaces or wait for the end of runs. It
+// uses the notifications of the store.
 //
-//   - namespace.go, hub.go, broadcaster.go, watcher.go: what changes in a namespace, read once for all its watchers.
+//   - namespace.go, hub.go, broadcaster.go, watcher.go: the changes in a namespace, read once for
+//     all its watchers.
 //   - run.go, run_subscribers.go: every change of one run.
-//   - wait.go, await.go, waiters.go: the ends of runs, for one call or for a stream of waits;
-//     recent.go saves them the first read.
+//   - wait.go, await.go, waiters.go: the ends of runs, for one call or for a stream of waits.
+//     recent.go saves the first read.
 package watch
 
 import (
@@ -15,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// Store is what is read of the store for those who watch and wait.
+// Store is the part of a store that a Service reads.
 type Store interface {
 	Now() time.Time
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
@@ -24,24 +26,25 @@ type Store interface {
 		engine.PageInfo, error)
 }
 
-// Service tells callers what happens to runs and namespaces. All that it keeps in memory may be lost.
+// Service implements the calls that watch and wait. Nothing in its memory must survive a restart.
 type Service struct {
 	store    Store
 	errors   *wire.Errors
 	stopping <-chan struct{}
 
-	subscribers runSubscribers // of every change of a run
-	waiters     waiters        // for its end
-	recent      recentStarts   // runs that need no look before waiting for their end
-	hub         hub            // of every change in a namespace
+	subscribers runSubscribers // to every change of a run
+	waiters     waiters        // for the end of a run
+	recent      recentStarts   // runs that waits need not read first
+	hub         hub            // changes in namespaces
 }
 
-// New returns a Service whose calls end when stopping is closed. Give it every notification of the store.
+// New returns a Service whose calls end when stopping is closed. Pass it every notification of the
+// store with Notify.
 func New(store Store, log *slog.Logger, errors *wire.Errors, stopping <-chan struct{}) *Service {
 	return &Service{store: store, errors: errors, stopping: stopping, hub: hub{store: store, log: log}}
 }
 
-// Notify passes a notification of the store on to those who watch and wait. It does not block.
+// Notify passes a notification of the store to the calls that watch and wait. It does not block.
 func (s *Service) Notify(r engine.Notification) {
 	s.hub.notify(r)
 	switch r.Kind {
@@ -56,7 +59,7 @@ func (s *Service) Notify(r engine.Notification) {
 	}
 }
 
-// RunEnded is Notify of a run's end by those who know how it ended.
+// RunEnded is Notify for a run's end whose Ending is known.
 func (s *Service) RunEnded(run engine.ID, e *engine.Ending) {
 	s.hub.notify(engine.Notification{Kind: engine.NotifyEnd, ID: run})
 	s.ended(run, e)
@@ -67,21 +70,21 @@ func (s *Service) ended(run engine.ID, e *engine.Ending) {
 	s.waiters.notify(run, e)
 }
 
-// Starting remembers runs that are about to be started, for whoever starts a run mostly waits for
-// it: that wait then reads nothing first.
+// Starting registers runs that are about to be started, so that a wait for one of them, which
+// usually follows, need not read it first.
 func (s *Service) Starting(starts []engine.StartRun) { s.recent.add(starts) }
 
-// NotStarted forgets a run that Starting was told of, and that is not there.
+// NotStarted removes a run that was passed to Starting but was not made.
 func (s *Service) NotStarted(id engine.ID) { s.recent.drop(id) }
 
-// Counts is how many calls there are.
+// Counts counts open calls.
 type Counts struct {
-	RunWatchers       int // that watch a run
-	RunWaiters        int // that wait for the end of a run
+	RunWatchers       int // calls that watch a run
+	RunWaiters        int // waits for the end of a run
 	NamespaceWatchers int
 }
 
-// Count returns how many calls watch and wait.
+// Count returns how many calls watch or wait.
 func (s *Service) Count() Counts {
 	return Counts{RunWatchers: s.subscribers.count(), RunWaiters: s.waiters.count(), NamespaceWatchers: s.hub.count()}
 }

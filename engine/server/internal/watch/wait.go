@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
+// WaitWorkflow waits until the run has ended or the wait times out, and returns the run either way.
 func (s *Service) WaitWorkflow(ctx context.Context,
 	request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)

@@ -7,10 +7,10 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// waiters are the waits for the ends of runs.
+// waiters holds the waits for the ends of runs.
 type waiters struct {
 	mu   sync.Mutex
-	runs map[engine.ID]*waiter // the first of those of a run
+	runs map[engine.ID]*waiter // the first waiter of each run
 	n    int
 }
 
@@ -18,23 +18,25 @@ type waiters struct {
 type waiter struct {
 	id         engine.ID
 	to         subscriber
-	prev, next *waiter // of the same run: guarded by waiters.mu, as is in
-	in         bool
+	prev, next *waiter // of the same run; guarded by waiters.mu
+	in         bool    // guarded by waiters.mu
 
-	wait // of a stream: guarded by its awaitStream.mu
+	wait // its state in a stream; guarded by awaitStream.mu
 }
 
-// subscriber is told that the run of a waiter has probably ended, and how if that is known. It must not block.
+// subscriber is called when the run of a waiter has probably ended, with the ending if it is known.
+// It must not block.
 type subscriber interface {
 	ended(w *waiter, ending *engine.Ending)
 }
 
-// waitChannel is a subscriber that looks for itself; its capacity is one.
+// waitChannel is a subscriber whose caller reads the run itself. Its capacity is one.
 type waitChannel chan struct{}
 
 func (b waitChannel) ended(*waiter, *engine.Ending) { async.Notify(b) }
 
-// enter adds waiters; they leave when done. Enter before reading the run, so that an end in between is not missed.
+// enter adds waiters; call leave when done. Enter before reading the run, so that an end in between
+// is not missed.
 func (w *waiters) enter(list ...*waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +52,7 @@ func (w *waiters) enter(list ...*waiter) {
 	}
 }
 
-// leave may be called again, and for one that never entered.
+// leave removes waiters. It may be called again, and for waiters that never entered.
 func (w *waiters) leave(list ...*waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +79,7 @@ func (w *waiters) remove(one *waiter) {
 	w.n--
 }
 
-// notify tells those who wait for a run.
+// notify calls the waiters of a run.
 func (w *waiters) notify(id engine.ID, ending *engine.Ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +88,7 @@ func (w *waiters) notify(id engine.ID, ending *engine.Ending) {
 	}
 }
 
-// notifyAll tells everybody that their run may have ended.
+// notifyAll calls all waiters, because their runs may have ended.
 func (w *waiters) notifyAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// maxNamed is how many runs an event names; when there are more, it names none and tells to read lists again.
+	// maxNamed limits how many runs an event names. If there are more, it names none and the
+	// watcher has to read the list again.
 	maxNamed = 200
-	// maxNamedBytes bounds what they take up in the same way, so that an event fits into a message.
+	// maxNamedBytes limits their size in the same way, so that an event fits into a message.
 	maxNamedBytes = engine.MaxMessage / 2
 )
 
-// watcher is one call that watches a namespace. What it has not taken yet is merged, so that a slow
-// one costs no more than others.
+// watcher is one call that watches a namespace. Changes that it has not taken yet are merged, so
+// that a slow one uses no more memory than others.
 type watcher struct {
 	interval time.Duration
 	wake     chan struct{} // capacity one: there is something to take
@@ -51,16 +52,16 @@ func (n *changedLists) merge(other changedLists) {
 	n.namespaces = n.namespaces || other.namespaces
 }
 
-// batch is a batch of changes: which lists have changed, and the changed runs as they are now. The
-// messages are shared by all watchers and never changed.
+// batch holds changes: which lists have changed, and the changed runs in their current state. The
+// messages are shared by all watchers and immutable.
 type batch struct {
 	changedLists
 	runs map[engine.ID]changedRun
 	size int  // of their messages
-	many bool // there were more than an event holds, and none is named
+	many bool // there were more than an event holds; none is named
 }
 
-// changedRun is a run as it stands, with the size of its message.
+// changedRun is a run in its current state, with the size of its message.
 type changedRun struct {
 	run  *kagziv1.Workflow
 	size int
@@ -68,7 +69,7 @@ type changedRun struct {
 
 func (t *batch) empty() bool { return t.changedLists == changedLists{} && len(t.runs) == 0 }
 
-// add names a run, in the place of what was said of it before.
+// add adds a run, or replaces its older state.
 func (t *batch) add(id engine.ID, run changedRun) {
 	if t.many {
 		return
@@ -83,12 +84,12 @@ func (t *batch) add(id engine.ID, run changedRun) {
 	}
 }
 
-// overflow names no run any more and tells to read lists instead.
+// overflow removes all runs; watchers have to read the list again.
 func (t *batch) overflow() {
 	t.runs, t.size, t.many, t.workflows = nil, 0, true, true
 }
 
-// merge adds what is newer.
+// merge adds newer changes.
 func (t *batch) merge(newer *batch) {
 	t.changedLists.merge(newer.changedLists)
 	if newer.many {

@@ -13,10 +13,10 @@ import (
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
-// Codec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through
-// with a mark on it, because gRPC would answer INTERNAL before any interceptor sees the call. The
-// interceptors find the mark and answer INVALID_ARGUMENT. An operation of a session keeps its
-// number, so that the session can answer it and go on.
+// Codec marks messages that cannot be decoded (text that is not UTF-8, a malformed field) instead
+// of returning an error, because gRPC would answer INTERNAL before any interceptor sees the call.
+// The interceptors find the mark and answer INVALID_ARGUMENT. An operation of a session keeps its
+// number, so that the session can answer it and continue.
 type Codec struct{ wire.Codec }
 
 func (l Codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -40,11 +40,11 @@ func (l Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// Undecoded is an operation of a session as it has come.
+// Undecoded is an operation of a session before it is decoded.
 type Undecoded struct{ Raw mem.Buffer }
 
-// Decode reads it, once. One that cannot be read is an operation all the same where it has a
-// number: its session answers it by that.
+// Decode decodes the operation; call it once. If decoding fails but the operation has a number, it
+// is returned with a mark, so that the session can answer it.
 func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
 	defer u.Raw.Free()
 	request := new(kagziv1.SessionRequest)
@@ -57,8 +57,8 @@ func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
 	return request, CheckWellFormed(request)
 }
 
-// brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The
-// depth of the search is that of the contract's messages, none of which holds itself.
+// brokenText returns the path of the first field whose text is not UTF-8; empty if there is none.
+// The recursion ends because no message of the API contains itself.
 func brokenText(m protoreflect.MessageDescriptor, raw []byte) string {
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)
@@ -94,7 +94,7 @@ func brokenText(m protoreflect.MessageDescriptor, raw []byte) string {
 	return ""
 }
 
-// seqOf is the number of an operation whose bytes are whole; 0 when there is none.
+// seqOf returns the number of an operation from its bytes; 0 if it has none.
 func seqOf(raw []byte) (seq int64) {
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeField(raw)
@@ -111,10 +111,11 @@ func seqOf(raw []byte) (seq int64) {
 	return seq
 }
 
-// MalformedField is a number that no message of ours has.
+// MalformedField is a field number that no message of the API has. It marks malformed messages.
 const MalformedField = 536_870_911
 
-// CheckWellFormed refuses a message that bears the mark of Codec, naming the field when its text is the reason.
+// CheckWellFormed returns an error for a message with the mark of Codec. It names the field if its
+// text is not UTF-8.
 func CheckWellFormed(v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
@@ -131,7 +132,7 @@ func CheckWellFormed(v any) error {
 	return engine.Invalid(field, "is not valid UTF-8")
 }
 
-// CheckOperation refuses an operation that cannot be read: nothing tells which run it is about.
+// CheckOperation returns an error for an operation that could not be decoded or is not set.
 func CheckOperation(r *kagziv1.SessionRequest) error {
 	if r.Operation != nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package wire converts between the messages of the API and the types of the engine, and between
-// the engine's errors and those of gRPC. It keeps nothing and asks no store.
+// Package wire converts messages of the API to types of package engine and back, and engine errors
+// to gRPC errors. It has no state and uses no store.
 //
-// Functions that read a message are named XOf and refuse what is not valid (convert.go, start.go,
-// register.go, filter.go); functions that make one are named XTo (encode*.go). page.go and
-// cursor.go have the pages of lists, errors.go the table of error codes, codec.go the codec that
-// lets malformed messages reach the interceptors, and redact.go takes payloads out of messages.
+// Functions that read a message are named XOf and validate it (convert.go, start.go, register.go,
+// filter.go). Functions that make a message are named XTo (encode*.go). page.go and cursor.go
+// handle pages of lists. errors.go has the table of error codes. codec.go has the codec that lets
+// malformed messages reach the interceptors. redact.go removes payloads from messages.
 package wire
 
 import (
@@ -20,9 +20,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// From the wire.
-
-// PayloadOf reads a payload; absent is the empty one.
+// PayloadOf reads a payload; nil is the empty one.
 func PayloadOf(p *kagziv1.Payload) engine.Payload {
 	if p == nil {
 		return engine.Payload{}
@@ -30,8 +28,8 @@ func PayloadOf(p *kagziv1.Payload) engine.Payload {
 	return engine.Payload{Data: p.Data, Metadata: p.Metadata}
 }
 
-// FailureOf reads a failure, made fit to be stored: text that is too long is cut rather than
-// refused, for the report of a failure must not fail.
+// FailureOf reads a failure. Text that is too long is cut, not refused, because reporting a failure
+// must not fail.
 func FailureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	if e == nil {
 		return engine.Failure{}, engine.Invalid("error", "must be set")
@@ -49,7 +47,7 @@ func FailureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	}.Clean(), nil
 }
 
-// RetryPolicyOf reads a retry policy; absent is nil.
+// RetryPolicyOf reads a retry policy; nil for nil.
 func RetryPolicyOf(p *kagziv1.RetryPolicy) *engine.RetryPolicy {
 	if p == nil {
 		return nil
@@ -61,13 +59,14 @@ func RetryPolicyOf(p *kagziv1.RetryPolicy) *engine.RetryPolicy {
 	}
 }
 
-// Milliseconds turns a count into a length of time; one that would overflow becomes one that every check refuses.
+// Milliseconds returns n milliseconds. A number that would overflow becomes a duration that every
+// check refuses.
 func Milliseconds(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(max(n, -most), most)) * time.Millisecond
 }
 
-// TimeoutsOf reads timeouts; absent ones are 0.
+// TimeoutsOf reads timeouts; 0 if not set.
 func TimeoutsOf(t *kagziv1.TimeoutConfig) engine.Timeouts {
 	return engine.Timeouts{
 		StartToClose: Milliseconds(t.GetStartToCloseTimeoutMs()),
@@ -76,7 +75,7 @@ func TimeoutsOf(t *kagziv1.TimeoutConfig) engine.Timeouts {
 	}
 }
 
-// TimeOf reads a moment; absent is the zero time.
+// TimeOf reads a time; nil is the zero time.
 func TimeOf(field string, t *timestamppb.Timestamp) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil
@@ -87,7 +86,7 @@ func TimeOf(field string, t *timestamppb.Timestamp) (time.Time, error) {
 	return engine.Micros(t.AsTime()), nil
 }
 
-// DurationOf reads a length of time; absent is 0.
+// DurationOf reads a duration; nil is 0.
 func DurationOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
@@ -98,7 +97,7 @@ func DurationOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	return d.AsDuration(), nil
 }
 
-// DelayOf reads a length of time that has limits; absent is 0.
+// DelayOf reads a duration between MinDelay and MaxDelay; nil is 0.
 func DelayOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
@@ -110,7 +109,7 @@ func DelayOf(field string, d *durationpb.Duration) (time.Duration, error) {
 	return length, engine.CheckDelay(field, length)
 }
 
-// Within is an error about a field of a message that is itself a field, or an entry, of the request.
+// Within returns err with outer as a prefix of its field, for a message inside the request.
 func Within(outer string, err error) error {
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok || e.Field == "" {
@@ -146,7 +145,8 @@ func OptionalIDOf(field, s string) (engine.ID, error) {
 	return IDOf(field, s)
 }
 
-// Cut keeps an echo of what was sent short, and text: an answer with half a character in it cannot be sent.
+// Cut shortens sent text that an error quotes. The result is valid UTF-8, or the answer could not
+// be sent.
 func Cut(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "")
@@ -154,7 +154,7 @@ func Cut(s string) string {
 	return s
 }
 
-// RunOf reads the namespace and the run of a request.
+// RunOf reads the namespace and the run id of a request.
 func RunOf(r interface {
 	GetNamespace() string
 	GetRunId() string
@@ -175,7 +175,7 @@ func OrDefault(name string) string {
 	return name
 }
 
-// WaitOf reads how long a call may wait: absent is the most.
+// WaitOf reads how long a call may wait; nil is most.
 func WaitOf(d *durationpb.Duration, most time.Duration) (time.Duration, error) {
 	if d == nil {
 		return most, nil
@@ -190,7 +190,7 @@ func WaitOf(d *durationpb.Duration, most time.Duration) (time.Duration, error) {
 	return wait, nil
 }
 
-// Dedupe drops repetitions and keeps the order.
+// Dedupe removes duplicates and keeps the order.
 func Dedupe(names []string) []string {
 	var kept []string
 	for _, name := range names {
@@ -201,7 +201,8 @@ func Dedupe(names []string) []string {
 	return kept
 }
 
-// FitTrace is a trace context that is fit to be kept; anything else is dropped, for it is only a hint.
+// FitTrace returns a trace context if it is valid to store; otherwise it is dropped, because it is
+// only a hint.
 func FitTrace(text string) string {
 	if len(text) > 64 || engine.CheckOptionalName("traceparent", text) != nil {
 		return ""

@@ -222,7 +222,8 @@ func TestEachFilterOfAListIsRead(t *testing.T) {
 	servertest.WantEachFieldRead(t, &kagziv1.ListWorkflowsRequest{}, nil, read)
 }
 
-// An id that was lost on the way to a filter is not to have a bulk change end every run of the namespace.
+// An id that was lost on the way to a filter is not to have a bulk change end every run of the
+// namespace.
 func TestAFilterThatNamesNothingIsRefused(t *testing.T) {
 	for field, r := range map[string]*kagziv1.ListWorkflowsRequest{
 		"schedule_id": {ScheduleId: new("")}, "parent_run_id": {ParentRunId: new("")}, "worker_id": {WorkerId: new("")},

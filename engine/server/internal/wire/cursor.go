@@ -14,26 +14,26 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// A page token is a direction, a seal, and the place in the list. It is opaque to clients; with
-// another filter it is refused, because it would show a page of something else, and so is one that
-// was changed, which would show another page. The seal is no signature: whoever makes a token by
-// hand comes to no item that the same list would not have shown.
+// A page token holds a direction, a checksum and the cursor. It is opaque to clients. A token is
+// refused if it was changed, or if it is used with another filter, because it would return a wrong
+// page. The checksum is no signature: a forged token shows nothing that the same list would not
+// show.
 //
 //	byte 0     'n' for what follows, 'p' for what precedes
-//	bytes 1-8  seal of the request without its page, and of the rest of the token
+//	bytes 1-8  checksum of the request without its page, and of the rest of the token
 //	the rest   the cursor
 
-// Places behind the last item of every list that is in that order, so that what precedes them is the last page.
+// Cursors after the last item of every list with that order. The page before them is the last page.
 var (
-	// newest first, by id or by registration
+	// BelowIDs is for lists that are newest first, by id or by registration.
 	BelowIDs = &engine.Cursor{ID: engine.ID{15: 1}, At: time.Unix(0, 0).UTC()}
-	// no name holds a byte that is so large
+	// BehindNames is for lists by name; no name contains a byte that large.
 	BehindNames = &engine.Cursor{Name: "~"}
-	// by sequence and attempt; no run has so many
+	// BehindSeries is for lists by sequence and attempt; no run has that many.
 	BehindSeries = &engine.Cursor{Number: math.MaxInt32, Minor: math.MaxInt32}
 )
 
-// PageOf reads the page of a list request; behind is the place behind the last item of the list.
+// PageOf reads the page of a list request. behind is the cursor after the last item of the list.
 func PageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (engine.Page, error) {
 	page := engine.Page{Limit: int(p.GetPageSize()), Count: p.GetIncludeTotalCount()}
 	switch {
@@ -53,7 +53,7 @@ func PageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 		return page, nil
 	}
 	strange := engine.Invalid("page_token",
-		"is not a token that this list gave for this filter; without one the list begins anew")
+		"is not a token that this list returned for this filter; leave it out to read the first page")
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(p.PageToken)
 	if err != nil || len(raw) < 9 || binary.BigEndian.Uint64(raw[1:9]) != seal(raw[0], list, raw[9:]) {
 		return page, strange
@@ -70,11 +70,11 @@ func PageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 	return page, nil
 }
 
-// PageTo tells what lies around a page whose first and last items stand at these places.
+// PageTo returns the page info for a page whose first and last items have these cursors.
 func PageTo(list proto.Message, asked engine.Page, info engine.PageInfo, first, last engine.Cursor) *kagziv1.PageInfo {
 	switch asked.Before {
 	case BelowIDs, BehindNames, BehindSeries:
-		info.HasNext = false // a store takes it that something stands at the place that a page precedes
+		info.HasNext = false // a store assumes that there is an item at the cursor that a page precedes
 	}
 	page := &kagziv1.PageInfo{HasMore: info.HasNext, TotalCount: info.Total}
 	if info.HasNext {
@@ -91,7 +91,8 @@ func pageToken(direction byte, list proto.Message, cursor []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, cursor...))
 }
 
-// seal is equal for tokens of the same direction and place, and for requests that differ only in their page.
+// seal returns the checksum of a token. It depends on the direction, the cursor, and the request
+// without its page.
 func seal(direction byte, list proto.Message, cursor []byte) uint64 {
 	list = proto.Clone(list)
 	m := list.ProtoReflect()
@@ -100,11 +101,11 @@ func seal(direction byte, list proto.Message, cursor []byte) uint64 {
 	}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(list)
 	if err != nil {
-		return 0 // it was decoded a moment ago, so it can be encoded
+		return 0 // not reached: the message was just decoded, so it can be encoded
 	}
 	h := fnv.New64a()
 	h.Write([]byte(m.Descriptor().FullName()))
-	h.Write(binary.AppendUvarint(nil, uint64(len(text)))) // so that nothing of one part can be taken for the next
+	h.Write(binary.AppendUvarint(nil, uint64(len(text)))) // separates the parts
 	h.Write(text)
 	h.Write([]byte{direction})
 	h.Write(cursor)
@@ -147,7 +148,7 @@ func decodeCursor(raw []byte) (engine.Cursor, bool) {
 	return c, engine.CheckText("page_token", c.Name, 2*engine.MaxName) == nil
 }
 
-// HistoryToken is where the rest of a history begins; empty when there is none.
+// HistoryToken returns the token for the rest of a history; empty if there is none.
 func HistoryToken(sequence int64) string {
 	if sequence == 0 {
 		return ""
@@ -155,14 +156,14 @@ func HistoryToken(sequence int64) string {
 	return strconv.FormatInt(sequence, 10)
 }
 
-// HistoryPlace reads the token that HistoryToken made.
+// HistoryPlace reads a token of HistoryToken.
 func HistoryPlace(token string) (int64, error) {
 	if token == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil || n < 1 {
-		return 0, engine.Invalid("token", "is not a token that a task or a history gave")
+		return 0, engine.Invalid("token", "is not a token from a task or a history")
 	}
 	return n, nil
 }

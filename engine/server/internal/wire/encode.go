@@ -10,8 +10,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// To the wire.
-
 // PayloadTo returns the message of a payload; nil for the empty one.
 func PayloadTo(p engine.Payload) *kagziv1.Payload {
 	if p.Data == nil && len(p.Metadata) == 0 {
@@ -62,7 +60,7 @@ func TimeTo(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// optional is a pointer to a string that is there.
+// optional returns a pointer to a string; nil for the empty one.
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -92,6 +90,7 @@ func RunTo(r *engine.Run) *kagziv1.Workflow {
 		CancelRequestedAt: TimeTo(r.CancelRequestedAt), CancelGraceUntil: TimeTo(r.GraceUntil),
 		FailedRunId: optional(r.FailedRunID.String()), RetriedFromRunId: optional(r.RetriedFrom.String()),
 		ContinuedFromRunId: optional(r.ContinuedFrom.String()), ContinuedAsRunId: optional(r.ContinuedAs.String()),
+		BelowHandler: r.BelowHandler, FirstRunId: optional(r.FirstRunID.String()),
 		ParentClosePolicy: kagziv1.ParentClosePolicy(r.ParentClose),
 	}
 	if r.Timeouts.Execution > 0 {
@@ -113,7 +112,7 @@ func StepTo(namespace string, s *engine.Step) *kagziv1.Step {
 		OverriddenBy: s.OverriddenBy, OverrideReason: s.OverrideReason,
 	}
 	if s.Status == engine.StepCompleted && step.Output == nil {
-		step.Output = &kagziv1.Payload{} // completed with nothing, which is a result too
+		step.Output = &kagziv1.Payload{} // an empty result is a result too
 	}
 	return step
 }
@@ -135,7 +134,7 @@ func SignalTo(s *engine.Signal) *kagziv1.Signal {
 	}
 }
 
-// StepCursor returns the place of an attempt in a list of steps.
+// StepCursor returns the cursor of an attempt in a list of steps.
 func StepCursor(s *engine.Step) engine.Cursor {
 	return engine.Cursor{Number: s.Sequence, Minor: s.Attempt}
 }

@@ -32,13 +32,13 @@ func TypeTo(t *engine.TypeInfo) *kagziv1.WorkflowTypeInfo {
 		TaskQueues: t.Queues}
 }
 
-// Outcomes are the statuses in which runs end, as retention names them.
+// Outcomes maps the names that retention uses to the statuses with which runs end.
 var Outcomes = map[string]engine.RunStatus{
 	"completed": engine.RunCompleted, "failed": engine.RunFailed, "cancelled": engine.RunCancelled,
 	"timed_out": engine.RunTimedOut, "terminated": engine.RunTerminated,
 }
 
-// KeepOf reads how long runs are kept, by outcome.
+// KeepOf reads the retention of runs by outcome.
 func KeepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Duration, error) {
 	if len(keep) == 0 {
 		return nil, nil

@@ -11,7 +11,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TaskTo returns the message of a task whose worker keeps a run for lease without a heartbeat.
+// TaskTo returns the message of a task. lease is how long its worker keeps the run without a
+// heartbeat.
 func TaskTo(t *engine.Task, lease time.Duration) *kagziv1.Task {
 	r := &t.Run
 	task := &kagziv1.Task{
@@ -32,13 +33,13 @@ func TaskTo(t *engine.Task, lease time.Duration) *kagziv1.Task {
 	return task
 }
 
-// cancelReasonTo is why a run's code is to stop, as the run's error will say.
+// cancelReasonTo returns why a run's code has to stop, in the form of the run's later error.
 func cancelReasonTo(reason string) *kagziv1.ErrorDetail {
 	failure := engine.EndedByFailure(engine.RunCancelled, reason)
 	return FailureTo(&failure)
 }
 
-// CancellingTo is the word to a worker that the code of a run that it holds is to stop.
+// CancellingTo returns the message that the code of a held run has to stop.
 func CancellingTo(h engine.Held) *kagziv1.CancelTask {
 	return &kagziv1.CancelTask{
 		RunId: h.Lease.RunID.String(), LeaseToken: h.Lease.Token.Wire(), Reason: cancelReasonTo(h.CancelReason),
@@ -65,7 +66,7 @@ func WorkerTo(w *engine.Worker) *kagziv1.Worker {
 			UptimeSeconds:      w.Stats.UptimeSeconds, AverageRunMs: w.Stats.AverageRunMS,
 		}
 	}
-	if w.Status != engine.WorkerOffline { // then what it last reported is no longer so: it holds nothing
+	if w.Status != engine.WorkerOffline { // an OFFLINE worker holds nothing, whatever it last reported
 		worker.ActiveWorkflowCount = int32(w.Active)
 	}
 	if len(w.Queues) > 0 {

@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// answers is the one table from the engine's kinds of error to what goes over the wire.
+// answers maps the engine's kinds of error to gRPC codes and Kagzi's error codes.
 var answers = map[engine.Kind]struct {
 	grpc  codes.Code
 	kagzi kagziv1.ErrorCode
@@ -40,7 +40,7 @@ type Errors struct {
 }
 
 // Detail returns the gRPC code and the ErrorDetail of an error. An error that is neither an
-// engine.Error nor the end of the call is a defect: its text goes to the log under an incident
+// engine.Error nor the end of the call's context is a defect: its text is logged with an incident
 // number, and the caller gets only the number.
 func (c *Errors) Detail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	e, ok := errors.AsType[*engine.Error](err)
@@ -48,7 +48,7 @@ func (c *Errors) Detail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	case ok:
 	case errors.Is(err, context.Canceled):
 		return codes.Canceled, &kagziv1.ErrorDetail{
-			Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: "the caller gave up"}
+			Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: "the caller cancelled the call"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded, &kagziv1.ErrorDetail{
 			Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "the call's deadline passed"}
@@ -98,7 +98,8 @@ func (c *Errors) Status(err error) error {
 // ErrStopping ends calls when the server stops.
 var ErrStopping = &engine.Error{Kind: engine.KindUnavailable, Message: "the server is stopping; try again"}
 
-// LogLevelOf keeps the caller's mistakes out of the operator's log.
+// LogLevelOf returns the level at which to log a call with this code. Mistakes of callers are not
+// logged for operators.
 func LogLevelOf(code codes.Code) slog.Level {
 	switch code {
 	case codes.Internal, codes.Unknown, codes.DataLoss:
@@ -107,5 +108,5 @@ func LogLevelOf(code codes.Code) slog.Level {
 	return slog.LevelDebug
 }
 
-// ErrUnsupported answers operations that a newer contract has added, which are fields that this one does not know.
-var ErrUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation"}
+// ErrUnsupported refuses operations of a newer API, whose fields this server does not know.
+var ErrUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation; it may be older than the client"}

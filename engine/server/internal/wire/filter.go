@@ -24,8 +24,8 @@ func RunFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
 		field string
 		name  *string
 	}{{"schedule_id", r.ScheduleId}, {"parent_run_id", r.ParentRunId}, {"worker_id", r.WorkerId}} {
-		if name.name != nil && *name.name == "" { // it would select all, where an id that got lost on the way was meant
-			return f, engine.Invalid(name.field, "must not be empty: leave it unset to select whatever it is")
+		if name.name != nil && *name.name == "" { // an empty name is probably a mistake, and would select all runs
+			return f, engine.Invalid(name.field, "must not be empty: leave it unset to select every value")
 		}
 	}
 	if f.ParentRunID, err = OptionalIDOf("parent_run_id", r.GetParentRunId()); err != nil {
@@ -45,7 +45,7 @@ func RunFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
 	return f, checkRunFilter(f)
 }
 
-// namesOf reads the two fields, of many and of one, that name the same thing.
+// namesOf merges two fields that name the same thing: a list and a single name.
 func namesOf(field string, names []string, oneField string, one *string) ([]string, error) {
 	if len(names) > engine.MaxTypes {
 		return nil, engine.Invalid(field, "has %d entries, at most %d are allowed", len(names), engine.MaxTypes)
@@ -72,7 +72,8 @@ func checkRunFilter(f engine.RunFilter) error {
 	return engine.CheckLabels("tags", f.Tags)
 }
 
-// statusesOf reads both fields that name statuses. Those that only schedules have select no run.
+// statusesOf merges both fields that name statuses. Statuses that only schedules have select no
+// run.
 func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
 	if len(r.Statuses) > engine.MaxTypes {
 		return nil, engine.Invalid("statuses", "has %d entries, at most %d are allowed", len(r.Statuses),

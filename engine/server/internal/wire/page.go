@@ -10,8 +10,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// PageOfItems answers a request for a page of a list with as many of its items as one answer has
-// room for, as messages, and what lies around them. place is where an item stands in the list.
+// PageOfItems returns the messages of a page, as many as fit in one answer, and its page info.
+// place returns the cursor of an item.
 func PageOfItems[V any, M proto.Message](
 	request proto.Message, asked engine.Page, info engine.PageInfo, items []V, message func(*V) M,
 	place func(*V) engine.Cursor,
@@ -29,7 +29,7 @@ func PageOfItems[V any, M proto.Message](
 	return list, PageTo(request, asked, info, first, last)
 }
 
-// PageOfWhole cuts a page out of a list that the store gave whole, by name, and tells what lies around it.
+// PageOfWhole returns a page of a complete list that is sorted by name, and its page info.
 func PageOfWhole[V any](whole []V, page engine.Page, name func(*V) string) ([]V, engine.PageInfo) {
 	from, to := 0, len(whole)
 	if page.After != nil {
@@ -51,8 +51,9 @@ func PageOfWhole[V any](whole []V, page engine.Page, name func(*V) string) ([]V,
 
 func messageSize[M proto.Message](m M) int { return proto.Size(m) }
 
-// Fit is the part of a page that half of what one answer may hold has room for, at least one item: from its start or,
-// for a backward page, from its end. What is left out is told as what lies around the page.
+// Fit returns which items of a page fit in half the size of an answer, but at least one: from the
+// start of the page or, for a backward page, from its end. It sets HasNext or HasPrev of info if it
+// leaves items out.
 func Fit[M proto.Message](list []M, page engine.Page, info *engine.PageInfo, size func(M) int) (from, to int) {
 	sum := 0
 	if page.Before == nil {

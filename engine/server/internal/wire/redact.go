@@ -11,8 +11,8 @@ import (
 
 var payloadName = (&kagziv1.Payload{}).ProtoReflect().Descriptor().FullName()
 
-// WithoutPayloads is a message in which nothing is left of payloads but their sizes. One that holds
-// payloads is copied, because whoever made it may go on using it.
+// WithoutPayloads returns a message whose payloads are replaced by their sizes. It copies a message
+// that has payloads, because its owner may still use it.
 func WithoutPayloads(m proto.Message) proto.Message {
 	if !eachPayload(m.ProtoReflect(), func(*kagziv1.Payload) {}) {
 		return m
@@ -24,7 +24,8 @@ func WithoutPayloads(m proto.Message) proto.Message {
 	return m
 }
 
-// eachPayload does something with every payload that a message holds, however deep, and says whether there was one.
+// eachPayload calls do for every payload of a message, at any depth. It returns false if there is
+// none.
 func eachPayload(m protoreflect.Message, do func(*kagziv1.Payload)) (found bool) {
 	if m.Descriptor().FullName() == payloadName {
 		do(m.Interface().(*kagziv1.Payload))
@@ -57,7 +58,7 @@ func eachPayload(m protoreflect.Message, do func(*kagziv1.Payload)) (found bool)
 	return found
 }
 
-// What is left of a payload that was taken out, in its metadata.
+// Metadata keys of a payload that was replaced.
 const (
 	RedactedBytes  = "kagzi-redacted-bytes"
 	RedactedSHA256 = "kagzi-redacted-sha256"

@@ -11,9 +11,9 @@ import (
 // StartReader reads the starts of runs.
 type StartReader struct {
 	Now func() time.Time
-	// Uncertainty is the store's; nil is none.
+	// Uncertainty returns the store's; nil is none.
 	Uncertainty func() time.Duration
-	// Trace returns the trace context that a start belongs to, as it is kept with the run.
+	// Trace returns the trace context to store with the run of a start.
 	Trace func(context.Context, *kagziv1.StartWorkflowRequest) string
 }
 
@@ -30,8 +30,8 @@ func (s *StartReader) Start(ctx context.Context, r *kagziv1.StartWorkflowRequest
 	return settled(start), nil
 }
 
-// Child reads and validates the start of a child. A repetition is known by the name of its step, so
-// that a request_id adds nothing.
+// Child reads and validates the start of a child. It ignores request_id, because the name of the
+// step identifies a repetition.
 func (s *StartReader) Child(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
 	if err := checkTied(r); err != nil {
 		return engine.StartRun{}, err
@@ -41,8 +41,8 @@ func (s *StartReader) Child(ctx context.Context, r *kagziv1.StartWorkflowRequest
 	return start, err
 }
 
-// Continuation reads and validates the start of the run that goes on where another ends. What it
-// leaves empty is that one's.
+// Continuation reads and validates the start of the run that another continues as. Empty fields are
+// taken from that one.
 func (s *StartReader) Continuation(ctx context.Context, namespace string,
 	r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
 	if err := checkTied(r); err != nil {
@@ -64,23 +64,23 @@ func (s *StartReader) Continuation(ctx context.Context, namespace string,
 	}
 	start.RequestID = ""
 	next := settled(start)
-	// with the limit it is settled at the commit, where the run's own is known
+	// the store settles it with the limit, which may be that of the run
 	next.DeadlineAt, next.NamedDeadlineAt = start.DeadlineAt, time.Time{}
 	return next, nil
 }
 
-// checkTied refuses what a start on behalf of another run has no use for.
+// checkTied returns an error for fields that the start of a child or a continuation must not set.
 func checkTied(r *kagziv1.StartWorkflowRequest) error {
 	if r.ParentStepId != "" {
 		return engine.Invalid("parent_step_id", "cannot be given: the step is known")
 	}
 	if r.ExternalIdReuse == kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER {
-		return engine.Invalid("external_id_reuse", "cannot be NEVER: no earlier run can take the place of this one")
+		return engine.Invalid("external_id_reuse", "cannot be NEVER: an earlier run cannot replace this one")
 	}
 	return nil
 }
 
-// readStart reads one start as it was sent.
+// readStart reads one start without validating it.
 func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
 	now := s.Now()
 	namespace, err := NamespaceOf(r.Namespace)
@@ -126,7 +126,7 @@ func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowReq
 	return start, nil
 }
 
-// startAtOf is when the run is to start at the earliest; zero: at once.
+// startAtOf returns when the run may start; zero: at once.
 func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time, margin time.Duration) (time.Time, error) {
 	if r.StartIn == nil {
 		return TimeOf("start_at", r.StartAt)
@@ -141,7 +141,7 @@ func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time, margin time.Durat
 	return engine.Micros(now.Add(in + margin)), nil
 }
 
-// settled is a valid start with what follows from it.
+// settled returns a valid start with the fields that follow from others.
 func settled(start engine.StartRun) engine.StartRun {
 	start.SettleDeadline()
 	if start.ConcurrencyKey != "" && start.ConcurrencyLimit == 0 {

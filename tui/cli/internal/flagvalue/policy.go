@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Policy say how runs are retried, how long they may take, and what follows when they fail.
+// Policy holds the flags for retries, timeouts and the failure handler.
 type Policy struct {
 	retryAttempts    int32
 	retryInitial     time.Duration
@@ -26,24 +26,25 @@ type Policy struct {
 
 func (f *Policy) Register(fs *pflag.FlagSet) {
 	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0,
-		"attempts, the first included; -1: without end, 0: the default, 3 for steps and 1 for the run")
+		"attempts including the first; -1 for no limit, 0 for the default: 3 for steps, 1 for the run")
 	fs.Var(milliseconds(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
-	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "how the delay grows with each failure (default 2)")
+	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "factor by which the delay grows after each failure (default 2)")
 	fs.Var(milliseconds(&f.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
 	fs.Float64Var(&f.retryJitter, "retry-jitter", 0,
-		"random part on top of a delay, up to 1; negative: none, 0: the default, 0.1")
+		"random fraction added to a delay, up to 1; negative for none, 0 for the default 0.1")
 	fs.StringArrayVar(&f.retryNot, "retry-not", nil,
-		"error type, or beginning of an error's message, that is not retried; may be repeated")
-	fs.Var(milliseconds(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
+		"error type, or start of an error message, that is not retried; may be repeated")
+	fs.Var(milliseconds(&f.stepTimeout), "step-timeout", "time limit of one attempt of a step (default 10m)")
 	fs.Var(milliseconds(&f.heartbeatTimeout), "heartbeat-timeout",
-		"how long the run's worker may be silent (default: the server's setting)")
+		"time without a heartbeat after which the worker counts as lost (default: the server's setting)")
 	fs.Var(milliseconds(&f.executionTimeout), "execution-timeout",
-		"limit of the whole run, from when it may start (default: none)")
+		"time limit of the whole run, from its start time (default: none)")
 	fs.StringVar(&f.OnFailure, "on-failure", "", "workflow type to start when the run fails or times out")
-	fs.StringVar(&f.OnFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
+	fs.StringVar(&f.OnFailureQueue, "on-failure-queue", "", "queue of the failure handler (default: the run's own)")
 }
 
-// RetryPolicy is what the flags change of a policy, which may be nil; nil when they change nothing.
+// RetryPolicy applies the given flags to a policy, which may be nil. It returns nil if no flag was
+// given.
 func (f *Policy) RetryPolicy(changed func(string) bool, old *kagziv1.RetryPolicy) *kagziv1.RetryPolicy {
 	p := &kagziv1.RetryPolicy{}
 	if old != nil {
@@ -69,7 +70,8 @@ func (f *Policy) RetryPolicy(changed func(string) bool, old *kagziv1.RetryPolicy
 	return p
 }
 
-// Timeouts is what the flags change of timeouts, which may be nil; nil when they change nothing.
+// Timeouts applies the given flags to timeouts, which may be nil. It returns nil if no flag was
+// given.
 func (f *Policy) Timeouts(changed func(string) bool, old *kagziv1.TimeoutConfig) *kagziv1.TimeoutConfig {
 	t := &kagziv1.TimeoutConfig{}
 	if old != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// byDefault is the word for giving a setting back to who decides it otherwise.
+// byDefault restores the inherited setting.
 const byDefault = "default"
 
 // Retention is a flag for how long ended runs are kept.
@@ -34,7 +34,7 @@ func (v *Retention) Set(s string) error {
 	return err
 }
 
-// Duration is nil for the server's setting.
+// Duration returns nil for the server's setting.
 func (v *Retention) Duration() *durationpb.Duration {
 	if v.D == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (v *Retention) Duration() *durationpb.Duration {
 	return durationpb.New(v.D)
 }
 
-// parseRetention reads how long runs are kept; 0 stands for "default".
+// parseRetention parses a retention; 0 means "default".
 func parseRetention(s string) (time.Duration, error) {
 	if s == byDefault {
 		return 0, nil
@@ -57,13 +57,13 @@ func parseRetention(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// outcomes are the ends of a run that may have a retention of their own.
+// outcomes are the final statuses that may have their own retention.
 var outcomes = []string{"completed", "failed", "cancelled", "timed_out", "terminated"}
 
-// Keep is a flag for retentions by outcome: completed=3d,failed=90d. It may be given several times.
+// Keep is a flag for retentions by outcome: completed=3d,failed=90d. It may be repeated.
 type Keep map[string]time.Duration
 
-func (v *Keep) Type() string { return "outcome=duration,…" }
+func (v *Keep) Type() string { return "outcome=duration,..." }
 
 func (v *Keep) String() string {
 	var parts []string
@@ -78,7 +78,7 @@ func (v *Keep) Set(s string) error {
 		name, length, ok := strings.Cut(strings.TrimSpace(part), "=")
 		name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 		if !ok || !slices.Contains(outcomes, name) {
-			return fmt.Errorf("%q is not outcome=duration; outcomes are %s", part, strings.Join(outcomes, ", "))
+			return fmt.Errorf("%q is not outcome=duration; the outcomes are %s", part, strings.Join(outcomes, ", "))
 		}
 		d, err := parseRetention(length)
 		if err != nil {
@@ -95,7 +95,7 @@ func (v *Keep) Set(s string) error {
 	return nil
 }
 
-// Over lays the retentions over older ones; what is given back to the default is left out.
+// Over applies the flag to older retentions; "default" removes an outcome.
 func (v *Keep) Over(old map[string]*durationpb.Duration) map[string]*durationpb.Duration {
 	keep := maps.Clone(old)
 	for outcome, d := range *v {

@@ -1,5 +1,5 @@
-// Package flagvalue holds the flags of the command line that have a type of their own: durations,
-// pairs, retention, retries and timeouts.
+// Package flagvalue implements flag types of the command line: durations, pairs, retention, retries
+// and timeouts.
 package flagvalue
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/kagzi/kagzi/tui/filter"
 )
 
-// durationValue is a flag that takes a duration, days and weeks included.
+// durationValue is a flag for a duration, which may have days and weeks.
 type durationValue struct{ d *time.Duration }
 
-// Duration is a flag for d.
+// Duration returns a flag for d.
 func Duration(d *time.Duration) durationValue { return durationValue{d} }
 
 func (v durationValue) Type() string { return "duration" }
@@ -39,8 +39,8 @@ func (v durationValue) Set(s string) error {
 	return nil
 }
 
-// millisecondsValue is a duration that requests say in whole milliseconds, where less than one
-// would be none: no limit, or the default.
+// millisecondsValue is a duration that is sent in milliseconds. It rejects less than one, which
+// would be sent as 0: no limit, or the default.
 type millisecondsValue struct{ durationValue }
 
 func milliseconds(d *time.Duration) millisecondsValue { return millisecondsValue{Duration(d)} }
@@ -53,7 +53,7 @@ func (v millisecondsValue) Set(s string) error {
 	return err
 }
 
-// GivenDuration is a flag for d that also keeps, in text, how it was written.
+// GivenDuration returns a flag for d that also stores the value as typed in text.
 func GivenDuration(d *time.Duration, text *string) pflag.Value {
 	return givenValue{Duration(d), text}
 }
@@ -71,10 +71,10 @@ func (v givenValue) Set(s string) error {
 	return err
 }
 
-// pairsValue is a flag k=v that may be given several times.
+// pairsValue is a repeatable flag k=v.
 type pairsValue struct{ m *map[string]string }
 
-// Pairs is a flag KEY=VALUE for m.
+// Pairs returns a flag KEY=VALUE for m.
 func Pairs(m *map[string]string) pflag.Value { return pairsValue{m} }
 
 func (v pairsValue) Type() string   { return "key=value" }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Write writes the page of a command and those of the commands in it.
+// Write writes the pages of a command and its subcommands to dir.
 func Write(cmd *cobra.Command, version, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -38,8 +38,8 @@ func shownCommands(cmd *cobra.Command) []*cobra.Command {
 	return shown
 }
 
-// manualPage is a command's page in the language of man(7). It holds no date, so that the same
-// program gives the same bytes.
+// manualPage returns a command's page as man(7) source. It has no date, so that the same program
+// writes the same bytes.
 func manualPage(cmd *cobra.Command, name, version string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH \"%s\" \"1\" \"\" \"%s\" \"Kagzi\"\n", roff(strings.ToUpper(name)), roff("kagzi "+version))
@@ -62,10 +62,10 @@ func manualPage(cmd *cobra.Command, name, version string) string {
 	return b.String()
 }
 
-// manualExits are the exit codes of every command.
+// manualExits lists the exit codes of all commands.
 const manualExits = `.SH EXIT STATUS
 0 ok, 1 error, 2 run failed, 3 run timed out, 4 run cancelled or terminated, 5 not found, 6 conflict, 7 unavailable,
-8 permission denied, 64 usage, 78 settings that would be unsafe, 130 interrupted.
+8 permission denied, 64 usage, 78 unsafe settings, 130 interrupted.
 `
 
 func roffFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
@@ -110,7 +110,8 @@ func roffOthers(b *strings.Builder, cmd *cobra.Command, name string) {
 	}
 }
 
-// RoffText is text of several lines: blank ones part paragraphs, and those that begin with a blank keep their shape.
+// RoffText converts text: blank lines separate paragraphs, and lines that start with a space keep
+// their layout.
 func RoffText(text string) string {
 	var b strings.Builder
 	shaped := false
@@ -132,7 +133,7 @@ func RoffText(text string) string {
 
 var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "…", "...")
 
-// roff makes a line of text literal: nothing in it is a request or an escape.
+// roff escapes a line, so that nothing in it is a request or an escape.
 func roff(line string) string {
 	line = roffEscapes.Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {

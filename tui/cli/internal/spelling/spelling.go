@@ -1,4 +1,4 @@
-// Package spelling puts what a server says about a request into the words of the command line.
+// Package spelling rewrites server messages about request fields in the words of the command line.
 package spelling
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/kagzi/kagzi/tui/filter"
 )
 
-// spellings are what fields of requests are called on the command line, where that is not the
-// field's own name with dashes: flags, or arguments as the line of use names them. Of several the
-// one that was given is meant.
+// spellings maps request fields to the flags or arguments that set them, if the flag is not the
+// field's name with dashes. If several are listed, the one that was given is used.
 var spellings = map[string][]string{
 	"workflow_type": {"TYPE", "--type"}, "workflow_types": {"--type"}, "task_queue": {"NAME", "--queue"},
 	"task_queues":         {"--queue"},
@@ -40,8 +39,8 @@ var spellings = map[string][]string{
 	"execution_timeout_ms": {"--execution-timeout"},
 }
 
-// Typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an
-// argument. The field itself where the command has nothing for it.
+// Typed returns what was typed for a request field: "--queue" for task_queue, "TYPE" for an
+// argument. It returns the field itself if the command has no flag or argument for it.
 func Typed(cmd *cobra.Command, field string) string {
 	parts := fieldParts(field)
 	if len(parts) == 0 {
@@ -73,14 +72,13 @@ func Typed(cmd *cobra.Command, field string) string {
 	return found
 }
 
-// otherFlags are flags that one command has and another has by the opposite, or by another word.
+// otherFlags maps flags to the flag that another command has for the same or the opposite.
 var otherFlags = map[string][]string{
 	"enabled": {"--disabled"}, "disabled": {"--enabled=false"}, "paused": {"--disabled", "--enabled=false"},
 	"file": {"--input-file", "--output-file"}, "output-file": {"--file"},
 }
 
-// otherCommands are what commands are called elsewhere, with the names that they have here; of
-// several that which the group has.
+// otherCommands maps command names of other tools to ours. The first that the group has is used.
 var otherCommands = map[string][]string{
 	"get": {"show"}, "describe": {"show"}, "history": {"show"}, "inspect": {"show"}, "status": {"show", "doctor"},
 	"why":    {"explain"},
@@ -93,7 +91,7 @@ var otherCommands = map[string][]string{
 	"rm":     {"delete", "disable", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
 }
 
-// OtherCommand is what a group calls a command that it has by another name; empty where it has none.
+// OtherCommand returns a group's command for a name used elsewhere, or "".
 func OtherCommand(group *cobra.Command, name string) string {
 	for _, other := range otherCommands[name] {
 		if slices.ContainsFunc(group.Commands(), func(c *cobra.Command) bool {
@@ -105,8 +103,8 @@ func OtherCommand(group *cobra.Command, name string) string {
 	return ""
 }
 
-// OtherName is what a command calls a flag that it does not have but that others have, or that is
-// named as the field of the request; empty where it has nothing for that.
+// OtherName returns a command's flag for a name used by other commands or for a request field, or
+// "".
 func OtherName(cmd *cobra.Command, name string) string {
 	for _, other := range otherFlags[name] {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(other, "--"), "=")
@@ -125,7 +123,7 @@ func OtherName(cmd *cobra.Command, name string) string {
 	}
 }
 
-// asking are the fields of a filter that ask for what fields of a request say.
+// asking maps request fields to the filter fields that select by them.
 var asking = map[string][]filter.Field{
 	"statuses": {filter.Status}, "status_filter": {filter.Status}, "workflow_type": {filter.Type},
 	"workflow_types": {filter.Type},
@@ -136,7 +134,8 @@ var asking = map[string][]filter.Field{
 	"parent_run_id": {filter.Parent}, "worker_id": {filter.Worker},
 }
 
-// InFilter is what a filter calls a field of a request, and where it asks for it; below 0: nowhere.
+// InFilter returns the filter field for a request field and its position in the query; below 0 if
+// it is not in the query.
 func InFilter(query, field string) (name string, place int) {
 	for _, part := range fieldParts(field) {
 		for _, asks := range asking[part] {
@@ -148,18 +147,19 @@ func InFilter(query, field string) (name string, place int) {
 	return "", -1
 }
 
-// fieldParts are the names in the path of a field.
+// fieldParts returns the names in the path of a field.
 func fieldParts(field string) []string {
 	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == ' ' || r == '[' })
 }
 
-// fieldName is a name of a field within a server's message; those of one word cannot be told from others.
+// fieldName matches a field name in a server's message. Names of one word cannot be told from text.
 var fieldName = regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`)
 
-// Retyped is a server's message about a field in the words of the command line. What it quotes stays.
+// Retyped rewrites a server's message about a field in the words of the command line, except quoted
+// text.
 func Retyped(message, field string, typed func(string) string) string {
 	message, begins := strings.CutPrefix(message, field+":")
-	message = strings.TrimPrefix(message, " Invalid "+field+":") // which says the name once more
+	message = strings.TrimPrefix(message, " Invalid "+field+":") // the name is repeated
 	parts := strings.Split(message, `"`)
 	for i := 0; i < len(parts); i += 2 {
 		parts[i] = fieldName.ReplaceAllStringFunc(parts[i], typed)
@@ -171,11 +171,11 @@ func Retyped(message, field string, typed func(string) string) string {
 	return message
 }
 
-// Arguments are the arguments that a command's line of use names: how many of them must be given,
-// and whether the last may be repeated.
+// Arguments returns the arguments in a command's usage line, how many are required, and whether the
+// last may be repeated.
 func Arguments(cmd *cobra.Command) (names []string, required int, open bool) {
 	for _, word := range strings.Fields(cmd.Use)[1:] {
-		if word == "[flags]" { // where they must stand before the arguments
+		if word == "[flags]" { // the place of flags before the arguments
 			continue
 		}
 		name := strings.Trim(word, "[]")

@@ -1,4 +1,5 @@
-// Package clock shows moments and lengths of time in the style that the person has chosen, on the time of the server.
+// Package clock formats times and durations in the style that the person has chosen, based on the
+// server's time.
 package clock
 
 import (
@@ -13,31 +14,31 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Styles lists the ways to show a moment, in the order in which a key goes through them.
+// Styles lists the ways to show a time, in the order in which a key switches them.
 var Styles = []string{"relative", "local", "utc", "epoch"}
 
-// Clock says what time it is on the server, and how moments are shown.
+// Clock returns the server's time and formats times.
 type Clock struct {
 	Now   func() time.Time
-	Style string // of timeNames
+	Style string // one of Styles
 	Zone  *time.Location
 }
 
-// Stamp holds when a text with times was made and how it shows them.
+// Stamp identifies when a text with times was made, and in which style.
 type Stamp struct {
 	style  string
 	second int64
 }
 
-// Stamp returns the stamp of a text made now: a text with another stamp is out of date.
+// Stamp returns the stamp of a text made now. A text with another stamp is stale.
 func (c *Clock) Stamp() Stamp { return Stamp{c.Style, c.Now().Unix()} }
 
-// Next switches to the style after this one.
+// Next switches to the next style.
 func (c *Clock) Next() {
 	c.Style = Styles[(slices.Index(Styles, c.Style)+1)%len(Styles)]
 }
 
-// Show returns a moment in the style that is chosen; "-" when there is none.
+// Show returns a time in the chosen style; "-" if it is unset.
 func (c *Clock) Show(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
@@ -57,7 +58,7 @@ func (c *Clock) at(t time.Time) string {
 	return render.Ago(c.Now().Sub(t))
 }
 
-// Full returns a moment for places with room: relative and as a date.
+// Full returns a time where there is room: relative and as a date.
 func (c *Clock) Full(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
@@ -72,7 +73,7 @@ func (c *Clock) Full(t *timestamppb.Timestamp) string {
 	return at.Format(format) + " (" + render.Ago(c.Now().Sub(t.AsTime())) + ")"
 }
 
-// View returns how the shared renderers show values.
+// View returns the options for the shared renderers.
 func (c *Clock) View() render.View {
 	v := render.View{Now: c.Now(), ISO: c.Style == "utc", Payloads: 200}
 	if c.Style == "local" || c.Style == "epoch" {
@@ -86,9 +87,9 @@ func (c *Clock) View() render.View {
 	return v
 }
 
-// Took returns how long something ran, so far where it has no end; "-" where it has no beginning.
-// What goes on is shown in whole seconds, and in whole minutes after the first, so that a screen on
-// which nothing happens stays quiet.
+// Took returns how long something ran; the time so far if it has no end, "-" if it has no start. A
+// running duration is shown in seconds, and after the first minute in minutes, so an idle screen
+// stays still.
 func (c *Clock) Took(from, to *timestamppb.Timestamp) string {
 	if from == nil {
 		return "-"
@@ -103,7 +104,7 @@ func (c *Clock) Took(from, to *timestamppb.Timestamp) string {
 	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
 }
 
-// Exact returns a moment to the millisecond, for places where what lies between moments matters.
+// Exact returns a time to the millisecond, for comparing times.
 func (c *Clock) Exact(t time.Time) string {
 	switch c.Style {
 	case "utc":

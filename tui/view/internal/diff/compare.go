@@ -1,4 +1,4 @@
-// Package diff compares two runs: what they are, their steps, payloads and errors, side by side.
+// Package diff compares two runs side by side: facts, steps, payloads and errors.
 package diff
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Gutter is the number of cells lie between the two sides.
+// Gutter is the number of cells between the two sides.
 const Gutter = 3
 
-// Row is a line of a comparison: what stands on each side, and whether that differs.
+// Row is a line of a comparison: the text of each side, and whether they differ.
 type Row struct {
 	Left, Right string
 	differs     bool
@@ -28,7 +28,7 @@ type Row struct {
 	styles      [2]render.Style
 }
 
-// Line returns the row in two columns of a width.
+// Line returns the row in two columns, for a total width.
 func (r Row) Line(width int, look *theme.Theme) widget.Line {
 	if r.heading {
 		return widget.TextLine(r.Left, render.Strong)
@@ -54,7 +54,7 @@ func (r Row) Line(width int, look *theme.Theme) widget.Line {
 	}}
 }
 
-// Differences returns the first rows of all places where the sides differ.
+// Differences returns the first row of each group of rows that differ.
 func Differences(rows []Row) []int {
 	var list []int
 	for i, r := range rows {
@@ -71,13 +71,13 @@ type Side struct {
 	Steps []model.Lane
 }
 
-// comparison is how two runs are compared.
+// comparison holds the options of a comparison.
 type comparison struct {
 	clock *clock.Clock
 	look  *theme.Theme
 }
 
-// Runs returns all rows of a comparison: what the runs are, what they were given, their steps, and what came of them.
+// Runs returns all rows of a comparison: facts, inputs, steps and results.
 func Runs(sides [2]Side, at *clock.Clock, look *theme.Theme) []Row {
 	p := &comparison{clock: at, look: look}
 	left, right := sides[0].Run, sides[1].Run
@@ -99,8 +99,8 @@ func Runs(sides [2]Side, at *clock.Clock, look *theme.Theme) []Row {
 	return rows
 }
 
-// compareFacts compares what the runs are. Ids, workers and times differ even between runs that go
-// alike, so that they are not marked.
+// compareFacts compares the facts of the runs. Ids, workers and times differ even between equal
+// runs, so they are not marked.
 func (p *comparison) compareFacts(left, right *kagziv1.Workflow) []Row {
 	var rows []Row
 	add := func(label string, marked bool, of func(*kagziv1.Workflow) string) {
@@ -132,7 +132,7 @@ func (p *comparison) compareFacts(left, right *kagziv1.Workflow) []Row {
 	return rows
 }
 
-// compareSteps puts the steps with the same name beside each other, in the order in which they began.
+// compareSteps pairs the steps with the same name, in the order in which they started.
 func (p *comparison) compareSteps(left, right []model.Lane) []Row {
 	names := func(lanes []model.Lane) []string {
 		list := make([]string, len(lanes))
@@ -160,7 +160,7 @@ func (p *comparison) compareSteps(left, right []model.Lane) []Row {
 	return rows
 }
 
-// apart gives steps with different names rows of their own.
+// apart gives steps with different names separate rows.
 func apart(pairs []pairing, left, right []model.Lane) []pairing {
 	var list []pairing
 	for _, pair := range pairs {
@@ -180,7 +180,7 @@ func troubleStyle(l *model.Lane) render.Style {
 	return render.Plain
 }
 
-// stepText is a step in a line: how it stands, how long it took, how often it was tried, and what went wrong.
+// stepText returns a step as a line: status, duration, attempts and error.
 func (p *comparison) stepText(l *model.Lane, wide int) string {
 	name := render.Safe(l.Name)
 	text := p.look.Glyph(theme.OfStep(l.Step).Glyph) + " " + name + strings.Repeat(" ", max(wide-render.Width(name), 0))
@@ -195,11 +195,12 @@ func (p *comparison) stepText(l *model.Lane, wide int) string {
 }
 
 const (
-	slower   = 2                      // how many times as long counts as a difference
-	slowFrom = 100 * time.Millisecond // and that it is longer by this at least
+	slower   = 2                      // a duration this many times as long counts as a difference,
+	slowFrom = 100 * time.Millisecond // if it is also longer by this much
 )
 
-// stepsDiffer says whether two steps ended differently, were tried differently often, or took clearly different times.
+// stepsDiffer reports whether two steps differ in status, number of attempts, or clearly in
+// duration.
 func stepsDiffer(l, r *model.Lane) bool {
 	if l.Step.GetStatus() != r.Step.GetStatus() || l.Step.GetAttemptNumber() != r.Step.GetAttemptNumber() ||
 		l.Step.GetError().GetMessage() != r.Step.GetError().GetMessage() ||
@@ -216,7 +217,7 @@ func stepsDiffer(l, r *model.Lane) bool {
 	return long-short >= slowFrom && long >= slower*short
 }
 
-// compareText puts lines that are the same beside each other.
+// compareText puts equal lines beside each other.
 func compareText(left, right []string) []Row {
 	var rows []Row
 	for _, pair := range align(left, right) {
@@ -240,7 +241,7 @@ func errorText(e *kagziv1.ErrorDetail) []string {
 	return lines
 }
 
-// diffBytes is how much of a payload is compared line by line.
+// diffBytes limits how much of a payload is compared line by line.
 const diffBytes = 256 << 10
 
 func payloadText(p *kagziv1.Payload) []string {
@@ -248,25 +249,24 @@ func payloadText(p *kagziv1.Payload) []string {
 	case len(p.GetData()) == 0:
 		return nil
 	case len(p.GetData()) > diffBytes:
-		return []string{format.PayloadKind(p) + ", too large to be compared line by line",
+		return []string{format.PayloadKind(p) + ", too large to compare line by line",
 			fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
 	}
 	lines := render.PayloadLines(p, -1)
-	if _, hidden := render.Encrypted(p); hidden { // which looks the same whatever is inside
+	if _, hidden := render.Encrypted(p); hidden { // the codec's output differs even for equal payloads
 		lines = append(lines, fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData())))
 	}
 	return lines
 }
 
-// pairing is a line on the left and the one beside it; -1 where there is none.
+// pairing is a line on the left and the line beside it; -1 if there is none.
 type pairing struct{ left, right int }
 
-// alignMost bounds the work of comparing: the product of the lengths of the parts that differ.
+// alignMost limits the work of a comparison: the product of the lengths of the differing parts.
 const alignMost = 4 << 20
 
-// align puts equal lines of two lists beside each other, as many as can be without changing their
-// order. Lines that differ stand beside each other as far as there are some on both sides. Where
-// that would be too much work, lines are taken in turn.
+// align pairs as many equal lines of two lists as possible without reordering. Lines that differ
+// are paired while both sides have some. If that would exceed alignMost, lines are paired in order.
 func align(left, right []string) []pairing {
 	var pairs []pairing
 	head := 0
@@ -285,15 +285,15 @@ func align(left, right []string) []pairing {
 	return pairs
 }
 
-// alignMiddle aligns what differs at both ends; offset is how many lines are before it.
+// alignMiddle aligns the part that differs at both ends; offset is the number of lines before it.
 func alignMiddle(left, right []string, offset int) []pairing {
 	if len(left) == 0 || len(right) == 0 || len(left) > alignMost/len(right) {
 		return sideways(0, len(left), 0, len(right), offset)
 	}
 	common := commonAfter(left, right)
 	var pairs []pairing
-	i, j := 0, 0       // where the walk is
-	from, with := 0, 0 // where what differs began
+	i, j := 0, 0       // current lines
+	from, with := 0, 0 // where the differing part began
 	for i < len(left) && j < len(right) {
 		switch {
 		case left[i] == right[j]:
@@ -309,7 +309,8 @@ func alignMiddle(left, right []string, offset int) []pairing {
 	return append(pairs, sideways(from, len(left), with, len(right), offset)...)
 }
 
-// commonAfter is how many lines can stand beside equal ones from each pair of places on.
+// commonAfter returns, for each pair of positions, how many equal lines can be paired from there
+// on.
 func commonAfter(left, right []string) [][]int32 {
 	common := make([][]int32, len(left)+1)
 	cells := make([]int32, (len(left)+1)*(len(right)+1))
@@ -328,7 +329,7 @@ func commonAfter(left, right []string) [][]int32 {
 	return common
 }
 
-// sideways puts lines from two places beside each other in turn, as long as there are some on both sides.
+// sideways pairs lines in order, while both sides have some.
 func sideways(i, left, j, right, offset int) []pairing {
 	var pairs []pairing
 	for i < left || j < right {

@@ -1,5 +1,5 @@
-// Package eventlist keeps the rows of the event log that a filter chooses, and draws them around a
-// cursor that follows the newest.
+// Package eventlist keeps the rows of the event log that match a filter, and draws them around a
+// cursor that can follow new events.
 package eventlist
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// List holds the place of the cursor and of the screen in the rows. Rows may take several lines of the screen.
+// List holds the cursor and the scroll position. A row can take several screen lines.
 type List struct {
 	Follow, Wrap bool
-	at           int64 // sequence of the event under the cursor; 0: none yet
+	at           int64 // sequence of the event under the cursor; 0: none
 	top          int   // the first row on the screen
 	page         int   // rows on the screen at the last draw
-	upper        int   // line of the screen where the first row is
+	upper        int   // screen line of the first row
 	lines        []int // the row of each line of the screen
 }
 
-// Index returns the row under the cursor; -1 when there is none.
+// Index returns the row under the cursor; -1 if there is none.
 func (l *List) Index(rows *Rows) int {
 	if l.Follow || l.at == 0 {
 		return rows.find(rows.last)
@@ -37,7 +37,7 @@ func (l *List) Index(rows *Rows) int {
 	return rows.find(l.at)
 }
 
-// Below returns how many events have come below the cursor.
+// Below returns how many events are below the cursor.
 func (l *List) Below(rows *Rows) int {
 	n := 0
 	for _, row := range rows.List[max(l.Index(rows), 0):] {
@@ -48,7 +48,7 @@ func (l *List) Below(rows *Rows) int {
 	return n - 1
 }
 
-// Move puts the cursor some events further down, or up, which ends following.
+// Move moves the cursor by n events, down if positive. Moving up stops following.
 func (l *List) Move(n int, rows *Rows) {
 	i := l.Index(rows)
 	if i < 0 {
@@ -67,7 +67,7 @@ func (l *List) Move(n int, rows *Rows) {
 	l.at = rows.List[i].Event.GetSequence()
 }
 
-// Key moves the cursor as tables do; false when the key means nothing.
+// Key moves the cursor as tables do; false if the key has no meaning.
 func (l *List) Key(name string, rows *Rows) bool {
 	n, ok := widget.MovesBy(name, len(rows.List), l.page)
 	if ok {
@@ -76,7 +76,7 @@ func (l *List) Key(name string, rows *Rows) bool {
 	return ok
 }
 
-// Point puts the cursor on the event at a line of the screen.
+// Point puts the cursor on the event at a screen line.
 func (l *List) Point(y int, rows *Rows) bool {
 	y -= l.upper
 	if y < 0 || y >= len(l.lines) || l.lines[y] >= len(rows.List) || rows.List[l.lines[y]].Event == nil {
@@ -92,11 +92,11 @@ const (
 	kindWidth      = 8
 	leastSubject   = 12
 	mostSubject    = 34
-	leastMessage   = 6   // cells of a line of a message
-	narrowestEvent = 100 // below it there is no room for kinds
+	leastMessage   = 6   // least cells of a message
+	narrowestEvent = 100 // below it, kinds are left out
 )
 
-// eventColumns is where the columns begin; kind is below zero where it is left out.
+// eventColumns holds the start of each column; kind is negative if it is left out.
 type eventColumns struct{ level, kind, subject, text, width int }
 
 func eventColumnsOf(width, clock int) eventColumns {
@@ -146,12 +146,12 @@ func (l *List) Draw(c widget.Canvas, rows *Rows, at *clock.Clock, down bool) {
 	}
 }
 
-// place chooses the first row on the screen so that the cursor is on it, and no line is empty that need not be.
+// place chooses the first row so that the cursor is visible and the list is as full as possible.
 func (l *List) place(rows *Rows, at eventColumns, height int) {
 	cursor := l.Index(rows)
 	l.top = min(l.top, cursor)
 	used := 0
-	for i := cursor; i >= l.top; i-- { // from the cursor up: what does not fit above it is not shown
+	for i := cursor; i >= l.top; i-- { // from the cursor up, as far as rows fit
 		used += len(l.texts(rows.List[i], at))
 		if used > height && i < cursor {
 			l.top = i + 1
@@ -170,7 +170,7 @@ func (l *List) place(rows *Rows, at eventColumns, height int) {
 	}
 }
 
-// texts are the lines of a row's message, safe.
+// texts returns the lines of a row's message, made safe.
 func (l *List) texts(row Row, at eventColumns) []string {
 	if !l.Wrap || row.Event == nil {
 		return []string{row.Text}
@@ -209,19 +209,19 @@ func drawEvent(c widget.Canvas, row Row, texts []string, at eventColumns, noted 
 	}
 }
 
-// Row is an event as it is shown, or a gap in front of one.
+// Row is an event, or a gap before one.
 type Row struct {
 	Event               *kagziv1.ServerEvent // nil: a gap
-	gap                 int64                // events that never came
+	gap                 int64                // number of missed events
 	Kind, Subject, Text string               // raw
 }
 
-// Rows holds the events that a filter keeps, oldest first, with the gaps between them.
+// Rows holds the events that match a filter, oldest first, with the gaps between them.
 type Rows struct {
 	List  []Row
-	Count int // of the events among them
+	Count int // number of events
 
-	newest      *kagziv1.ServerEvent // of those that the rows were made of; another server's has the same sequences
+	newest      *kagziv1.ServerEvent // when the rows were made; sequences repeat across servers
 	first, last int64                // sequences
 	of          int
 	filter      string
@@ -229,7 +229,8 @@ type Rows struct {
 	down        bool
 }
 
-// Fill makes the rows, unless they are made of the same events already. down says that the events are not followed now.
+// Fill makes the rows, unless they are made of the same events already. down means that events do
+// not arrive now.
 func (r *Rows) Fill(events []*kagziv1.ServerEvent, f Filter, namespace string, down bool) {
 	var newest *kagziv1.ServerEvent
 	first, last := int64(0), int64(0)
@@ -259,7 +260,7 @@ func (r *Rows) Fill(events []*kagziv1.ServerEvent, f Filter, namespace string, d
 	}
 }
 
-// find is the row of an event, or of the next one that is shown; -1 when there are none.
+// find returns the row of an event, or of the next one that is shown; -1 if there is none.
 func (r *Rows) find(sequence int64) int {
 	last := -1
 	for i, row := range r.List {
@@ -274,10 +275,10 @@ func (r *Rows) find(sequence int64) int {
 	return last
 }
 
-// subjects are what an event may be about, by the keys of its attributes.
+// subjects lists what an event can be about, by the keys of its attributes.
 var subjects = []string{"run", "worker", "schedule", "queue"}
 
-// SubjectOf returns what an event is about; "server" when it is about nothing in particular.
+// SubjectOf returns the subject of an event; "server" if it has none.
 func SubjectOf(e *kagziv1.ServerEvent) (kind, id string) {
 	for _, at := range e.GetAttributes() {
 		if slices.Contains(subjects, at.GetKey()) {
@@ -287,13 +288,13 @@ func SubjectOf(e *kagziv1.ServerEvent) (kind, id string) {
 	return "server", ""
 }
 
-// rowOfEvent says what an event is about in a few words, and puts the rest behind its message.
+// rowOfEvent returns an event as a row; attributes follow the message.
 func rowOfEvent(e *kagziv1.ServerEvent, namespace string) Row {
 	kind, id := SubjectOf(e)
 	row := Row{Event: e, Kind: kind, Subject: format.ShortID(id)}
 	var text strings.Builder
 	text.WriteString(e.GetMessage())
-	said := false // the subject itself
+	said := false // whether the subject itself was skipped
 	for _, at := range e.GetAttributes() {
 		key, value := at.GetKey(), at.GetValue()
 		switch {
@@ -316,7 +317,7 @@ func rowOfEvent(e *kagziv1.ServerEvent, namespace string) Row {
 	return row
 }
 
-// levels are the levels of events, the mildest first.
+// levels lists the levels of events, lowest first.
 var levels = []string{"INFO", "WARN", "ERROR"}
 
 // LevelCell returns a level as a sign and a word.
@@ -332,14 +333,14 @@ func LevelCell(look *theme.Theme, level string) render.Cell {
 	return render.Cell{Text: "  " + strings.ToLower(level)}
 }
 
-// Filter chooses events by a text, and by the least level.
+// Filter selects events by a text and by their lowest level.
 type Filter struct {
-	Text  string // as it was typed
-	holds string // what the event must hold, or with "!" in front must not
-	level int    // of levels
+	Text  string // as typed
+	holds string // text that the event must contain; after "!" must not
+	level int    // index in levels
 }
 
-// ParseFilter reads a filter as it was typed: words, and "level:warn" for the least level.
+// ParseFilter parses a filter: words, and "level:warn" for the lowest level.
 func ParseFilter(text string) (Filter, error) {
 	f := Filter{Text: strings.TrimSpace(text)}
 	var words []string
@@ -351,14 +352,14 @@ func ParseFilter(text string) (Filter, error) {
 		}
 		f.level = slices.IndexFunc(levels, func(l string) bool { return strings.EqualFold(l, name) })
 		if f.level < 0 {
-			return Filter{}, fmt.Errorf("there is no level %q; there are info, warn and error", name)
+			return Filter{}, fmt.Errorf("there is no level %q; want info, warn or error", name)
 		}
 	}
 	f.holds = strings.Join(words, " ")
 	return f, nil
 }
 
-// keeps says whether the filter chooses a row. A level that is not known counts as the worst.
+// keeps reports whether a row matches the filter. An unknown level counts as the highest.
 func (f Filter) keeps(row Row) bool {
 	if i := slices.Index(levels, row.Event.GetLevel()); i >= 0 && i < f.level {
 		return false
@@ -373,8 +374,8 @@ func (f Filter) keeps(row Row) bool {
 	return format.Contains(f.holds, cells...)
 }
 
-// eventTime is when an event was noted: the time of day, and the day as well when it was another
-// one. Ages would change all the time.
+// eventTime returns when an event was recorded: the time, with the date unless it is today.
+// Relative times would change constantly.
 func eventTime(e *kagziv1.ServerEvent, c *clock.Clock) string {
 	zone, suffix := c.Zone, ""
 	switch c.Style {
@@ -390,13 +391,14 @@ func eventTime(e *kagziv1.ServerEvent, c *clock.Clock) string {
 	return at.Format("01-02 15:04") + suffix
 }
 
-// timeWidth is how much room the times of events need, of which the first and the last are the widest.
+// timeWidth returns the width of the column of times. The first and the last event have the widest
+// ones.
 func timeWidth(rows *Rows, c *clock.Clock) int {
 	first, last := rows.find(rows.first), rows.find(rows.last)
 	return max(len(eventTime(rows.List[first].Event, c)), len(eventTime(rows.List[last].Event, c)))
 }
 
-// Missed says how many events were missed.
+// Missed returns a text about the number of missed events.
 func Missed(n int64) string {
 	if n == 1 {
 		return "1 event was missed"

@@ -1,4 +1,4 @@
-// Package format writes figures, ids, errors and texts as the pages show them. It knows nothing of the program.
+// Package format writes figures, ids, errors and texts as the pages show them.
 package format
 
 import (
@@ -24,12 +24,12 @@ func Number(n int64) string {
 	return digits
 }
 
-// Pad fills text up with blanks to a width, and always ends in one.
+// Pad pads text with blanks to a width, and always ends with one.
 func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-render.Width(text), 1))
 }
 
-// Waited writes a length of time that grows, so coarse that it does not change with every frame.
+// Waited writes a growing duration, coarse enough not to change with every frame.
 func Waited(d time.Duration) string {
 	if d < time.Minute {
 		return render.Duration(d.Truncate(time.Second))
@@ -37,17 +37,17 @@ func Waited(d time.Duration) string {
 	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
 }
 
-// Until says how far off a moment is: to the second in the last minute, to the minute in the last
-// hours, so that a screen on which nothing happens stays quiet.
+// Until writes the time until a moment: in seconds for the last minute, in minutes for the last
+// hours, so an idle screen stays still.
 func Until(d time.Duration) string {
-	rounded := d + time.Second - 1 // as render.Ago does
+	rounded := d + time.Second - 1 // rounds up, as render.Ago does
 	if rounded < time.Minute || rounded >= 10*time.Hour {
 		return render.Ago(-d)
 	}
 	return "in " + render.Days(rounded.Truncate(time.Minute))
 }
 
-// ShortID returns the beginning and the end of a run's id, in which ids differ; the beginning is the time.
+// ShortID returns the two ends of a run's id. The first part is a time and the last is random.
 func ShortID(id string) string {
 	if len(id) != 36 {
 		return id
@@ -58,7 +58,7 @@ func ShortID(id string) string {
 // Tags joins tags, sorted: "customer=x team=pay".
 func Tags(tags map[string]string) string { return render.KeyValues(tags) }
 
-// PerTime writes a number of things a second, for few of them a minute or an hour: "12/s", "4.2/min".
+// PerTime writes a rate per second, or for low rates per minute or hour: "12/s", "4.2/min".
 func PerTime(v float64) string {
 	switch {
 	case v == 0 || v >= 0.095:
@@ -69,7 +69,7 @@ func PerTime(v float64) string {
 	return Rate(v*3600) + "/h"
 }
 
-// Rate writes a number of things a second: "0", "0.4", "12".
+// Rate writes a rate per second without a unit: "0", "0.4", "12".
 func Rate(v float64) string {
 	switch {
 	case v == 0:
@@ -82,7 +82,7 @@ func Rate(v float64) string {
 	return Number(int64(v + 0.5))
 }
 
-// Milliseconds writes a length of time, the short ones with a tenth.
+// Milliseconds writes a duration; short ones with one decimal.
 func Milliseconds(ms float64) string {
 	d := time.Duration(ms * float64(time.Millisecond))
 	if d < 10*time.Millisecond {
@@ -91,7 +91,7 @@ func Milliseconds(ms float64) string {
 	return render.Duration(d)
 }
 
-// Contains says whether any of the cells holds the text, whatever its case; "!" in front turns it around.
+// Contains reports whether any cell contains the text, ignoring case; a leading "!" negates it.
 func Contains(text string, cells ...string) bool {
 	text, not := strings.CutPrefix(strings.ToLower(text), "!")
 	for _, cell := range cells {
@@ -102,16 +102,16 @@ func Contains(text string, cells ...string) bool {
 	return not
 }
 
-// longestWrapped is how many bytes of a text are cut into lines: more than anybody reads in a list.
+// longestWrapped limits how many bytes of a text are wrapped.
 const longestWrapped = 32 << 10
 
-// Wrapped cuts safe text into lines of at most width cells, at blanks where there are any.
+// Wrapped cuts safe text into lines of at most width cells, at blanks if possible.
 func Wrapped(text string, width int) []string {
 	if len(text) > longestWrapped {
 		text = strings.ToValidUTF8(text[:longestWrapped], "") + " …"
 	}
 	var lines []string
-	begin, blank, cells, after := 0, 0, 0, 0 // of the line; behind its last blank, and the cells from there on
+	begin, blank, cells, after := 0, 0, 0, 0 // of the line; after its last blank, and the cells from there on
 	for at, state := 0, -1; at < len(text); {
 		cluster, _, w, next := uniseg.FirstGraphemeClusterInString(text[at:], state)
 		if cells+w > width && at > begin {
@@ -135,7 +135,7 @@ func Wrapped(text string, width int) []string {
 	return append(lines, text[begin:])
 }
 
-// ErrorLines writes an error as people read it: what went wrong, what is known of it, and the stack.
+// ErrorLines writes an error: message, details and stack.
 func ErrorLines(e *kagziv1.ErrorDetail) []widget.Line {
 	if e == nil {
 		return nil
@@ -146,10 +146,10 @@ func ErrorLines(e *kagziv1.ErrorDetail) []widget.Line {
 		facts = append(facts, "code "+strings.TrimPrefix(e.GetCode().String(), "ERROR_CODE_"))
 	}
 	if e.GetNonRetryable() {
-		facts = append(facts, "not to be retried")
+		facts = append(facts, "not retryable")
 	}
 	if e.GetRetryAfterMs() > 0 {
-		facts = append(facts, fmt.Sprintf("asks for a pause of %d ms", e.GetRetryAfterMs()))
+		facts = append(facts, fmt.Sprintf("asks to retry after %d ms", e.GetRetryAfterMs()))
 	}
 	if e.GetSubject() != "" {
 		facts = append(facts, strings.TrimSpace("about "+e.GetSubject()+" "+e.GetSubjectId()))
@@ -168,12 +168,12 @@ func ErrorLines(e *kagziv1.ErrorDetail) []widget.Line {
 	return lines
 }
 
-// Indented returns a line a level further in.
+// Indented indents a line by one level.
 func Indented(l widget.Line) widget.Line {
 	return widget.Line{Cells: append([]render.Cell{{Text: "  "}}, l.Cells...)}
 }
 
-// PayloadKind says how large a payload is and, where it is not plain JSON, what it is said to be.
+// PayloadKind returns the size of a payload and, unless it is plain JSON, its type.
 func PayloadKind(p *kagziv1.Payload) string {
 	if label, ok := render.Encrypted(p); ok {
 		return label
@@ -188,11 +188,11 @@ func PayloadKind(p *kagziv1.Payload) string {
 	return kind
 }
 
-// widestName is how many cells of the names of steps stand below each other; longer ones push what
-// follows to the right.
+// widestName limits the width to which step names are aligned; longer names push the rest to the
+// right.
 const widestName = 32
 
-// NameWidth returns how wide the names of steps are, so that what follows them stands below each other.
+// NameWidth returns the width to which the names of steps are aligned.
 func NameWidth(lanes []model.Lane) int {
 	wide := 0
 	for i := range lanes {

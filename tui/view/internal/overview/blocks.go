@@ -15,32 +15,32 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Block is a part of the overview that lists things.
+// Block is a part of the overview with a list of items.
 type Block struct {
 	id, title, note string
-	empty           widget.Line // in place of items
+	empty           widget.Line // shown if there are no items
 	Items           []*Item
-	left            int  // how many cells of an item stand on the left; the rest are at the right edge
-	spare           int  // the cell that is left out where it is narrow; 0: none
-	more            bool // there are others than the items
+	left            int  // number of an item's cells on the left; the rest are right-aligned
+	spare           int  // index of the cell to leave out on a narrow screen; 0: none
+	more            bool // the list is longer than items
 }
 
-// Item is a thing in a block that can be opened.
+// Item is an entry of a block that can be opened.
 type Item struct {
 	ID      string
-	Cells   []render.Cell // of a tile: its number, what it is, more of it
-	bar     *queueBar     // behind the cells on the left; nil: none
+	Cells   []render.Cell // for a tile: number, label, further text
+	bar     *queueBar     // after the cells on the left; nil: none
 	Open    func() error
 	Message proto.Message // for copying
 }
 
-// MostCells is how many cells an item has at most.
+// MostCells is the highest number of cells of an item.
 const MostCells = 4
 
-// queueBar is what runs and what waits in a queue, of the most in any.
+// queueBar is a bar of running and waiting runs in a queue, relative to the largest queue.
 type queueBar struct{ most, running, waiting float64 }
 
-// Blocks returns all that list something, as they stand now.
+// Blocks returns all blocks with their current items.
 func (p *Board) Blocks() map[string]*Block {
 	return map[string]*Block{
 		tilesBlock:    {id: tilesBlock, Items: p.Tiles()},
@@ -51,12 +51,12 @@ func (p *Board) Blocks() map[string]*Block {
 	}
 }
 
-// opens opens a view from here.
+// opens returns a function that opens a view.
 func (p *Board) opens(view string, args ...string) func() error {
 	return func() error { return p.Open(view, args...) }
 }
 
-// Tiles returns the four numbers that say how it goes.
+// Tiles returns the four key numbers.
 func (p *Board) Tiles() []*Item {
 	stats, o := p.Overview.Stats(), p.Overview
 	if stats == nil {
@@ -76,7 +76,7 @@ func (p *Board) Tiles() []*Item {
 			waits = render.Waiting
 		}
 	} else if stats.GetPendingWorkflows() > 0 {
-		oldest = "none for long" // is due for less than a second, or not yet
+		oldest = "none overdue" // waits less than a second, or is not due yet
 	}
 	failed, _, since := p.Failed(stats)
 	bad, which := render.Plain, p.FailedFilter+" since:1h"
@@ -111,10 +111,10 @@ func (p *Board) Tiles() []*Item {
 	}
 }
 
-// longWait is after how long a run that waits for a worker deserves a look.
+// longWait is how long a run can wait for a worker before it is highlighted.
 const longWait = time.Minute
 
-// warnings are what needs somebody's eye.
+// warnings returns the block of warnings.
 func (p *Board) warnings() *Block {
 	b := &Block{id: warningsBlock, title: "Warnings", left: 2}
 	if !p.Overview.Queues().Loaded() || !p.Overview.Schedules().Loaded() {
@@ -126,12 +126,12 @@ func (p *Board) warnings() *Block {
 		b.Items = append(b.Items, &Item{ID: w.Text, Cells: line.Cells, Open: p.opens(view, args...)})
 	}
 	if len(b.Items) == 0 && b.note == "" {
-		b.title, b.note = "", p.Look().Glyph(theme.Completed)+" Nothing needs your eye."
+		b.title, b.note = "", p.Look().Glyph(theme.Completed)+" No warnings."
 	}
 	return b
 }
 
-// viewOf is the view that tells more of a warning: that of the thing itself where it is about one.
+// viewOf returns the view with more about a warning: that of its subject, if it has one.
 func viewOf(w model.Warning) (view string, args []string) {
 	switch {
 	case w.Filter == "":
@@ -144,19 +144,19 @@ func viewOf(w model.Warning) (view string, args []string) {
 	return w.View, []string{w.Filter}
 }
 
-// warningLine is a warning with a sign of how bad it is.
+// warningLine returns a warning with a sign of its level.
 func (p *Board) warningLine(w model.Warning) widget.Line {
 	glyph, word, style := theme.Alert, "warning", render.Waiting
 	switch w.Level {
-	case model.Alarm:
-		glyph, word, style = theme.Failed, "alarm", render.Bad
+	case model.Critical:
+		glyph, word, style = theme.Failed, "critical", render.Bad
 	case model.Notice:
 		glyph, word, style = theme.Paused, "notice", render.Dim
 	}
 	return widget.Line{Cells: []render.Cell{{Text: p.Look().Glyph(glyph) + " " + word, Style: style}, {Text: w.Text}}}
 }
 
-// queues are those in which most waits.
+// queues returns the block of the queues with the largest backlog.
 func (p *Board) queues() *Block {
 	b := &Block{id: queuesBlock, title: "Queues", left: 1, spare: 1,
 		empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
@@ -190,11 +190,11 @@ func (p *Board) queues() *Block {
 	return b
 }
 
-// failures are of the runs that failed those that were made last, as a server lists them: one that
-// was made long ago and failed just now need not be among them.
+// failures returns the failed runs that were created last, in the server's order. A run that was
+// created long ago and failed just now may be missing.
 func (p *Board) failures() *Block {
-	b := &Block{id: FailuresBlock, title: "Newest runs that failed", left: 2,
-		empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+	b := &Block{id: FailuresBlock, title: "Recent failures", left: 2,
+		empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No failed runs.", render.Dim)}
 	_, b.more, _ = p.Overview.More()
 	for _, r := range p.Overview.Failures() {
 		what := r.GetWorkflowType()
@@ -210,10 +210,10 @@ func (p *Board) failures() *Block {
 	return b
 }
 
-// fires are the schedules that fire next.
+// fires returns the block of the next ticks.
 func (p *Board) fires() *Block {
 	b := &Block{id: firesBlock, title: "Next ticks", left: 2, spare: 1,
-		empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
+		empty: widget.TextLine("No ticks ahead.", render.Dim)}
 	_, _, b.more = p.Overview.More()
 	for _, s := range p.Overview.Fires() {
 		b.Items = append(b.Items, &Item{ID: s.GetScheduleId(), Message: s, Open: p.opens("schedule", s.GetScheduleId()),
@@ -225,7 +225,7 @@ func (p *Board) fires() *Block {
 	return b
 }
 
-// drawStart says what to do with a namespace in which there is nothing yet.
+// drawStart draws what to do in an empty namespace.
 func (p *Board) drawStart(c widget.Canvas) {
 	lines := p.startLines()
 	width := 0
@@ -238,9 +238,9 @@ func (p *Board) drawStart(c widget.Canvas) {
 	}
 }
 
-// startLines are three commands to begin with, and what is wrong.
+// startLines returns three first commands, and warnings.
 func (p *Board) startLines() []widget.Line {
-	if p.File { // nobody can start anything in it from here
+	if p.File { // a file is read-only
 		return []widget.Line{widget.TextLine(fmt.Sprintf(
 			"Nothing has happened in %q of this database yet.", p.Link.Namespace()), render.Strong)}
 	}
@@ -257,7 +257,7 @@ func (p *Board) startLines() []widget.Line {
 			widget.TextLine("      "+s.help, render.Dim))
 	}
 	lines = append(lines, widget.Line{}, widget.TextLine(
-		"This page fills by itself as soon as something happens.  ? lists the keys.", render.Dim))
+		"This page updates by itself.  ? shows the help.", render.Dim))
 	for _, w := range p.Overview.Warnings() {
 		lines = append(lines, p.warningLine(w))
 	}

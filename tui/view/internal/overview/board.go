@@ -1,5 +1,5 @@
-// Package overview draws the blocks of the overview: the tiles, warnings, charts, queues, failures
-// and next ticks, with a cursor that goes through them.
+// Package overview draws the blocks of the overview: tiles, warnings, charts, queues, failures and
+// next ticks, with a cursor that moves through them.
 package overview
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Source holds what a board shows, and what it needs of the program.
+// Source provides the data of a board, and what it needs from the program.
 type Source struct {
 	Overview *model.Overview
 	Link     *model.Link
@@ -23,36 +23,37 @@ type Source struct {
 	Look     func() *theme.Theme
 	// a database file is shown: there is no server
 	File bool
-	// how many runs failed lately, and since when
+	// Failed returns how many runs failed lately, with two labels for since when
 	Failed       func(*kagziv1.GetStatsResponse) (n int64, since, short string)
-	FailedFilter string // the filter of runs that failed
-	// the flags of a command line that leads to the server
+	FailedFilter string // selects failed runs
+	// Reach returns the command-line flags that lead to the server
 	Reach func() string
 	Open  func(view string, args ...string) error // opens another page
 }
 
-// Board holds the blocks of the overview, with a cursor that goes through them.
+// Board holds the blocks of the overview and the cursor.
 type Board struct {
 	Source
-	Span  model.Range       // of the charts
-	At    string            // the block under the cursor, by its id
-	On    map[string]cursor // where the cursor is in each block
-	drawn []placed          // the blocks of the last frame, in the order in which the cursor goes through them
+	Span  model.Range       // range of the charts
+	At    string            // id of the block under the cursor
+	On    map[string]cursor // cursor within each block
+	drawn []placed          // blocks of the last frame, in cursor order
 }
 
-// New makes a board with the cursor on the tiles.
+// New returns a board with the cursor on the tiles.
 func New(s Source) *Board {
 	return &Board{Source: s, At: tilesBlock, On: map[string]cursor{}}
 }
 
-// cursor is a place in a block: it stays with its thing by id, and near where it was when the thing is gone.
+// cursor is a place in a block. It follows its item by id, and stays near its place when the item
+// is gone.
 type cursor struct {
 	id    string
 	Index int
-	first int // the first item on the screen
+	first int // first visible item
 }
 
-// Draw draws the blocks that there is room for.
+// Draw draws the blocks that fit.
 func (p *Board) Draw(c widget.Canvas) {
 	stats := p.Overview.Stats()
 	if stats == nil {
@@ -83,7 +84,7 @@ func (p *Board) Draw(c widget.Canvas) {
 	}
 }
 
-// style is how a meaning looks on this page: pale when it may be out of date.
+// style returns the style of a meaning on this page: pale if the data may be old.
 func (p *Board) style(s render.Style) tcell.Style {
 	if p.Link.State().Down() {
 		return p.Look().Role(theme.Stale)
@@ -91,7 +92,7 @@ func (p *Board) style(s render.Style) tcell.Style {
 	return p.Look().Style(s)
 }
 
-// Under returns the item under the cursor; nil when there is none.
+// Under returns the item under the cursor; nil if there is none.
 func (p *Board) Under() *Item {
 	b := p.Blocks()[p.At]
 	if b == nil || len(b.Items) == 0 {
@@ -100,7 +101,7 @@ func (p *Board) Under() *Item {
 	return b.Items[min(p.On[p.At].Index, len(b.Items)-1)]
 }
 
-// Key moves the cursor: within a block, and over its edge into the next.
+// Key moves the cursor within a block, and past its edge into the next.
 func (p *Board) Key(event *tcell.EventKey) bool {
 	switch widget.KeyName(event) {
 	case "j", "down":
@@ -137,7 +138,7 @@ func (p *Board) Key(event *tcell.EventKey) bool {
 	return true
 }
 
-// stops are the blocks on the screen that the cursor can be in, in their order.
+// stops returns the visible blocks that the cursor can enter, in order.
 func (p *Board) stops() []string {
 	blocks := p.Blocks()
 	var ids []string
@@ -149,14 +150,14 @@ func (p *Board) stops() []string {
 	return ids
 }
 
-// Step goes to the next block or, below zero, to the one before, around the end.
+// Step moves by n blocks and wraps around.
 func (p *Board) Step(n int) {
 	if order := p.stops(); len(order) > 0 {
 		p.At = order[(slices.Index(order, p.At)+n+len(order))%len(order)]
 	}
 }
 
-// Move goes to the next item or the one before; from the last of a block into the next block.
+// Move moves to the next or previous item, and from the last one into the next block.
 func (p *Board) Move(n int) {
 	b := p.Blocks()[p.At]
 	if b == nil {
@@ -179,7 +180,7 @@ func (p *Board) Move(n int) {
 	}
 }
 
-// put places the cursor on an item of its block.
+// put puts the cursor on an item of its block.
 func (p *Board) put(index int) {
 	items := p.Blocks()[p.At].Items
 	if len(items) == 0 {
@@ -191,7 +192,8 @@ func (p *Board) put(index int) {
 	p.On[p.At] = c
 }
 
-// settle finds the things under the cursors again after they have moved, and leaves blocks that have become empty.
+// settle finds the items of the cursors again after they moved, and leaves blocks that became
+// empty.
 func (p *Board) settle(blocks map[string]*Block) {
 	for id, b := range blocks {
 		c := p.On[id]
@@ -209,7 +211,7 @@ func (p *Board) settle(blocks map[string]*Block) {
 	}
 }
 
-// Point puts the cursor on what is at a place of the screen; false when nothing is.
+// Point puts the cursor on the item at a screen position; false if there is none.
 func (p *Board) Point(x, y int) bool {
 	for _, at := range p.drawn {
 		if x < at.left || x >= at.left+at.w || y < at.top || y >= at.top+at.h || !slices.Contains(p.stops(), at.id) {

@@ -10,7 +10,7 @@ func TestARateIsNeverMoreThanTheMost(t *testing.T) {
 	for i := 290; i < 300; i++ {
 		values[i] = 2.5
 	}
-	if got, want := rate.summary(values, Buckets(values, 299, 10, true)), "2.5/s, most 2.5/s"; got != want {
+	if got, want := rate.summary(values, Buckets(values, 299, 10, true)), "2.5/s, peak 2.5/s"; got != want {
 		t.Errorf("after a busy moment %q, want %q", got, want)
 	}
 }

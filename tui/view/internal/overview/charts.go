@@ -15,7 +15,7 @@ type chart struct {
 	title string
 	style render.Style
 	value func(*kagziv1.ActivityPoint) float64
-	rate  bool // counts, to be shown by the second; else milliseconds
+	rate  bool // counts, shown per second; otherwise milliseconds
 }
 
 var chartList = [charts]chart{
@@ -31,25 +31,25 @@ const (
 	chartValue = 21
 )
 
-// drawActivity draws what the server did lately, all namespaces together.
+// drawActivity draws the recent activity of the server, over all namespaces.
 func (p *Board) drawActivity(c widget.Canvas) {
 	if p.File {
 		c.Cut(0, 0, c.W, "Database file", p.Look().Role(theme.Title))
-		for i, line := range []string{"No server is asked: how fast runs come", "and go is told by one only."} {
+		for i, line := range []string{"No server is running here: throughput", "is known only to a server."} {
 			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
 		}
 		return
 	}
 	if p.Overview.Sealed() {
 		c.Cut(0, 0, c.W, "Server", p.Look().Role(theme.Title))
-		for i, line := range []string{"What it does, all namespaces together,",
-			"is told to admins of all of them only."} {
+		for i, line := range []string{"The server reports its activity only",
+			"to admins of all namespaces."} {
 			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
 		}
 		return
 	}
 	x := c.Cut(0, 0, c.W, "Server, last "+p.Span.String(), p.Look().Role(theme.Title)) + 2
-	c.Cut(x, 0, c.W-x, "{ } another time", p.style(render.Dim))
+	c.Cut(x, 0, c.W-x, "{ } range", p.style(render.Dim))
 	points := p.Overview.Activity(p.Span)
 	rows := max((c.H-1)/charts, 1)
 	for i, ch := range chartList {
@@ -57,7 +57,7 @@ func (p *Board) drawActivity(c widget.Canvas) {
 	}
 }
 
-// drawChart draws a series between its title and what it comes to.
+// drawChart draws a series between its title and its latest value.
 func (p *Board) drawChart(c widget.Canvas, ch chart, points []*kagziv1.ActivityPoint) {
 	values := make([]float64, len(points))
 	for i, point := range points {
@@ -75,7 +75,7 @@ func (p *Board) drawChart(c widget.Canvas, ch chart, points []*kagziv1.ActivityP
 	c.Cut(chartTitle+room+1, bottom, chartValue+1, ch.summary(values, bars), p.style(render.Dim))
 }
 
-// summary is how it was lately, and the most of that and of what a column shows.
+// summary returns the latest value and the peak.
 func (ch chart) summary(values, bars []float64) string {
 	most, latest := 0.0, 0.0
 	for _, v := range bars {
@@ -87,16 +87,16 @@ func (ch chart) summary(values, bars []float64) string {
 		}
 	}
 	if ch.rate {
-		now := Lately(values) // of fewer points than a column may be
-		return fmt.Sprintf("%s, most %s", format.PerTime(now), format.PerTime(max(most, now)))
+		now := Lately(values) // over fewer points than a column may hold
+		return fmt.Sprintf("%s, peak %s", format.PerTime(now), format.PerTime(max(most, now)))
 	}
 	if most == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s, most %s", format.Milliseconds(latest), format.Milliseconds(most))
+	return fmt.Sprintf("%s, peak %s", format.Milliseconds(latest), format.Milliseconds(most))
 }
 
-// latelyPoints is how many points a rate is taken over, so that it does not jump with every one.
+// latelyPoints is the number of points averaged for the latest value, so it does not jump.
 const latelyPoints = 10
 
 // Lately returns the mean of the last points.
@@ -109,9 +109,9 @@ func Lately(values []float64) float64 {
 	return sum / max(float64(len(values)), 1)
 }
 
-// Buckets gathers values into at most n columns, of which each stands for the mean or else the
-// largest of several; few values are drawn wider. last is the number of the last value since the
-// beginning of time: columns begin at whole multiples, so that they move on as a whole, and rarely.
+// Buckets groups values into at most n columns, each the mean or the largest of several; few values
+// are drawn wider. last is the number of the last value since the epoch: columns start at whole
+// multiples, so they shift together, and rarely.
 func Buckets(values []float64, last int64, n int, mean bool) []float64 {
 	if n <= 0 || len(values) == 0 {
 		return nil

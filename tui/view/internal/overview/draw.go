@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// drawTiles draws the four numbers: in frames where there are lines for it, else two in a line.
+// drawTiles draws the four numbers: framed if there are enough lines, or else two per line.
 func (p *Board) drawTiles(c widget.Canvas, items []*Item) {
 	if c.H < boxedTile {
 		for i, it := range items {
@@ -35,16 +35,16 @@ func (p *Board) drawTiles(c widget.Canvas, items []*Item) {
 	}
 }
 
-// tiles is how many there are.
+// tiles is the number of tiles.
 const tiles = 4
 
-// tilePlace is where a framed tile begins, and how wide it is.
+// tilePlace returns the start and the width of a framed tile.
 func tilePlace(width, i int) (x, w int) {
 	x = i * (width + 1) / tiles
 	return x, (i+1)*(width+1)/tiles - x - 1
 }
 
-// tileAt is the tile at a place of its block.
+// tileAt returns the tile at a position of its block.
 func tileAt(at placed, x, y int) int {
 	if at.h < boxedTile {
 		return min(x/max(at.w/2, 1), 1) + 2*y
@@ -52,12 +52,12 @@ func tileAt(at placed, x, y int) int {
 	return min(x*tiles/max(at.w, 1), tiles-1)
 }
 
-// selected says whether the cursor is on an item of a block.
+// selected reports whether the cursor is on an item of a block.
 func (p *Board) selected(id string, index int) bool {
 	return p.At == id && p.On[id].Index == index
 }
 
-// drawCells writes the cells of a tile one after the other; what it says more of only where it fits.
+// drawCells draws the cells of a tile; the last one only if it fits.
 func (p *Board) drawCells(c widget.Canvas, it *Item, selected bool) {
 	if selected {
 		c.Clear(p.Look().Role(theme.Selected))
@@ -75,7 +75,7 @@ func (p *Board) drawCells(c widget.Canvas, it *Item, selected bool) {
 	}
 }
 
-// cellStyle is how a meaning looks in a row.
+// cellStyle returns the style of a meaning in a row.
 func (p *Board) cellStyle(s render.Style, selected bool) tcell.Style {
 	if selected {
 		return p.Look().Role(theme.Selected)
@@ -83,7 +83,8 @@ func (p *Board) cellStyle(s render.Style, selected bool) tcell.Style {
 	return p.style(s)
 }
 
-// drawBlock draws the title of a block and as many of its items as there is room for, that under the cursor among them.
+// drawBlock draws the title of a block and as many items as fit, including the one under the
+// cursor.
 func (p *Board) drawBlock(c widget.Canvas, b *Block) {
 	x := 0
 	if b.title != "" {
@@ -115,10 +116,10 @@ func (p *Board) drawBlock(c widget.Canvas, b *Block) {
 	}
 }
 
-// narrow is the width below which a block leaves a cell out.
+// narrow is the width below which a block leaves out a cell.
 const narrow = 48
 
-// cells are the cells of an item that are shown in a block of that width.
+// cells returns the cells of an item that are shown at a width.
 func (b *Block) cells(it *Item, width int) []render.Cell {
 	if b.spare > 0 && width < narrow {
 		return slices.Delete(slices.Clone(it.Cells), b.spare, b.spare+1)
@@ -126,7 +127,7 @@ func (b *Block) cells(it *Item, width int) []render.Cell {
 	return it.Cells
 }
 
-// leftCells is how many of the cells that are shown stand on the left.
+// leftCells returns how many of the shown cells are on the left.
 func (b *Block) leftCells(width int) int {
 	if b.spare > 0 && b.spare < b.left && width < narrow {
 		return b.left - 1
@@ -162,12 +163,12 @@ func (p *Board) drawRow(c widget.Canvas, b *Block, bar *queueBar, cells []render
 
 const (
 	cellGap   = 2
-	leastCell = 6 // cells below which nothing can be read
-	leastBar  = 4 // cells below which a bar says nothing
+	leastCell = 6 // least useful cells of a text
+	leastBar  = 4 // least useful cells of a bar
 )
 
-// cellWidths are how wide the cells of rows are: as wide as they need, the first not more than a
-// third of the row, and the widest less where there is not the room.
+// cellWidths returns the width of each cell: what it needs, but the first at most a third of the
+// row, and the widest less if space is short.
 func cellWidths(rows [][]render.Cell, room int) []int {
 	var widths []int
 	for _, cells := range rows {
@@ -196,7 +197,7 @@ func cellWidths(rows [][]render.Cell, room int) []int {
 	}
 }
 
-// The blocks of the overview.
+// Ids of the blocks.
 const (
 	tilesBlock    = "tiles"
 	warningsBlock = "warnings"
@@ -206,26 +207,26 @@ const (
 	firesBlock    = "fires"
 )
 
-// BlockOrder is the order of those that list something.
+// BlockOrder lists the blocks with items, in cursor order.
 var BlockOrder = []string{tilesBlock, warningsBlock, queuesBlock, FailuresBlock, firesBlock}
 
-// placed is where a block is on the page.
+// placed is the area of a block on the page.
 type placed struct {
 	id         string
 	x, y, w, h int
-	left, top  int // on the screen, as of the last frame
+	left, top  int // screen position at the last frame
 }
 
-// What blocks need.
+// Sizes of blocks.
 const (
-	boxedTile  = 4 // lines of a tile with its frame
+	boxedTile  = 4 // lines of a framed tile
 	shortTiles = 2 // lines of all tiles without frames
 	charts     = 5
-	mostListed = 8 // items of a block, but for warnings
+	mostListed = 8 // most items of a block, except for warnings
 )
 
-// arrange places the blocks on a page of w by h cells: what is wrong first, the rest as there is
-// room. count is how many items a block has.
+// arrange places the blocks on a page of w by h cells: warnings first, the rest as it fits. count
+// returns how many items a block has.
 func arrange(w, h int, count func(id string) int) []placed {
 	if w < 70 || h < 17 {
 		return inStack(w, h, count)
@@ -233,7 +234,7 @@ func arrange(w, h int, count func(id string) int) []placed {
 	return inColumns(w, h, count)
 }
 
-// inStack puts the blocks below each other.
+// inStack puts the blocks one below the other.
 func inStack(w, h int, count func(id string) int) []placed {
 	list := []placed{{id: tilesBlock, w: w, h: shortTiles}}
 	y := shortTiles
@@ -251,7 +252,7 @@ func inStack(w, h int, count func(id string) int) []placed {
 	return list
 }
 
-// inColumns puts the charts beside the queues, and the failures beside what comes next.
+// inColumns puts the charts beside the queues, and the failures beside the next ticks.
 func inColumns(w, h int, count func(id string) int) []placed {
 	gap := 0
 	if h >= 24 {

@@ -1,5 +1,5 @@
-// Package settings reads what a person has set (tui.toml), and keeps what the program remembers:
-// what was typed, saved filters and the theme.
+// Package settings reads tui.toml, and stores what the program remembers: typed lines, saved
+// filters and the theme.
 package settings
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/clock"
 )
 
-// Config holds what a person keeps in tui.toml in the folder of their settings. Every field may be left out.
+// Config holds the settings of tui.toml. Every field is optional.
 type Config struct {
 	// the name of a theme, or of a file themes/NAME.toml beside tui.toml
 	Theme   string `toml:"theme"`
 	Time    string `toml:"time"`    // relative, local, utc or epoch
-	Mouse   bool   `toml:"mouse"`   // take the mouse; it is left to the terminal otherwise
+	Mouse   bool   `toml:"mouse"`   // handle the mouse instead of the terminal
 	ASCII   bool   `toml:"ascii"`   // no glyphs beyond ASCII
-	Refresh string `toml:"refresh"` // the least time between two frames, such as "1s" over a slow line
-	// namespaces, as globs, in which every change is asked to be typed out
+	Refresh string `toml:"refresh"` // least time between two frames, such as "1s" on a slow connection
+	// namespaces, as globs, in which every change asks to type the name
 	Protected []string            `toml:"protected"`
-	Columns   map[string][]string `toml:"columns"` // by page: the columns to show, in their order
-	Keys      map[string][]string `toml:"keys"`    // by action: its keys, in place of its own
+	Columns   map[string][]string `toml:"columns"` // per page: the columns to show, in order
+	Keys      map[string][]string `toml:"keys"`    // per action: its keys, replacing the default ones
 	Filters   map[string]string   `toml:"filters"` // saved filters of runs, by name
 }
 
-// LoadConfig reads a file of settings; one that is not there is empty. Errors name the file and the line.
+// LoadConfig reads a settings file; a missing file is empty. Errors name the file and the line.
 func LoadConfig(path string) (Config, error) {
 	var c Config
 	raw, err := os.ReadFile(path)
@@ -51,13 +51,14 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// explain says where and why a file could not be read.
+// explain returns where and why a file could not be read.
 func explain(err error) string {
 	var strict *toml.StrictMissingError
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		row, _ := strict.Errors[0].Position()
 		return fmt.Sprintf(
-			"line %d: %s is no setting; there are theme, time, mouse, ascii, refresh, protected, columns, keys and filters",
+			"line %d: unknown setting %s; want one of theme, time, mouse, ascii, refresh, protected, columns, keys, "+
+				"filters",
 			row, strings.Join(strict.Errors[0].Key(), "."))
 	}
 	var decode *toml.DecodeError
@@ -68,7 +69,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// State holds what the program remembers from one time to the next.
+// State holds what the program remembers between runs.
 type State struct {
 	Commands []string          `toml:"commands"` // typed, oldest first
 	Searches []string          `toml:"searches"` // filters typed, oldest first
@@ -76,10 +77,10 @@ type State struct {
 	Theme    string            `toml:"theme"`    // chosen in the program
 }
 
-// MaxRemembered is how many lines of a history are kept.
+// MaxRemembered limits the lines of a history.
 const MaxRemembered = 100
 
-// LoadState reads what was remembered; a file that is missing or spoiled is as good as none.
+// LoadState reads the remembered state; a missing or damaged file counts as empty.
 func LoadState(path string) State {
 	var s State
 	if raw, err := os.ReadFile(path); err == nil && toml.Unmarshal(raw, &s) != nil {
@@ -88,7 +89,7 @@ func LoadState(path string) State {
 	return s
 }
 
-// Save writes the state whole or not at all.
+// Save writes the state atomically.
 func (s State) Save(path string) error {
 	raw, err := toml.Marshal(s)
 	if err != nil {
@@ -100,7 +101,7 @@ func (s State) Save(path string) error {
 	return WriteWhole(path, raw)
 }
 
-// WriteWhole puts a file in place that nobody ever sees in part.
+// WriteWhole replaces a file atomically.
 func WriteWhole(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".kagzi-*")
 	if err != nil {
@@ -108,7 +109,7 @@ func WriteWhole(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Sync() // or the name may be there before the text after a crash
+		err = f.Sync() // otherwise the name may exist before the content after a crash
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
@@ -120,7 +121,7 @@ func WriteWhole(path string, data []byte) error {
 	return err
 }
 
-// Remember adds a line to a history: each once, the newest last.
+// Remember adds a line to a history: each line once, newest last.
 func Remember(history []string, line string) []string {
 	if line == "" {
 		return history

@@ -13,7 +13,7 @@ func TestSettingsAreReadAndMistakesNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tui.toml")
 	for text, want := range map[string]string{
 		"theme = \"dark\"\ntime = \"utc\"\nmouse = true\n[columns]\nruns = [\"id\", \"type\"]\n": "",
-		"themes = \"dark\"\n": "line 1: themes is no setting; there are theme",
+		"themes = \"dark\"\n": "line 1: unknown setting themes; want one of theme",
 		"time = \"swatch\"\n": "want one of relative, local, utc, epoch",
 		"\n\ntheme = dark\n":  "line 3",
 	} {

@@ -25,7 +25,7 @@ type Rows struct {
 	Look  func() *theme.Theme
 }
 
-// RunColumns are the columns of every table of runs.
+// RunColumns lists the columns of every table of runs.
 var RunColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
 	{ID: "type", Title: "TYPE", Priority: 1, Flex: true, Min: 10, Max: 40},
@@ -48,7 +48,7 @@ var RunColumns = []widget.Column{
 	{ID: "wake", Title: "DUE", Priority: 4},
 }
 
-// Run returns a run as a row of those columns.
+// Run returns a run as a row of RunColumns.
 func (t *Rows) Run(r *kagziv1.Workflow) widget.Row {
 	view := t.Clock.View()
 	id := t.shownID(r)
@@ -69,7 +69,8 @@ func (t *Rows) Run(r *kagziv1.Workflow) widget.Row {
 	}}
 }
 
-// shownID is what people know a run by: its external id, the tick that started it, or the short form of its run id.
+// shownID returns the external id of a run, the tick that started it, or the short form of its run
+// id.
 func (t *Rows) shownID(r *kagziv1.Workflow) string {
 	id := r.GetExternalId()
 	rest, ticked := strings.CutPrefix(id, "schedule:"+r.GetScheduleId()+":")
@@ -86,7 +87,7 @@ func (t *Rows) shownID(r *kagziv1.Workflow) string {
 	return id
 }
 
-// due is when a run that is not over next needs a worker.
+// due returns when an open run next needs a worker.
 func (t *Rows) due(r *kagziv1.Workflow) string {
 	if render.Ended(r.GetStatus()) {
 		return "-"
@@ -94,7 +95,7 @@ func (t *Rows) due(r *kagziv1.Workflow) string {
 	return t.Clock.Show(r.GetWakeUpAt())
 }
 
-// WorkerColumns are the columns of the table of workers.
+// WorkerColumns lists the columns of the table of workers.
 var WorkerColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 10},
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
@@ -114,7 +115,7 @@ var WorkerColumns = []widget.Column{
 	{ID: "labels", Title: "LABELS", Priority: 3, Max: 40},
 }
 
-// Worker returns a worker as a row of those columns.
+// Worker returns a worker as a row of WorkerColumns.
 func (t *Rows) Worker(w *kagziv1.Worker) widget.Row {
 	failed := render.Cell{Text: format.Number(w.GetTotalFailed())}
 	if w.GetTotalFailed() > 0 {
@@ -136,7 +137,7 @@ func (t *Rows) Worker(w *kagziv1.Worker) widget.Row {
 	}}
 }
 
-// Load returns a bar of five cells with the figures: "██··· 2/5".
+// Load returns a bar of five cells with the numbers: "██··· 2/5".
 func (t *Rows) Load(active, most int) string {
 	const cells = 5
 	if most <= 0 {
@@ -147,7 +148,7 @@ func (t *Rows) Load(active, most int) string {
 		fmt.Sprintf(" %d/%d", active, most)
 }
 
-// ScheduleColumns are the columns of the table of schedules.
+// ScheduleColumns lists the columns of the table of schedules.
 var ScheduleColumns = []widget.Column{
 	{ID: "state", Title: "STATE", Priority: 1, Min: 8},
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 36},
@@ -167,7 +168,8 @@ var ScheduleColumns = []widget.Column{
 	{ID: "id", Title: "ID", Priority: 4},
 }
 
-// Schedule returns a schedule, with its latest run where that is known, as a row of those columns.
+// Schedule returns a schedule as a row of ScheduleColumns; latest is its latest run, nil if not
+// known.
 func (t *Rows) Schedule(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) widget.Row {
 	failed := render.Cell{Text: format.Number(s.GetFailedRuns())}
 	if s.GetFailedRuns() > 0 {
@@ -184,7 +186,7 @@ func (t *Rows) Schedule(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) w
 	}}
 }
 
-// nextCell is when a schedule fires next, how far off and on the clock here; "-" where it does not.
+// nextCell returns when a schedule fires next, relative and in local time; "-" if it does not.
 func (t *Rows) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
 	cell, wall := t.NextTick(s)
 	if wall != "" {
@@ -193,7 +195,7 @@ func (t *Rows) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
 	return cell
 }
 
-// NextTick returns when a schedule fires next, and where that says how far off it is, what the clock shows then.
+// NextTick returns when a schedule fires next, and the local time if the cell is relative.
 func (t *Rows) NextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, wall string) {
 	switch {
 	case s.GetBroken() != "":
@@ -214,7 +216,7 @@ func (t *Rows) NextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, wall str
 	return render.Cell{Text: format.Until(at.Sub(now))}, at.Format(layout)
 }
 
-// LastCell returns when a schedule fired last, and how that went where it is known.
+// LastCell returns when a schedule fired last, with the result if it is known.
 func (t *Rows) LastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) render.Cell {
 	if latest == nil {
 		return render.Cell{Text: t.Clock.Show(s.GetLastFiredAt())}
@@ -223,7 +225,7 @@ func (t *Rows) LastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) r
 	return render.Cell{Text: t.Look().Glyph(sign.Glyph) + " " + t.Clock.Show(latest.GetCreatedAt()), Style: sign.Style}
 }
 
-// TickColumns are the columns of the runs that a schedule started.
+// TickColumns lists the columns of the runs that a schedule started.
 var TickColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
 	{ID: "tick", Title: "TICK", Priority: 1, Min: 14},
@@ -237,7 +239,7 @@ var TickColumns = []widget.Column{
 	{ID: "run", Title: "RUN ID", Priority: 3},
 }
 
-// Tick returns a run as a row of those columns.
+// Tick returns a run as a row of TickColumns.
 func (t *Rows) Tick(r *kagziv1.Workflow) widget.Row {
 	note := render.Cell{Text: render.RunNote(r, t.Clock.View()), Style: render.Dim}
 	if r.GetError() != nil {
@@ -256,7 +258,7 @@ func (t *Rows) Tick(r *kagziv1.Workflow) widget.Row {
 	}}
 }
 
-// QueueColumns are the columns of the table of queues.
+// QueueColumns lists the columns of the table of queues.
 var QueueColumns = []widget.Column{
 	{ID: "queue", Title: "QUEUE", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "pending", Title: "PENDING", Priority: 1, Right: true},
@@ -268,12 +270,11 @@ var QueueColumns = []widget.Column{
 	{ID: "unserved", Title: "NO WORKER FOR", Priority: 2, Flex: true, Min: 14, Max: 60},
 }
 
-// Queue returns a queue, with how long its oldest run has waited and the room that its workers
-// have, as a row of those columns.
+// Queue returns a queue as a row of QueueColumns; waits is how long its oldest due run has waited.
 func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s Slots) widget.Row {
 	oldest := "-"
 	if waits > time.Second && waits < time.Minute {
-		waits = waits.Truncate(time.Second) // it grows while it is looked at
+		waits = waits.Truncate(time.Second) // it grows while shown
 	}
 	if waits > 0 {
 		oldest = render.Duration(waits)
@@ -297,7 +298,7 @@ func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s Slots) widget
 	}}
 }
 
-// NamespaceColumns are the columns of the table of namespaces.
+// NamespaceColumns lists the columns of the table of namespaces.
 var NamespaceColumns = []widget.Column{
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "state", Title: "STATE", Priority: 1},
@@ -311,8 +312,8 @@ var NamespaceColumns = []widget.Column{
 	{ID: "failures", Title: "FAILURES TO", Priority: 4},
 }
 
-// Namespace returns a namespace, with its figures where they are known, as a row of those columns;
-// here is the one that is open.
+// Namespace returns a namespace as a row of NamespaceColumns; here is the current namespace, stats
+// is nil if not known.
 func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetStatsResponse) widget.Row {
 	state := theme.Sign{Glyph: theme.Online, Word: "enabled", Style: render.Good}
 	if !n.GetEnabled() {
@@ -339,10 +340,11 @@ func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetSt
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Slots are how many runs the online workers of a queue can hold, and do. A worker of several queues counts in each.
+// Slots counts held and all slots of the online workers of a queue. A worker of several queues
+// counts in each.
 type Slots struct{ held, all int }
 
-// Free returns how many slots are free.
+// Free returns the number of free slots.
 func (s Slots) Free() int { return s.all - s.held }
 
 // SlotsOf counts the slots of the online workers of a queue.
@@ -357,12 +359,12 @@ func SlotsOf(queue string, workers []*kagziv1.Worker) Slots {
 	return s
 }
 
-// IsOnline says whether a worker is online.
+// IsOnline reports whether a worker is online.
 func IsOnline(w *kagziv1.Worker) bool {
 	return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
 }
 
-// QueuesOf returns all queues of a worker, the first the one that it prefers.
+// QueuesOf returns all queues of a worker, the preferred one first.
 func QueuesOf(w *kagziv1.Worker) []string {
 	if len(w.GetTaskQueues()) > 0 {
 		return w.GetTaskQueues()
@@ -370,12 +372,12 @@ func QueuesOf(w *kagziv1.Worker) []string {
 	return []string{w.GetTaskQueue()}
 }
 
-// ScheduleName returns what people know a schedule by.
+// ScheduleName returns the name of a schedule, or else its id.
 func ScheduleName(s *kagziv1.WorkflowSchedule) string {
 	return cmp.Or(s.GetName(), s.GetScheduleId())
 }
 
-// Fires says that a next tick will come to pass.
+// Fires reports whether a schedule has a next tick that will fire.
 func Fires(s *kagziv1.WorkflowSchedule) bool {
 	return s.GetEnabled() && s.GetBroken() == "" && s.GetNextFireAt() != nil
 }

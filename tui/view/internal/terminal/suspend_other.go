@@ -8,5 +8,5 @@ import (
 	"github.com/rivo/tview"
 )
 
-// Suspend fails: there is no such thing here.
+// Suspend fails: this system cannot suspend programs.
 func Suspend(*tview.Application) error { return errors.New("this system cannot suspend a program") }

@@ -13,7 +13,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// The program has the terminal's own background, and draws its frames itself.
+// The program keeps the terminal's background and draws its own frames.
 func init() {
 	d := tcell.ColorDefault
 	tview.Styles = tview.Theme{
@@ -24,10 +24,10 @@ func init() {
 	}
 }
 
-// errNoTerminal says what to do without one.
+// errNoTerminal says what to use without a terminal.
 var errNoTerminal = errors.New("kagzi tui needs a terminal; try: kagzi workflow list")
 
-// Open returns the screen of this process, ready to be drawn on.
+// Open returns the screen of this process, initialised.
 func Open(lookup func(string) (string, bool)) (tcell.Screen, error) {
 	if name, _ := lookup("TERM"); name == "dumb" {
 		return nil, errNoTerminal
@@ -42,17 +42,17 @@ func Open(lookup func(string) (string, bool)) (tcell.Screen, error) {
 	return screen, nil
 }
 
-// Screen writes to a screen only the cells that differ from the frame before. Every frame is drawn
-// again over blanks, and tcell counts a cell that was blank in between as changed: without this
-// each frame would cost as much as the whole screen.
+// Screen writes only the cells that differ from the previous frame. Every frame starts from blanks,
+// and tcell counts a cell that was blanked and drawn again as changed: without Screen each frame
+// would write the whole screen.
 type Screen struct {
-	tcell.Screen  // initialised already
+	tcell.Screen  // initialised
 	width, height int
-	cells         []stillCell // of the frame that is being drawn, row by row
-	shown         []stillCell // of the frame before
-	whole         bool        // nothing of the frame before is there any more
+	cells         []stillCell // of the current frame, row by row
+	shown         []stillCell // of the previous frame
+	whole         bool        // write all cells: the terminal lost the previous frame
 	cursor        [2]int
-	moved         bool // the cursor is not where it was
+	moved         bool // the cursor moved
 }
 
 type stillCell struct {
@@ -61,17 +61,17 @@ type stillCell struct {
 	style  tcell.Style
 }
 
-// NewScreen returns a screen over one that is initialised already.
+// NewScreen wraps an initialised screen.
 func NewScreen(screen tcell.Screen) *Screen {
 	s := &Screen{Screen: screen, cursor: [2]int{-1, -1}}
 	s.Clear()
 	return s
 }
 
-// Init does nothing: tview would initialise the screen again, and swallow the error.
+// Init does nothing: tview would initialise the screen again and ignore the error.
 func (s *Screen) Init() error { return nil }
 
-// Clear begins a frame.
+// Clear starts a frame.
 func (s *Screen) Clear() {
 	if w, h := s.Size(); w != s.width || h != s.height {
 		s.width, s.height, s.whole = w, h, true
@@ -89,7 +89,7 @@ func (s *Screen) SetContent(x, y int, letter rune, marks []rune, style tcell.Sty
 	}
 }
 
-// Get returns a cell of the frame: its character with its marks, its look and how many cells it takes.
+// Get returns a cell of the frame: its character with combining marks, its style and its width.
 func (s *Screen) Get(x, y int) (text string, style tcell.Style, width int) {
 	if x < 0 || x >= s.width || y < 0 || y >= s.height {
 		return " ", tcell.StyleDefault, 1
@@ -102,7 +102,7 @@ func (s *Screen) Get(x, y int) (text string, style tcell.Style, width int) {
 	return text, c.style, max(uniseg.StringWidth(text), 1)
 }
 
-// ShowCursor puts the cursor somewhere; off the screen it is hidden.
+// ShowCursor moves the cursor; a position off the screen hides it.
 func (s *Screen) ShowCursor(x, y int) {
 	if at := [2]int{x, y}; at != s.cursor {
 		s.cursor, s.moved = at, true
@@ -110,10 +110,10 @@ func (s *Screen) ShowCursor(x, y int) {
 	s.Screen.ShowCursor(x, y)
 }
 
-// HideCursor takes the cursor away.
+// HideCursor hides the cursor.
 func (s *Screen) HideCursor() { s.ShowCursor(-1, -1) }
 
-// Show ends a frame. One that is as the one before writes nothing.
+// Show ends a frame. An unchanged frame writes nothing.
 func (s *Screen) Show() {
 	changed := s.whole || s.moved
 	for i, c := range s.cells {
@@ -129,33 +129,34 @@ func (s *Screen) Show() {
 	}
 }
 
-// Resume takes the terminal back after it was lent to another program, which has left nothing of the frame before.
+// Resume takes the terminal back from another program. The previous frame is lost then.
 func (s *Screen) Resume() error {
 	s.whole = true
 	return s.Screen.Resume()
 }
 
-// FrameEvery is the least time between two frames that nobody pressed a key for: 15 a second.
+// FrameEvery is the least time between two frames without a key press: 15 a second.
 const FrameEvery = time.Second / 15
 
-// WakeKey is a key that no keyboard has. Queueing it makes the event loop run what was posted and
-// draw a frame, without waiting for it: QueueUpdateDraw waits, which hangs for good when the loop
-// has ended meanwhile (tview #1163).
+// WakeKey is a key that no keyboard has. Queueing it makes the event loop run posted functions and
+// draw a frame, without waiting. QueueUpdateDraw waits, and hangs forever if the loop has ended
+// meanwhile (tview #1163).
 const WakeKey = tcell.KeyF64
 
-// Posts holds what other goroutines want the UI goroutine to do. Whatever comes within a frame is
-// done together before it is drawn.
+// Posts holds functions that other goroutines want the UI goroutine to run. All functions posted
+// within a frame run before it is drawn.
 type Posts struct {
 	mu    sync.Mutex
 	list  []func()
-	woken time.Time     // when the loop was last woken and has not run yet
-	Kick  chan struct{} // of capacity one
+	woken time.Time     // when the loop was last woken without having run
+	Kick  chan struct{} // capacity one
 }
 
 // NewPosts returns an empty list.
 func NewPosts() *Posts { return &Posts{Kick: make(chan struct{}, 1)} }
 
-// Add never blocks and may be called from any goroutine. After the program has ended it does nothing.
+// Add never blocks and may be called from any goroutine. After the program has ended it does
+// nothing.
 func (p *Posts) Add(f func()) {
 	p.mu.Lock()
 	p.list = append(p.list, f)
@@ -166,7 +167,7 @@ func (p *Posts) Add(f func()) {
 	}
 }
 
-// Run does what was posted, on the UI goroutine, in the order in which it came.
+// Run runs the posted functions in order, on the UI goroutine.
 func (p *Posts) Run() {
 	p.mu.Lock()
 	list := p.list
@@ -177,11 +178,12 @@ func (p *Posts) Run() {
 	}
 }
 
-// wakeAgain is after how long a wake-up counts as lost; the loop drops keys while text is being pasted.
+// wakeAgain is how long a wake-up may take before it counts as lost: the loop drops keys while text
+// is pasted.
 const wakeAgain = time.Second
 
-// Pump wakes the loop when something was posted, at most once a frame, until stop is closed. A loop
-// that is held up, as while an editor runs, is not woken twice, so that nothing piles up.
+// Pump wakes the loop after posts, at most once a frame, until stop is closed. It does not wake a
+// blocked loop twice, such as while an editor runs.
 func (p *Posts) Pump(stop <-chan struct{}, every time.Duration, wake func()) {
 	pause := time.NewTimer(every)
 	defer pause.Stop()
@@ -211,14 +213,14 @@ func (p *Posts) Pump(stop <-chan struct{}, every time.Duration, wake func()) {
 	}
 }
 
-// Waiting says whether something was posted that was not run yet.
+// Waiting reports whether posted functions have not run yet.
 func (p *Posts) Waiting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.list) > 0
 }
 
-// rekick looks again at what is still waiting, so that a wake-up that was lost is repeated.
+// rekick checks waiting posts again, so that a lost wake-up is repeated.
 func (p *Posts) rekick() {
 	if !p.Waiting() {
 		return

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Clock tells one moment, more exactly than Go's timers. Set is not called after Close.
+// Clock is a timer that is more exact than Go's timers. Set is not called after Close.
 type Clock interface {
-	Set(wait time.Duration) // instead of what was set before
-	Wait() error            // returns when the time is over, an error once the clock is closed
+	Set(wait time.Duration) // replaces the time set before
+	Wait() error            // blocks until the time is over; returns an error once the clock is closed
 	Close() error
 }
 
-// alarm wakes groups when something is due, where there is a clock for that. They wait by timers of Go's as well.
-type alarm struct {
+// wakeups wakes groups by the clock when runs are due, if there is a clock. Groups use Go's timers
+// too.
+type wakeups struct {
 	mu    sync.Mutex
 	clock Clock // nil: none
 	at    map[*group]time.Time
-	next  time.Time // what the clock is set to; zero: nothing
+	next  time.Time // what the clock is set to; zero: not set
 }
 
-// start makes the alarm go.
-func (a *alarm) start() {
+// start starts the goroutine that waits for the clock.
+func (a *wakeups) start() {
 	if clock := a.clock; clock != nil {
 		go func() {
 			for clock.Wait() == nil {
@@ -32,7 +33,7 @@ func (a *alarm) start() {
 }
 
 // stop closes the clock.
-func (a *alarm) stop() {
+func (a *wakeups) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clock != nil {
@@ -41,8 +42,8 @@ func (a *alarm) stop() {
 	}
 }
 
-// set has the group woken after so long, instead of what was set for it before.
-func (a *alarm) set(t *group, wait time.Duration) {
+// set wakes the group after wait. It replaces the time set for the group before.
+func (a *wakeups) set(t *group, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clock == nil {
@@ -59,15 +60,15 @@ func (a *alarm) set(t *group, wait time.Duration) {
 	}
 }
 
-// drop forgets the group.
-func (a *alarm) drop(t *group) {
+// drop removes the group.
+func (a *wakeups) drop(t *group) {
 	a.mu.Lock()
 	delete(a.at, t)
 	a.mu.Unlock()
 }
 
 // wake wakes the groups whose time has come, and sets the clock to the next one.
-func (a *alarm) wake(now time.Time) {
+func (a *wakeups) wake(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next = time.Time{}

@@ -19,9 +19,9 @@ func (c *fakeClock) Set(wait time.Duration) { c.waits = append(c.waits, wait.Rou
 func (c *fakeClock) Wait() error            { return errors.New("never") }
 func (c *fakeClock) Close() error           { c.closed++; return nil }
 
-func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
+func TestWakeupsWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 	c := &fakeClock{}
-	a := &alarm{clock: c}
+	a := &wakeups{clock: c}
 	groups := make([]*group, 4)
 	for i := range groups {
 		groups[i] = &group{notified: make(chan struct{}, 1)}
@@ -69,7 +69,7 @@ func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 	}
 }
 
-func TestATableSetsTheAlarmToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
+func TestATableSetsWakeupsToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		c := &fakeClock{}
 		r.KeepTime(c)
@@ -82,8 +82,8 @@ func TestATableSetsTheAlarmToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
 		}
 		d.Leave()
 		synctest.Wait()
-		if n := len(r.alarm.at); n != 0 {
-			t.Errorf("the alarm remembers %d groups that are gone", n)
+		if n := len(r.wakeups.at); n != 0 {
+			t.Errorf("the wakeups remembers %d groups that are gone", n)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestADispatcherThatKeepsTimeHasItsTablesWoken(t *testing.T) {
 	over := make(chan error, 1)
 	go func() { over <- d.Run(ctx) }()
 	one := &group{notified: make(chan struct{}, 1)}
-	d.alarm.set(one, 0)
+	d.wakeups.set(one, 0)
 	select {
 	case <-one.notified:
 	case <-t.Context().Done():
