@@ -133,6 +133,8 @@ func (s *Store) tryToWrite(ctx context.Context) error {
 
 const (
 	measureEvery = time.Minute
+	measureSoon  = 10 * time.Second      // after a reading that is coarse: timers are late by as much
+	coarse       = 10 * time.Millisecond // uncertainty
 	// suspended is how far wall clock and monotonic clock may drift apart before the offset is not believed any more.
 	suspended = time.Second
 )
@@ -167,7 +169,7 @@ func (r *reading) at(local time.Time) time.Time { return r.remote.Add(local.Sub(
 
 func (r *reading) stale(local time.Time) bool {
 	monotonic, wall := local.Sub(r.local), local.Round(0).Sub(r.local.Round(0))
-	return monotonic > measureEvery || (wall-monotonic).Abs() > suspended
+	return monotonic > measureEvery || r.within > coarse && monotonic > measureSoon || (wall-monotonic).Abs() > suspended
 }
 
 // now is the database's time. When the reading is old, a new one is taken in the background.
