@@ -311,13 +311,16 @@ func Migrate(ctx context.Context, url string) error {
 	return config.migrate(ctx, conn, slog.Default())
 }
 
+//go:embed sql/has_schema.sql
+var hasSchemaSQL string
+
 // makeSchema makes the schema that the address names, if it is not there.
 func (p *place) makeSchema(ctx context.Context, tx pgx.Tx) error {
 	if p.named == "" {
 		return nil
 	}
 	var there bool
-	err := tx.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", p.named).Scan(&there)
+	err := tx.QueryRow(ctx, hasSchemaSQL, args{"schema": p.named}).Scan(&there)
 	if err == nil && !there {
 		_, err = tx.Exec(ctx, "create schema if not exists "+quoted(p.named))
 	}

@@ -33,6 +33,9 @@ type place struct {
 //go:embed sql/find_schemas.sql
 var findSchemasSQL string
 
+//go:embed sql/read_path.sql
+var readPathSQL string
+
 // find looks for the schema: the one that the address names, or the first on the search_path that
 // holds Kagzi's tables, or else the one where new tables go.
 func (p *place) find(ctx context.Context, q querier) error {
@@ -51,7 +54,7 @@ func (p *place) find(ctx context.Context, q querier) error {
 		return nil
 	}
 	var path []string
-	if err := q.QueryRow(ctx, "select current_schemas(false)::text[]").Scan(&path); err != nil {
+	if err := q.QueryRow(ctx, readPathSQL).Scan(&path); err != nil {
 		return translate("look for the schema", err)
 	}
 	p.rest = slices.DeleteFunc(path, is)

@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -43,7 +43,7 @@ func (s *Server) GetServerInfo(ctx context.Context,
 	response := &kagziv1.GetServerInfoResponse{
 		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0", SupportedFeatures: features,
 		Backend:  d.Backend,
-		Warnings: slices.Concat(s.options.Warnings, d.Warnings),
+		Warnings: s.options.Warnings,
 	}
 	if !s.options.Beside {
 		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(),
@@ -59,6 +59,10 @@ func (s *Server) GetServerInfo(ctx context.Context,
 		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.OpenStreams()
 		// read after OpenStreams, so that a stream that is no longer open counts as ended
 		response.Methods = s.methods.Stats()
+	}
+	if len(d.Warnings) > 0 {
+		response.Facts = append(response.Facts,
+			&kagziv1.ServerFact{Section: "database", Name: "warning", Value: strings.Join(d.Warnings, "; ")})
 	}
 	for _, f := range d.Facts {
 		response.Facts = append(response.Facts, &kagziv1.ServerFact{Section: "database", Name: f.Name, Value: f.Value})
