@@ -121,25 +121,25 @@ type Work interface {
 	//
 	// Retry: the attempt is PENDING until RetryAt, and the run's Attempts grow by one. Unless Hold
 	// is set, the run is parked (see Park) and the lease ends. Final: the attempt is FAILED and the
-	// lease goes on, so that the code gets the error.
+	// lease continues, so that the code gets the error.
 	//
 	// A report about a PENDING attempt is the failure of its retry if StartedAt differs from the
 	// attempt's. It counts even before RetryAt, because the worker's clock may differ. The same
 	// failure with the same StartedAt, or with none, is a repetition.
 	FailStep(ctx context.Context, p FailStepParams) (Verdict, error)
 	// Sleep sets a timer. The step becomes a RUNNING SLEEP with WakeAt = Until, or with StartedAt =
-	// Now and WakeAt = Now + Duration + Margin. Unless Hold is set, the run is parked and the lease ends. An
-	// Until that has passed makes the run due now, not earlier. A timer that was set before with
+	// Now and WakeAt = Now + Duration + Margin. Unless Hold is set, the run is parked and the lease
+	// ends. An Until that has passed makes the run due now, not earlier. A timer that was set before with
 	// the same Until or Duration keeps its WakeAt. A PENDING SLEEP, which is to run again, is set
 	// again; before its RetryAt that is ErrPrecondition. A step of another kind or a SLEEP that has
 	// ended is a StepConflict.
 	Sleep(ctx context.Context, p SleepParams) error
 	// AwaitSignal consumes the oldest signal of that name for the step, or waits for one. If there
-	// is one, the step is COMPLETED with its payload and the lease goes on. Otherwise the step is
-	// RUNNING and Awaited, with WakeAt = Now + Timeout + Margin if there is a Timeout; unless Hold is set,
-	// the run is parked and the lease ends (Waiting). A step that has ended is returned unchanged;
-	// one that waits already keeps its WakeAt. A step of another kind or for another signal is a
-	// StepConflict.
+	// is one, the step is COMPLETED with its payload and the lease continues. Otherwise the step is
+	// RUNNING and Awaited, with WakeAt = Now + Timeout + Margin if there is a Timeout; unless Hold
+	// is set, the run is parked and the lease ends (Waiting). A step that has ended is returned
+	// unchanged; one that waits already keeps its WakeAt. A step of another kind or for another
+	// signal is a StepConflict.
 	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)
 	// StartChild records a CHILD step, RUNNING with ChildRunID, and makes the run p.Child as
 	// StartRuns would, with ParentRunID and ParentStepID set. It returns the step. If a CHILD step
