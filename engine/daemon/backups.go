@@ -385,7 +385,8 @@ func (b *backups) facts() []server.Fact {
 // backupsDir returns the directory for backups.
 func (c *Config) backupsDir() (dir string, err error) {
 	if c.BackupDir != "" {
-		return filepath.Abs(c.BackupDir)
+		dir, err = filepath.Abs(c.BackupDir)
+		return safeDirectory(dir), err
 	}
 	url, dir, err := c.database()
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok && dir == "" {

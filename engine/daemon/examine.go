@@ -48,6 +48,7 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 		return []Finding{{"settings", wrong, err.Error(),
 			"fix the setting; kagzi server --print-config shows where each comes from"}}
 	}
+	places := c.placeWarnings()
 	list := []Finding{ofSettings(&c, warnings)}
 	url, dir, err := c.database()
 	if err != nil {
@@ -58,7 +59,7 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 		if dir == "" {
 			dir = filepath.Dir(strings.TrimPrefix(path, "//"))
 		}
-		list = append(list, ofDirectory(dir))
+		list = append(list, ofDirectory(dir, places))
 		list = append(list, ofDisk(dir)...)
 	}
 	list = append(list, ofSchema(ctx, b, url))
@@ -76,22 +77,26 @@ func ofSettings(c *Config, warnings []string) Finding {
 	return f
 }
 
-// ofDirectory checks who else can access the data directory.
-func ofDirectory(dir string) Finding {
+// ofDirectory checks who else can access the data directory. warnings are those about directories.
+func ofDirectory(dir string, warnings []string) Finding {
 	f := Finding{Name: "data directory", State: well, Text: dir}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Text += " does not exist yet; a server creates it"
-		return f
+		err = nil
 	case err == nil && !info.IsDir():
 		err = errors.New("it is not a directory")
 	case err == nil:
-		err = platform.CheckPrivate(info)
+		_, err = platform.CheckPrivate(info)
 	}
 	if err != nil {
 		f.State, f.Text, f.Advice = wrong, fmt.Sprintf("%s: %v", dir, err),
 			"restrict it to your user, or choose another with --data-dir"
+	}
+	if f.State == well && len(warnings) > 0 {
+		f.State, f.Text, f.Advice = worrying, strings.Join(warnings, "; "),
+			"nothing, if it is a volume of a container; otherwise run chmod 700"
 	}
 	return f
 }

@@ -109,8 +109,8 @@ func TestExamine(t *testing.T) {
 			if err := os.Chmod(dir, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if got := sick(t, sound, nil, free())["data directory"]; !strings.Contains(got, "bad") ||
-				!strings.Contains(got, "chmod 700") {
+			if got := sick(t, sound, nil, free())["data directory"]; !strings.Contains(got, "warn") ||
+				!strings.Contains(got, filepath.Join(dir, "kagzi")) {
 				t.Errorf("data directory: %q", got)
 			}
 		})

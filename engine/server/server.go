@@ -91,7 +91,8 @@ type Options struct {
 	NeedKey bool // calls need a key even if no key exists: other machines can reach the server
 	// runs and signals that clients may add to one namespace per second; default no limit
 	NamespaceRate int
-	Warnings      []string // warnings for operators in every GetServerInfo; default none
+	Warnings      []string      // warnings for operators in every GetServerInfo; default none
+	LogDropped    func() uint64 // how many lines of Log were dropped; must not block; default none
 	// Backup makes a copy of the database and opens it; Close deletes it. The caller's context
 	// limits it. Default: backups are refused.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
