@@ -118,6 +118,7 @@ type EndRunParams struct {
 	By        Actor
 	AuditID   ID // of the audit event
 	Now       time.Time
+	Margin    time.Duration // see Store.Uncertainty; added to GraceUntil
 }
 
 // RunEnd answers CancelRun and TerminateRun.

@@ -133,10 +133,10 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	for attempt := 1; ; attempt++ {
 		floored := c.store.floors.look(queueKey{c.p.Namespace, c.p.Queue}, c.whole)
 		found := look{asked: len(c.slots), bounded: floored.bounded()}
-		batch := c.store.newBatch()
+		batch := &pgx.Batch{}
 		c.queue(batch, floored, &found)
 		engine.Failpoint("postgres.before_commit")
-		err := c.store.pool.SendBatch(ctx, batch).Close()
+		err := c.store.pool.send(ctx, batch)
 		floored.end(found.heads, err == nil && found.candidates == found.asked)
 		if err == nil {
 			engine.Failpoint("postgres.after_commit")
@@ -243,18 +243,17 @@ func (c *claim) complete(task *engine.Task) {
 
 // histories reads what the runs have recorded so far, after their claim: nobody else writes about them now.
 func (c *claim) histories(ctx context.Context) error {
-	batch := c.store.newBatch()
-	queued := batch.Len()
+	batch := &pgx.Batch{}
 	for i := range c.out.Tasks {
 		task := &c.out.Tasks[i]
 		if task.Run.Steps > 0 {
 			queueHistory(batch, task.Run.ID, 0, c.p.HistoryBytes, &task.History, &task.NextSequence)
 		}
 	}
-	if batch.Len() == queued {
+	if batch.Len() == 0 {
 		return nil
 	}
-	if err := c.store.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := c.store.pool.send(ctx, batch); err != nil {
 		// The leases stand, but nobody knows of them: their workers' next heartbeats do not name
 		// them, which frees them.
 		c.out = engine.Claimed{}

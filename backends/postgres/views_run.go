@@ -165,8 +165,7 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 			return err
 		})
 	err = s.view(ctx, "look at a run's circumstances", func(ctx context.Context) error {
-		snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-		return pgx.BeginTxFunc(ctx, s.views, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
+		return s.views.within(ctx, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
 	})
 	if err == nil && missing {
 		err = engine.RunNotFound(run)
@@ -247,9 +246,9 @@ func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) (steps [
 		if err := s.exists(ctx, p.Namespace, p.RunID); err != nil {
 			return err
 		}
-		batch := s.newBatch()
+		batch := &pgx.Batch{}
 		queueHistory(batch, p.RunID, p.From, p.Bytes, &steps, &next)
-		return s.pool.SendBatch(ctx, batch).Close()
+		return s.pool.send(ctx, batch)
 	})
 	if err != nil {
 		return nil, 0, err

@@ -412,14 +412,14 @@ func seriesOf(d engine.Description, url string) string {
 	return fmt.Sprintf("%s-%x", cmp.Or(name[:min(len(name), maxSeriesName)], plainSeries), sum[:4])
 }
 
-// searchPath returns the schemas in a database URL, by which several servers can share one Postgres
+// searchPath returns the schema or schemas in a database URL, by which several servers can share one Postgres
 // database.
 func searchPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "sqlite" {
 		return ""
 	}
-	return u.Query().Get("search_path")
+	return cmp.Or(u.Query().Get("schema"), u.Query().Get("search_path"))
 }
 
 // newBackups returns the backups of a server on this store.

@@ -129,10 +129,10 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 	case err != nil:
 		return Finding{"database", wrong, withoutPassword(url) + ": " + err.Error(),
 			"check that it exists and is readable: kagzi db status"}
-	case status.Applied == 0:
-		return Finding{"database", well, withoutPassword(url) + " does not exist yet; a server creates it", ""}
 	case status.Refusal != "":
 		return Finding{"database", wrong, withoutPassword(url) + " cannot be served", status.Refusal}
+	case status.Applied == 0:
+		return Finding{"database", well, withoutPassword(url) + " does not exist yet; a server creates it", ""}
 	case status.Applied > status.Newest:
 		return Finding{"database", wrong, fmt.Sprintf(
 			"%s has schema %d, made by a newer version; this one knows %d", withoutPassword(url), status.Applied,
@@ -142,7 +142,14 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 			"%s has schema %d of %d", withoutPassword(url), status.Applied, status.Newest),
 			"a server updates it at startup, or run: kagzi db migrate"}
 	}
-	return Finding{"database", well, fmt.Sprintf("%s, schema %d", withoutPassword(url), status.Applied), ""}
+	text := fmt.Sprintf("%s, schema %d", withoutPassword(url), status.Applied)
+	if status.Place != "" {
+		text += " in the Postgres schema " + status.Place
+	}
+	if len(status.Warnings) > 0 {
+		return Finding{"database", worrying, text, strings.Join(status.Warnings, "; ")}
+	}
+	return Finding{"database", well, text, ""}
 }
 
 // ofPorts checks that a server could listen on its addresses.

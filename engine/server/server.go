@@ -169,7 +169,7 @@ func New(store Store, matcher *matching.Matcher, options Options) *Server {
 		errors:   &wire.Errors{Log: options.Log, Now: store.Now},
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
-	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
+	s.starts = wire.StartReader{Now: s.now, Uncertainty: store.Uncertainty, Trace: s.traceOf}
 	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
 	s.quotas.PerSecond = options.NamespaceRate
 	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log, options.Clock), metrics.NewReadings(store)

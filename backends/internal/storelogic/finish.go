@@ -158,7 +158,7 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 		}
 		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Jitter)
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now.Add(p.Margin), p.Jitter)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
 		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)

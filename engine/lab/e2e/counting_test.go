@@ -26,6 +26,8 @@ var _ engine.Store = (*counting)(nil)
 
 func (c *counting) Now() time.Time { return c.store.Now() }
 
+func (c *counting) Uncertainty() time.Duration { return c.store.Uncertainty() }
+
 func (c *counting) Health(ctx context.Context) error {
 	defer c.call()()
 	return c.store.Health(ctx)
