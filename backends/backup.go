@@ -71,7 +71,7 @@ func emptyTarget(ctx context.Context, url string) (place string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case status.Standing != "":
+	case status.Standing != "", status.Refusal != "" && !status.Absent:
 		return "", &engine.Error{Kind: engine.KindPrecondition, Message: status.Refusal + elsewhere}
 	case status.Applied == 0:
 		return "", nil

@@ -320,6 +320,7 @@ type SchemaStatus struct {
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of the migrations to apply, in order
 	Missing bool     // there is no database file; migrations make it
+	Absent  bool     // the schema that a Postgres URL names is not there; migrations make it
 	Place   string   // the Postgres schema that holds the tables, or will; empty elsewhere
 	// Warnings say what an operator should change, one sentence each.
 	Warnings []string
