@@ -235,10 +235,11 @@ Exit code: 0 sound, 1 with one line per finding, 5 no SQLite file, 6 with --acce
 is in use, 7 the database does not answer, 64 --accept on Postgres.
 
 Each page of an SQLite file ends with a checksum, which finds damage that SQLite itself does not
-see. Other programs, such as sqlite3, may read the file, but pages they write have no checksum and
-count as damaged. After a repair with such a program, --accept accepts all pages as they are,
-including damaged ones, if nothing else is wrong: it rewrites the file and keeps the old one. No
-server may be running. If there is a backup, restoring it is better: kagzi db restore.`
+see. Other programs, such as sqlite3, may read the file, but pages they write have no valid checksum.
+The command tells such a file, for example a copy by sqlite3 or Litestream, from a damaged one where
+it can. --accept accepts all pages as they are, including damaged ones, if nothing else is wrong: it
+rewrites the file and keeps the old one. No server may be running. If there is a backup, restoring it
+is better: kagzi db restore.`
 	cmd.Flags().BoolVar(&accept, "accept", false,
 		"accept what another program wrote to an SQLite file, if nothing else is wrong")
 	return cmd
