@@ -104,7 +104,7 @@ const (
 
 	MaxCatchup     = 100_000          // missed ticks that a schedule replays
 	DefaultCatchup = 100              // of a schedule that sets none
-	OnTime         = 10 * time.Second // a tick that fires later than this counts as missed
+	OnTime         = 10 * time.Second // the newest due tick of a schedule is missed if it is older than this
 )
 
 // CutMark ends an error text that was cut to MaxError.

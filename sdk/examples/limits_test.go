@@ -44,7 +44,7 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 
 		{"sleep, delay, timeout, retry delay", "| " + years},
 		{"timeout of a step's attempt", fmt.Sprintf("%d s | 10 years", engine.DefaultStepTimeout/time.Second)},
-		{"late tick that counts as missed", fmt.Sprintf("%d s", engine.OnTime/time.Second)},
+		{"age of a schedule's newest due tick before it counts as missed", fmt.Sprintf("%d s", engine.OnTime/time.Second)},
 
 		{"attempts of a step", fmt.Sprintf("%d | %s, or -1", engine.DefaultAttempts, amount(engine.MaxRetryAttempts))},
 		{"attempts of a run", "1 | " + amount(engine.MaxRetryAttempts)},
