@@ -129,6 +129,14 @@ type Run struct {
 	BelowHandler bool
 }
 
+// Chain returns the first run of the chain of runs that continued as one another, which may be r.
+func (r *Run) Chain() ID {
+	if r.FirstRunID.IsZero() {
+		return r.ID
+	}
+	return r.FirstRunID
+}
+
 // Tied says whether ending the run needs more than writing the run itself: other rows depend on its
 // end, or its end removes an Error, as an imported run may have.
 func (r *Run) Tied() bool {
@@ -300,10 +308,7 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.ConcurrencyKey != "" {
 		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
 	}
-	s.ContinuedFrom, s.FirstRunID = run.ID, run.FirstRunID
-	if s.FirstRunID.IsZero() {
-		s.FirstRunID = run.ID
-	}
+	s.ContinuedFrom, s.FirstRunID = run.ID, run.Chain()
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
 	return s

@@ -156,8 +156,9 @@ type Work interface {
 	SetRunNote(ctx context.Context, p SetNoteParams) error
 	// CompleteRun ends the run as COMPLETED with its output. If cancellation was requested, the run
 	// ends as CANCELLED, with the output and with EndedByFailure as its error. With ContinueAs it
-	// also makes the next run as Continuation says, unless the run is CANCELLED: external id,
-	// parent and the signals that no step has consumed pass on to it. If ContinueAs has an external
+	// also makes the next run as Continuation says, unless the run is CANCELLED: external id and
+	// parent pass on to it. The signals that no step has consumed move to it. They keep their
+	// sequences, and their bytes count for it and for the ended run no longer. If ContinueAs has an external
 	// id of its own that another open run holds, it is ErrExists. A repetition with a next run of
 	// another type, queue, external id or input has other content.
 	CompleteRun(ctx context.Context, p CompleteRunParams) (Completed, error)
