@@ -95,7 +95,7 @@ const (
 	MaxConcurrent       = 100_000     // runs that one worker holds at a time
 	DefaultConcurrent   = 100         // of a worker that sets none
 	MaxPollWait         = time.Minute // of one long poll
-	StarvationAfter     = time.Minute // a run that has been due for this long goes before all priorities
+	ClaimByAgeEvery     = 8           // one of so many claimed runs is the one that has been due longest
 	MaxConcurrencyLimit = 1_000_000   // runs at a time of a queue, a type or a concurrency key
 
 	MaxKeys          = 1000 // that are not revoked

@@ -57,7 +57,7 @@ type Run struct {
 	Type       string
 	Version    string
 	Status     RunStatus
-	Priority   int // -100 to 100, higher first, until one has been due for StarvationAfter
+	Priority   int // -100 to 100, higher first
 
 	Attempts    int // 1 plus the retried failures of its steps and of the run itself
 	Failures    int // failures of the run itself (FailRun), counted by its own RetryPolicy

@@ -69,8 +69,9 @@ import (
 // in every such line whose limit exceeds the number of the key's leases is no longer Gated. It
 // stays PENDING or SLEEPING, its AvailableAt becomes HeldAt, and its queue is notified.
 type Work interface {
-	// Claim assigns due runs to claim slots, both in order. Runs that have been due for
-	// StarvationAfter or longer come first, then by priority, AvailableAt and ID. Claim takes only
+	// Claim assigns due runs to claim slots, both in order. The first ByAge runs are those that have
+	// been due longest, by AvailableAt and ID, whatever their priority; the others go by priority,
+	// AvailableAt and ID. A run that a limit or its key holds back is passed over. Claim takes only
 	// runs of the namespace, queue and types that are PENDING or SLEEPING with AvailableAt <= Now,
 	// and whose requirements the offers meet. It takes at most one run per slot, and keeps within
 	// QueueLimit and TypeLimits. These limit the RUNNING runs of the queue, and of a type in it,
@@ -183,6 +184,7 @@ type ClaimParams struct {
 	QueueLimit   int            // 0: none
 	TypeLimits   map[string]int // for types without an entry none
 	Slots        []ClaimSlot
+	ByAge        int // so many of the runs are taken by age; see ClaimTurn
 	HistoryBytes int // approximate limit of history per task; always at least one step
 	Now          time.Time
 }
