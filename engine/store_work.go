@@ -69,8 +69,9 @@ import (
 // in every such line whose limit exceeds the number of the key's leases is no longer Gated. It
 // stays PENDING or SLEEPING, its AvailableAt becomes HeldAt, and its queue is notified.
 type Work interface {
-	// Claim assigns due runs to claim slots, both in order. Runs that have been due for
-	// StarvationAfter or longer come first, then by priority, AvailableAt and ID. Claim takes only
+	// Claim assigns due runs to claim slots, both in order. The first ByAge runs are those that have
+	// been due longest, by AvailableAt and ID, whatever their priority; the others go by priority,
+	// AvailableAt and ID. A run that a limit or its key holds back is passed over. Claim takes only
 	// runs of the namespace, queue and types that are PENDING or SLEEPING with AvailableAt <= Now,
 	// and whose requirements the offers meet. It takes at most one run per slot, and keeps within
 	// QueueLimit and TypeLimits. These limit the RUNNING runs of the queue, and of a type in it,
@@ -156,8 +157,9 @@ type Work interface {
 	SetRunNote(ctx context.Context, p SetNoteParams) error
 	// CompleteRun ends the run as COMPLETED with its output. If cancellation was requested, the run
 	// ends as CANCELLED, with the output and with EndedByFailure as its error. With ContinueAs it
-	// also makes the next run as Continuation says, unless the run is CANCELLED: external id,
-	// parent and the signals that no step has consumed pass on to it. If ContinueAs has an external
+	// also makes the next run as Continuation says, unless the run is CANCELLED: external id and
+	// parent pass on to it. The signals that no step has consumed move to it. They keep their
+	// sequences, and their bytes count for it and for the ended run no longer. If ContinueAs has an external
 	// id of its own that another open run holds, it is ErrExists. A repetition with a next run of
 	// another type, queue, external id or input has other content.
 	CompleteRun(ctx context.Context, p CompleteRunParams) (Completed, error)
@@ -182,6 +184,7 @@ type ClaimParams struct {
 	QueueLimit   int            // 0: none
 	TypeLimits   map[string]int // for types without an entry none
 	Slots        []ClaimSlot
+	ByAge        int // so many of the runs are taken by age; see ClaimTurn
 	HistoryBytes int // approximate limit of history per task; always at least one step
 	Now          time.Time
 }

@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := claim{store: s, p: &p, slots: p.Slots}
+	c := claim{store: s, p: &p, slots: p.Slots, byAge: p.ByAge}
 	return c.run()
 }
 
@@ -34,6 +34,7 @@ type claim struct {
 	store *Store
 	p     *engine.ClaimParams
 	slots []engine.ClaimSlot // that were not used yet, of workers that are ONLINE as far as is known
+	byAge int                // how many more runs are taken by age
 	out   engine.Claimed
 	whole bool // the next look is to begin at the beginning of the lanes
 }
@@ -115,6 +116,7 @@ func (c *claim) use(found look) {
 		used[task.Lease.Token] = true
 	}
 	c.out.Tasks = append(c.out.Tasks, found.tasks...)
+	c.byAge = max(0, c.byAge-len(found.tasks)) // these come first
 	var left []engine.ClaimSlot
 	for _, g := range c.slots {
 		switch {
@@ -174,7 +176,7 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited,
 		"type_limits": limits, "queue_limit": int64(p.QueueLimit),
 		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1),
-		"starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+		"by_age": int64(c.byAge),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
 }

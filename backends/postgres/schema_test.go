@@ -187,7 +187,7 @@ func TestSchema(t *testing.T) {
 			if err != nil || len(runs) != 2+i {
 				t.Errorf("store %d lists %d runs, %v; want %d", i, len(runs), err, 2+i)
 			}
-			if _, err := s.ExplainInputs(t.Context(), "default", runs[0].ID, s.Now()); err != nil {
+			if _, err := s.ExplainInputs(t.Context(), "default", runs[0].ID); err != nil {
 				t.Errorf("store %d: Circumstances: %v", i, err)
 			}
 		}

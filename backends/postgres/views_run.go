@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -136,8 +135,7 @@ var getRunSQL = runColumns.Expand(getRunText)
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
-	now time.Time) (c engine.Circumstances, err error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances, err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
 	batch := &pgx.Batch{}
@@ -158,12 +156,11 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		c.Workers, err = pgx.CollectRows(rows, scanWorker)
 		return err
 	})
-	batch.Queue(getCircumstancesSQL, merge(one, args{"starved_since": micros(now.Add(-engine.StarvationAfter))})).Query(
-		func(rows pgx.Rows) error {
-			places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
-			_, err := pgx.ForEachRow(rows, places, func() error { return nil })
-			return err
-		})
+	batch.Queue(getCircumstancesSQL, one).Query(func(rows pgx.Rows) error {
+		places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
+		_, err := pgx.ForEachRow(rows, places, func() error { return nil })
+		return err
+	})
 	err = s.view(ctx, "look at a run's circumstances", func(ctx context.Context) error {
 		return s.views.within(ctx, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
 	})

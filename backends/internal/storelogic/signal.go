@@ -19,6 +19,12 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 		if err != nil || had != nil {
 			return engine.Signalled{Repeated: had != nil}, err
 		}
+		if !run.ContinuedAs.IsZero() { // the signal may have moved to a run that goes on for this one
+			had, err := tx.SignalInChain(run.Chain(), p.SignalID)
+			if err != nil || had {
+				return engine.Signalled{Repeated: had}, err
+			}
+		}
 	}
 	size := p.Payload.Size()
 	switch {

@@ -272,10 +272,9 @@ func (c *counting) ListRetries(ctx context.Context, namespace string, run engine
 	return c.store.ListRetries(ctx, namespace, run)
 }
 
-func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
-	now time.Time) (engine.Circumstances, error) {
+func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
 	defer c.call()()
-	return c.store.ExplainInputs(ctx, namespace, run, now)
+	return c.store.ExplainInputs(ctx, namespace, run)
 }
 
 func (c *counting) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {
