@@ -98,6 +98,19 @@ type Fact struct {
 	Value string
 }
 
+// Disk is implemented by stores that write to a disk of this machine.
+type Disk interface {
+	// Space returns the free space of the disk. It does not block.
+	Space() DiskSpace
+}
+
+// DiskSpace is the free space of a disk.
+type DiskSpace struct {
+	Free  uint64 // bytes
+	Low   bool   // too little for new runs, which are refused; existing runs go on
+	Known bool   // false: the other fields say nothing
+}
+
 // Commits is implemented by stores that gather waiting writes into one commit.
 type Commits interface {
 	// CommitSizes returns how many writes shared a commit since the store was opened. It does not

@@ -166,7 +166,7 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		s.durability, err = durabilityOf(ctx, c)
 	}
 	if err == nil {
-		s.space.Dir = filepath.Dir(s.path)
+		s.space.Dir, s.space.Changed = filepath.Dir(s.path), s.tellSpace
 		s.writer = newWriter(s)
 		s.proof.pause = proofPause
 		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{},
@@ -245,6 +245,27 @@ func (s *Store) pulledAway() *FatalError {
 
 // lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A
 // read-only store has a better reason to refuse them.
+// Space implements engine.Disk.
+func (s *Store) Space() engine.DiskSpace {
+	if s.readOnly() {
+		return engine.DiskSpace{}
+	}
+	left, low, known := s.space.Left()
+	return engine.DiskSpace{Free: left, Low: low, Known: known}
+}
+
+var _ engine.Disk = (*Store)(nil)
+
+// tellSpace logs that the disk has too little space for new runs, and that it has enough again.
+func (s *Store) tellSpace(left uint64, low bool) {
+	if low {
+		s.log.Warn("the disk is nearly full; refusing new runs until there is room, existing runs go on", "free",
+			dbfile.BytesText(int64(left)), "needed", dbfile.BytesText(dbfile.LowWater), "directory", s.space.Dir)
+		return
+	}
+	s.log.Info("the disk has room again; taking new runs", "free", dbfile.BytesText(int64(left)), "directory", s.space.Dir)
+}
+
 func (s *Store) lacksRoom() bool { return !s.readOnly() && s.space.Low() }
 
 // SetHolder adds a line about this process, such as its address, to what a second server is told

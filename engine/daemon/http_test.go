@@ -134,3 +134,25 @@ func TestATakenPortOfHTTPStopsTheServerOnlyIfItWasAskedFor(t *testing.T) {
 		t.Errorf("error %v with code %d, want one that names %s and --http, with 1", err, codeOf(err), c.HTTP)
 	}
 }
+
+// nearlyFull is a store on a disk that has too little space for new runs.
+type nearlyFull struct{ engine.Store }
+
+func (nearlyFull) Space() engine.DiskSpace {
+	return engine.DiskSpace{Free: 100 << 20, Low: true, Known: true}
+}
+
+func TestADiskThatIsNearlyFullIsInReadyzAndMetrics(t *testing.T) {
+	s := serve(t, testConfig(t), embedded(func(store engine.Store) engine.Store { return nearlyFull{store} }))
+	status, text := get(t, s.HTTP, "/readyz")
+	if status != http.StatusOK || !strings.Contains(text, "new runs are refused") {
+		t.Errorf("readyz = %d, %q, want 200 with what is refused: workers must be able to finish", status, text)
+	}
+	if _, text := get(t, s.HTTP, "/healthz"); text != "ok\n" {
+		t.Errorf("healthz = %q", text)
+	}
+	_, text = get(t, s.HTTP, "/metrics")
+	if got := samples(t, text)["kagzi_disk_free_bytes"]; got != 100<<20 {
+		t.Errorf("kagzi_disk_free_bytes = %v", got)
+	}
+}

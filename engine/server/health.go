@@ -122,6 +122,23 @@ func (s *Server) Healthy(ctx context.Context) error { return boundedly(ctx, s.st
 // of HealthCheck.
 func (s *Server) Ready(ctx context.Context) error { return boundedly(ctx, s.trouble) }
 
+// Notice returns what an operator should know of a server that is Ready, in one sentence; empty:
+// nothing.
+func (s *Server) Notice() string {
+	if s.diskSpace().Low {
+		return "new runs are refused: the disk of the database is nearly full; existing runs go on"
+	}
+	return ""
+}
+
+// diskSpace returns the zero value for a database that is not on a disk of this machine.
+func (s *Server) diskSpace() engine.DiskSpace {
+	if disk, ok := s.store.(engine.Disk); ok {
+		return disk.Space()
+	}
+	return engine.DiskSpace{}
+}
+
 // boundedly calls trouble with healthLimit and returns its answer as an error.
 func boundedly(ctx context.Context, trouble func(context.Context) string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)

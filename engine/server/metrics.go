@@ -34,6 +34,7 @@ func (s *Server) Metrics() metrics.Metrics {
 		m.CommitSizes = store.CommitSizes()
 	}
 	m.Methods = s.methods.Metrics()
+	m.Disk = s.diskSpace()
 	if s.options.LogDropped != nil {
 		m.LogLinesDropped = s.options.LogDropped()
 	}

@@ -14,15 +14,26 @@ const LowWater = 256 << 20
 type DiskSpace struct {
 	Dir  string
 	Free func(string) (uint64, error) // nil: freeBytes
+	// Changed is called when the disk falls below LowWater, and when it has more again. nil: nothing
+	Changed func(left uint64, low bool)
 
 	mu    sync.Mutex
 	asked time.Time
-	short bool
+	left  uint64
+	known bool
+	low   bool
 }
 
 // Low reports whether the disk has too little space for new runs. If the disk does not tell, it has
 // enough.
 func (d *DiskSpace) Low() bool {
+	_, low, _ := d.Left()
+	return low
+}
+
+// Left returns how many bytes are free, whether that is too little for new runs, and whether the
+// disk tells.
+func (d *DiskSpace) Left() (left uint64, low, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now := time.Now(); d.asked.IsZero() || now.Sub(d.asked) >= time.Second {
@@ -31,9 +42,13 @@ func (d *DiskSpace) Low() bool {
 			free = FreeBytes
 		}
 		left, err := free(d.Dir)
-		d.asked, d.short = now, err == nil && left < LowWater
+		was := d.low
+		d.asked, d.left, d.known = now, left, err == nil
+		if d.low = d.known && left < LowWater; d.low != was && d.Changed != nil {
+			d.Changed(left, d.low)
+		}
 	}
-	return d.short
+	return d.left, d.low, d.known
 }
 
 // BytesText formats a size for people.

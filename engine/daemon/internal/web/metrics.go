@@ -155,6 +155,13 @@ var counted = []metric{
 		}),
 	counter("backups_failed_total", "Scheduled backups of this server that failed.",
 		count(func(m *server.Metrics) int64 { return m.BackupsFailed })),
+	gauge("disk_free_bytes",
+		"Free bytes on the disk of an SQLite database; new runs are refused below 268435456 (256 MiB).",
+		func(s *scrape, put put) {
+			if s.counted.Disk.Known {
+				put(float64(s.counted.Disk.Free))
+			}
+		}),
 	counter("log_lines_dropped_total", "Log lines that this server dropped, because its stderr was full or closed.",
 		func(s *scrape, put put) { put(float64(s.counted.LogLinesDropped)) }),
 	gauge("healthy", "1 if the database can make writes durable, otherwise 0.",

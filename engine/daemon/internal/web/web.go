@@ -46,19 +46,25 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, version stri
 func handler(srv *server.Server, version string, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", newMetricsHandler(srv, version, log))
-	mux.Handle("GET /healthz", verdict(srv.Healthy))
-	mux.Handle("GET /readyz", verdict(srv.Ready))
+	mux.Handle("GET /healthz", verdict(srv.Healthy, nil))
+	mux.Handle("GET /readyz", verdict(srv.Ready, srv.Notice))
 	return mux
 }
 
-// verdict answers 200, or 503 with the error.
-func verdict(of func(context.Context) error) http.Handler {
+// verdict answers 200, or 503 with the error. A notice is added to a 200; nil: there is none.
+func verdict(of func(context.Context) error, notice func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := of(r.Context()); err != nil {
 			say(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		say(w, http.StatusOK, "ok")
+		text := "ok"
+		if notice != nil {
+			if more := notice(); more != "" {
+				text += ": " + more
+			}
+		}
+		say(w, http.StatusOK, text)
 	})
 }
 

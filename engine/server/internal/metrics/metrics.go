@@ -94,6 +94,8 @@ type Metrics struct {
 	LastBackup    time.Time // the last scheduled backup; unset: unknown
 	BackupsFailed int64     // scheduled backups that failed
 
+	Disk engine.DiskSpace // of the database, if it is on this machine
+
 	LogLinesDropped uint64 // because stderr was full or closed
 }
 
