@@ -64,7 +64,11 @@ func commands(v string) *cobra.Command {
 		Receive: backends.Receive,
 		Verify:  backends.Verify,
 		Restore: backends.Restore,
-		Remote:  daemon.Remote{Flags: fetcher.Flags, Fetch: fetcher.Fetch},
+		Service: func(ctx context.Context) (daemon.Service, bool) {
+			s, found := installer.Find(ctx)
+			return daemon.Service(s), found
+		},
+		Remote: daemon.Remote{Flags: fetcher.Flags, Fetch: fetcher.Fetch},
 	}
 	root := cli.Root(v, cli.Local{
 		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },

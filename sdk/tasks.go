@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -138,6 +139,21 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 	}
 	w.part(served)
 	return err
+}
+
+// endLimit is how long a worker may take to end after its drain; tests make it shorter.
+var endLimit = 30 * time.Second
+
+// watchEnd logs the stacks of all goroutines if the worker has not ended within endLimit, because
+// code that ignores its context keeps it. The process is left alone. Call stop when it has ended.
+func (w *Worker) watchEnd() (stop func()) {
+	const maxStacks = 256 << 10
+	timer := time.AfterFunc(endLimit, func() {
+		text := make([]byte, maxStacks)
+		w.log.Error("the worker has drained and does not end; Run waits for code that ignores its context", "worker", w.ID(),
+			"after", endLimit, "goroutines", string(text[:runtime.Stack(text, true)]))
+	})
+	return func() { timer.Stop() }
 }
 
 // handBack releases the runs that are still active. Other workers continue them after the last

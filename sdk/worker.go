@@ -257,6 +257,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stopWatch := func() {}
+	defer func() { stopWatch() }()
 	defer conn.Close()
 	w.conn, w.workers = conn, kagziv1.NewWorkerServiceClient(conn)
 
@@ -283,6 +285,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	case <-w.drainReq:
 		err = w.drain("asked to by the server", signals, served)
 	}
+	stopWatch = w.watchEnd()
 	endServing()
 	<-served
 	for _, e := range w.all() {

@@ -1,6 +1,35 @@
 package tui
 
-import "strings"
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// environmentProxy returns the proxy that gRPC uses for a host:port, by HTTPS_PROXY and NO_PROXY.
+var environmentProxy = func(address string) (*url.URL, error) {
+	return http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
+}
+
+// proxyTo returns the address of the proxy before a server, without a password; empty: none.
+func proxyTo(address string) string {
+	if address == "" || strings.HasPrefix(address, "unix:") {
+		return ""
+	}
+	proxy, err := environmentProxy(address)
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return proxy.Host
+}
+
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
 
 // Unreached says why a server was not reached, and what to do about it.
 type Unreached struct {
@@ -18,6 +47,13 @@ func WhyUnreached(address, message string) Unreached {
 		at = " at " + address
 	}
 	reason := connectionReason(message)
+	if proxy := proxyTo(address); proxy != "" && !strings.Contains(reason, "certificate") {
+		if reason == "" { // the proxy's address refused the connection
+			reason = message
+		}
+		return Unreached{Text: "the proxy " + proxy + " made no connection to the server" + at, Reason: reason,
+			Advice: "check the proxy, which HTTPS_PROXY names; to reach the server without it: NO_PROXY=" + hostOf(address)}
+	}
 	for _, trouble := range connectionTroubles {
 		if strings.Contains(reason, trouble.sign) {
 			return Unreached{Text: strings.Replace(trouble.text, "{at}", at, 1), Advice: trouble.advice, Reason: reason}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,9 +24,10 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
+// stopLimit limits how long a stop may take; tests make it shorter.
+var stopLimit = 30 * time.Second
+
 const (
-	// stopLimit limits how long a stop may take.
-	stopLimit = 30 * time.Second
 	// netInterval is how often the coordinator checks everything without a notification, if several
 	// servers share a database and notifications between them can be lost.
 	netInterval = 5 * time.Minute
@@ -52,6 +54,8 @@ type Backends struct {
 	Receive func(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error)
 	Verify  func(ctx context.Context, file string) (engine.Backup, []engine.Finding, error)
 	Restore func(ctx context.Context, p engine.RestoreParams) (engine.Restoration, error)
+	// Service returns the service that is installed on this machine; nil: none is.
+	Service func(ctx context.Context) (Service, bool)
 	Remote  Remote
 }
 
@@ -334,8 +338,19 @@ func (p *process) stop() error {
 	case <-p.store.Fatal():
 		return p.fail()
 	case <-time.After(stopLimit):
+		p.log.Error("not stopped; the process exits with its parts still running", "waiting_for", p.parts.WaitingFor(),
+			"goroutines", stacks())
 		return fmt.Errorf("not stopped within %s: still waiting for the %s", stopLimit, p.parts.WaitingFor())
 	}
+}
+
+// maxStacks limits the text of stacks, so that it has room in the log.
+const maxStacks = 256 << 10
+
+// stacks returns the stacks of all goroutines.
+func stacks() string {
+	text := make([]byte, maxStacks)
+	return string(text[:runtime.Stack(text, true)])
 }
 
 // readyListener reports when the server starts to accept connections.

@@ -31,7 +31,7 @@ or conflicts with the request, 7 the database does not answer, 64 wrong usage, 1
 }
 
 // databaseCommand returns a command on the database of its settings, with -o.
-func databaseCommand(use, short string, run func(context.Context, Config, printer) error) *cobra.Command {
+func databaseCommand(b Backends, use, short string, run func(context.Context, Config, printer) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	register(cmd.Flags(), databaseSettings)
 	document := documentFlag(cmd)
@@ -40,7 +40,7 @@ func databaseCommand(use, short string, run func(context.Context, Config, printe
 		if err != nil {
 			return err
 		}
-		c, err := readDatabase(cmd)
+		c, err := readDatabase(cmd, b)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (p printer) print(text string, document any) error {
 }
 
 func newMigrate(b Backends) *cobra.Command {
-	cmd := databaseCommand("migrate", "Update the schema, as a server does at startup",
+	cmd := databaseCommand(b, "migrate", "Update the schema, as a server does at startup",
 		func(ctx context.Context, c Config, p printer) error {
 			url, err := c.privateDatabase()
 			if err != nil {
@@ -94,7 +94,7 @@ used by a newer version, 7 the database does not answer, 1 other errors.`
 }
 
 func newStatus(b Backends) *cobra.Command {
-	cmd := databaseCommand("status", "Compare the schema with this version's, without changes",
+	cmd := databaseCommand(b, "status", "Compare the schema with this version's, without changes",
 		func(ctx context.Context, c Config, p printer) error {
 			url, _, err := c.database()
 			if err != nil {
@@ -211,7 +211,7 @@ func documentOfStatus(url string, s *engine.SchemaStatus) statusDocument {
 
 func newCheck(b Backends) *cobra.Command {
 	var accept bool
-	cmd := databaseCommand("check",
+	cmd := databaseCommand(b, "check",
 		"Check the data: exit 0 if sound, 1 with one line per finding",
 		func(ctx context.Context, c Config, p printer) error {
 			if accept {

@@ -51,7 +51,7 @@ another one, 7 the database or server does not answer, 1 other errors.`,
 	}
 	verify := cmd.Flags().Bool("verify", false, "check the backup FILE instead of making one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := readDatabase(cmd)
+		c, err := readDatabase(cmd, b)
 		if err != nil {
 			return err
 		}
@@ -67,9 +67,17 @@ another one, 7 the database or server does not answer, 1 other errors.`,
 	return cmd
 }
 
-// readDatabase returns the settings that select the database.
-func readDatabase(cmd *cobra.Command) (Config, error) {
+// readDatabase returns the settings that select the database: those of this user, or of the
+// installed service.
+func readDatabase(cmd *cobra.Command, b Backends) (Config, error) {
 	c, warnings, err := resolve(cmd.Flags(), databaseSettings, system())
+	note := ""
+	if err == nil {
+		note, err = c.orService(cmd.Context(), b.Service)
+	}
+	if note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
+	}
 	if err == nil {
 		warnings = append(warnings, c.placeWarnings()...)
 	}

@@ -60,7 +60,7 @@ a command.`,
 				continue
 			}
 			var err error
-			if *url, err = ownDatabase(false); err != nil {
+			if *url, err = ownDatabase(cmd.Context(), b, false); err != nil {
 				return err
 			}
 		}

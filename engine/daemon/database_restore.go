@@ -52,7 +52,7 @@ is not given), 7 the database does not answer, 1 other errors.`,
 		if err != nil {
 			return err
 		}
-		c, err := readDatabase(cmd)
+		c, err := readDatabase(cmd, b)
 		if err != nil {
 			return err
 		}

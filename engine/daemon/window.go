@@ -45,7 +45,7 @@ func Look(ctx context.Context, url, version string, b Backends) (*Window, error)
 func Open(ctx context.Context, url string, create bool, version string, b Backends) (*Window, error) {
 	if url == "" {
 		var err error
-		if url, err = ownDatabase(create); err != nil {
+		if url, err = ownDatabase(ctx, b, create); err != nil {
 			return nil, err
 		}
 	}
@@ -63,12 +63,15 @@ func Open(ctx context.Context, url string, create bool, version string, b Backen
 	return open(ctx, url, version, b, false)
 }
 
-// ownDatabase returns the database of this machine's settings; create also creates its directory.
-func ownDatabase(create bool) (url string, err error) {
+// ownDatabase returns the database of this machine's settings, or of its service; create also creates its directory.
+func ownDatabase(ctx context.Context, b Backends, create bool) (url string, err error) {
 	flags := pflag.NewFlagSet("db", pflag.ContinueOnError)
 	register(flags, databaseSettings)
 	c, _, err := resolve(flags, databaseSettings, system())
 	if err != nil {
+		return "", err
+	}
+	if _, err := c.orService(ctx, b.Service); err != nil {
 		return "", err
 	}
 	if create {

@@ -32,7 +32,7 @@ func (f *faked) Metrics() server.Metrics {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	return server.Metrics{}
+	return server.Metrics{Disk: engine.DiskSpace{Free: 1, Known: true}}
 }
 
 func (f *faked) Read(context.Context) (server.Reading, error) {
