@@ -191,12 +191,17 @@ func TestATakenPortSaysWhichFlagToChange(t *testing.T) {
 
 func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "no value")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	c := testConfig(t)
+	c.Listen = taken.Addr().String()
 	fail := func() {
 		t.Helper()
-		if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || !mentions(err, "traces") {
-			t.Fatalf("error %v, want one about traces", err)
+		if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || !mentions(err, "--listen") {
+			t.Fatalf("error %v, want one about --listen", err)
 		}
 	}
 	fail() // the first time may open things that stay open
