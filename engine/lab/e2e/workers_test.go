@@ -76,7 +76,7 @@ func TestAWorkerCanDoNothingToARunThatAnotherHolds(t *testing.T) {
 		}
 		owner.complete(t, task, "by its owner")
 		wantOutput(t, s.get(t, run), "by its owner")
-		// Nor does a lease open anything in another namespace.
+		// A lease opens nothing in another namespace either.
 		_, err := s.workers().CompleteWorkflow(ctx,
 			&kagziv1.CompleteWorkflowRequest{Namespace: "other", RunId: own, LeaseToken: stolen.LeaseToken})
 		wantRefused(t, "the run's own token in another namespace", err, codes.NotFound, codeNotFound, "no run")
@@ -147,7 +147,7 @@ func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
 		if worker.Status != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE || worker.ActiveWorkflowCount != 0 {
 			t.Errorf("the worker is %v", worker)
 		}
-		// Another worker takes them from the last recorded step on.
+		// Another worker continues them after the last recorded step.
 		var steps sync.Map
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "long", func(ctx kagzi.Context, _ int) (int, error) {
@@ -215,7 +215,7 @@ func TestHeartbeatsAddUpTheTotals(t *testing.T) {
 }
 
 func TestAnSDKWorkerReportsWhatItDid(t *testing.T) {
-	var often Options // it reports with its beats; a slow machine is not to lose it
+	var often Options // it reports with its heartbeats; a slow machine must not lose it
 	often.Server.HeartbeatInterval, often.Server.WorkerLease = 200*time.Millisecond, 20*time.Second
 	eachServer(t, often, func(t *testing.T, s *Server) {
 		w, _ := s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
