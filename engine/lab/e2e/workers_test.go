@@ -129,8 +129,8 @@ func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
 		runs := []string{receive(t, "a step", began), receive(t, "a step", began)}
 		stop()
 		err := receive(t, "the end of the worker", done)
-		if err == nil || !strings.Contains(err.Error(), "2 runs handed back") {
-			t.Errorf("the worker ends with %v, want the number of the runs that were not finished", err)
+		if err == nil || !strings.Contains(err.Error(), "released 2 unfinished runs") {
+			t.Errorf("the worker ends with %v, want the number of unfinished runs", err)
 		}
 		receive(t, "the end of a step's context", ended)
 		receive(t, "the end of a step's context", ended)

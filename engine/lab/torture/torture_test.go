@@ -72,7 +72,7 @@ func TestErrand(t *testing.T) {
 	}
 }
 
-// echo is a server that says again what it hears.
+// echo is a server that sends back what it receives.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -211,7 +211,7 @@ func TestFurthest(t *testing.T) {
 		want time.Duration
 	}{
 		{50, 0},
-		{110, 0},          // a reading of before 100 may still count
+		{110, 0},          // a reading from before 100 may still count
 		{150, -time.Hour}, // not any more
 		{200, time.Hour},  // as soon as it is set
 		{310, time.Hour},  // as at 110
@@ -301,7 +301,7 @@ func TestARowOfTheTable(t *testing.T) {
 	}
 }
 
-// lossy answers that no run is there.
+// lossy answers that no run exists.
 type lossy struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 }
@@ -310,7 +310,7 @@ func (lossy) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1
 	return nil, status.Error(codes.NotFound, "no such run")
 }
 
-// clientOf is a client of a server that has these services, until the test ends.
+// clientOf returns a client of a server that has these services, until the test ends.
 func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -343,7 +343,7 @@ func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 	}
 }
 
-// over answers with a run that has failed.
+// over answers with a failed run.
 type over struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	run *kagziv1.Workflow

@@ -6,8 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// TestOneRun is histories of one run, whose operations come one after the other; each that is
-// possible has a twin that is not.
+// TestOneRun has histories of one run with sequential operations; each possible one has a twin that
+// is impossible.
 func TestOneRun(t *testing.T) {
 	claim := func(token string, steps ...string) history.Event {
 		e := history.Event{Op: history.Claim, Token: token, Steps: map[string]string{}}
@@ -115,7 +115,7 @@ func TestOneRun(t *testing.T) {
 			then events
 			want int
 		}{{test.possible, 0}, {test.impossible, 1}} {
-			s := &story{}
+			s := &draft{}
 			for _, e := range test.begin {
 				e.Run = "r"
 				s.tell(e)
@@ -132,14 +132,14 @@ func TestOneRun(t *testing.T) {
 }
 
 func TestAnOrderMayBeAnyThatTheAnswersAllow(t *testing.T) {
-	s := &story{}
+	s := &draft{}
 	s.tell(history.Event{Op: history.Start, Request: "r", Run: "r"})
 	s.tell(history.Event{Op: history.Cancel, Run: "r"})
 	look := s.tell(history.Event{Op: history.Observe, Run: "r", Status: "RUNNING"})
 	if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) != 1 {
 		t.Errorf("a run is seen running after its end: violations = %v, want one", l.Violations)
 	}
-	look.Invoked = s.Events[1].Invoked // asked as the other was, answered later
+	look.Invoked = s.Events[1].Invoked // asked at the same time as the other, answered later
 	if l := index(&s.Case).linearizable(linearLimit); len(l.Violations) > 0 {
 		t.Errorf("a run was looked at while it was cancelled: violations = %v, want none", l.Violations)
 	}
