@@ -459,23 +459,23 @@ func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 		events []history.Event
 		want   []time.Duration
 	}{
-		"each stop of a life takes its own": {[]history.Event{
+		"each freeze of a life takes its own leases": {[]history.Event{
 			event(history.Claim, "a", "r", "1", 1), stopped(2, 6), event(history.Claim, "b", "r", "2", 5),
 			event(history.Claim, "a", "s", "3", 11), stopped(12, 19), event(history.Claim, "b", "s", "4", 18),
 			stopped(22, 29)}, []time.Duration{3e9, 6e9}},
-		"before the claim nothing was taken": {[]history.Event{
+		"a freeze before the claim takes no lease": {[]history.Event{
 			stopped(2, 6), event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9)}, nil},
-		"nor after the next one": {[]history.Event{
+		"a freeze after the next claim takes no lease": {[]history.Event{
 			event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9), stopped(10, 11)}, nil},
-		"a stop that the lease outlived did not take it": {
+		"a freeze that the lease outlived did not take it": {
 			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
 				event(history.Complete, "a", "r", "1", 4), stopped(5, 9), event(history.Claim, "b", "r", "2", 9)},
 			[]time.Duration{4e9}},
-		"nor did one that it outlived, unless there was no other": {
+		"a freeze that the lease outlived took it if there was no other": {
 			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
 				event(history.Complete, "a", "r", "1", 4), event(history.Claim, "b", "r", "2", 9)},
 			[]time.Duration{7e9}},
-		"a result of before its end does not tell": {
+		"a result from before its end proves nothing": {
 			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(3, 8),
 				event(history.Complete, "a", "r", "1", 2), event(history.Claim, "b", "r", "2", 7)},
 			[]time.Duration{4e9}},
@@ -504,9 +504,9 @@ func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) 
 		then []history.Event
 		want []time.Duration
 	}{
-		"three times, which costs a pause of 1 s and then of 2 s": {
+		"three losses cost pauses of 1 s and 2 s": {
 			[]history.Event{event(history.Claim, "d", "4", 16)}, []time.Duration{3e9, 3e9, 3e9}},
-		"a result begins the count anew": {[]history.Event{
+		"a result resets the count": {[]history.Event{
 			event(history.Complete, "c", "3", 10), event(history.Claim, "d", "4", 16)},
 			[]time.Duration{3e9, 3e9, 5e9}},
 	} {

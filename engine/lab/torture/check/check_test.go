@@ -139,11 +139,11 @@ func TestInvariants(t *testing.T) {
 				history.Unknown
 			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "run-d", Request: "d", Status: "CANCELLED", Attempts: 1})
 		}, ""},
-		{"a start without an answer has its run, and was refused when it was asked for again", func(s *draft) {
+		{"a start without an answer has its run, its repetition was refused", func(s *draft) {
 			s.tell(history.Event{Op: history.Start, Request: "d", Code: "TIMEOUT"})
 			s.refusedStart("d")
 		}, ""},
-		{"and was refused before", func(s *draft) {
+		{"a start without an answer has its run, and was refused before", func(s *draft) {
 			s.refusedStart("d")
 			s.tell(history.Event{Op: history.Start, Request: "d", Code: "TIMEOUT"})
 		}, ""},
@@ -152,7 +152,7 @@ func TestInvariants(t *testing.T) {
 			s.refusedStart("d")
 			s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
 		}, ""},
-		{"a start was refused that the SDK had made before", func(s *draft) {
+		{"a start that the SDK had made before was refused", func(s *draft) {
 			s.tell(history.Event{Op: history.Tried, Request: "d", Why: "Unavailable"}).Outcome = history.Unknown
 			s.refusedStart("d")
 		}, ""},
@@ -175,7 +175,7 @@ func TestInvariants(t *testing.T) {
 					Invoked: s.clock - 1e5, Returned: s.clock - 5e4})
 			s.Dump.Runs[2].Attempts = 2
 		}, ""},
-		{"a history of the time when it was not written down why and when runs ended", func(s *draft) {
+		{"an old history without reasons and times of ends", func(s *draft) {
 			for n := range s.Events {
 				s.Events[n].Message, s.Events[n].Ended = "", 0
 			}
@@ -330,14 +330,14 @@ func TestInvariants(t *testing.T) {
 		{"an end was seen with two codes", func(s *draft) { s.last(history.Observe).Code = "TIMEOUT" }, "I4"},
 		{"an end was seen for two reasons", func(s *draft) { s.last(history.Observe).Message = "else" }, "I4"},
 		{"an end was seen at two times", func(s *draft) { s.last(history.Observe).Ended++ }, "I4"},
-		{"a run ends in the database for another reason than was seen", func(s *draft) {
+		{"the database has another reason for an end than was seen", func(s *draft) {
 			s.Dump.Runs[0].Message = "else"
 		}, "I4"},
-		{"a run ends in the database at another time than was seen", func(s *draft) { s.Dump.Runs[0].EndedAt++ }, "I4"},
+		{"the database has another time of an end than was seen", func(s *draft) { s.Dump.Runs[0].EndedAt++ }, "I4"},
 		{"a run failed for another reason than was acknowledged", func(s *draft) {
 			s.Dump.Runs[2].Message = "else"
 		}, "I4"},
-		{"a run was seen to have failed for another reason than was acknowledged", func(s *draft) {
+		{"a run was seen failed for another reason than acknowledged", func(s *draft) {
 			s.tell(history.Event{Op: history.Observe, Run: "run-c", Status: "FAILED", Message: "else", Ended: 13})
 		}, "I4"},
 		{"two leases write at the same time", func(s *draft) {

@@ -100,7 +100,7 @@ func TestWritesUnderALeaseThatWasSuperseded(t *testing.T) {
 			events{old, open(wrote("A", "c", 12, 0)), claim("B", 11, 20), wrote("A", "c", 21, 22)}, 0, 0},
 		{"when the same task has come twice", events{
 			old, claim("B", 11, 30), claim("B", 11, 20), wrote("A", "c", 21, 22)}, 1, 1},
-		{"when the same task has come twice, by the connection of before",
+		{"when the same task came twice, over the earlier connection",
 			events{old, claim("B", 11, 30), claim("B", 1, 20), wrote("A", "c", 21, 22)}, 0, 0},
 	} {
 		for lossy, want := range map[bool]int{false: test.want, true: test.lossy} {
