@@ -245,7 +245,7 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 		}
 		_, err := c.Import(ctx, bytes.NewReader(redacted), kagzi.ImportOptions{})
 		wantRefused(t, "the import of a redacted capsule", err, codes.InvalidArgument, codeInvalid,
-			"without its payloads")
+			"without payloads")
 		for name, bad := range map[string][]byte{
 			"nothing": nil, "no zip": []byte("hello"), "half a capsule": capsule[:len(capsule)/2],
 		} {

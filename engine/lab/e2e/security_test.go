@@ -125,7 +125,8 @@ func TestNoLogNorSpanTellsWhatIsInAPayload(t *testing.T) {
 }
 
 // builders are the files that assemble statements from names of the schema.
-var builders = []string{"sqlite/end.go", "postgres/copy.go", "postgres/standing.go", "sqlite/progress.go"}
+var builders = []string{"sqlite/end.go", "postgres/copy.go", "postgres/standing.go", "postgres/migrate.go",
+	"sqlite/progress.go"}
 
 var statement = regexp.MustCompile(`(?is)^\s*(select|insert\s+into|update|delete\s+from|create|drop|alter|with)\s`)
 
