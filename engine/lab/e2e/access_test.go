@@ -270,7 +270,7 @@ func rename(m protoreflect.Message, namespace string, n *tenant) {
 	}
 }
 
-// global lists the methods that belong to no tenant.
+// global lists the methods whose requests name nothing of a tenant.
 var global = []string{"HealthCheck", "GetServerInfo", "WhoAmI", "ListNamespaces", "PreviewSchedule", "Register"}
 
 func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
