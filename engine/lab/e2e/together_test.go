@@ -13,10 +13,10 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// TestStepsChildrenAndSignalsSideBySide runs workflows that do everything at once. Their steps,
+// TestStepsChildrenAndSignalsInParallel runs workflows that do everything at once. Their steps,
 // children and signals end in any order, and their worker is stopped over and over, so that each
 // activation replays another part of its history.
-func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
+func TestStepsChildrenAndSignalsInParallel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	eachServer(t, patient, func(t *testing.T, s *Server) {

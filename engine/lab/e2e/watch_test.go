@@ -53,7 +53,7 @@ func (w *watching) tells(t testing.TB, what string, began time.Time, ok func(*ka
 	}
 }
 
-func TestWhoWatchesANamespaceIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) {
+func TestAWatcherIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
 		ctx := within(t, time.Minute)
 		here, elsewhere := other.watch(t, "default"), other.watch(t, "elsewhere")
