@@ -216,7 +216,7 @@ func TestAFileThatSaysToHaveNoChecksumsIsNotBelievedWhereItHas(t *testing.T) {
 	pages[0][20] = 0
 	write0600(t, path, bytes.Join(pages, nil))
 	if _, err := answer(t, path); !isDamage(err) ||
-		!strings.Contains(err.Error(), "page 1 is not what was written there") {
+		!strings.Contains(err.Error(), "page 1 does not match its checksum") {
 		t.Errorf("rows of a file whose first page is damaged: %v, want that page", err)
 	}
 }
@@ -290,7 +290,7 @@ func TestADamagedPageEndsTheServer(t *testing.T) {
 		<-s.Fatal()
 		err = s.Failure()
 	}
-	if !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") ||
+	if !isDamage(err) || !strings.Contains(err.Error(), "does not match its checksum") ||
 		!strings.Contains(err.Error(), "kagzi db restore") {
 		t.Errorf("failure = %v, want the page, exit code 71 and what to do", err)
 	}
@@ -407,7 +407,7 @@ func TestAFrameThatIsDamagedAtWorkIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") {
+	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("rows off damaged frames: %v, want the page that is damaged", err)
 	}
 }
@@ -431,7 +431,7 @@ func TestAFrameOfAnotherPageIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") {
+	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("rows off frames that were mixed up: %v, want the page that is damaged", err)
 	}
 }

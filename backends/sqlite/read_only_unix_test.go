@@ -116,7 +116,7 @@ func TestWhoMayNotReadIsToldSo(t *testing.T) {
 	cmd := exec.Command(program(t))
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: who}
 	cmd.Env = append(os.Environ(), "KAGZI_TEST_LOOK="+path)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "may not read") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "no permission to read it") {
 		t.Fatalf("it said %q (%v), want that it may not read the file", out, err)
 	}
 }

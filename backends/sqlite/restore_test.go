@@ -379,7 +379,7 @@ func TestRestore(t *testing.T) {
 				},
 			} {
 				if err := use(); !isDamage(err) || !strings.Contains(
-					err.Error(), "the log beside it is that of another file") {
+					err.Error(), "the log beside it belongs to another file") {
 					t.Errorf("%s: %v, want the log refused", doing, err)
 				}
 			}

@@ -147,7 +147,7 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	upgraded.Close()
-	if !strings.Contains(said.String(), "bringing the schema up to date") ||
+	if !strings.Contains(said.String(), "then migrating its schema") ||
 		!strings.Contains(said.String(), "schema=1") {
 		t.Errorf("the log says %q, want that the schema is brought up to date", said.String())
 	}
