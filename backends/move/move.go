@@ -237,7 +237,7 @@ func (c *mover) fence(ctx context.Context) error {
 		value := text(c.moved)
 		err := c.from.Fence(ctx, engine.CopyFence{
 			Standing: engine.StandingMoved, Value: value, Copy: c.moved.Copy, At: c.params.Now,
-			Why: "this database was moved to another one; its server is to be started on that",
+			Why: "this database was moved to another one; start the server on that one",
 		})
 		if err != nil {
 			return fmt.Errorf("fence the source: %w", err)

@@ -123,7 +123,7 @@ func checkTexts(ctx context.Context, tx pgx.Tx, findings []engine.Finding) ([]en
 		}
 		if !json.Valid([]byte(value)) {
 			findings = append(findings, engine.Finding{
-				Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+				Subject: kind + " " + name, Text: "its " + what + " cannot be read: it is not JSON"})
 		}
 		return nil
 	})

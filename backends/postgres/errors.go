@@ -91,7 +91,7 @@ func translate(doing string, err error) error {
 		return busy()
 	}
 	if lostConnection(err) {
-		return unavailable("the database does not answer; the call may or may not have counted")
+		return unavailable("the database does not answer; the call may or may not have taken effect")
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
