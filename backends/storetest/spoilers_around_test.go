@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// aroundSabotages break promises about what stands around a run.
+// aroundSabotages break promises about signals, children, schedules, imports and notifications.
 var aroundSabotages = []sabotage{
 	{"a signal id is delivered once", func(s engine.Store) engine.Store {
 		return forgetsSignalIDs{s}
@@ -106,7 +106,7 @@ func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildr
 	return d.Store.AwaitChildren(ctx, p)
 }
 
-// namesTheFirstRun takes the run that a step has started for the one whose output it has.
+// namesTheFirstRun names the run that a step started instead of the run that its output came from.
 type namesTheFirstRun struct{ engine.Store }
 
 func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
@@ -194,7 +194,7 @@ func (d pinsNothing) PinRun(ctx context.Context, p engine.PinRunParams) (engine.
 	return r, err
 }
 
-// forgetsImports deletes imported runs by when they ended, as it does others.
+// forgetsImports deletes imported runs by their end, like other runs.
 type forgetsImports struct{ engine.Store }
 
 func (d forgetsImports) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
@@ -205,14 +205,14 @@ func (d forgetsImports) Prune(ctx context.Context, p engine.PruneParams) (int, e
 	}
 	for _, r := range runs {
 		if r.Origin == engine.OriginImport && r.FinishedAt.Before(p.Before) {
-			p.Before = p.Before.Add(time.Hour) // as of its id, which is younger than its end
+			p.Before = p.Before.Add(time.Hour) // by its id, which is younger than its end
 			break
 		}
 	}
 	return d.Store.Prune(ctx, p)
 }
 
-// firesTwice starts each tick's run once more, beside the schedule.
+// firesTwice starts each tick's run a second time, outside the schedule.
 type firesTwice struct{ engine.Store }
 
 func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
@@ -229,7 +229,7 @@ func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	return engine.Fired{Runs: 1}, err
 }
 
-// overwrites takes whoever comes last for the one who has read last.
+// overwrites ignores the revision: the last writer wins.
 type overwrites struct{ engine.Store }
 
 func (d overwrites) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
@@ -241,7 +241,7 @@ func (d overwrites) UpdateSchedule(ctx context.Context, p engine.ScheduleParams)
 	return d.Store.UpdateSchedule(ctx, p)
 }
 
-// givesUpInSilence counts no ticks that a change gives up.
+// givesUpInSilence does not count the ticks that a change gives up.
 type givesUpInSilence struct{ engine.Store }
 
 func (d givesUpInSilence) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
@@ -265,7 +265,7 @@ func (d disablesInWords) UpdateNamespace(ctx context.Context, p engine.Namespace
 	return n, err
 }
 
-// hidesSideEffects says nothing of runs that nobody asked for.
+// hidesSideEffects does not report side effects.
 type hidesSideEffects struct{ engine.Store }
 
 func (d hidesSideEffects) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
@@ -276,7 +276,7 @@ type endingsAlone struct{ engine.Outcomes }
 
 func (endingsAlone) SideEffects(*engine.SideEffects) {}
 
-// notifiesAtBirth notifies a schedule when it is made and never again.
+// notifiesAtBirth notifies a schedule when it is made, and never again.
 type notifiesAtBirth struct {
 	engine.Store
 	notified sync.Map
@@ -293,7 +293,7 @@ func (d *notifiesAtBirth) Listen(ctx context.Context, notify func(engine.Notific
 	}, o)
 }
 
-// knowsNoBorders takes a run's id for all that it takes to see it.
+// knowsNoBorders finds a run in any namespace by its id.
 type knowsNoBorders struct{ engine.Store }
 
 func (d knowsNoBorders) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
@@ -305,7 +305,7 @@ func (d knowsNoBorders) GetRuns(ctx context.Context, namespace string, ids []eng
 	return append(here, elsewhere...), err
 }
 
-// gotTwice answers each id, also one that is repeated.
+// gotTwice answers a repeated id twice.
 type gotTwice struct{ engine.Store }
 
 func (d gotTwice) GetRuns(ctx context.Context, namespace string, ids []engine.ID) (all []engine.Run, err error) {

@@ -60,7 +60,7 @@ func (d ringsOfAll) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return keys, err
 }
 
-// locksEverybodyOut makes whatever key is asked for first.
+// locksEverybodyOut makes any key first, not only an admin key.
 type locksEverybodyOut struct{ engine.Store }
 
 func (d locksEverybodyOut) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
@@ -83,7 +83,7 @@ func (d sharesNames) CreateKey(ctx context.Context, p engine.CreateKeyParams) (e
 	return k, err
 }
 
-// revokesTheLast revokes all others with it.
+// revokesTheLast revokes the last admin key.
 type revokesTheLast struct{ engine.Store }
 
 func (d revokesTheLast) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
@@ -123,7 +123,7 @@ func (d lastsForEver) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return ring, err
 }
 
-// makesNoise rings the keys whenever one is used: it makes a key and revokes it.
+// makesNoise sends NotifyKeys whenever a key is used: it makes a key and revokes it.
 type makesNoise struct{ engine.Store }
 
 func (d makesNoise) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {

@@ -10,11 +10,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ManyKeysCases are about many keys, and many who change them at once.
+// ManyKeysCases are about many keys, and concurrent changes to them.
 var ManyKeysCases = []fixture.Case{
 	{Name: "there are at most so many keys", Run: func(s *fixture.F) {
 		if testing.Short() {
-			return // a thousand creations say nothing more under the race detector
+			return // creating a thousand keys shows nothing more under the race detector
 		}
 		root := s.Key("root", engine.RoleAdmin)
 		params := make([]engine.CreateKeyParams, engine.MaxKeys)

@@ -436,7 +436,7 @@ var RaceCases = []fixture.Case{
 			})
 			retried := 0
 			switch {
-			case errs[1] == nil && errs[0] == nil: // the failure came first, and the result was the next attempt's
+			case errs[1] == nil && errs[0] == nil: // the failure came first, and the result was for the next attempt
 				retried = 1
 				fixture.Equal(s, "status of the first attempt", s.Attempts(l.RunID, "pay")[0].Status, engine.StepFailed)
 				fixture.Equal(s, "status", s.Step(l.RunID, "pay").Status, engine.StepCompleted)

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// RaceAroundCases are the races of what stands around runs, and of those who steer them.
+// RaceAroundCases are the races of schedules, signals, children and operations of people.
 var RaceAroundCases = []fixture.Case{
 	{Name: "claims of one run: one worker has it", Run: func(s *fixture.F) {
 		s.Worker("w1")
@@ -236,7 +236,7 @@ var RaceAroundCases = []fixture.Case{
 		var plan engine.Schedule
 		for n := range fixture.Rounds(10) {
 			if n%100 == 0 {
-				plan = s.Plan() // whose runs are few: all of them are listed in each round
+				plan = s.Plan() // it has few runs, because each round lists them all
 			}
 			s.Pass(time.Minute)
 			params := make([]engine.FireScheduleParams, fixture.Racers)

@@ -476,7 +476,7 @@ var ChildCases = []fixture.Case{
 	}},
 }
 
-// thousand is fewer when tests do not try everything.
+// thousand is smaller unless tests try everything.
 func thousand() int { return long.Count(150, 1000) }
 
 func repeat(word string, n int) []string {

@@ -201,7 +201,7 @@ var FinishCases = []fixture.Case{
 				s.SameTime("finished at of "+name, step.FinishedAt, s.Now)
 				s.SameTime("timeout at of "+name, step.TimeoutAt, time.Time{})
 			}
-			waiting.Status = engine.StepFailed // as it is: why it failed, and when, is not lost
+			waiting.Status = engine.StepFailed // it keeps its error and time
 			s.SameStep(s.Step(l.RunID, "pending"), waiting)
 			fixture.Equal(s, "verdict again", s.Fail(l, "pending", "no", fixture.Holding), fixture.Repeated(verdict))
 			s.SameStep(s.Step(l.RunID, "done"), done)

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ImportedCases are the runs that come from elsewhere, and how long runs are kept.
+// ImportedCases are about imported runs, and about how long runs are kept.
 var ImportedCases = []fixture.Case{
 	{Name: "imported runs stand as they are given, open ones paused", Run: func(s *fixture.F) {
 		parent, child := s.ID(), s.ID()
@@ -74,7 +74,7 @@ var ImportedCases = []fixture.Case{
 				Origin: engine.OriginImport}
 			step := engine.Step{ID: s.ID(), RunID: run.ID, Name: "ship", Kind: engine.StepFunction,
 				Status: engine.StepFailed, Attempt: 1, Latest: true,
-				// what its error was the capsule does not tell
+				// the exported run does not hold its error
 				Sequence: 1, CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now}
 			p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
 				Runs: []engine.ImportedRun{{Run: run, Steps: []engine.Step{step}}}}

@@ -61,7 +61,7 @@ var KeyCases = []fixture.Case{
 		urgent := s.Start(fixture.Keyed("k", 1), preferred(5))
 		last := s.Start(fixture.Keyed("k", 1), preferred(-5))
 		s.Start(fixture.Keyed("other", 1))
-		for range 3 { // a claim that finds a lane held up looks no further in it
+		for range 3 { // a claim that finds a blocked lane reads no further in it
 			s.ClaimWith(s.ClaimParams("w1"))
 		}
 		line := func(when string, want ...engine.ID) {
@@ -426,13 +426,13 @@ var KeyCases = []fixture.Case{
 		l := s.Held(fixture.Keyed("k", 1))
 		due := s.Now.Add(time.Minute)
 		var first, second []engine.ID
-		for _, priority := range []int{0, 5} { // each a lane of its own
+		for _, priority := range []int{0, 5} { // a lane for each
 			second = append(second, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority),
 				fixture.DueAt(due.Add(time.Second))))
 			first = append(first, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority), fixture.DueAt(due)))
 		}
 		s.Pass(time.Hour)
-		for range 3 { // a claim that finds a lane held up looks no further in it
+		for range 3 { // a claim that finds a blocked lane reads no further in it
 			s.ClaimNothing("w1")
 		}
 		s.Finish(l, "done")

@@ -277,7 +277,7 @@ var ListCases = []fixture.Case{
 			s.Held(fixture.WithExternal("mine"))
 			s.Lose("w1")
 			l := s.Claim("w1").Lease
-			s.HeldNext() // another lease beside it
+			s.HeldNext() // another lease in addition
 			look := func(when string) {
 				s.Helper()
 				run := s.Run(l.RunID)
@@ -388,7 +388,7 @@ func listWorkers(s *fixture.F) {
 		}
 		s.Register(w, true)
 		if i == 1 || i == 3 {
-			s.Pass(time.Second) // the others share their moment
+			s.Pass(time.Second) // the others have the same time
 		}
 		all = append(all, name)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// OverrideCases are the results that people put in by hand.
+// OverrideCases are the step results that people set.
 var OverrideCases = []fixture.Case{
 	{Name: "a result put in by hand stands in the history, with who and why, and the old record beside it",
 		Run: func(s *fixture.F) {
@@ -108,7 +108,7 @@ var OverrideCases = []fixture.Case{
 	}},
 	{Name: "a timer that is to be set anew later is not set by a claim that comes before", Run: func(s *fixture.F) {
 		l, _ := s.FailedTimer()
-		s.CancelWithin(l.RunID, time.Hour) // has it due at once
+		s.CancelWithin(l.RunID, time.Hour) // makes it due at once
 		l = s.Claim("w1").Lease
 		s.Refused(s.TrySleep(l, "nap", time.Hour), engine.ErrPrecondition, "Sleep before the step is to be tried again")
 	}},

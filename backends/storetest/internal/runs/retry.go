@@ -88,7 +88,7 @@ var RetryCases = []fixture.Case{
 			s.Status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
 		s.Now = v.RetryAt
 		l = s.Claim("w1").Lease
-		s.Complete(l, "pay", "paid") // so that nobody pays elsewhere
+		s.Complete(l, "pay", "paid") // so that the step does not run again
 		s.Sleep(l, "nap", time.Hour)
 		s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
 		s.Now = s.Now.Add(time.Hour)

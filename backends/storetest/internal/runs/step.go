@@ -289,7 +289,7 @@ var StepCases = []fixture.Case{
 		_, err = s.TryFail(l, "more", "no")
 		s.Refused(err, engine.ErrTooLarge, "FailStep")
 		s.Refused(s.TrySleep(l, "more", time.Second), engine.ErrTooLarge, "Sleep")
-		s.Complete(l, "begun", "fits") // it has its place
+		s.Complete(l, "begun", "fits") // it is counted already
 		s.Release(l, false)
 
 		task := s.Claim("w1")

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// allBytes is every byte there is, NUL and invalid UTF-8 among them.
+// allBytes is every byte value, NUL and invalid UTF-8 included.
 var allBytes = func() []byte {
 	b := make([]byte, 256)
 	for i := range b {
@@ -19,8 +19,8 @@ var allBytes = func() []byte {
 	return b
 }()
 
-// hardText is what text columns get wrong: quotes, backslashes, combining marks, runes of 4 bytes,
-// what looks like SQL or JSON.
+// hardText holds texts that text columns may get wrong: quotes, backslashes, combining marks, runes
+// of 4 bytes, what looks like SQL or JSON.
 var hardText = []string{
 	"'", `"`, `\`, "%_", "a\tb\nc\r", "é", "e\u0301", "ß", "İı", "日本", "\U0001F9EA\U0001F468\u200d\U0001F469",
 	"\u202eabc", "\x1b[31m",

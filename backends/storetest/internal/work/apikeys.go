@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// expiring gives a key an end.
+// expiring sets when a key expires.
 func expiring(at time.Time) func(*engine.APIKey) {
 	return func(k *engine.APIKey) { k.ExpiresAt = at }
 }
@@ -36,7 +36,7 @@ var APIKeyCases = []fixture.Case{
 		p := s.NewKey("press-7", engine.RoleWorker, expiring(s.Now.Add(time.Hour+789*time.Nanosecond)),
 			func(k *engine.APIKey) {
 				k.Namespaces, k.Queues, k.Types = []string{"a", "b"}, []string{"orders", "press-*"}, []string{"*"}
-				k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // of no concern
+				k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // the store ignores these
 			})
 		p.Now = s.Now.Add(456 * time.Nanosecond)
 		made, err := s.Store.CreateKey(s.Ctx, p)
@@ -77,7 +77,7 @@ var APIKeyCases = []fixture.Case{
 	{Name: "a name is one key's until that is revoked", Run: func(s *fixture.F) {
 		s.Key("root", engine.RoleAdmin)
 		first := s.Key("ci", engine.RoleClient, expiring(s.Now.Add(time.Second)))
-		s.Pass(time.Minute) // it has expired, which does not free its name
+		s.Pass(time.Minute) // it has expired, but still holds its name
 		s.NoKey(engine.ErrExists, s.NewKey("ci", engine.RoleViewer))
 		s.Key("CI", engine.RoleClient)
 		s.Revoke(first.ID)
@@ -255,7 +255,7 @@ var APIKeyCases = []fixture.Case{
 		s.Start()
 		over, enough := fixture.Soon()
 		defer enough()
-		for { // rings come in the order of the commits
+		for { // notifications come in the order of the commits
 			select {
 			case r := <-e.Events:
 				switch r.Notification {

@@ -31,7 +31,7 @@ func ringRegistered(id string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true}
 }
 
-// deed is something done to a run that is held.
+// deed is something that is done to a held run.
 type deed struct {
 	what string
 	do   func(l engine.Lease)
@@ -216,7 +216,7 @@ var NotificationCases = []fixture.Case{
 			own := fmt.Sprintf("queue-%d", i) // a late notification for the last one must not be taken for this one
 			r := s.NewRun(fixture.InQueue(own))
 			seen := make(chan error, 1)
-			go func() { // reads as soon as it hears, while the writer may still be on its way back
+			go func() { // reads as soon as it is notified, while the writer may still be returning
 				for heard := range e.Events {
 					if heard.Notification == notifyQueue(own) {
 						_, err := s.Store.GetRun(s.Ctx, fixture.Space, r.ID)

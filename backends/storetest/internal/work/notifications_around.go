@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// change is something done that must be heard.
+// change is a change that must be notified.
 type change struct {
 	what string
 	do   func()
@@ -259,7 +259,7 @@ var NotificationAroundCases = []fixture.Case{
 		}},
 }
 
-// notifyNamespace is the notification of a namespace that a person made or changed.
+// notifyNamespace returns the notification for a namespace that a person made or changed.
 func notifyNamespace(name string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyNamespace, Name: name}
 }
