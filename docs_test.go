@@ -23,7 +23,7 @@ const (
 	maxColumns     = 3   // of a table in a chapter, which terminals show too
 )
 
-// documents are the repository's Markdown files, by their paths with slashes.
+// documents returns the repository's Markdown files by path, with slashes.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -54,7 +54,7 @@ func documents(t *testing.T) map[string]string {
 // block is fenced code of a Markdown file.
 type block struct{ language, text string }
 
-// fences parts a text into its prose and its fenced code.
+// fences splits a text into prose and fenced code.
 func fences(text string) (prose string, blocks []block) {
 	var out strings.Builder
 	inside := false
@@ -103,7 +103,7 @@ func TestTheReadmesWorkflowCompiles(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
-	here, err := filepath.Abs("readme_workflow/main.go") // where it is compiled as if it were there
+	here, err := filepath.Abs("readme_workflow/main.go") // compiled as if it were there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestTheReadmesWorkflowCompiles(t *testing.T) {
 	}
 }
 
-// link is a link or an image of Markdown.
+// link matches a Markdown link or image.
 var link = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)[^)]*\)`)
 
 func TestLinksWithinTheRepositoryLeadSomewhere(t *testing.T) {
@@ -152,7 +152,7 @@ func TestLinksWithinTheRepositoryLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors are what GitHub calls the headings of a text.
+// anchors returns GitHub's anchors of the headings of a text.
 func anchors(text string) (found []string) {
 	prose, _ := fences(text)
 	for line := range strings.Lines(prose) {
@@ -193,7 +193,7 @@ func TestEachFoldersReadmeNamesItsPackages(t *testing.T) {
 	}
 }
 
-// packages are the directories below folder that hold Go code, seen from there.
+// packages returns the directories with Go code below folder, relative to it.
 func packages(t *testing.T, folder string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -216,7 +216,7 @@ func packages(t *testing.T, folder string) (found []string) {
 	return found
 }
 
-// printed runs a command in this process, for what it prints.
+// printed runs a command in this process and returns its output.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder
@@ -261,7 +261,7 @@ func TestEachChapterOfTheGuideIsShown(t *testing.T) {
 	}
 }
 
-// The commands of all documents are parsed by the program that they are of, and not run.
+// Commands in documents are parsed by the program but not run.
 func TestCommandsInDocumentsExist(t *testing.T) {
 	count := 0
 	for file, text := range documents(t) {
@@ -304,7 +304,8 @@ func TestCommandsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// commandLine is what follows kagzi in a line of a shell; nil where something else is called.
+// commandLine returns the arguments of kagzi in a shell line; nil for other commands. It stops at
+// pipes, redirections and "…", which stands for more arguments.
 func commandLine(line string) []string {
 	words := shellWords(line)
 	before := regexp.MustCompile(`^(sudo|\$|[A-Z_]+=.*)$`)
@@ -315,7 +316,7 @@ func commandLine(line string) []string {
 		return nil
 	}
 	for i, word := range words {
-		if slices.Contains([]string{"|", ">", "&", "&&", ";", "<"}, word) {
+		if slices.Contains([]string{"|", ">", "&", "&&", ";", "<", "…"}, word) {
 			words = words[:i]
 			break
 		}
@@ -323,7 +324,7 @@ func commandLine(line string) []string {
 	return append([]string{}, words[1:]...)
 }
 
-// shellWords parts a line at blanks, but not within quotes, and leaves out a comment.
+// shellWords splits a line at spaces outside quotes, without comments.
 func shellWords(line string) (words []string) {
 	for _, m := range regexp.MustCompile(`(?:[^\s'"]|'[^']*'|"[^"]*")+`).FindAllString(strings.TrimSpace(line), -1) {
 		if strings.HasPrefix(m, "#") {
@@ -334,7 +335,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// parses says what is wrong with a command line; with whole also with its arguments.
+// parses returns the error of a command line; whole also checks its arguments.
 func parses(args []string, whole bool) error {
 	root := commands("v0.0.0")
 	root.InitDefaultHelpCmd()
@@ -346,7 +347,7 @@ func parses(args []string, whole bool) error {
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
 	if err := cmd.ParseFlags(rest); err != nil && (whole || !errors.As(err, new(*pflag.ValueRequiredError))) {
-		return err // within prose a flag may be named without its value
+		return err // prose may name a flag without its value
 	}
 	left := cmd.Flags().Args()
 	if cmd.HasSubCommands() && len(left) > 0 {
@@ -358,7 +359,7 @@ func parses(args []string, whole bool) error {
 	return cmd.ValidateArgs(left)
 }
 
-// parseError says what is wrong with a command line.
+// parseError is an error of a command line.
 type parseError string
 
 func (e parseError) Error() string { return string(e) }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is a process of kagzi with nothing of KAGZI_ in its environment.
+// program returns a kagzi process without KAGZI_ variables in its environment.
 func program(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -52,7 +52,7 @@ func program(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// finish runs a program to its end.
+// finish runs a program until it exits.
 func finish(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -66,7 +66,7 @@ func finish(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// startServer waits until a server says that it is ready, and where.
+// startServer waits until a server prints that it is ready, and returns its address.
 func startServer(t *testing.T, dataDir string) (cmd *exec.Cmd, address string, stderr *bytes.Buffer) {
 	t.Helper()
 	return startServerAt(t, dataDir, "127.0.0.1:0")
@@ -87,7 +87,7 @@ func startServerAt(t *testing.T, dataDir, listen string) (cmd *exec.Cmd, address
 	}
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill() // it is over already, or is now
+			_ = cmd.Process.Kill() // it has ended already, or does now
 			_ = cmd.Wait()
 		}
 	})
@@ -143,25 +143,25 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 	}{
 		{[]string{"version"}, 0, ""},
 		{[]string{"server", "--help"}, 0, ""},
-		{[]string{"db", "status", "--data-dir", nothing}, 5, "there is no database"},
+		{[]string{"db", "status", "--data-dir", nothing}, 5, "no database"},
 		{[]string{"db", "check", "--data-dir", nothing}, 5, "kagzi.db"},
-		{[]string{"db", "backup", "--verify", nothing}, 5, "there is no file " + nothing},
-		{[]string{"db", "restore", nothing, "--dry-run", "--data-dir", nothing}, 5, "there is no file " + nothing},
+		{[]string{"db", "backup", "--verify", nothing}, 5, "no such file: " + nothing},
+		{[]string{"db", "restore", nothing, "--dry-run", "--data-dir", nothing}, 5, "no such file: " + nothing},
 		{[]string{"db", "status", "--db", "mysql://secret@host/x"}, 64, "want sqlite:PATH or postgres://"},
 		{[]string{"server", "--db", "mysql://secret@host/x", "--config", "off"}, 64, "want sqlite:PATH or postgres://"},
 		{[]string{"key", "list", "--db", "sqlite:"}, 64, "want sqlite:PATH"},
-		{[]string{"key", "list", "--db", "sqlite:" + nothing}, 5, "there is no database"},
-		{[]string{"db", "backup", "--db", "sqlite:" + nothing, nothing + ".backup"}, 5, "there is no database"},
+		{[]string{"key", "list", "--db", "sqlite:" + nothing}, 5, "no database"},
+		{[]string{"db", "backup", "--db", "sqlite:" + nothing, nothing + ".backup"}, 5, "no database"},
 		{[]string{"server", "--worker-lease", "soon"}, 64, "--worker-lease"},
 		{[]string{"server", "--worker-lease", "10s"}, 64, "two heartbeats"},
 		{[]string{"server", "extra"}, 64, "extra"},
 		{[]string{"tui", "--demo", "--db", "x"}, 64, "--db and --demo cannot be given together"},
-		{[]string{"tui", "--db", nothing}, 5, "there is no database"},
-		{[]string{"tui", "--db", "sqlite:" + nothing}, 5, "there is no database sqlite:" + nothing},
+		{[]string{"tui", "--db", nothing}, 5, "no database"},
+		{[]string{"tui", "--db", "sqlite:" + nothing}, 5, "no database sqlite:" + nothing},
 		{[]string{"tui", "--db", "postgres://secret@host/x"}, 64, "kagzi tui --read-only"},
 		{[]string{"db", "copy", "--from", "sqlite:" + nothing, "--to", "sqlite:" + nothing + ".copy"}, 5,
-			"there is no database"},
-		{[]string{"db", "copy", "--release", "sqlite:" + nothing}, 5, "there is no database"},
+			"no database"},
+		{[]string{"db", "copy", "--release", "sqlite:" + nothing}, 5, "no database"},
 		{[]string{"server", "--unheard-of"}, 64, "unheard-of"},
 		{[]string{"server", "--listen", "0.0.0.0:0", "--data-dir", nothing}, 78, "--insecure"},
 	} {
@@ -191,7 +191,7 @@ func TestCommandsOnADatabaseSayWhetherItIsInUseOrOutOfReach(t *testing.T) {
 			t.Fatalf("%q: exit code %d, %s", args, code, errs)
 		}
 	}
-	away := "postgres:///kagzi?host=" + t.TempDir() // a directory of sockets in which none is
+	away := "postgres:///kagzi?host=" + t.TempDir() // a socket directory without a socket
 	for _, try := range []struct {
 		args []string
 		code int

@@ -18,14 +18,14 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// A workerAt in the environment makes the test binary a worker of that server; faultsIn names the
-// folder whose files make steps fail.
+// workerAt in the environment makes the test binary a worker of that server; faultsIn is the
+// directory whose files make steps fail.
 const (
 	workerAt = "KAGZI_TEST_WORKER_AT"
 	faultsIn = "KAGZI_TEST_FAULTS_IN"
 )
 
-// work is the worker of the stories told here.
+// work runs the worker of these tests.
 func work(address string) error {
 	w := kagzi.NewWorker(kagzi.WorkerOptions{Address: address, Queue: "stories"})
 	kagzi.Handle(w, "grow", grow)
@@ -33,7 +33,7 @@ func work(address string) error {
 	return w.Run(context.Background())
 }
 
-// grow takes a step for each signal.
+// grow runs a step per signal.
 func grow(ctx kagzi.Context, _ struct{}) (string, error) {
 	for _, name := range []string{"seed", "sprout", "bloom"} {
 		if _, err := kagzi.Step(ctx, name, func(context.Context) (string, error) { return name, nil }); err != nil {
@@ -49,7 +49,7 @@ func grow(ctx kagzi.Context, _ struct{}) (string, error) {
 	return "grown", nil
 }
 
-// fragile fails in its second step as long as there is a file named broken.
+// fragile fails in its second step while a file named broken exists.
 func fragile(ctx kagzi.Context, _ struct{}) (string, error) {
 	if _, err := kagzi.Step(ctx, "prepare", func(context.Context) (string, error) {
 		return "prepared", nil
@@ -100,7 +100,7 @@ func openPane(t *testing.T, width, height int, env []string, args ...string) *pa
 	return p
 }
 
-// shortDir is a folder whose name is short enough for a socket.
+// shortDir returns a directory whose name is short enough for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kagzi")
@@ -120,7 +120,7 @@ func (p *pane) tmux(args ...string) string {
 	return string(out)
 }
 
-// keys presses keys, as tmux calls them, or types text.
+// keys presses keys, by their tmux names, or types text.
 func (p *pane) keys(keys ...string) {
 	p.t.Helper()
 	p.tmux(append([]string{"send-keys"}, keys...)...)
@@ -136,8 +136,7 @@ func (p *pane) screen() string {
 	return p.tmux("capture-pane", "-p")
 }
 
-// sees waits until the screen fulfils what is wanted: a terminal tells nobody that it has changed,
-// so it is looked at again and again.
+// sees polls until the screen satisfies ok, because a terminal does not report changes.
 func (p *pane) sees(what string, ok func(screen string) bool) string {
 	p.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -156,7 +155,7 @@ func (p *pane) sees(what string, ok func(screen string) bool) string {
 	}
 }
 
-// shows waits until each of the texts is on the screen.
+// shows waits until each text is on the screen.
 func (p *pane) shows(texts ...string) string {
 	p.t.Helper()
 	return p.sees(strings.Join(texts, " and "), func(screen string) bool {
@@ -169,7 +168,7 @@ func (p *pane) shows(texts ...string) string {
 	})
 }
 
-// row waits until one line holds all of the texts.
+// row waits until one line contains all texts.
 func (p *pane) row(texts ...string) {
 	p.t.Helper()
 	p.sees("a line with "+strings.Join(texts, ", "), func(screen string) bool {
@@ -186,7 +185,7 @@ func (p *pane) row(texts ...string) {
 	})
 }
 
-// startWorker runs the worker of the stories.
+// startWorker runs the worker of these tests.
 func startWorker(t *testing.T, address, faults string) {
 	t.Helper()
 	cmd := program(context.Background(), t)
@@ -209,7 +208,7 @@ func ran(t *testing.T, address string, args ...string) string {
 	return out
 }
 
-func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
+func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	data, faults := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	address := e2e.FreeAddress(t)
 	server, _, _ := startServerAt(t, data, address)
@@ -227,7 +226,7 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	ui := openPane(t, 120, 40, []string{"EDITOR=" + editor}, "tui", "--address", address, "--view", "runs")
 	ui.shows("live", "No runs")
 
-	// a run is started in the form, and its timeline grows before the eyes
+	// start a run in the form and watch its timeline grow
 	ui.keys("n")
 	ui.shows("Start a run")
 	ui.text("grow")
@@ -241,12 +240,12 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	ui.keys("Enter")
 	ui.shows("Timeline", "seed", "water-seed")
 	ui.keys("s")
-	ui.shows("Signal the run", "water-seed") // the one that it waits for is filled in
+	ui.shows("Signal the run", "water-seed") // the name of the awaited signal is filled in
 	ui.keys("C-s")
 	ui.shows("sprout", "water-sprout")
 	ui.keys("Escape")
 
-	// another is cancelled, after a question whose default is not to
+	// cancel another one; the question defaults to no
 	ran(t, address, "workflow", "start", "grow", "--queue", "stories", "--external-id", "unwanted")
 	ui.row("sleeping", "grow", "unwanted")
 	ui.keys("g")
@@ -259,7 +258,7 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	ui.keys("Tab", "Enter")
 	ui.row("cancelled", "unwanted")
 
-	// one that failed is run again from the step that failed
+	// retry a failed run from the failed step
 	ran(t, address, "workflow", "start", "fragile", "--queue", "stories", "--external-id", "parcel")
 	ui.row("failed", "fragile", "parcel", "the van is broken")
 	if err := os.Remove(broken); err != nil {
@@ -272,13 +271,13 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	ui.keys("t")
 	ui.shows("deliver", "kagzi workflow retry")
 	ui.keys("Tab", "Enter")
-	ui.shows("✓ completed", "runs › run") // the new run has been opened
+	ui.shows("✓ completed", "runs › run") // the new run was opened
 	ui.keys("Escape")
-	ui.shows("the van is broken") // the one that failed
+	ui.shows("the van is broken") // the failed run
 	ui.keys("Escape")
 	ui.row("completed", "fragile")
 
-	// the server dies and comes back; what was seen stays
+	// kill and restart the server; the screen stays
 	if err := server.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -306,9 +305,9 @@ func TestCtrlCInTheEditorIsForTheEditorAlone(t *testing.T) {
 	ui.shows("Start a run")
 	ui.keys("Tab", "Tab", "e")
 	ui.shows("editing")
-	ui.keys("C-c") // as in vi, where it ends the typing of text
+	ui.keys("C-c") // as in vi, where it ends typing
 	ui.shows("it was heard")
-	ui.keys("Enter") // which ends the editor
+	ui.keys("Enter") // ends the editor
 	ui.shows("Start a run", "nevertheless")
 	ui.keys("Escape")
 	ui.sees("the form is gone", func(screen string) bool { return !strings.Contains(screen, "Start a run") })
@@ -378,12 +377,12 @@ func TestTheTerminalUIBeginsWithTheRunsThatAFilterChooses(t *testing.T) {
 	ui.shows("exit code 0")
 }
 
-func TestAViewOfTheTerminalUIThatThereIsNotIsWrongUsage(t *testing.T) {
+func TestAnUnknownViewIsAUsageError(t *testing.T) {
 	ui := openPane(t, 100, 24, nil, "tui", "--demo", "--view", "rums")
 	ui.shows(`there is no command "rums"; did you mean runs?`, "exit code 64")
 }
 
-func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
+func TestKagziAloneStartsAServerAndOpensAFileWithoutOne(t *testing.T) {
 	address, data := e2e.FreeAddress(t), filepath.Join(t.TempDir(), "data")
 	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address,
 		"KAGZI_DATA_DIR=" + data})

@@ -12,9 +12,9 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// The server's sentence and the facts that the terminal puts below it are written in packages that
-// may not know each other.
-func TestAnExplanationAndTheFactsBelowItNameOneMomentAlike(t *testing.T) {
+// The server's sentence and the facts shown below it are written in packages that may not import
+// each other.
+func TestExplanationsAndFactsFormatTimesAlike(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, d := range []time.Duration{
 		time.Millisecond, 999 * time.Millisecond, time.Second, 2400 * time.Millisecond, 59*time.Second + 1, time.Minute,

@@ -97,7 +97,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// plainGlob is what matchesGlob means, without a thought of speed.
+// plainGlob is a simple and slow implementation of matchesGlob.
 func plainGlob(pattern, name string) bool {
 	switch {
 	case pattern == "":

@@ -157,7 +157,8 @@ func ServingRefused(name, value string) error {
 		var f Filling
 		json.Unmarshal([]byte(value), &f) // if it cannot be read, the text names no source
 		return preconditionf(
-			"a copy of %s into this database has not ended: run the same `kagzi db copy` again, it goes on where it stopped",
+			"a copy of %s into this database has not ended: run the same `kagzi db copy` again; "+
+				"it continues where it stopped",
 			cmp.Or(f.From, "another database"))
 	}
 	var m Moved

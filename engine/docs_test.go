@@ -11,12 +11,12 @@ import (
 )
 
 // documents have commands that must exist: tests, programs, scenarios, mistakes. The names are globs from the top of the repository.
-var documents = []string{"engine/TRUST.md", "engine/PERFORMANCE.md", "engine/decisions/*.md", ".github/*.md"}
+var documents = []string{"*.md", "*/*.md", "engine/decisions/*.md", "installer/guide/*.md"}
 
 // top is the top of the repository, from this package's directory.
 const top = ".."
 
-func TestCommandsInDocumentsExist(t *testing.T) {
+func TestGoCommandsInDocumentsExist(t *testing.T) {
 	r := readRepository(t)
 	for _, glob := range documents {
 		files, err := filepath.Glob(filepath.Join(top, glob))
@@ -27,6 +27,16 @@ func TestCommandsInDocumentsExist(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, path := range pathsOf(string(text)) {
+				if found, err := filepath.Glob(filepath.Join(top, path)); err != nil || len(found) == 0 {
+					t.Errorf("%s names %s, which is not there", strings.TrimPrefix(file, top+"/"), path)
+				}
+			}
+			for _, found := range testInBackticks.FindAllStringSubmatch(string(text), -1) {
+				if !r.hasTest(found[1]) {
+					t.Errorf("%s names %s, and no test is called so", strings.TrimPrefix(file, top+"/"), found[1])
+				}
 			}
 			for _, command := range commandsOf(string(text)) {
 				for _, problem := range r.check(command) {
@@ -65,11 +75,28 @@ var (
 	comment     = regexp.MustCompile(`\s# .*$`)
 )
 
+// testInBackticks is a test that a document names.
+var testInBackticks = regexp.MustCompile("`(Test\\w+)`")
+
+// pathInBackticks is a file or a folder of the repository, from its top, as Go and SQL files in documents are named.
+var pathInBackticks = regexp.MustCompile("`((?:backends|engine|installer|migrations|proto|sdk|tui)/[\\w./*-]+)`")
+
+// pathsOf returns the files and folders that a document names from the top of the repository, but for patterns of names.
+func pathsOf(text string) (paths []string) {
+	for _, found := range pathInBackticks.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(found[1], "NNNN") && !strings.Contains(found[1], "...") {
+			paths = append(paths, found[1])
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
 // commandsOf returns the go test and go run commands of a document, each once.
 func commandsOf(text string) []string {
 	var all []string
 	for _, found := range slices.Concat(inBackticks.FindAllStringSubmatch(text, -1), onALine.FindAllStringSubmatch(text, -1)) {
-		all = append(all, strings.TrimSpace(comment.ReplaceAllString(strings.ReplaceAll(found[1], `\|`, "|"), "")))
+		all = append(all, strings.Join(strings.Fields(comment.ReplaceAllString(strings.ReplaceAll(found[1], `\|`, "|"), "")), " "))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -223,6 +250,15 @@ func (r *repository) checkPattern(packages []string, pattern string) (problems [
 		}
 	}
 	return problems
+}
+
+func (r *repository) hasTest(name string) bool {
+	for _, tests := range r.tests {
+		if slices.Contains(tests, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func matchesOne(pattern string, names []string) bool {

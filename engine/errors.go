@@ -72,9 +72,9 @@ func RetryWouldKeep(run ID, status RunStatus, steps []string) error {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	return &Error{Kind: KindPrecondition, Subject: "run", SubjectID: run.String(), Status: status,
-		Message: "a retry would keep steps that were begun after the run's first failure: " + names +
-			"; if they undid others, retry from the first step that was undone (from_step) or from the start (restart); " +
-			"otherwise keep them (keep_all)"}
+		Message: "a retry would keep " + names + ", begun after the run's first failure: if these undid other " +
+			"steps, retry from the first that was undone (from_step) or from the start (restart); otherwise keep " +
+			"them (keep_all)"}
 }
 
 // ErrReadOnly refuses to change a database that was opened with OpenOptions.ReadOnly.

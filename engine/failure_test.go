@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestAFailureIsMadeFitToBeStored(t *testing.T) {
+func TestCleanMakesAFailureStorable(t *testing.T) {
 	f := Failure{
 		Code: FailureCrashed, Type: "a\x00b\xff", Message: "x\x00y\xffz", Stack: strings.Repeat("s", MaxError+1),
 		RetryAfterMS: -5,
@@ -85,7 +85,7 @@ func TestCleaningTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatKagziEndsByItselfSaysWhichLimitItWas(t *testing.T) {
+func TestFailuresOfKagziNameTheLimit(t *testing.T) {
 	at := time.Date(2026, 11, 20, 7, 55, 0, 0, time.FixedZone("CET", 3600))
 	for got, want := range map[string]string{
 		DeadlineFailure(

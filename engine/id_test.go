@@ -111,7 +111,7 @@ func TestParseIDReadsWhatStringWrites(t *testing.T) {
 	}
 }
 
-func TestParseIDRefusesWhatIsNoUUID(t *testing.T) {
+func TestParseIDRefusesOtherTextThanUUIDs(t *testing.T) {
 	good := "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
 	for _, text := range []string{
 		"", " ", good[1:], good + "0", " " + good[1:], strings.ReplaceAll(good, "-", ""), "{" + good[1:35] + "}",

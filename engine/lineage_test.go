@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fate is what a field of a run becomes in a run that is made of it.
+// fate says what happens to a field of a run in a run that is made from it.
 type fate string
 
 const (
@@ -16,9 +16,9 @@ const (
 	free  fate = "free"    // kept or set, by what the maker asks for
 )
 
-// fates has a decision for each field of a run and each way in which one run is made of another: a
-// retry, a continuation, a child, a failure handler, an import of an open run, an import of an ended
-// one. A child is made of what its parent's code asks for, so "kept" means as asked for.
+// fates has a decision for each field of a run and each way to make one run from another: a retry,
+// a continuation, a child, a failure handler, an import of an open run, an import of an ended one.
+// A child is made from what its parent's code asks for, so "kept" means as asked for.
 var fates = map[string][6]fate{
 	"ID":                {own, own, kept, own, kept, kept},
 	"Namespace":         {kept, kept, own, kept, own, own},
@@ -76,7 +76,8 @@ var fates = map[string][6]fate{
 	"BelowHandler":      {kept, kept, own, unset, kept, kept},
 }
 
-// TestLineage fails for a field of Run that has no decision here, and for each that differs from it.
+// TestLineage fails for a field of Run without a decision in fates, and for each that differs from
+// it.
 func TestLineage(t *testing.T) {
 	now := noon.Truncate(time.Second).Add(time.Hour)
 	open, ended := filledRun(1), filledRun(1)
@@ -132,7 +133,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// filledRun returns a run with a value in each field, other ones for another n.
+// filledRun returns a run with a value in each field; the values depend on n.
 func filledRun(n int) (r Run) {
 	fillEach(reflect.ValueOf(&r).Elem(), &n)
 	return r

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheOutputOfAChildNamesItsRunOnlyWhereThatIsNotTheFirst(t *testing.T) {
+func TestChildOutputNamesTheRunOnlyIfItIsNotTheFirst(t *testing.T) {
 	first, last := NewID(time.Unix(1, 0)), NewID(time.Unix(2, 0))
 	named := map[string]string{MetaChildRunID: last.String()}
 	for _, c := range []struct {

@@ -47,7 +47,7 @@ func TestAfterStepFailed(t *testing.T) {
 	}
 }
 
-func TestAfterStepFailedRollsTheJitterOfThePolicyThatCounts(t *testing.T) {
+func TestAfterStepFailedUsesTheJitterOfTheEffectivePolicy(t *testing.T) {
 	got := AfterStepFailed(&RetryPolicy{Jitter: -1}, &RetryPolicy{Jitter: 1}, 1, Failure{}, noon, 0.5)
 	if want := Micros(noon.Add(1500 * time.Millisecond)); !got.RetryAt.Equal(want) {
 		t.Errorf("RetryAt = %s, want %s", got.RetryAt, want)

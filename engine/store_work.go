@@ -121,7 +121,7 @@ type Work interface {
 	//
 	// Retry: the attempt is PENDING until RetryAt, and the run's Attempts grow by one. Unless Hold
 	// is set, the run is parked (see Park) and the lease ends. Final: the attempt is FAILED and the
-	// lease goes on, so that the code gets the error.
+	// lease continues, so that the code gets the error.
 	//
 	// A report about a PENDING attempt is the failure of its retry if StartedAt differs from the
 	// attempt's. It counts even before RetryAt, because the worker's clock may differ. The same
@@ -135,7 +135,7 @@ type Work interface {
 	// ended is a StepConflict.
 	Sleep(ctx context.Context, p SleepParams) error
 	// AwaitSignal consumes the oldest signal of that name for the step, or waits for one. If there
-	// is one, the step is COMPLETED with its payload and the lease goes on. Otherwise the step is
+	// is one, the step is COMPLETED with its payload and the lease continues. Otherwise the step is
 	// RUNNING and Awaited, with WakeAt = Now + Timeout if there is a Timeout; unless Hold is set,
 	// the run is parked and the lease ends (Waiting). A step that has ended is returned unchanged;
 	// one that waits already keeps its WakeAt. A step of another kind or for another signal is a

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestADeadlineThatAStarterNamedHoldsForWhatFollows(t *testing.T) {
+func TestADeadlineGivenAtTheStartHoldsForSuccessors(t *testing.T) {
 	begun, now := noon.Truncate(time.Second), noon.Truncate(time.Second).Add(10*time.Minute)
 	in := func(d time.Duration) time.Time { return begun.Add(d) }
 	hour := Timeouts{Execution: time.Hour}

@@ -78,7 +78,7 @@ func TestAnImportedStepIsHeldToItsLimits(t *testing.T) {
 	check(t, "a signal for no step", signal.ValidateImport(), "step_name", KindInvalid)
 }
 
-func TestAnImportedRunHasNoMoreThanKagziKeepsOfOne(t *testing.T) {
+func TestAnImportedRunIsWithinTheLimitsOfARun(t *testing.T) {
 	many := func(n int) []Step {
 		steps := make([]Step, n)
 		for i := range steps {

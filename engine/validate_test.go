@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// check compares an error with the field that it is to name; an empty field means no error.
+// check compares an error with the field that it should name; empty: no error.
 func check(t *testing.T, what string, err error, field string, kind Kind) {
 	t.Helper()
 	if field == "" {

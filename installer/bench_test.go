@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// bench is an installation on a disk of its own.
+// bench is an installation on its own disk.
 type bench struct {
 	*installation
 	manager *fakeManager
 	root    string
 	out     bytes.Buffer
 	details bytes.Buffer
-	owners  map[string]string // what was chowned
+	owners  map[string]string // results of chown
 }
 
 func newBench(t *testing.T, s Spec) *bench {
@@ -43,7 +43,7 @@ func (b *bench) again(p plan) {
 	b.manager.calls, b.manager.counted = nil, nil
 }
 
-// files are all that is on the disk, sorted.
+// files returns all files on the disk, sorted.
 func (b *bench) files(t *testing.T) []string {
 	t.Helper()
 	var found []string

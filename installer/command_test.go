@@ -21,8 +21,8 @@ type box struct {
 	host    host
 	out     bytes.Buffer
 	health  error
-	listen  string // in the file of settings
-	asked   string // the address whose health was asked for last
+	listen  string // in the settings file
+	asked   string // the address of the last health check
 }
 
 func newBox(t *testing.T) *box {
@@ -52,7 +52,7 @@ func newBox(t *testing.T) *box {
 	return b
 }
 
-// kagzi runs `kagzi service` with arguments and returns what it prints.
+// kagzi runs `kagzi service` with arguments and returns its output.
 func (b *box) kagzi(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	b.out.Reset()
@@ -200,7 +200,7 @@ func TestACopyOfADefinitionDoesNotLeadToTheServiceItWasCopiedFrom(t *testing.T) 
 	}
 }
 
-// managers gives each service of a machine a manager of its own, by its name.
+// managers gives each service of the machine its own manager.
 func (b *box) managers() map[string]*fakeManager {
 	all := map[string]*fakeManager{}
 	b.host.manager = func(s Spec) (manager, error) {
@@ -212,7 +212,7 @@ func (b *box) managers() map[string]*fakeManager {
 	return all
 }
 
-// holds fails unless there are files with these texts on the disk.
+// holds fails unless these files with these texts are on the disk.
 func (b *box) holds(t *testing.T, files map[string]string) {
 	t.Helper()
 	for path, want := range files {
@@ -222,7 +222,7 @@ func (b *box) holds(t *testing.T, files map[string]string) {
 	}
 }
 
-// write puts files on the disk.
+// write writes files to the disk.
 func (b *box) write(t *testing.T, files map[string]string) {
 	t.Helper()
 	for path, text := range files {
@@ -245,7 +245,7 @@ func TestPurgeKeepsSettingsAmongThoseOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files := map[string]string{ // of which the last is read by systemd for both
+	files := map[string]string{ // systemd reads the last one for both services
 		"/etc/kagzi/kagzi.toml": "[server]\n", "/etc/kagzi/second.toml": "[server]\n",
 		"/etc/kagzi/kagzi.env": "KAGZI_DB=postgres://me:secret@host/db\n",
 	}
@@ -294,7 +294,7 @@ func TestPurgeKeepsTheProfilesOfAUsersClients(t *testing.T) {
 	}
 }
 
-// named finds commands for a service in what is said or written, with the flags that say which.
+// named matches commands for a service, with the flags that name it.
 var named = regexp.MustCompile(
 	`(?:kagzi service (?:start|stop|restart|reconfigure|status|logs|install)|systemctl edit)((?: --user| --name \S+\b| (?:kagzi|second)\b)*)`)
 
@@ -413,7 +413,7 @@ func TestTheUIIsNamedWithWhereTheServiceListens(t *testing.T) {
 		"--tls-cert /t/crt --tls-key /t/k": "kagzi tui --tls\n",
 	} {
 		if strings.Contains(flags, "--tls-key") && runtime.GOOS == "windows" {
-			continue // this box is one with modes, and nothing that Windows has on its disk is without those for others
+			continue // this box has modes; files on a Windows disk have none to check
 		}
 		b := newBox(t)
 		b.write(t, map[string]string{"/t/crt": "", "/t/k": ""})

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// fakeManager is a service manager in memory. It fails at the calls that the test names, by their number from 1.
+// fakeManager is a service manager in memory. It fails at the calls in failAt, numbered from 1.
 type fakeManager struct {
-	text    string // registered
+	text    string // the registered definition
 	there   bool
 	phase   string
 	calls   []string
-	failAt  map[string]error // by call: "start", or "register 2" for the second of them
+	failAt  map[string]error // by call: "start", or "register 2" for the second one
 	counted map[string]int
-	said    string // by the service
-	begun   func() // called when the service is started
-	vendor  string // where a package has put a definition
-	over    bool   // text goes before the package's
+	said    string // output of the service
+	begun   func() // called when the service starts
+	vendor  string // where a package has a definition
+	over    bool   // text overrides the package's
 	added   []string
-	at      string // where the definition is kept
+	at      string // where the definition is stored
 }
 
 func (m *fakeManager) did(call string) error {
@@ -98,7 +98,7 @@ func (m *fakeManager) logs(_ context.Context, w io.Writer, _ int, _ bool) error 
 
 var errTest = errors.New("it broke")
 
-// wantCode fails unless an error has an exit code and says all parts.
+// wantCode fails unless an error has an exit code and contains all parts.
 func wantCode(t *testing.T, err error, code int, parts ...string) {
 	t.Helper()
 	if err == nil || codeOf(err) != code {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// specs are what the golden files show, by name.
+// specs are the Specs of the golden files, by name.
 func specs() map[string]Spec {
 	usual := func(system string, user bool) Spec {
 		p := foreign(system)
@@ -127,7 +127,7 @@ func wantGolden(t *testing.T, name, got string) {
 func TestAPatternFindsThePathThatItIsOf(t *testing.T) {
 	for _, name := range []string{"/etc/kagzi/kagzi.env", "/etc/ka gzi%n/[x]*?/a]b.env",
 		`/etc/ka\gzi/\[x\]/kagzi.env`} {
-		pattern := strings.ReplaceAll(unitGlob(name), "%%", "%") // as systemd has it when it looks
+		pattern := strings.ReplaceAll(unitGlob(name), "%%", "%") // as systemd sees it
 		if found, err := path.Match(pattern, name); err != nil || !found {
 			t.Errorf("%s finds %s: %v, %v", pattern, name, found, err)
 		}
@@ -167,7 +167,7 @@ func TestTheLibraryFindsNothingToReplaceInADefinition(t *testing.T) {
 	}
 }
 
-// plistDict reads a property list's dictionary: each key with its element's name and texts.
+// plistDict parses a property list's dictionary: the element names and texts of each key.
 func plistDict(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	found, key, depth, name := map[string][]string{}, "", 0, ""
@@ -233,13 +233,13 @@ func TestAPropertyListSaysWhatLaunchdMustKnow(t *testing.T) {
 }
 
 func TestAServiceSIDIsTheOneThatWindowsDerives(t *testing.T) {
-	const want = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464" // of every Windows
+	const want = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464" // the same on every Windows
 	if got := serviceSID("TrustedInstaller"); got != want {
 		t.Errorf("SID of TrustedInstaller = %s, want %s", got, want)
 	}
 }
 
-// argv takes a command line apart as CommandLineToArgvW does, after the first word.
+// argv splits a command line like CommandLineToArgvW, after the first word.
 func argv(line string) (words []string) {
 	var word strings.Builder
 	quoted, inWord, slashes := false, false, 0

@@ -37,7 +37,7 @@ func TestAnInstallationRegistersAndStarts(t *testing.T) {
 	}
 }
 
-func TestTheSameOnceMoreChangesNothing(t *testing.T) {
+func TestRepeatedInstallChangesNothing(t *testing.T) {
 	b := newBench(t, linuxSpec())
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTheSameOnceMoreChangesNothing(t *testing.T) {
 	}
 }
 
-func TestOtherSettingsAreRefusedByInstallAndTakenByReconfigure(t *testing.T) {
+func TestInstallRefusesOtherSettingsAndReconfigureAppliesThem(t *testing.T) {
 	b := newBench(t, linuxSpec())
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestOtherSettingsAreRefusedByInstallAndTakenByReconfigure(t *testing.T) {
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.wantCalls(t, "register", "restart") // the service ran
+	b.wantCalls(t, "register", "restart") // the service was running
 	b.manager.phase = stopped
 	b.again(p)
 	b.plan.definition += "# changed\n"
@@ -89,7 +89,7 @@ func TestOtherSettingsAreRefusedByInstallAndTakenByReconfigure(t *testing.T) {
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.wantCalls(t, "register") // it did not, and nobody asked for it
+	b.wantCalls(t, "register") // it was not, and a start was not requested
 }
 
 func TestAFailedInstallationLeavesNothing(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAFailedInstallationLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.copyFrom = binary
-			data := filepath.Join(b.root, s.DataDir) // what the service writes before it fails must not stay either
+			data := filepath.Join(b.root, s.DataDir) // what the service writes before it fails must be removed too
 			b.manager.begun = func() {
 				if err := os.MkdirAll(filepath.Join(data, "kagzi.db"), 0o700); err != nil {
 					t.Error(err)
@@ -298,7 +298,7 @@ func TestAProgramThatIsSetAsideStaysInItsPlaceUntilTheNextTakesIt(t *testing.T) 
 		if text, err := os.ReadFile(path + ".old"); err != nil || string(text) != "v1" {
 			t.Errorf("%s: %q, %v is set aside, want the program", system, text, err)
 		}
-		if err := restoreBinary(path, true); err != nil { // as when the next could not take the place
+		if err := restoreBinary(path, true); err != nil { // as if the next program could not be put in place
 			t.Fatal(err)
 		}
 		if left, err := filepath.Glob(path + "*"); err != nil || !slices.Equal(left, []string{path}) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// notified is a service manager's socket; it returns what it is told next.
+// notified is a service manager's socket; it returns the next message.
 func notified(t *testing.T) func() string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -52,7 +52,7 @@ func TestTheServiceManagerIsToldOfReadinessAndOfTheStop(t *testing.T) {
 	}
 }
 
-func TestTheWatchdogIsToldWhatItWantsToHear(t *testing.T) {
+func TestTheWatchdogIsNotifiedWhileAlive(t *testing.T) {
 	next := notified(t)
 	t.Setenv("WATCHDOG_USEC", "30000000")
 	t.Setenv("WATCHDOG_PID", fmt.Sprint(os.Getpid()))
@@ -65,10 +65,10 @@ func TestTheWatchdogIsToldWhatItWantsToHear(t *testing.T) {
 	stop()
 	group.Wait()
 	t.Setenv("WATCHDOG_USEC", "")
-	Watchdog(t.Context(), nil) // returns at once
+	Watchdog(t.Context(), nil) // must return at once
 }
 
-func TestTheWatchdogHearsNothingOfAProcessThatHangs(t *testing.T) {
+func TestTheWatchdogIsNotNotifiedOfAHangingProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
@@ -82,7 +82,7 @@ func TestTheWatchdogHearsNothingOfAProcessThatHangs(t *testing.T) {
 				return ctx.Err()
 			}, func() { told.Add(1) })
 		})
-		time.Sleep(25 * time.Second) // time is the bubble's own
+		time.Sleep(25 * time.Second) // the bubble's clock
 		synctest.Wait()
 		if got := told.Load(); got != 3 {
 			t.Errorf("told %d times in 25 s, want 3", got)

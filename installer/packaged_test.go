@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// packagedSystemd is a systemd whose package has put a unit for a Spec.
+// packagedSystemd returns a systemd with a unit from a package.
 func packagedSystemd(t *testing.T, text string) *systemd {
 	t.Helper()
 	m := userSystemd(t)
@@ -29,7 +29,7 @@ func TestAUnitOfAPackageIsInEffectUntilOneGoesBeforeIt(t *testing.T) {
 	for _, step := range []struct {
 		name     string
 		do       func() error
-		want     string // the definition afterwards
+		want     string // the expected definition
 		inEffect bool
 		calls    []string
 	}{
@@ -164,7 +164,8 @@ func TestSystemdHandsOverWhatOnlyRootReads(t *testing.T) {
 			t.Errorf("the unit is %s, want it to say %s", b.manager.text, want)
 		}
 	}
-	// An account, or everybody, can read the file: it is no secret, and the server sees its changes.
+	// An account, or everyone, can read the file, so it is no secret and the server sees its
+	// changes.
 	if out, err := b.kagzi(t, append([]string{"print", "--config", "/root/kagzi.toml", "--run-as", "you"},
 		tls...)...); err == nil {
 		t.Errorf("print for an account = %s, want /root refused", out)
@@ -182,7 +183,7 @@ func TestSystemdHandsOverSettingsInADirectoryOfRoots(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil { // as kagzi tls init --dir /etc/kagzi/tls leaves it
+	if err := os.Mkdir(dir, 0o700); err != nil { // as created by kagzi tls init --dir /etc/kagzi/tls
 		t.Fatal(err)
 	}
 	if _, err := b.kagzi(t, "install", "--copy-binary"); err != nil {

@@ -71,8 +71,8 @@ func TestTheDatabasesURLComesFromAFileOrACredential(t *testing.T) {
 	wantCode(t, runOptions{credential: "x"}.databaseURL(func(string) string { return "" }, nil), exitUsage, "systemd")
 }
 
-// logDir is a directory for the log of a test. What the runtime says of a crash goes there no more
-// when the test ends: Windows removes no file that is open.
+// logDir returns a log directory for a test. It resets the crash output at the end, because Windows
+// cannot remove an open file.
 func logDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -154,7 +154,7 @@ func TestALogTakesALimitedSpace(t *testing.T) {
 	}
 }
 
-func TestALogThatCannotBeginAnotherFileGoesOnWithTheSame(t *testing.T) {
+func TestALogThatCannotRotateKeepsItsFile(t *testing.T) {
 	l, err := openLog(logDir(t))
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestATailShowsTheLastLinesAndFollowsIntoTheNextFile(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		time.Sleep(tailInterval / 2) // time is the bubble's own
+		time.Sleep(tailInterval / 2) // the bubble's clock
 		write("ur\nfive\n")
 		if err := l.rotate(); err != nil {
 			t.Fatal(err)
@@ -243,7 +243,7 @@ func TestAStopEndsTheServerAndWaitsForIt(t *testing.T) {
 }
 
 func TestAServerThatEndsByItselfIsAFailure(t *testing.T) {
-	for _, end := range []error{errTest, nil} { // also without an error: nobody asked it to
+	for _, end := range []error{errTest, nil} { // also without an error, because nobody asked it to stop
 		p := newProgram(t.Context(), func(context.Context) error { return end })
 		failures := make(chan error, 1)
 		p.failed = func(err error) { failures <- err }

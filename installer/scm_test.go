@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// fakeSCM is a Windows service manager in memory. Stopping and deleting take a while; a service
-// that somebody looks at is only marked for deletion.
+// fakeSCM is a Windows service manager in memory. Stopping and deleting take time; a service opened
+// elsewhere is only marked for deletion.
 type fakeSCM struct {
 	calls    []string
 	fail     string // the call that fails
 	text     string
 	there    bool
-	watched  bool // by an open window
+	watched  bool // opened in a window
 	phase    string
 	lastExit string
-	later    time.Time // when a stop or a deletion is done
-	crashes  bool      // when it is started
+	later    time.Time // when a stop or deletion completes
+	crashes  bool      // when started
 	service  winService
 }
 

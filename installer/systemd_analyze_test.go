@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// analyze is systemd-analyze, or a loud skip where there is none; with CI set that fails.
+// analyze returns systemd-analyze, or skips the test without it; with CI set it fails.
 func analyze(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("systemd-analyze")
@@ -25,7 +25,8 @@ func analyze(t *testing.T) string {
 	return ""
 }
 
-// unitFile writes the unit of a Spec whose paths exist, so that only what is wrong with the unit is found.
+// unitFile writes the unit of a Spec whose paths exist, so that only problems of the unit are
+// found.
 func unitFile(t *testing.T, s Spec) string {
 	t.Helper()
 	text, err := unit(s)
@@ -55,7 +56,7 @@ func TestSystemdFindsNothingWrongWithTheUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Account != "" {
-				s.Account, s.Group = "daemon", "daemon" // whom every Linux has
+				s.Account, s.Group = "daemon", "daemon" // exists on every Linux
 			}
 			args := []string{"verify", "--recursive-errors=no", "--man=no", unitFile(t, s)}
 			if s.User {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeCommand puts a script in the place of a command of the system, which notes how it is called.
-// The script's body may look at $*.
+// fakeCommand replaces a system command with a script that records its calls. The script's body may
+// use $*.
 func fakeCommand(t *testing.T, name, body string) (calls func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ const healthySystemd = `case "$*" in
 *ActiveState*) printf 'ActiveState=active\nSubState=running\nMainPID=42\nNRestarts=3\nExecMainCode=0\nExecMainStatus=0\n' ;;
 esac`
 
-// userSystemd is the service manager of a user whose home is a temporary directory, with the real library.
+// userSystemd is the service manager of a user with a temporary home, with the real library.
 func userSystemd(t *testing.T) *systemd {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -152,7 +152,7 @@ func TestAUnitThatSystemdDoesNotTakeIsAnError(t *testing.T) {
 	}
 }
 
-func TestWithoutSystemdOneIsTold(t *testing.T) {
+func TestMissingSystemdIsReported(t *testing.T) {
 	fakeCommand(t, "systemctl", `printf 'System has not been booted with systemd.\nNo bus.\n' >&2; exit 1`)
 	m := userSystemd(t)
 	wantCode(t, m.available(t.Context()), exitUnavailable, "has not been booted", "kagzi server")
@@ -179,13 +179,14 @@ func TestSystemdsWordsForAStateAreUnderstood(t *testing.T) {
 	}
 }
 
-// fileLibrary writes a definition where the test wants it, as the library does.
+// fileLibrary writes a definition to a file of the test, as the library does.
 type fileLibrary struct{ file, text string }
 
 func (l fileLibrary) Install() error   { return os.WriteFile(l.file, []byte(l.text), 0o600) }
 func (l fileLibrary) Uninstall() error { return os.Remove(l.file) }
 
-// fakeLaunchd is launchd on a temporary directory; loaded services are a file beside the property list.
+// fakeLaunchd is launchd on a temporary directory; loaded services are a file next to the property
+// list.
 func fakeLaunchd(t *testing.T, extra string) (*launchd, func() []string) {
 	file := filepath.Join(t.TempDir(), "com.github.kagzi.kagzi.plist")
 	calls := fakeCommand(t, "launchctl", extra+`
@@ -235,8 +236,8 @@ func TestLaunchdIsCalledInOrder(t *testing.T) {
 	}
 }
 
-// endingLaunchd is launchd with a service that runs, and takes three seconds to end once it is told
-// to, by an answer that says so or not.
+// endingLaunchd is launchd with a running service that takes three seconds to stop; answer is what
+// bootout returns.
 func endingLaunchd(answer error) (m *launchd, calls *[]string) {
 	loaded, calls := true, new([]string)
 	var gone time.Time
@@ -285,7 +286,7 @@ func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
 			})
 		})
 	}
-	t.Run("but not where launchctl will not have it", func(t *testing.T) {
+	t.Run("fails if launchctl refuses the old way too", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			m, _ := endingLaunchd(errors.New("Boot-out failed: 1: Operation not permitted"))

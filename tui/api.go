@@ -1,5 +1,6 @@
-// Package tui owns what people see of Kagzi in a terminal: the command line and the screens. It speaks gRPC only
-// and holds no rule of the engine. This file is the door: the calls that the terminal needs, and how to connect.
+// Package tui is Kagzi's terminal client: the command line and the screens. It talks to the server
+// only through gRPC and contains no engine logic. This file declares the calls that the terminal
+// needs and the connection.
 package tui
 
 import (
@@ -10,7 +11,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// API is every call that the terminal makes. The generated clients fill it; tests fill it by hand.
+// API lists every call that the terminal makes. The generated clients implement it; tests use
+// fakes.
 type API interface {
 	StartWorkflow(context.Context, *kagziv1.StartWorkflowRequest,
 		...grpc.CallOption) (*kagziv1.StartWorkflowResponse, error)
@@ -113,16 +115,16 @@ type API interface {
 		...grpc.CallOption) (*kagziv1.DisableNamespaceResponse, error)
 }
 
-// Conn is a connection to a server, usable by any number of goroutines. Close it once.
+// Conn is a connection to a server. Any number of goroutines may use it. Close it once.
 type Conn struct {
 	API
 	conn *grpc.ClientConn
 }
 
-// Close ends the connection; calls in flight fail with CANCELLED.
+// Close ends the connection; open calls fail with CANCELLED.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// clients joins the generated clients into one API.
+// clients combines the generated clients into one API.
 type clients struct {
 	kagziv1.WorkflowServiceClient
 	kagziv1.WorkflowScheduleServiceClient

@@ -19,29 +19,30 @@ import (
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
-// DefaultAddress is where a server listens when nothing else is said.
+// DefaultAddress is the address of a server without --listen.
 const DefaultAddress = "127.0.0.1:50051"
 
-// maxMessageBytes is the protocol's message limit, 8 MiB, and room for the framing around it.
+// maxMessageBytes is the protocol's message limit, 8 MiB, plus space for framing.
 const maxMessageBytes = 8<<20 + 64<<10
 
-// DialOptions say how to reach a server. The zero value means plaintext to DefaultAddress without a key.
+// DialOptions configures Dial. The zero value connects to DefaultAddress in plaintext without a
+// key.
 type DialOptions struct {
-	Address     string        // host:port; empty means DefaultAddress
-	APIKey      string        // sent with each call as "authorization: Bearer KEY"; empty sends none
-	UserAgent   string        // for the server's logs; empty means "kagzi"
-	CallTimeout time.Duration // bound of a unary call whose context has no deadline; 0 means none
+	Address     string        // host:port; default DefaultAddress
+	APIKey      string        // sent with each call as "authorization: Bearer KEY"; empty: none
+	UserAgent   string        // for the server's logs; default "kagzi"
+	CallTimeout time.Duration // timeout of a unary call whose context has no deadline; 0: none
 	TLS         *tls.Config   // nil: plaintext
-	// Dialer makes the connections in place of the network, for a server within the process;
-	// Address is then a name for messages.
+	// Dialer replaces the network, to reach a server in this process. Address is then only a name
+	// for messages.
 	Dialer func(context.Context) (net.Conn, error)
 }
 
-// ErrInTheClear says that a key would have left the machine unencrypted.
+// ErrInTheClear reports that a key would leave the machine unencrypted.
 var ErrInTheClear = errors.New("the API key would go to another machine unencrypted")
 
-// Dial prepares a connection; it is made with the first call, and made again by itself after a loss. Errors are
-// about the options: a malformed address, ErrInTheClear.
+// Dial returns a connection, which connects on the first call and reconnects after a loss. Errors
+// are about the options: a malformed address, or ErrInTheClear.
 func Dial(o DialOptions) (*Conn, error) {
 	if o.Address == "" {
 		o.Address = DefaultAddress
@@ -93,7 +94,7 @@ func Dial(o DialOptions) (*Conn, error) {
 	return &Conn{conn: conn, API: Over(conn)}, nil
 }
 
-// Over is the API over a connection that its caller looks after.
+// Over returns the API over a connection that the caller closes.
 func Over(conn grpc.ClientConnInterface) API {
 	return clients{
 		kagziv1.NewWorkflowServiceClient(conn),
@@ -103,8 +104,8 @@ func Over(conn grpc.ClientConnInterface) API {
 	}
 }
 
-// checkAddress refuses what is no host:port; gRPC itself would only find no server there. Names with a scheme such as
-// unix: or dns: are gRPC's to judge.
+// checkAddress refuses an address that is not host:port; gRPC would only report that no server
+// answers. Addresses with a scheme such as unix: or dns: are left to gRPC.
 func checkAddress(address string) error {
 	scheme, _, target := strings.Cut(address, "://")
 	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "dns:") || target &&
@@ -118,13 +119,14 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// loopback says that what goes to the address does not leave the machine.
+// loopback reports whether traffic to the address stays on the machine.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) || strings.HasPrefix(address, "unix:")
 }
 
-// bearer sends an API key with each call. It does not insist on TLS: Dial has, where the server is not on this machine.
+// bearer sends an API key with each call. It does not require TLS: Dial already has, unless the
+// server is local.
 type bearer string
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -133,7 +135,8 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// bound gives each unary call without a deadline one, so that a silent network does not hang a terminal.
+// bound adds a timeout to each unary call without a deadline, so that a silent network does not
+// hang the terminal.
 func bound(limit time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {

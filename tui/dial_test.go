@@ -23,7 +23,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// echo answers with what reached it: the key, and as many bytes as a message may have.
+// echo answers with the key that arrived, and with as many bytes as a message may have.
 type echo struct {
 	kagziv1.UnimplementedAdminServiceServer
 }
@@ -127,7 +127,7 @@ func TestDial(t *testing.T) {
 	})
 }
 
-// trusting is a client's side of TLS that trusts one certificate and expects a name.
+// trusting returns a TLS client configuration that trusts one certificate and expects a name.
 func trusting(cert tls.Certificate, name string) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(cert.Leaf)

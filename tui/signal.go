@@ -10,8 +10,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Signal delivers a signal, of a run that continued as new to the one that goes on for it, as the
-// SDK does. It answers which run was asked last.
+// Signal delivers a signal to a run, or to the run that it continued as, like the SDK does. It
+// returns the id of the last run that it tried.
 func Signal(ctx context.Context, api API, request *kagziv1.SignalWorkflowRequest) (runID string,
 	answer *kagziv1.SignalWorkflowResponse, err error) {
 	request = proto.CloneOf(request)
@@ -19,14 +19,15 @@ func Signal(ctx context.Context, api API, request *kagziv1.SignalWorkflowRequest
 		answer, err = api.SignalWorkflow(ctx, request)
 		followed[request.GetRunId()] = true
 		next := continuedAs(err)
-		if next == "" || followed[next] { // a server that answers in circles is not followed
+		if next == "" || followed[next] { // a chain of runs that loops is not followed
 			return request.GetRunId(), answer, err
 		}
 		request.RunId = next
 	}
 }
 
-// continuedAs is the run that goes on for the one that a call was refused for, because it has ended; empty: none.
+// continuedAs returns the run that an ended run continued as, from the error of a call; empty if
+// there is none.
 func continuedAs(err error) string {
 	s := status.Convert(err)
 	if s.Code() != codes.FailedPrecondition {

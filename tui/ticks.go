@@ -9,8 +9,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// NextTicks are the next ticks of a schedule, counted from now by the server's clock. One that was
-// told to fire nothing before a moment has none before the tick that it fires next.
+// NextTicks returns the next ticks of a schedule, counted from now by the server's clock. A
+// schedule that was told not to fire before some time has none before its next tick.
 func NextTicks(ctx context.Context, api API, s *kagziv1.WorkflowSchedule,
 	count int32) ([]*timestamppb.Timestamp, error) {
 	request := &kagziv1.PreviewScheduleRequest{CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: count}
@@ -20,7 +20,7 @@ func NextTicks(ctx context.Context, api API, s *kagziv1.WorkflowSchedule,
 		return ticks, err
 	}
 	request = &kagziv1.PreviewScheduleRequest{
-		// it asks for what comes after
+		// the call returns ticks after this time
 		CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: count,
 		After: timestamppb.New(next.Add(-time.Microsecond)),
 	}

@@ -2,16 +2,16 @@ package tui
 
 import "strings"
 
-// Unreached is why a server was not reached, and what to do about it.
+// Unreached says why a server was not reached, and what to do about it.
 type Unreached struct {
 	Text   string // "no server answers at 127.0.0.1:50051"
 	Advice string // "start one with: kagzi server"
-	Reason string // in the words of the library; empty when they say no more than Text
-	Absent bool   // nothing is known to be there
+	Reason string // the library's error; empty if it adds nothing to Text
+	Absent bool   // probably no server runs there
 }
 
-// WhyUnreached reads the message of an Unavailable call that no server answered. An empty address
-// is left out of the text.
+// WhyUnreached interprets the message of an Unavailable error from a call that reached no server.
+// An empty address is left out of the text.
 func WhyUnreached(address, message string) Unreached {
 	at := ""
 	if address != "" {
@@ -26,8 +26,8 @@ func WhyUnreached(address, message string) Unreached {
 	return Unreached{Text: "no server answers" + at, Advice: startAdvice(address), Reason: reason, Absent: true}
 }
 
-// startAdvice leads to a server at the address: one that is started somewhere else would leave the
-// same command without an answer.
+// startAdvice returns how to start a server at the address: a server anywhere else would not help
+// the same command.
 func startAdvice(address string) string {
 	switch {
 	case address == "", address == DefaultAddress, address == "localhost:50051":
@@ -35,37 +35,39 @@ func startAdvice(address string) string {
 	case loopback(address) && !strings.HasPrefix(address, "unix:"):
 		return "start one with: kagzi server --listen " + address
 	}
-	return "see that one runs there and can be reached from here, or name another one with --address"
+	return "check that a server runs there and is reachable from here, or use another --address"
 }
 
-// connectionTroubles are what goes wrong while a connection is made, by a sign in the words of the
-// library. The first that fits counts.
+// connectionTroubles lists connection problems by a part of the library's error. The first match
+// counts.
 var connectionTroubles = []struct{ sign, text, advice string }{
 	{"first record does not look like a TLS handshake", "the server{at} does not speak TLS",
-		"leave out --tls and the like, or start the server with --tls-cert and --tls-key"},
+		"remove the --tls flags, or start the server with --tls-cert and --tls-key"},
 	{"signed by unknown authority",
-		"the certificate of the server{at} is signed by an authority that is not trusted here",
-		"name the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote one beside the server's certificate"},
+		"the certificate of the server{at} is signed by an authority that this machine does not trust",
+		"pass the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote it beside the server's certificate"},
 	{"certificate has expired or is not yet valid", "the certificate of the server{at} is not valid at this time",
-		"renew it on the server's machine, for one of `kagzi tls init` with: kagzi tls init --renew; and see that the clocks are right"},
+		"check both clocks; renew a certificate of `kagzi tls init` on the server's machine with: " +
+			"kagzi tls init --renew"},
 	{"certificate is valid for", "the certificate of the server{at} is for another name",
-		"use an address that the certificate names, or say which name to expect with --tls-server-name"},
+		"use an address in the certificate, or pass the expected name with --tls-server-name"},
 	{"doesn't contain any IP SANs", "the certificate of the server{at} is for names, not for this address",
-		"use a name that the certificate has, or say which to expect with --tls-server-name"},
+		"use a name in the certificate, or pass the expected name with --tls-server-name"},
 	{"certificate is not valid for any names", "the certificate of the server{at} is for another name",
-		"use an address that the certificate names, or say which name to expect with --tls-server-name"},
+		"use an address in the certificate, or pass the expected name with --tls-server-name"},
 	{"tls: protocol version not supported", "the server{at} does not speak TLS 1.3",
-		"it is no server of Kagzi, or something between cuts the connection"},
+		"it may not be a Kagzi server, or a proxy interrupts the connection"},
 	{"remote error: tls:", "the server{at} does not accept the certificate of this client",
-		"name one that its authority signed with --tls-client-cert and --tls-client-key, or none, and a key"},
-	// we closed it
-	{"use of closed network connection", "what listens{at} does not answer",
-		"the server stands still or has too much to do, or it is none of Kagzi's"},
+		"pass one that its authority signed with --tls-client-cert and --tls-client-key, or use an API key instead"},
+	// this client closed the connection
+	{"use of closed network connection", "the process that listens{at} does not answer",
+		"the server hangs or is overloaded, or it is not a Kagzi server"},
 	{"error reading server preface", "the server{at} ended the connection at once; it may speak TLS",
-		"encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own"},
+		"encrypt the connection with --tls, or --tls-ca ca.crt for your own authority"},
 }
 
-// connectionReason is the part of gRPC's message that says more than that nobody was there.
+// connectionReason returns gRPC's error without its wrapping; empty if it says only that nobody
+// listens.
 func connectionReason(message string) string {
 	if strings.Contains(message, "connection refused") || strings.Contains(message, "actively refused it") {
 		// the latter on Windows

@@ -3,7 +3,7 @@ package tui
 import "testing"
 
 func TestWhyUnreachedAdvisesAServerThatIsAtTheAddress(t *testing.T) {
-	const elsewhere = "see that one runs there and can be reached from here, or name another one with --address"
+	const elsewhere = "check that a server runs there and is reachable from here, or use another --address"
 	for address, want := range map[string]string{
 		"":                        "start one with: kagzi server",
 		"127.0.0.1:50051":         "start one with: kagzi server",

@@ -1,5 +1,5 @@
-// Package certs holds a server's certificates: it reads and judges them, takes up new ones while
-// the server runs, and makes those of a small team with an authority of its own.
+// Package certs handles TLS certificates: it reads and checks a server's certificate, reloads it
+// while the server runs, and makes certificates for a small team with its own CA.
 package certs
 
 import (
@@ -18,41 +18,43 @@ import (
 	"time"
 )
 
-// maxFile bounds what is read of a file: bundles of authorities have some hundred KiB.
+// maxFile limits how much of a file is read; CA bundles have a few hundred KiB.
 const maxFile = 4 << 20
 
-// Files are where a server's certificate lies, in PEM.
+// Files holds the paths of a server's certificate files, in PEM.
 type Files struct {
-	Cert     string // the certificate, followed by those between it and its authority
-	Key      string // its private key, which others on the machine may not read
-	ClientCA string // authorities of clients' certificates; empty: clients are asked for none
+	Cert     string // the certificate, followed by its intermediate certificates
+	Key      string // its private key, which other users must not be able to read
+	ClientCA string // CAs of client certificates; empty: clients are not asked for a certificate
 }
 
-// UnsafeError is that a file lets others have what they must not.
+// UnsafeError says that other users can read or change a file that they must not.
 type UnsafeError struct{ text string }
 
 func (e *UnsafeError) Error() string { return e.text }
 
-// StandingError is that what is there does not serve, and stays as long as nobody wants it made anew.
+// StandingError says that an existing certificate cannot be used, and is only replaced with
+// Team.Renew.
 type StandingError struct{ text string }
 
 func (e *StandingError) Error() string { return e.text }
 
-// pair is a certificate with its key, and who may sign those of clients, as files held them at one moment.
+// pair holds a certificate, its key and the client CAs, as read from the files at one time.
 type pair struct {
 	files   Files
 	stamps  []os.FileInfo
 	cert    tls.Certificate
-	clients *x509.CertPool // nil: none are asked for
+	clients *x509.CertPool // nil: clients are not asked for a certificate
 }
 
-// Check reads the files as a server would at the moment now. The error names the file, and says what is wrong with it.
+// Check reads and checks the files as a server would at the time now. Its error names the file and
+// the problem.
 func (f Files) Check(now time.Time) error {
 	_, err := f.read(now)
 	return err
 }
 
-// read reads the files and finds them good at the moment now.
+// read reads the files and checks that they are valid at the time now.
 func (f Files) read(now time.Time) (*pair, error) {
 	p := &pair{files: f}
 	certText, err := p.readFile("certificate", f.Cert, nil)
@@ -77,7 +79,7 @@ func (f Files) read(now time.Time) (*pair, error) {
 	if f.ClientCA == "" {
 		return p, nil
 	}
-	text, err := p.readFile("authority of clients", f.ClientCA, nil)
+	text, err := p.readFile("client CA", f.ClientCA, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (f Files) read(now time.Time) (*pair, error) {
 	return p, err
 }
 
-// readFile reads one of the files and remembers what it looked like before that. check finds fault with it.
+// readFile reads one of the files and records its file info. check may refuse the file.
 func (p *pair) readFile(what, path string, check func(os.FileInfo) error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -104,7 +106,7 @@ func (p *pair) readFile(what, path string, check func(os.FileInfo) error) ([]byt
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
-		err = errors.New("it is too large to be one")
+		err = errors.New("the file is too large")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", what, path, err)
@@ -112,7 +114,7 @@ func (p *pair) readFile(what, path string, check func(os.FileInfo) error) ([]byt
 	return text, nil
 }
 
-// parseChain is all certificates in a text of PEM, which must be one at least.
+// parseChain returns all certificates in a PEM text; there must be at least one.
 func parseChain(what, path string, text []byte) (chain []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -120,25 +122,25 @@ func parseChain(what, path string, text []byte) (chain []*x509.Certificate, err 
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: its certificate number %d is damaged: %w", what, path, len(chain)+1, err)
+			return nil, fmt.Errorf("%s %s: certificate number %d is malformed: %w", what, path, len(chain)+1, err)
 		}
 		chain = append(chain, c)
 	}
 	if len(chain) == 0 {
-		return nil, fmt.Errorf("%s %s: it holds no certificate in PEM (want -----BEGIN CERTIFICATE-----)", what, path)
+		return nil, fmt.Errorf("%s %s: holds no certificate in PEM (want -----BEGIN CERTIFICATE-----)", what, path)
 	}
 	return chain, nil
 }
 
-// join puts a certificate and its key together.
+// join returns the certificate with its key, and checks that they match.
 func join(f Files, certText, keyText []byte) (tls.Certificate, error) {
 	switch block := privateKey(keyText); {
 	case block == nil:
 		return tls.Certificate{},
-			fmt.Errorf("private key %s: it holds no private key in PEM (want -----BEGIN PRIVATE KEY-----)", f.Key)
+			fmt.Errorf("private key %s: holds no private key in PEM (want -----BEGIN PRIVATE KEY-----)", f.Key)
 	case strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "":
-		return tls.Certificate{}, fmt.Errorf("private key %s: it has a passphrase, and nobody is there to type it; "+
-			"write it without one (openssl pkey -in FILE -out NEW, mode 0600)", f.Key)
+		return tls.Certificate{}, fmt.Errorf("private key %s: is encrypted with a passphrase, "+
+			"which a server cannot enter; write it without one (openssl pkey -in FILE -out NEW, mode 0600)", f.Key)
 	}
 	joined, err := tls.X509KeyPair(certText, keyText)
 	if err != nil {
@@ -150,7 +152,7 @@ func join(f Files, certText, keyText []byte) (tls.Certificate, error) {
 	return joined, nil
 }
 
-// privateKey is the first block that holds a key, or nil.
+// privateKey returns the first PEM block with a private key, or nil.
 func privateKey(text []byte) *pem.Block {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
@@ -160,7 +162,7 @@ func privateKey(text []byte) *pem.Block {
 	return nil
 }
 
-// judge refuses a server's certificate that clients would refuse.
+// judge returns an error for a server certificate that clients would refuse.
 func judge(path string, c *x509.Certificate, now time.Time) error {
 	if err := checkTime(c, now); err != nil {
 		return fmt.Errorf("certificate %s: %w", path, err)
@@ -168,11 +170,12 @@ func judge(path string, c *x509.Certificate, now time.Time) error {
 	usages := c.ExtKeyUsage
 	if len(usages) > 0 && !slices.Contains(usages, x509.ExtKeyUsageServerAuth) &&
 		!slices.Contains(usages, x509.ExtKeyUsageAny) {
-		return fmt.Errorf("certificate %s: it is not for servers, but for %s", path, usage(c))
+		return fmt.Errorf("certificate %s: is not for servers, but for %s", path, usage(c))
 	}
 	if c.IsCA {
 		return fmt.Errorf(
-			"certificate %s: it is an authority's, which signs certificates; want the server's, with those between it and the authority behind it", path)
+			"certificate %s: is the certificate of a CA; "+
+				"want the server's certificate, followed by its intermediate certificates", path)
 	}
 	return nil
 }
@@ -182,14 +185,14 @@ func checkTime(c *x509.Certificate, now time.Time) error {
 	case now.After(c.NotAfter):
 		return fmt.Errorf("it expired at %s", moment(c.NotAfter))
 	case now.Before(c.NotBefore):
-		return fmt.Errorf("it is not valid before %s, and it is %s here", moment(c.NotBefore), moment(now))
+		return fmt.Errorf("it is not valid before %s; the time here is %s", moment(c.NotBefore), moment(now))
 	}
 	return nil
 }
 
-// authorities is who may sign the certificates of clients. Those that have expired are left out.
+// authorities returns the client CAs. Expired ones are left out.
 func authorities(path string, text []byte, now time.Time) (*x509.CertPool, error) {
-	const what = "authority of clients"
+	const what = "client CA"
 	chain, err := parseChain(what, path, text)
 	if err != nil {
 		return nil, err
@@ -198,7 +201,7 @@ func authorities(path string, text []byte, now time.Time) (*x509.CertPool, error
 	valid := 0
 	for _, c := range chain {
 		if !c.IsCA {
-			return nil, fmt.Errorf("%s %s: %q is no authority: it signs no certificates", what, path, c.Subject)
+			return nil, fmt.Errorf("%s %s: %q is not the certificate of a CA", what, path, c.Subject)
 		}
 		if wrong = errors.Join(wrong, checkTime(c, now)); checkTime(c, now) == nil {
 			pool.AddCert(c)
@@ -213,7 +216,7 @@ func authorities(path string, text []byte, now time.Time) (*x509.CertPool, error
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// usage is what a certificate is for, in words.
+// usage says what a certificate is for.
 func usage(c *x509.Certificate) string {
 	if c.IsCA {
 		return "an authority"
@@ -231,7 +234,7 @@ func usage(c *x509.Certificate) string {
 	return "something else"
 }
 
-// kind is a public key's algorithm and size.
+// kind returns a public key's algorithm and size.
 func kind(c *x509.Certificate) string {
 	switch k := c.PublicKey.(type) {
 	case *ecdsa.PublicKey:

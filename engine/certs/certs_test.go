@@ -21,7 +21,7 @@ import (
 
 var today = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// team is the files of a team in a new directory.
+// team makes the files of a team in a new directory.
 func team(t *testing.T, change func(*Team)) (Files, []Made) {
 	t.Helper()
 	made := Team{Dir: filepath.Join(t.TempDir(), "tls"), Hosts: []string{"box.example"}, Days: 90, Now: today}
@@ -53,7 +53,7 @@ func text(t *testing.T, path string) []byte {
 	return b
 }
 
-// signed is a certificate that signs itself, and its key.
+// signed returns a self-signed certificate and its key.
 func signed(t *testing.T, template x509.Certificate) (certText, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -94,7 +94,7 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 		{"no key", func(t *testing.T, f *Files) { os.Remove(f.Key) }, []string{"private key: open", "server.key"}},
 		{"no authority", func(t *testing.T, f *Files) {
 			os.Remove(f.ClientCA)
-		}, []string{"authority of clients: open", "ca.crt"}},
+		}, []string{"client CA: open", "ca.crt"}},
 		{"a directory", func(t *testing.T, f *Files) {
 			f.Cert = filepath.Dir(f.Cert)
 		}, []string{"certificate", "directory"}},
@@ -103,7 +103,7 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 		}, []string{"server.crt", "holds no certificate in PEM"}},
 		{"a damaged certificate", func(t *testing.T, f *Files) {
 			put(t, f.Cert, text(t, f.Cert), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}))
-		}, []string{"server.crt", "number 2 is damaged"}},
+		}, []string{"server.crt", "number 2 is malformed"}},
 		{"an endless file", func(t *testing.T, f *Files) {
 			put(t, f.Cert, make([]byte, maxFile+1))
 		}, []string{"server.crt", "too large"}},
@@ -127,7 +127,7 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 		}, []string{"server.crt", "not for servers, but for clients"}},
 		{"an authority's certificate", func(t *testing.T, f *Files) {
 			f.Cert, f.Key = f.ClientCA, filepath.Join(filepath.Dir(f.Key), "ca.key")
-		}, []string{"ca.crt", "an authority's"}},
+		}, []string{"ca.crt", "is the certificate of a CA"}},
 		{"expired", func(t *testing.T, f *Files) {
 			c, key := signed(t, x509.Certificate{NotBefore: today.Add(-2 * time.Hour),
 				NotAfter: today.Add(-time.Second)})
@@ -141,7 +141,7 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 		}, []string{"server.crt", "not valid before 2026-11-20T12:00:01Z"}},
 		{"no authority among the authorities", func(t *testing.T, f *Files) {
 			f.ClientCA = f.Cert
-		}, []string{"server.crt", "box.example", "no authority"}},
+		}, []string{"server.crt", "box.example", "is not the certificate of a CA"}},
 		{"only an authority that has expired", func(t *testing.T, f *Files) {
 			c, _ := signed(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true,
 				NotBefore: today.Add(-2 * time.Hour), NotAfter: today.Add(-time.Hour)})
@@ -210,5 +210,5 @@ func TestShowTellsWhatACertificateIs(t *testing.T) {
 	}
 }
 
-// subject is a template's name.
+// subject returns the name of a template.
 func subject(name string) pkix.Name { return pkix.Name{CommonName: name} }

@@ -13,14 +13,14 @@ import (
 	"os"
 )
 
-// signer is an authority: its certificate, and its key once that is needed.
+// signer is a CA: its certificate, and its key once it was needed.
 type signer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// issue makes a key and a certificate as the template says; that of the authority signs itself. The
-// key is there before the certificate, so that a certificate never lies there without one.
+// issue makes a key and a certificate from the template; that of the CA is self-signed. It writes
+// the key before the certificate, so that no certificate exists without its key.
 func (w *workshop) issue(name string, template *x509.Certificate) error {
 	key, fresh, err := w.keyFor(name)
 	if err != nil {
@@ -57,7 +57,8 @@ func (w *workshop) issue(name string, template *x509.Certificate) error {
 	return nil
 }
 
-// keyFor is a new key, or the one that a start left which was cut short before it came to the certificate.
+// keyFor returns a new key, or the existing one if an interrupted call of Make wrote it without its
+// certificate.
 func (w *workshop) keyFor(name string) (key *ecdsa.PrivateKey, fresh bool, err error) {
 	_, certErr := w.root.Lstat(name + ".crt")
 	if !errors.Is(certErr, fs.ErrNotExist) {
@@ -72,7 +73,7 @@ func (w *workshop) keyFor(name string) (key *ecdsa.PrivateKey, fresh bool, err e
 	return key, false, err
 }
 
-// unlock reads the authority's key.
+// unlock reads the CA's key.
 func (w *workshop) unlock() (err error) {
 	if w.ca.key != nil {
 		return nil
@@ -80,7 +81,8 @@ func (w *workshop) unlock() (err error) {
 	if w.ca.key, err = w.readKey("ca"); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf(
-				"the authority's key %s is not there, so it can sign nothing more; put it back, or choose another directory", w.path("ca.key"))
+				"the CA's key %s is missing, so no more certificates can be signed; "+
+					"restore it, or choose another directory", w.path("ca.key"))
 		}
 		return err
 	}
@@ -106,7 +108,7 @@ func (w *workshop) readKey(name string) (*ecdsa.PrivateKey, error) {
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a key that this program made; choose another directory", path)
+		return nil, fmt.Errorf("%s is not a key made by this program; choose another directory", path)
 	}
 	return key, nil
 }
@@ -119,9 +121,8 @@ func keyText(key *ecdsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// write makes a file, whatever the umask says. Where something is in its place, a link included,
-// that is written over only to renew what this program made, and then replaced whole and not
-// followed.
+// write makes a file with this mode, independent of the umask. An existing file or link is replaced
+// only with Renew; a link is replaced, not followed.
 func (w *workshop) write(name string, text []byte, mode fs.FileMode) (err error) {
 	scratch := name
 	if w.team.Renew {
@@ -145,7 +146,7 @@ func writeNew(root *os.Root, name string, text []byte, mode fs.FileMode) error {
 	}
 	_, err = f.Write(text)
 	if err == nil {
-		err = f.Chmod(mode) // whatever the umask made of it
+		err = f.Chmod(mode) // the umask may have changed it
 	}
 	if err == nil {
 		err = f.Sync()
@@ -153,14 +154,14 @@ func writeNew(root *os.Root, name string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// readPlain reads a file that is no link and no device.
+// readPlain reads a regular file; it refuses links and devices.
 func readPlain(root *os.Root, name string) ([]byte, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no plain file, and was not put there by this program")
+		return nil, errors.New("it is not a regular file, so this program did not make it")
 	}
 	f, err := root.Open(name)
 	if err != nil {
@@ -170,13 +171,13 @@ func readPlain(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// openPrivate opens a directory, made for its owner only where it is not there. One that others may
-// write to is refused, and so is a link, which may lead anywhere.
+// openPrivate opens a directory, and makes it with access for its owner only if it does not exist.
+// It refuses a directory that other users may write to, and a link, which may lead anywhere.
 func openPrivate(dir string) (*os.Root, error) {
 	_, err := os.Lstat(dir)
 	if fresh := errors.Is(err, fs.ErrNotExist); fresh {
 		if err = os.MkdirAll(dir, 0o700); err == nil {
-			err = os.Chmod(dir, 0o700) // whatever the umask made of it
+			err = os.Chmod(dir, 0o700) // the umask may have changed it
 		}
 	}
 	if err != nil {
@@ -189,7 +190,7 @@ func openPrivate(dir string) (*os.Root, error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, fmt.Errorf("%s is a link; name the directory itself", dir)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is no directory", dir)
+		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
 	if err := checkDir(info); err != nil {
 		return nil, &UnsafeError{fmt.Sprintf("directory %s: %v", dir, err)}

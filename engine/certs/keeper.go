@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// checkInterval is how often handshakes look whether a file has changed.
+	// checkInterval is the shortest interval at which handshakes check whether a file has changed.
 	checkInterval = time.Second
-	// nearExpiry is when the log begins to warn, once a day.
+	// nearExpiry is how long before its expiry the log warns about a certificate, once a day.
 	nearExpiry = 14 * 24 * time.Hour
 )
 
-// Keeper holds a server's certificate and takes up a new one when its files change. It looks when
-// somebody connects, so that nothing happens while nobody does. Connections that are there keep the
+// Keeper holds a server's certificate and reloads it when its files change. It checks the files
+// during handshakes, so it costs nothing while nobody connects. Open connections keep the
 // certificate with which they began.
 type Keeper struct {
 	log  *slog.Logger
@@ -27,18 +27,19 @@ type Keeper struct {
 
 	checking sync.Mutex // held while files are checked or read
 	checked  time.Time
-	seen     []os.FileInfo // of the files when they were read last, whether they were good or not
-	warned   time.Time     // of the expiry
+	seen     []os.FileInfo // of the files when last read, even if they were invalid
+	warned   time.Time     // when the log last warned of the expiry
 }
 
-// configs are the configurations that a pair makes. Each lives as long as the pair, and with it the
-// keys of resumption: no session goes on under authorities that are gone.
+// configs holds the TLS configurations of a pair. Each lives as long as the pair, and so do its
+// session ticket keys: no session is resumed under CAs that were removed.
 type configs struct {
 	pair     *pair
 	rpc, web *tls.Config
 }
 
-// Keep reads the files, which must be good. now is the wall clock; nil is the system's.
+// Keep reads the files, which must be valid, and returns their Keeper. now is the wall clock; nil:
+// time.Now.
 func Keep(f Files, log *slog.Logger, now func() time.Time) (*Keeper, error) {
 	if now == nil {
 		now = time.Now
@@ -47,7 +48,8 @@ func Keep(f Files, log *slog.Logger, now func() time.Time) (*Keeper, error) {
 	return k, k.Reload(f)
 }
 
-// Reload reads the files, which may be others than before. If they are not good, those that were taken up before hold.
+// Reload reads the files, whose paths may have changed. If they are not valid it returns an error,
+// and the Keeper keeps the current certificate.
 func (k *Keeper) Reload(f Files) error {
 	k.checking.Lock()
 	defer k.checking.Unlock()
@@ -64,12 +66,12 @@ func (k *Keeper) reload(f Files) error {
 	before := k.held.Swap(p.configs(k.now))
 	leaf := p.cert.Leaf
 	if before == nil || !leaf.Equal(before.pair.cert.Leaf) {
-		k.log.Info("certificate taken up", "file", f.Cert, "subject", leaf.Subject.String(), "expires",
+		k.log.Info("certificate loaded", "file", f.Cert, "subject", leaf.Subject.String(), "expires",
 			moment(leaf.NotAfter))
 		k.warned = time.Time{}
 	}
 	if before != nil && !p.clients.Equal(before.pair.clients) {
-		k.log.Info("authorities of clients taken up", "file", f.ClientCA)
+		k.log.Info("client CA loaded", "file", f.ClientCA)
 	}
 	k.warnOfExpiry(leaf)
 	return nil
@@ -81,20 +83,20 @@ func (k *Keeper) warnOfExpiry(leaf *x509.Certificate) {
 		return
 	}
 	k.warned = now
-	k.log.Warn("the certificate expires soon, or has; put a new one in its place", "file",
+	k.log.Warn("certificate expires soon or has expired; replace its file, it is reloaded without a restart", "file",
 		k.held.Load().pair.files.Cert, "expires", moment(leaf.NotAfter))
 }
 
-// Held is the certificate that is shown now, and its files. Do not change it.
+// Held returns the certificate in use and its files. Do not change it.
 func (k *Keeper) Held() (*x509.Certificate, Files) {
 	p := k.held.Load().pair
 	return p.cert.Leaf, p.files
 }
 
-// RPC is the configuration for a server of gRPC: TLS 1.3, and the certificate of a client, if it has one to show.
+// RPC returns the configuration for a gRPC server: TLS 1.3, with optional client certificates.
 func (k *Keeper) RPC() *tls.Config { return k.config(func(d *configs) *tls.Config { return d.rpc }) }
 
-// Web is the configuration for a server of HTTP/1.1, which asks for no certificate.
+// Web returns the configuration for an HTTP/1.1 server, without client certificates.
 func (k *Keeper) Web() *tls.Config { return k.config(func(d *configs) *tls.Config { return d.web }) }
 
 func (k *Keeper) config(of func(*configs) *tls.Config) *tls.Config {
@@ -106,8 +108,8 @@ func (k *Keeper) config(of func(*configs) *tls.Config) *tls.Config {
 	return outer
 }
 
-// check takes up files that have changed. Of many handshakes at once one checks, and the others go
-// on with what is there.
+// check reloads files that have changed. If several handshakes run at once, one checks and the
+// others use the current certificate.
 func (k *Keeper) check() {
 	if !k.checking.TryLock() {
 		return
@@ -124,11 +126,11 @@ func (k *Keeper) check() {
 		return
 	}
 	if err := k.reload(held.files); err != nil {
-		k.log.Warn("the changed files of the certificate are not good; those before hold", "error", err)
+		k.log.Warn("certificate reload failed; keeping the current certificate", "error", err)
 	}
 }
 
-// stamps is what the files look like now; nil stands for one that is not there.
+// stamps returns the current file infos; nil for a missing file.
 func (f Files) stamps() []os.FileInfo {
 	paths := []string{f.Cert, f.Key}
 	if f.ClientCA != "" {
@@ -137,7 +139,8 @@ func (f Files) stamps() []os.FileInfo {
 	stamps := make([]os.FileInfo, len(paths))
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			// Windows is asked which file it is when it is first compared, by when another may have taken its place
+			// On Windows the identity of the file is read at the first comparison, when the file
+			// may already be replaced; so compare now.
 			os.SameFile(info, info)
 			stamps[i] = info
 		}
@@ -145,7 +148,7 @@ func (f Files) stamps() []os.FileInfo {
 	return stamps
 }
 
-// same says whether nothing has changed from a to b.
+// same says whether the files of a and b are the same and unchanged.
 func same(a, b []os.FileInfo) bool {
 	for i := range min(len(a), len(b)) {
 		if (a[i] == nil) != (b[i] == nil) {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// kept is a keeper whose clock and log are the test's.
+// kept is a keeper with the clock and the log of a test.
 type kept struct {
 	*Keeper
 	now time.Time
@@ -35,14 +35,14 @@ func keep(t *testing.T, f Files) *kept {
 	return k
 }
 
-// said is what was logged since it was asked before.
+// said returns what was logged since its last call.
 func (k *kept) said() string {
 	text := k.log.String()
 	k.log.Reset()
 	return text
 }
 
-// greet is a handshake with a server, and what each side made of it.
+// greet does a handshake with a server and returns the result of each side.
 func greet(t *testing.T, server, client *tls.Config) (state tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -55,7 +55,8 @@ func greet(t *testing.T, server, client *tls.Config) (state tls.ConnectionState,
 		far.Close()
 	})
 	c := tls.Client(near, client)
-	// In TLS 1.3 a client learns that its certificate was refused by what it reads after the handshake.
+	// In TLS 1.3 a client learns that its certificate was refused by what it reads after the
+	// handshake.
 	if clientErr = c.Handshake(); clientErr == nil {
 		_, clientErr = io.ReadFull(c, make([]byte, 1))
 	}
@@ -65,7 +66,7 @@ func greet(t *testing.T, server, client *tls.Config) (state tls.ConnectionState,
 	return state, serverErr, clientErr
 }
 
-// trusting is a client that knows the team's authority.
+// trusting returns a client configuration that trusts the team's CA.
 func trusting(t *testing.T, f Files, change func(*tls.Config)) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -143,7 +144,7 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 	}
 }
 
-// shown is the common name of the certificate that the next handshake shows.
+// shown returns the common name of the certificate in the next handshake.
 func (k *kept) shown(t *testing.T) string {
 	t.Helper()
 	c, err := k.RPC().GetConfigForClient(nil)
@@ -157,10 +158,10 @@ func (k *kept) shown(t *testing.T) string {
 	return leaf.Subject.CommonName
 }
 
-func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
+func TestChangedFilesAreReloadedAtAHandshake(t *testing.T) {
 	f, _ := team(t, nil)
 	k := keep(t, f)
-	if k.shown(t) != "box.example" || !strings.Contains(k.said(), "certificate taken up") {
+	if k.shown(t) != "box.example" || !strings.Contains(k.said(), "certificate loaded") {
 		t.Fatal("the first certificate is not shown")
 	}
 	cert, key := signed(t, x509.Certificate{Subject: subject("second")})
@@ -170,7 +171,7 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 	}
 	k.now = k.now.Add(checkInterval)
 	if k.shown(t) != "box.example" {
-		t.Error("a certificate without its key was taken up")
+		t.Error("a certificate without its key was loaded")
 	}
 	if said := k.said(); !strings.Contains(said, "level=WARN") ||
 		!strings.Contains(said, "server.key does not belong to certificate") {
@@ -186,7 +187,7 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 		t.Errorf("%s is shown, want the second certificate once its key is there", name)
 	}
 	if said := k.said(); !strings.Contains(said, "level=INFO") || !strings.Contains(said, "CN=second") {
-		t.Errorf("log = %s, want that it was taken up", said)
+		t.Errorf("log = %s, want that it was loaded", said)
 	}
 	if err := os.Remove(f.Key); err != nil {
 		t.Fatal(err)
@@ -197,15 +198,15 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 	}
 }
 
-func TestReloadTakesUpOtherFilesOrKeepsThoseThatHold(t *testing.T) {
+func TestReloadLoadsOtherFilesOrKeepsTheCurrentOnes(t *testing.T) {
 	f, _ := team(t, nil)
 	k := keep(t, f)
 	other, _ := team(t, func(t *Team) { t.Hosts = []string{"other.example"} })
 	if err := k.Reload(other); err != nil || k.shown(t) != "other.example" {
 		t.Fatalf("%v: %s is shown, want other.example", err, k.shown(t))
 	}
-	if said := k.said(); !strings.Contains(said, "authorities of clients taken up") {
-		t.Errorf("log = %s, want that the other authority was taken up", said)
+	if said := k.said(); !strings.Contains(said, "client CA loaded") {
+		t.Errorf("log = %s, want that the other CA was loaded", said)
 	}
 	if err := k.Reload(Files{Cert: other.Cert, Key: f.Key}); err == nil || k.shown(t) != "other.example" {
 		t.Errorf("%v: %s is shown, want an error and other.example", err, k.shown(t))
@@ -215,7 +216,7 @@ func TestReloadTakesUpOtherFilesOrKeepsThoseThatHold(t *testing.T) {
 	}
 }
 
-func TestACertificateThatIsAboutToExpireIsWarnedOfOnceADay(t *testing.T) {
+func TestTheLogWarnsOnceADayBeforeACertificateExpires(t *testing.T) {
 	f, _ := team(t, func(t *Team) { t.Days = 20 })
 	k := keep(t, f)
 	var warned []int
@@ -234,7 +235,7 @@ func TestACertificateThatIsAboutToExpireIsWarnedOfOnceADay(t *testing.T) {
 	}
 }
 
-func TestHandshakesGoOnWhileFilesChange(t *testing.T) {
+func TestHandshakesContinueWhileFilesChange(t *testing.T) {
 	f, _ := team(t, func(t *Team) { t.Now = time.Now() })
 	k, err := Keep(f, slog.New(slog.DiscardHandler), nil)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"syscall"
 )
 
-// checkSecret refuses a private key that everybody on the machine may read. A group may: so do
-// service managers and orchestrators hand one to the account of a service.
+// checkSecret returns an error if all users may read a private key. A group may read it, because
+// service managers and orchestrators pass keys to a service's account that way.
 func checkSecret(info os.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o027 != 0 {
-		return fmt.Errorf("others may read or change it (mode %04o); say chmod 600", mode)
+		return fmt.Errorf("other users may read or change it (mode %04o); run chmod 600", mode)
 	}
 	return nil
 }
 
-// checkDir refuses a directory for keys in which others could put something in the place of ours.
+// checkDir returns an error if other users could replace files in a directory for keys.
 func checkDir(info os.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("others may write to it (mode %04o); say chmod 700", mode)
+		return fmt.Errorf("other users may write to it (mode %04o); run chmod 700", mode)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return errors.New("it belongs to another user")

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Shown is what people may want to know of a certificate. Its texts come from the file, and are not
-// fit for a terminal as they are.
+// Shown describes a certificate for people. Its texts come from the file; escape them before
+// printing to a terminal.
 type Shown struct {
 	Subject, Issuer string
-	Hosts           []string // names and addresses that it holds for
-	For             string   // servers, clients, an authority, ..
+	Hosts           []string // names and addresses that it is valid for
+	For             string   // "servers", "clients", "an authority", …
 	Kind            string   // of its key: "ECDSA P-256"
 	From, Until     time.Time
 }
 
-// Show is every certificate in a file, in the order in which they stand there.
+// Show returns every certificate in a file, in order.
 func Show(path string) ([]Shown, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func showing(c *x509.Certificate) Shown {
 	}
 }
 
-// DaysLeft is how many whole days the certificate holds from now on; below zero it has expired.
+// DaysLeft returns how many whole days the certificate is still valid; negative if it has expired.
 func (s Shown) DaysLeft(now time.Time) int {
 	left := s.Until.Sub(now)
 	if left < 0 {

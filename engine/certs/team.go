@@ -15,23 +15,25 @@ import (
 )
 
 const (
-	// authorityLife is how long an authority of ours signs.
+	// authorityLife is how long a CA is valid.
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// MaxDays is how long a certificate can be wanted for.
+	// MaxDays is the longest validity of a certificate.
 	MaxDays = 3650
-	// backdated is how far a certificate reaches back, for clocks that are behind.
+	// backdated is how long before Now certificates become valid, for clocks that are behind.
 	backdated = time.Hour
 )
 
-// Team is what a small team needs: an authority, a certificate of the server, and one for each client that shows one.
+// Team describes the certificates of a small team: a CA, a server certificate, and a certificate
+// for each client that uses one.
 type Team struct {
-	Dir string // made for its owner only; what is in it stays
-	// names and addresses by which clients reach the server; none: those of the certificate that is there, else Local
+	Dir string // made with access for its owner only; existing files are kept
+	// names and addresses by which clients reach the server; empty: those of the existing
+	// certificate, else Local
 	Hosts   []string
 	Local   []string // names and addresses of this machine
 	Clients []string // names of keys, one certificate each
-	Days    int      // how long certificates hold
-	Renew   bool     // make the server's and those of Clients anew
+	Days    int      // validity of certificates
+	Renew   bool     // replace the certificates of the server and of Clients
 	Now     time.Time
 }
 
@@ -41,14 +43,14 @@ type Made struct {
 	Cert   string // path
 	Key    string // path
 	Leaf   *x509.Certificate
-	IsMade bool // now; otherwise it was there
+	IsMade bool // made by this call; false: it existed
 }
 
-// clientName is a key's name that can be a file's too.
+// clientName matches a key's name that can be part of a file name.
 var clientName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Make makes what is missing. It never writes over a file, but for what Renew renews; a start that
-// was cut short is gone on with.
+// Make makes the missing files. It never overwrites a file, except with Renew. It continues after
+// an interrupted call.
 func (t Team) Make() (made []Made, err error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func (t Team) Make() (made []Made, err error) {
 	return w.made, nil
 }
 
-// Check refuses what no certificate can hold.
+// Check returns an error if a field cannot be used for certificates.
 func (t Team) Check() error {
 	if t.Days < 1 || t.Days > MaxDays {
 		return fmt.Errorf("%d days: want 1 to %d", t.Days, MaxDays)
@@ -92,16 +94,17 @@ func (t Team) Check() error {
 	return nil
 }
 
-// hostName is a name as DNS has it, a wildcard in front allowed.
+// hostName matches a DNS name, with an optional wildcard in front.
 var hostName = regexp.MustCompile(
 	`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
 
-// IsHost says whether a certificate can hold for the text: a name, perhaps with a wildcard in front, or an address.
+// IsHost says whether a certificate can be valid for the text: a DNS name, with an optional
+// wildcard in front, or an IP address.
 func IsHost(text string) bool {
 	return net.ParseIP(text) != nil || len(text) <= 253 && hostName.MatchString(text)
 }
 
-// workshop is where the files of a Team are made.
+// workshop is the state of one call of Make.
 type workshop struct {
 	team Team
 	root *os.Root
@@ -109,7 +112,7 @@ type workshop struct {
 	made []Made
 }
 
-// authority finds the authority or makes it.
+// authority reads the CA or makes it.
 func (w *workshop) authority() error {
 	cert, err := w.certificate("ca")
 	if err != nil {
@@ -125,7 +128,7 @@ func (w *workshop) authority() error {
 		return w.issue("ca", template)
 	}
 	if !cert.IsCA {
-		return fmt.Errorf("%s is no authority; choose another directory", w.path("ca.crt"))
+		return fmt.Errorf("%s is not the certificate of a CA; choose another directory", w.path("ca.crt"))
 	}
 	if err := checkTime(cert, w.team.Now); err != nil {
 		return fmt.Errorf("authority %s: %w; move the directory away and make a new one", w.path("ca.crt"), err)
@@ -143,7 +146,7 @@ func (w *workshop) server() error {
 	hosts := w.team.Hosts
 	if there != nil && !w.team.Renew {
 		if missing := notNamed(there, hosts); len(missing) > 0 {
-			return standing("%s is there, and does not hold for %q; add --renew to make it anew",
+			return standing("%s exists and is not valid for %q; add --renew to replace it",
 				w.path("server.crt"), missing)
 		}
 		return w.keep("server", there)
@@ -171,17 +174,17 @@ func (w *workshop) client(key string) error {
 	return w.issue(name, w.leaf(key, nil, x509.ExtKeyUsageClientAuth))
 }
 
-// keep leaves a certificate as it is, if it is of use.
+// keep keeps an existing certificate, if it can be used.
 func (w *workshop) keep(name string, there *x509.Certificate) error {
 	if err := checkTime(there, w.team.Now); err != nil {
-		return standing("%s: %v; add --renew to make it anew", w.path(name+".crt"), err)
+		return standing("%s: %v; add --renew to replace it", w.path(name+".crt"), err)
 	}
 	key, err := w.readKey(name)
 	if err != nil {
 		return err
 	}
 	if !key.PublicKey.Equal(there.PublicKey) {
-		return standing("%s does not belong to %s; add --renew to make both anew", w.path(name+".key"),
+		return standing("%s does not belong to %s; add --renew to replace both", w.path(name+".key"),
 			w.path(name+".crt"))
 	}
 	w.note(name, there, false)
@@ -192,7 +195,7 @@ func standing(format string, args ...any) error {
 	return &StandingError{fmt.Sprintf(format, args...)}
 }
 
-// leaf is a certificate that signs no others, and lives no longer than its authority.
+// leaf returns a template for a certificate that is no CA and does not outlive the CA.
 func (w *workshop) leaf(subject string, hosts []string, use x509.ExtKeyUsage) *x509.Certificate {
 	until := w.team.Now.AddDate(0, 0, w.team.Days)
 	if until.After(w.ca.cert.NotAfter) {
@@ -215,7 +218,8 @@ func (w *workshop) leaf(subject string, hosts []string, use x509.ExtKeyUsage) *x
 	return c
 }
 
-// commonName is the first host that is a name and fits. Clients look at the list of hosts instead.
+// commonName returns the first host that is a name of at most 64 bytes. Clients use the list of
+// hosts instead.
 func commonName(hosts []string) string {
 	for _, h := range hosts {
 		if net.ParseIP(h) == nil && len(h) <= 64 {
@@ -225,7 +229,7 @@ func commonName(hosts []string) string {
 	return "kagzi"
 }
 
-// HostsOf is the names and addresses that a certificate holds for.
+// HostsOf returns the names and addresses that a certificate is valid for.
 func HostsOf(c *x509.Certificate) []string {
 	hosts := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -249,7 +253,8 @@ func notNamed(c *x509.Certificate, hosts []string) (missing []string) {
 
 func (w *workshop) path(name string) string { return filepath.Join(w.team.Dir, name) }
 
-// certificate is the one that is there under the name; nil: none. One without its key is nobody's.
+// certificate returns the existing certificate with this name; nil if there is none. A certificate
+// without its key is an error.
 func (w *workshop) certificate(name string) (*x509.Certificate, error) {
 	text, err := readPlain(w.root, name+".crt")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +268,7 @@ func (w *workshop) certificate(name string) (*x509.Certificate, error) {
 		return nil, err
 	}
 	if _, err := w.root.Lstat(name + ".key"); errors.Is(err, fs.ErrNotExist) && name != "ca" {
-		return nil, fmt.Errorf("%s is there without %s; move it away", w.path(name+".crt"), name+".key")
+		return nil, fmt.Errorf("%s exists without %s; move it away", w.path(name+".crt"), name+".key")
 	}
 	return chain[0], nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestATeamsCertificatesAreWhatTheyShould(t *testing.T) {
+func TestTheCertificatesOfATeam(t *testing.T) {
 	f, made := team(t, func(t *Team) { t.Clients = []string{"ci", "alice", "ci"} })
 	var names []string
 	for _, m := range made {
@@ -53,7 +53,7 @@ func TestATeamsCertificatesAreWhatTheyShould(t *testing.T) {
 	}
 }
 
-// everything is the contents of a directory.
+// everything returns the contents of a directory.
 func everything(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -67,7 +67,7 @@ func everything(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// changed are the files that differ.
+// changed returns the files that differ.
 func changed(before, after map[string]string) (names []string) {
 	for name, text := range after {
 		if before[name] != text {
@@ -125,13 +125,13 @@ func TestASecondCallMakesOnlyWhatIsMissing(t *testing.T) {
 		}, says: []string{"server.crt", "expired", "--renew"}},
 		{name: "the key of a client lost", before: func(t *testing.T) {
 			os.Remove(in("client-ci.key"))
-		}, says: []string{"client-ci.crt is there without", "move it away"}},
+		}, says: []string{"client-ci.crt exists without", "move it away"}},
 		{name: "without the authority's key, nothing to sign", before: func(t *testing.T) {
 			os.Rename(in("ca.key"), in("gone"))
 		}, change: func(t *Team) { t.Clients = nil }},
 		{name: "without the authority's key", change: func(t *Team) {
 			t.Clients = []string{"bob"}
-		}, says: []string{"ca.key", "put it back"}},
+		}, says: []string{"ca.key", "restore it"}},
 		{name: "with another authority's key", before: func(t *testing.T) {
 			_, key := signed(t, x509.Certificate{})
 			put(t, in("ca.key"), key)
@@ -180,7 +180,7 @@ func TestALeafLivesNoLongerThanItsAuthority(t *testing.T) {
 	}
 }
 
-func TestHostsAndClientsThatCannotBeAreRefusedAndNothingIsMade(t *testing.T) {
+func TestInvalidHostsAndClientsAreRefusedAndNothingIsMade(t *testing.T) {
 	for _, try := range []Team{
 		{Hosts: []string{"box:50051"}, Days: 1},
 		{Hosts: []string{""}, Days: 1},
@@ -228,7 +228,7 @@ func TestLinksThatWerePlantedAreNotFollowed(t *testing.T) {
 						t.Skip(err)
 					}
 					_, err := Team{Dir: dir, Days: 1, Clients: []string{"ci"}, Renew: renew, Now: today}.Make()
-					if !mentions(err, name, "no plain file") {
+					if !mentions(err, name, "not a regular file") {
 						t.Errorf("error %v, want one that names %s", err, name)
 					}
 					left, err := os.ReadFile(outside)

@@ -2,29 +2,30 @@ package coordinator
 
 import "time"
 
-// tolerance is how far the clocks may part, or a pass may be late, before what was seen is no longer trusted.
+// tolerance is how far the clocks may differ, or a pass may be late, before the observed liveness
+// of workers is discarded.
 const tolerance = 5 * time.Second
 
-// clock remembers when the coordinator was last awake by both clocks: the store's, which can be
-// set, and the monotonic one, which cannot. The zero value remembers nothing.
+// clock holds when the coordinator was last awake, by the store's clock, which can be set, and by
+// the monotonic clock, which cannot. The zero value holds nothing.
 type clock struct {
 	wall, mono time.Time
-	wake       time.Time // when it meant to be awake again, by the monotonic clock
+	wake       time.Time // when it planned to wake up, by the monotonic clock
 }
 
-// sleep notes that the coordinator lies down until a moment of the monotonic clock, or until it is
-// notified when nothing is waited for.
+// sleep records that the coordinator sleeps until a time of the monotonic clock or, if planned is
+// false, until it is notified.
 func (k *clock) sleep(until time.Time, planned bool) {
 	if !planned {
-		*k = clock{} // nothing that a jump could make wrong; and over days two clocks part by themselves
+		*k = clock{} // no plan depends on the clock, and over days two clocks drift apart
 		return
 	}
 	k.wake = until
 }
 
-// checkClock begins everything anew when the clock was set, the machine slept, or this process
-// stood still for a while: then silence of a worker proves nothing, and moments may have been
-// passed over.
+// checkClock starts all plans again if the clock was set, the machine slept, or this process was
+// stopped for a while. Then the silence of a worker proves nothing, and due times may have been
+// missed.
 func (c *Coordinator) checkClock() {
 	now, mono := c.store.Now(), c.now()
 	last := c.clock
@@ -35,19 +36,18 @@ func (c *Coordinator) checkClock() {
 	jump, late := now.Sub(last.wall)-mono.Sub(last.mono), mono.Sub(last.wake)
 	switch {
 	case jump.Abs() > tolerance:
-		c.log.Warn("the clock has jumped", "by", jump)
+		c.log.Warn("the clock jumped; all plans start again", "by", jump)
 	case late > tolerance:
-		c.log.Warn("this process stood still", "late", late)
+		c.log.Warn("this process did not run for a while; all plans start again", "late", late)
 	default:
 		return
 	}
 	c.forgetSeen()
-	c.round = round{} // what was due by the clock before may not be by this one
-	clear(c.backlogs) // more may have been missed meanwhile
+	c.round = round{} // what was due before may not be due now
+	clear(c.backlogs) // more ticks may have been missed
 	c.dueNow(now)
-	// A clock that is wrong now may soon be right again, before it costs anybody's runs. One that
-	// jumps every half an hour, as that of a machine which sleeps, must not put deletion off for
-	// ever.
+	// A wrong clock may soon be corrected, so wait before deleting runs. But a clock that jumps
+	// every half an hour, as on a machine that sleeps, must not postpone deletion forever.
 	wait := pruneEvery
 	if mono.Sub(c.prune.ran) >= pruneEvery {
 		wait = firstPrune

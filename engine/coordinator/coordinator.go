@@ -1,10 +1,9 @@
-// Package coordinator does what the passing of time asks for: workers that are not heard from are
-// lost, attempts time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state
-// that matters: restart it and nothing is lost, and several servers may each run one on the same
-// store.
+// Package coordinator does the periodic work of a server: it detects lost workers, times out
+// attempts, ends runs at their deadlines, fires schedules, and deletes old runs. Nothing in its
+// memory must survive a restart, and several servers may each run a coordinator on the same store.
 //
-// It sleeps until the next moment at which something can be due, or until a notification says that
-// there is a new such moment. When nothing is to be waited for it asks the store nothing at all.
+// It sleeps until the next time at which something can be due, or until a notification says that
+// there is an earlier one. If nothing can become due, it sends no queries.
 package coordinator
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// store is what the coordinator needs of engine.Store.
+// store is the part of engine.Store that the coordinator needs.
 type store interface {
 	LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
 	ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error)
@@ -33,44 +32,44 @@ type store interface {
 	Now() time.Time
 }
 
-// Options are the lengths and sizes of the upkeep.
+// Options configures a Coordinator. The zero value works.
 type Options struct {
-	// how often the clocks are compared while something is waited for, and the pause after an error; 0: 5 s
+	// how often the clocks are compared while something can become due, and the pause after an
+	// error; 0: 5 s
 	Interval          time.Duration
-	BatchSize         int           // attempts or runs a sweep; 0: 100
+	BatchSize         int           // attempts or runs per call of the store; 0: 100
 	WorkerLease       time.Duration // how long a worker may be silent; 0: 30 s
-	HeartbeatInterval time.Duration // how often workers beat; 0: 10 s
-	Retention         time.Duration // how long ended runs are kept where their namespace does not say; 0: for good
-	AuditRetention    time.Duration // how long audit events are kept; 0: for good
-	CatchupRate       int           // missed ticks that fire in a second, over all schedules; 0: 100
-	// Net is how often everything is looked at although nobody notified, for stores whose
-	// notifications can be lost on the way from another server; 0: never.
+	HeartbeatInterval time.Duration // of workers; 0: 10 s
+	Retention         time.Duration // of ended runs, unless their namespace sets one; 0: forever
+	AuditRetention    time.Duration // of audit events; 0: forever
+	CatchupRate       int           // missed ticks that fire per second, over all schedules; 0: 100
+	// Net is how often everything is checked without a notification, for stores whose notifications
+	// from other servers can be lost; 0: never.
 	Net      time.Duration
-	Clock    func() time.Time // by which pauses and delays are measured; nil: time.Now, which nobody can set
+	Clock    func() time.Time // monotonic clock for pauses and delays; nil: time.Now
 	Log      *slog.Logger     // nil: none
-	Observer Observer         // nil: nobody
+	Observer Observer         // nil: none
 }
 
-// Observer hears what the coordinator did that nobody asked for in a call. It is called from the
-// goroutine of Run and must not wait.
+// Observer is called for what the coordinator does. It is called from the goroutine of Run and must
+// not block.
 type Observer interface {
-	// RunsExpired tells that runs have ended by their deadline, or by the end of their grace.
+	// RunsExpired is called with runs that ended at their deadline or at the end of their grace.
 	RunsExpired(e engine.Expired)
-	// RunsDeleted tells that n runs are gone because they ended long ago.
+	// RunsDeleted is called with the number of runs deleted by retention.
 	RunsDeleted(n int)
-	// StepsTimedOut tells which attempts have run for too long.
+	// StepsTimedOut is called with attempts that timed out.
 	StepsTimedOut(attempts []engine.TimedOutAttempt)
-	// WorkerLost tells that a worker was deregistered because it was not heard from.
+	// WorkerLost is called when a worker became OFFLINE because it was not heard from.
 	WorkerLost()
-	// LeasesLost tells that n runs were freed whose workers had been lost.
+	// LeasesLost is called with the number of freed runs of lost workers.
 	LeasesLost(n int)
-	// ScheduleFired tells what became of the ticks of a schedule. missed is how many of those that
-	// were to fire had been missed, and late how late the newest of the others was when its run had
-	// been started; negative: there was none.
+	// ScheduleFired is called for the ticks of a schedule. missed is how many of the ticks that
+	// fired had been missed. late is how late the newest other one fired; negative: there was none.
 	ScheduleFired(s *engine.Schedule, f engine.Fired, missed int, late time.Duration)
 }
 
-// nobody is the Observer of a coordinator that has none.
+// nobody is the default Observer. It does nothing.
 type nobody struct{}
 
 func (nobody) RunsExpired(engine.Expired)                                       {}
@@ -98,8 +97,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Coordinator does the upkeep of a store. Make it with New, run it with Run, and give it every
-// notification of the store.
+// Coordinator does the upkeep of a store. Make it with New, run it with Run, and pass it every
+// notification of the store with Notify.
 type Coordinator struct {
 	store   store
 	options Options
@@ -113,12 +112,12 @@ type Coordinator struct {
 	// The rest belongs to the goroutine of Run.
 	net, workers, probe, lost, timeouts, expiry, schedules, prune *duty
 
-	duties   []*duty // all of them, in the order in which they are done when several are due
+	duties   []*duty // all duties, in the order in which they are done if several are due
 	seen     map[string]liveness
-	blind    bool // seen was forgotten since the last look
+	blind    bool // seen was cleared since the last check of workers
 	backlogs map[engine.ID]backlog
 	round    round
-	// schedules that could not fire, and until when they are left alone, by the monotonic clock
+	// schedules that could not fire, and until when they are skipped, by the monotonic clock
 	unable   map[engine.ID]time.Time
 	catchup  allowance
 	deletion deletion
@@ -126,20 +125,20 @@ type Coordinator struct {
 	clock    clock
 }
 
-// notifications is what has been notified since the last pass.
+// notifications says what was notified since the last pass.
 type notifications struct{ all, worker, timer bool }
 
-// New makes a coordinator of s.
+// New returns a coordinator for s.
 func New(s store, o Options) *Coordinator {
 	c := &Coordinator{store: s, options: o.withDefaults(), wake: make(chan struct{}, 1),
 		seen: map[string]liveness{}, backlogs: map[engine.ID]backlog{}, unable: map[engine.ID]time.Time{}}
 	c.catchup.rate = float64(c.options.CatchupRate)
 	c.log = c.options.Log
-	c.net = &duty{name: "look at everything", run: c.lookAtEverything}
-	c.workers = &duty{name: "look for lost workers", run: c.lookForLost}
-	c.probe = &duty{name: "watch the store", run: c.watchStore}
+	c.net = &duty{name: "check everything", run: c.lookAtEverything}
+	c.workers = &duty{name: "find lost workers", run: c.lookForLost}
+	c.probe = &duty{name: "check the health of the store", run: c.watchStore}
 	c.lost = &duty{name: "free runs of lost workers", run: c.freeLost}
-	c.timeouts = &duty{name: "time steps out", run: c.timeoutSteps}
+	c.timeouts = &duty{name: "time out steps", run: c.timeoutSteps}
 	c.expiry = &duty{name: "end expired runs", run: c.endExpired}
 	c.schedules = &duty{name: "fire schedules", run: c.fireSchedules}
 	c.prune = &duty{name: "delete old runs", run: c.pruneOld}
@@ -147,7 +146,7 @@ func New(s store, o Options) *Coordinator {
 	return c
 }
 
-// Notify tells of a hint of the store. It does not block.
+// Notify passes a notification of the store to the coordinator. It does not block.
 func (c *Coordinator) Notify(r engine.Notification) {
 	c.mu.Lock()
 	switch r.Kind {
@@ -168,8 +167,8 @@ func (c *Coordinator) Notify(r engine.Notification) {
 	}
 }
 
-// Run does what is due until ctx ends. Errors of the store are logged when they begin and when they
-// are over; they do not end it.
+// Run does what is due until ctx ends. It logs when errors of the store begin and when they are
+// over, and continues meanwhile.
 func (c *Coordinator) Run(ctx context.Context) error {
 	c.begin()
 	for {
@@ -189,11 +188,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 }
 
-// Begin starts upkeep that the caller does pass by pass with Pass, in place of Run.
+// Begin prepares for calls of Pass, which replace Run.
 func (c *Coordinator) Begin() { c.begin() }
 
-// Pass does what is due and returns how long nothing is due after that, at most Options.Interval;
-// false when only a notification can change that. It is not for a Coordinator that runs.
+// Pass does what is due and returns how long nothing is due after that, at most Options.Interval.
+// found is false if only a notification can make something due. Do not use it together with Run.
 func (c *Coordinator) Pass(ctx context.Context) (wait time.Duration, found bool) {
 	c.pass(ctx)
 	wait, found = c.wait()
@@ -201,10 +200,10 @@ func (c *Coordinator) Pass(ctx context.Context) (wait time.Duration, found bool)
 	return wait, found
 }
 
-// now is by the clock for pauses and delays.
+// now returns the time of the monotonic clock.
 func (c *Coordinator) now() time.Time { return c.options.Clock() }
 
-// begin plans the first pass, since nobody knows what has become due while no coordinator was at work.
+// begin plans the first pass: anything may have become due while no coordinator was running.
 func (c *Coordinator) begin() {
 	now := c.store.Now()
 	c.begun = now
@@ -215,14 +214,14 @@ func (c *Coordinator) begin() {
 	c.prune.due, c.prune.ran = now.Add(firstPrune), c.now()
 }
 
-// dueNow has everything looked at that a notification may tell of.
+// dueNow makes every duty due that a notification can be about.
 func (c *Coordinator) dueNow(now time.Time) {
 	for _, d := range c.notifiedFor() {
 		d.due = now
 	}
 }
 
-// notifiedFor is the duties that a notification may tell of.
+// notifiedFor returns the duties that a notification can be about.
 func (c *Coordinator) notifiedFor() []*duty {
 	return []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules}
 }
@@ -248,7 +247,7 @@ func (c *Coordinator) pass(ctx context.Context) {
 	}
 }
 
-// heed plans what the notifications ask for.
+// heed plans the duties that the notifications are about.
 func (c *Coordinator) heed() {
 	c.mu.Lock()
 	notified := c.notified
@@ -261,14 +260,14 @@ func (c *Coordinator) heed() {
 			d.hasten(now, mono, c.options.Interval)
 		}
 		if c.prune.due.IsZero() {
-			c.prune.hasten(now, mono, pruneEvery) // a namespace may have got a retention of its own
+			c.prune.hasten(now, mono, pruneEvery) // a namespace may have got a retention
 		}
 		if !c.deletion.until.IsZero() {
-			c.deletion = deletion{} // or another
+			c.deletion = deletion{} // a retention may have changed
 		}
 	}
 	if notified.all || notified.timer {
-		c.round.noLaterThan(now) // one that is under way was begun before
+		c.round.noLaterThan(now) // the current round began before the notification
 	}
 	if notified.timer {
 		for _, d := range []*duty{c.timeouts, c.expiry, c.schedules} {
@@ -276,12 +275,12 @@ func (c *Coordinator) heed() {
 		}
 	}
 	if notified.worker {
-		// A worker that has just registered cannot be lost before a whole lease is over.
+		// A worker that has just registered cannot be lost before a lease has passed.
 		c.workers.noLaterThan(now.Add(c.options.WorkerLease))
 	}
 }
 
-// wait is how long nothing is due; false when there is nothing to wait for.
+// wait returns how long nothing is due; false if nothing can become due.
 func (c *Coordinator) wait() (wait time.Duration, found bool) {
 	now, mono := c.store.Now(), c.now()
 	for _, d := range c.duties {

@@ -19,23 +19,23 @@ func TestASilentWorkerIsTakenOffAfterLeaseHeartbeatAndASecond(t *testing.T) {
 		f.register("w1")
 		pass(41*time.Second - time.Millisecond)
 		if at, ok := f.taken("w1"); ok {
-			t.Fatalf("the worker was taken off after %v, want 41s", at.Sub(begun))
+			t.Fatalf("the worker was deregistered after %v, want 41s", at.Sub(begun))
 		}
 		pass(2 * time.Millisecond)
 		if at, ok := f.taken("w1"); !ok || at.Sub(begun).Round(time.Millisecond) != 41*time.Second {
-			t.Fatalf("taken off: %v after %v, want after 41s", ok, at.Sub(begun))
+			t.Fatalf("deregistered: %v after %v, want after 41s", ok, at.Sub(begun))
 		}
 	})
 }
 
-func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
+func TestAWorkerThatCannotBeDeregisteredDoesNotStopOthers(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.heavy = "a" })
 		f.register("a")
 		f.register("b")
 		pass(42 * time.Second)
 		if got := f.offlineIDs(); !slices.Equal(got, []string{"b"}) {
-			t.Errorf("taken off: %q, want b", got)
+			t.Errorf("deregistered: %q, want b", got)
 		}
 		if n := f.count("ForceOfflineWorker"); n != 2 {
 			t.Errorf("%d tries, want one for each", n)
@@ -47,7 +47,7 @@ func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
 	})
 }
 
-func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
+func TestManyLostWorkersDoNotDelayOtherDuties(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 1000
 		for i := range many {
@@ -59,7 +59,7 @@ func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
 		id := f.plan("* * * * * *", 100, time.Now().Truncate(time.Second).Add(time.Second))
 		pass(90 * time.Second)
 		if got := f.offlineIDs(); len(got) != many || slices.Contains(got, "alive") {
-			t.Errorf("%d workers were taken off, want the %d silent ones", len(got), many)
+			t.Errorf("%d workers were deregistered, want the %d silent ones", len(got), many)
 		}
 		for _, one := range f.fires(id) {
 			if late := one.at.Sub(one.tick); late > 500*time.Millisecond {
@@ -70,7 +70,7 @@ func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
 	})
 }
 
-func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
+func TestAHeartbeatOfASuspectKeepsTheWorker(t *testing.T) {
 	for _, after := range []time.Duration{30*time.Second + time.Millisecond, 35 * time.Second,
 		41*time.Second - time.Millisecond} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
 				heard := time.Now()
 				pass(40 * time.Second)
 				if at, ok := f.taken("w1"); ok {
-					t.Fatalf("taken off %v after its beat, want 41s", at.Sub(heard))
+					t.Fatalf("deregistered %v after its beat, want 41s", at.Sub(heard))
 				}
 				pass(2 * time.Second)
 				if _, ok := f.taken("w1"); !ok {
@@ -92,7 +92,7 @@ func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
 	}
 }
 
-func TestWorkersThatBeatAreSeldomLookedAt(t *testing.T) {
+func TestHealthyWorkersAreRarelyChecked(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		for i := range 100 {
 			id := fmt.Sprint("w", i)
@@ -111,12 +111,12 @@ func TestWorkersThatBeatAreSeldomLookedAt(t *testing.T) {
 			t.Errorf("%d other calls in an hour in which nothing was due, want none: %v", other, f.asked())
 		}
 		if gone := f.offlineIDs(); len(gone) != 0 {
-			t.Errorf("workers that beat were taken off: %v", gone)
+			t.Errorf("workers that beat were deregistered: %v", gone)
 		}
 	})
 }
 
-func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
+func TestAnIdleCoordinatorSendsNoQueries(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		pass(time.Minute) // the first look for old runs
 		before := f.total()
@@ -141,13 +141,13 @@ func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
 		f.set(func() { f.offset = -time.Minute })
 		f.register("w2")
 		if pass(time.Second); log.Len() > 0 && strings.Contains(log.String(), "clock") ||
-			strings.Contains(log.String(), "stood still") {
+			strings.Contains(log.String(), "did not run for a while") {
 			t.Errorf("the clocks parted while nothing was waited for, and it says:\n%s", log)
 		}
 	})
 }
 
-func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
+func TestACheckOfAnotherWorkerDoesNotDelayASuspect(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.register("silent")
 		pass(35 * time.Second) // and suspected
@@ -161,7 +161,7 @@ func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
 	})
 }
 
-func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
+func TestOnlyTheServerThatDeregisteredAWorkerReportsIt(t *testing.T) {
 	n := &notebook{}
 	withCoordinator(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.register("theirs")
@@ -186,7 +186,7 @@ func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
+func TestAWorkerHeardAtTheLastMomentIsCheckedAgain(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.register("w")
 		f.set(func() {
@@ -198,7 +198,7 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 		})
 		pass(42 * time.Second)
 		if _, ok := f.taken("w"); ok || f.count("ForceOfflineWorker") != 1 {
-			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok,
+			t.Fatalf("deregistered: %t, after %d tries, want that it was heard within the first", ok,
 				f.count("ForceOfflineWorker"))
 		}
 		var told string
@@ -213,7 +213,7 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 	})
 }
 
-func TestWhatTheClockHasPassedOverIsDoneWithinTheInterval(t *testing.T) {
+func TestDutiesThatTheClockSkippedRunWithinTheInterval(t *testing.T) {
 	withCoordinator(t, Options{Net: time.Minute}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.timeoutAt(time.Now().Add(3 * time.Hour))
 		pass(time.Minute)
@@ -248,7 +248,7 @@ func TestTheNetCatchesAWorkerWhoseNotificationWasLost(t *testing.T) {
 	})
 }
 
-func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
+func TestAnOutageOfTheStoreDeregistersNobody(t *testing.T) {
 	for _, begins := range []time.Duration{5 * time.Second, 29 * time.Second, 31 * time.Second, 40 * time.Second} {
 		t.Run(begins.String(), func(t *testing.T) {
 			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
@@ -265,18 +265,18 @@ func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
 				over := time.Now()
 				pass(10 * time.Second)
 				if gone := f.offlineIDs(); len(gone) != 0 {
-					t.Fatalf("taken off by an outage: %v", gone)
+					t.Fatalf("deregistered by an outage: %v", gone)
 				}
 				pass(10 * time.Second)
 				at, ok := f.taken("dead")
 				if !ok || at.Sub(over) < 11*time.Second {
-					t.Errorf("the dead worker was taken off: %v, %v after the outage, want 11s or a little more", ok,
+					t.Errorf("the dead worker was deregistered: %v, %v after the outage, want 11s or a little more", ok,
 						at.Sub(over))
 				}
 				if gone := f.offlineIDs(); len(gone) != 1 {
-					t.Errorf("taken off: %v, want the dead worker only", gone)
+					t.Errorf("deregistered: %v, want the dead worker only", gone)
 				}
-				failed, well := strings.Count(log.String(), "does not work"), strings.Count(log.String(), "works again")
+				failed, well := strings.Count(log.String(), "task failed"), strings.Count(log.String(), "works again")
 				if failed == 0 || failed > 3 || well != failed {
 					t.Errorf("logged %d failures and %d recoveries, want one each for each duty that was due:\n%s",
 						failed, well, log)
@@ -286,7 +286,7 @@ func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
 	}
 }
 
-func TestAShortOutageBetweenTheLooksResetsThem(t *testing.T) {
+func TestAShortOutageResetsSuspects(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		f.register("w1")
@@ -296,7 +296,7 @@ func TestAShortOutageBetweenTheLooksResetsThem(t *testing.T) {
 		f.set(func() { f.outage = false })
 		pass(41*time.Second - time.Since(begun) + time.Millisecond)
 		if _, ok := f.taken("w1"); ok {
-			t.Fatal("the second look counted although the store was away in between")
+			t.Fatal("the second check counted although the store was away in between")
 		}
 		pass(12 * time.Second)
 		if _, ok := f.taken("w1"); !ok {
@@ -314,7 +314,7 @@ func TestASlowStoreCountsAsAnOutage(t *testing.T) {
 		f.set(func() { f.slow = 0 })
 		pass(10 * time.Second)
 		if _, ok := f.taken("w1"); ok {
-			t.Fatal("the second look counted although the store took 6s to answer in between")
+			t.Fatal("the second check counted although the store took 6s to answer in between")
 		}
 		pass(11 * time.Second)
 		if _, ok := f.taken("w1"); !ok {
@@ -323,7 +323,7 @@ func TestASlowStoreCountsAsAnOutage(t *testing.T) {
 	})
 }
 
-func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
+func TestAProcessThatWasStoppedDiscardsLiveness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &bytes.Buffer{}
 		c := New(newFakeStore(), Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -333,18 +333,18 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		c.checkClock()
 		if len(c.seen) != 1 {
-			t.Fatal("sightings were forgotten after waking 4s late, want that from 5s on")
+			t.Fatal("what was seen was forgotten after waking 4s late, want that from 5s on")
 		}
 		c.clock.sleep(time.Now().Add(time.Second), true)
 		time.Sleep(7 * time.Second)
 		c.checkClock()
-		if len(c.seen) != 0 || !strings.Contains(log.String(), "stood still") {
+		if len(c.seen) != 0 || !strings.Contains(log.String(), "did not run for a while") {
 			t.Fatalf("what was seen was kept, or nothing said, although the process woke 6s late: %s", log)
 		}
 	})
 }
 
-func TestAClockJumpTakesNobodyOff(t *testing.T) {
+func TestAClockJumpDeregistersNobody(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour, 40 * time.Second} {
 		t.Run(jump.String(), func(t *testing.T) {
 			withCoordinator(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
@@ -356,14 +356,14 @@ func TestAClockJumpTakesNobodyOff(t *testing.T) {
 				jumped := time.Now()
 				pass(5 * time.Minute)
 				if _, ok := f.taken("alive"); ok {
-					t.Error("a worker that beats was taken off")
+					t.Error("a worker that beats was deregistered")
 				}
 				at, ok := f.taken("dead")
 				if least := 11 * time.Second; !ok || at.Sub(jumped) < least || at.Sub(jumped) > 47*time.Second {
-					t.Errorf("the dead worker was taken off: %v, %v after the jump, want from 11s to 47s", ok,
+					t.Errorf("the dead worker was deregistered: %v, %v after the jump, want from 11s to 47s", ok,
 						at.Sub(jumped))
 				}
-				if n := strings.Count(log.String(), "the clock has jumped"); n != 1 {
+				if n := strings.Count(log.String(), "the clock jumped"); n != 1 {
 					t.Errorf("the jump was logged %d times, want once:\n%s", n, log)
 				}
 				if f.count("Prune") != 0 {
@@ -421,7 +421,7 @@ func TestManyTimeoutsAreSweptInBatches(t *testing.T) {
 	})
 }
 
-func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
+func TestAFailingTimeoutDoesNotStopOthers(t *testing.T) {
 	for name, list := range map[string]func(*fakeStore) (due, over *[]time.Time){
 		"steps": func(f *fakeStore) (due, over *[]time.Time) { return &f.steps, &f.ended },
 		"runs":  func(f *fakeStore) (due, over *[]time.Time) { return &f.expire, &f.expired },
@@ -445,7 +445,7 @@ func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
 				if got := len(f.moments(over)); got != 9 {
 					t.Errorf("%d of 9 have ended once the store copes with all", got)
 				}
-				if n := strings.Count(log.String(), "upkeep does not work"); n != 1 {
+				if n := strings.Count(log.String(), "upkeep task failed"); n != 1 {
 					t.Errorf("the log complains %d times, want once", n)
 				}
 			})
@@ -453,7 +453,7 @@ func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
 	}
 }
 
-func TestAStepThatAnotherServerIsTimingOutIsNotAskedForInAHurry(t *testing.T) {
+func TestAStepThatAnotherServerTimesOutIsRetriedWithAPause(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.locked = true })
 		f.timeoutAt(time.Now().Add(time.Second))
@@ -534,7 +534,7 @@ func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *tes
 			f.set(func() { f.unanswered = "w1" })
 			pass(time.Minute)
 			if n := f.count("ForceOfflineWorker"); n != 1 {
-				t.Errorf("it was taken off %d times, want once", n)
+				t.Errorf("it was deregistered %d times, want once", n)
 			}
 		},
 		"another server did in an outage": func(f *fakeStore) {
@@ -624,7 +624,7 @@ func TestANamespaceWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
 	})
 }
 
-func TestAnOutcomeWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
+func TestAFailingOutcomeDoesNotStopOthers(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.set(func() { f.old, f.heavy = 250, "default CANCELLED" })
 		pass(61 * time.Second)
@@ -659,12 +659,12 @@ func TestADutyThatFailsWhileTheStoreIsWellLetsLostWorkersBeFound(t *testing.T) {
 		f.register("w")
 		pass(42 * time.Second)
 		if got := f.offlineIDs(); !slices.Equal(got, []string{"w"}) {
-			t.Errorf("taken off after a lease, a heartbeat and a second: %q, want w", got)
+			t.Errorf("deregistered after a lease, a heartbeat and a second: %q, want w", got)
 		}
 	})
 }
 
-func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
+func TestOldRunsOfManyNamespacesDoNotDelayOtherDuties(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() {
 			f.old, f.slow = 1_000_000, 20*time.Millisecond // of which a minute deletes few
@@ -677,7 +677,7 @@ func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
 		f.register("w")
 		pass(43 * time.Second)
 		if got := f.offlineIDs(); !slices.Equal(got, []string{"w"}) {
-			t.Errorf("taken off after a lease, a heartbeat and two seconds: %q, want w", got)
+			t.Errorf("deregistered after a lease, a heartbeat and two seconds: %q, want w", got)
 		}
 		fires := f.fires(id)
 		if len(fires) < 42 {
@@ -702,7 +702,7 @@ func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
 	})
 }
 
-func TestTheBacklogOfOneNamespaceIsDeletedWithoutAskingAllOthersForEachBatch(t *testing.T) {
+func TestABacklogIsDeletedWithoutReadingOtherNamespaces(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 200
 		f.set(func() {
@@ -721,7 +721,7 @@ func TestTheBacklogOfOneNamespaceIsDeletedWithoutAskingAllOthersForEachBatch(t *
 	})
 }
 
-func TestABacklogThatDoesNotEndKeepsNoOtherNamespaceForMoreThanAMinute(t *testing.T) {
+func TestAnEndlessBacklogDelaysOthersForAMinuteAtMost(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.slow = 1<<40, time.Second })
 		pass(2 * time.Minute)
@@ -740,7 +740,7 @@ func TestABacklogThatDoesNotEndKeepsNoOtherNamespaceForMoreThanAMinute(t *testin
 	})
 }
 
-func TestAnotherRetentionCountsInTheMiddleOfABacklog(t *testing.T) {
+func TestAChangedRetentionAppliesDuringABacklog(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.slow = 1<<40, 20*time.Millisecond })
 		pass(firstPrune + 5*time.Second)
@@ -762,7 +762,7 @@ func TestAnotherRetentionCountsInTheMiddleOfABacklog(t *testing.T) {
 	})
 }
 
-func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *testing.T) {
+func TestFailingNamespacesAreLoggedOnce(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.set(func() {
 			f.heavy, f.slow = "space-030", 20*time.Millisecond
@@ -771,7 +771,7 @@ func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *te
 			}
 		})
 		pass(3 * time.Minute)
-		if got := log.String(); strings.Count(got, "upkeep does not work") != 1 ||
+		if got := log.String(); strings.Count(got, "upkeep task failed") != 1 ||
 			strings.Contains(got, "works again") {
 			t.Errorf("log = %s, want one warning", got)
 		}
@@ -842,7 +842,7 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 	}
 }
 
-func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
+func TestDeletingContinuesAfterAnOutage(t *testing.T) {
 	for _, call := range []string{"ListNamespaces", "Prune", "PruneRecords"} {
 		t.Run(call, func(t *testing.T) {
 			withCoordinator(t, Options{Retention: time.Hour, AuditRetention: time.Hour},
@@ -856,7 +856,7 @@ func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
 						t.Errorf("%d calls within the pause after an error", n)
 					}
 					pass(2 * time.Second)
-					if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep does not work") != 1 {
+					if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep task failed") != 1 {
 						t.Errorf("%d runs and %d audit events are left, and it says:\n%s", f.old, f.changes, log)
 					}
 				})
@@ -864,7 +864,7 @@ func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
 	}
 }
 
-func TestNamespacesBeyondThoseThatOneListHasAreCleanedToo(t *testing.T) {
+func TestNamespacesOnLaterPagesAreCleanedToo(t *testing.T) {
 	withCoordinator(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 2*engine.MaxPage + 5
 		f.set(func() {
@@ -880,7 +880,7 @@ func TestNamespacesBeyondThoseThatOneListHasAreCleanedToo(t *testing.T) {
 	})
 }
 
-func TestOldRecordsAreDeletedEachInItsTimeInBatches(t *testing.T) {
+func TestOldRecordsAreDeletedInBatches(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour, AuditRetention: 9600 * time.Hour},
 		func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 			f.set(func() { f.changes = 250 })
@@ -919,13 +919,13 @@ func TestWithoutRetentionNothingIsDeleted(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatNobodyCouldHearGetsAWholeLeaseToComeBack(t *testing.T) {
+func TestWorkersHaveALeaseToComeBackAfterDowntime(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.workers["cut off"] = f.now().Add(-10 * time.Minute) }) // the server was down meanwhile
 		f.notify(engine.Notification{Kind: engine.NotifyAll})
 		pass(40 * time.Second)
 		if _, ok := f.taken("cut off"); ok {
-			t.Fatal("the worker was taken off for a silence in which no server ran")
+			t.Fatal("the worker was deregistered for a silence in which no server ran")
 		}
 		pass(2 * time.Second)
 		if _, ok := f.taken("cut off"); !ok {

@@ -6,27 +6,28 @@ import (
 )
 
 const (
-	// callTimeout bounds what a duty asks of the store.
+	// callTimeout limits the time of one duty.
 	callTimeout = 30 * time.Second
-	// timerGap is the least time between two sweeps that notifications ask for: under load every other step notifies.
+	// timerGap is the shortest time between two sweeps caused by notifications: under load every
+	// other step notifies.
 	timerGap = 250 * time.Millisecond
-	// portion is how long a duty that finds much to do goes on until the others have their turn.
+	// portion is how long a duty with much to do runs before the others get their turn.
 	portion = 100 * time.Millisecond
 )
 
-// duty is something that is done when it is due.
+// duty is a periodic task.
 type duty struct {
 	name string
 	run  func(ctx context.Context, now time.Time) (next time.Time, err error)
 
-	due     time.Time // by the store's clock; zero: nothing to wait for
-	ran     time.Time // by the monotonic clock, as the next
-	pause   time.Time // after a failure: not before
+	due     time.Time // by the store's clock; zero: not planned
+	ran     time.Time // by the monotonic clock
+	pause   time.Time // after a failure: not before this time of the monotonic clock
 	failing bool
-	halfway bool // what it did is a portion: whether it works shows at the end
+	halfway bool // it did only a portion; success is known at the end
 }
 
-// left is how long the duty has to wait, at most zero when it is due.
+// left returns how long until the duty is due; zero or less if it is due.
 func (d *duty) left(now, mono time.Time) time.Duration {
 	return max(d.due.Sub(now), d.pause.Sub(mono))
 }
@@ -41,7 +42,7 @@ func (d *duty) noLaterThan(t time.Time) {
 	}
 }
 
-// hasten makes the duty due, but not sooner than gap after it was last done.
+// hasten makes the duty due, but not earlier than gap after it last ran.
 func (d *duty) hasten(now, mono time.Time, gap time.Duration) {
 	wait := time.Duration(0)
 	if !d.ran.IsZero() {
@@ -50,13 +51,14 @@ func (d *duty) hasten(now, mono time.Time, gap time.Duration) {
 	d.noLaterThan(now.Add(wait))
 }
 
-// do does a duty and plans when it is next due. After an error it stays due and is tried again after the interval.
+// do runs a duty and plans when it is next due. After an error it stays due and is tried again
+// after Options.Interval.
 func (c *Coordinator) do(ctx context.Context, d *duty) {
 	begun := c.now()
 	d.ran = begun
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	next, err := d.run(bounded, c.store.Now())
-	deaf := err != nil && c.store.Health(bounded) != nil // neither could workers be heard
+	deaf := err != nil && c.store.Health(bounded) != nil // heartbeats could not be recorded either
 	cancel()
 	if ctx.Err() != nil {
 		return
@@ -64,13 +66,13 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 	if err == nil {
 		d.due, d.pause = next, time.Time{}
 		if d.failing && !d.halfway {
-			c.log.Info("upkeep works again", "duty", d.name)
+			c.log.Info("upkeep task works again", "duty", d.name)
 			d.failing = false
 		}
 	} else {
 		d.pause = c.now().Add(c.options.Interval)
 		if !d.failing {
-			c.log.Warn("upkeep does not work; trying again", "duty", d.name, "error", err)
+			c.log.Warn("upkeep task failed; trying again", "duty", d.name, "error", err)
 		}
 		d.failing = true
 	}

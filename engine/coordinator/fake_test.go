@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
+// fakeStore holds workers and timers in memory. Its time is that of the bubble, and can be set.
 type fakeStore struct {
 	mu      sync.Mutex
 	notify  func(engine.Notification)
@@ -24,7 +24,8 @@ type fakeStore struct {
 	slow    time.Duration // how long each call takes
 	workers map[string]time.Time
 	offline map[string]time.Time // when each was deregistered
-	// the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
+	// the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store
+	// takes too long for
 	heavy      string
 	unanswered string      // worker that is deregistered, and nobody hears of it
 	steps      []time.Time // when attempts time out
@@ -68,7 +69,7 @@ func (f *fakeStore) Now() time.Time {
 
 func (f *fakeStore) now() time.Time { return time.Now().Add(f.offset).UTC().Truncate(time.Microsecond) }
 
-// enter counts a call and answers whether the store is there.
+// enter counts a call and returns an error during an outage.
 func (f *fakeStore) enter(name string) error {
 	f.mu.Lock()
 	slow := f.slow
@@ -151,7 +152,7 @@ func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams)
 	return engine.TimedOut{Attempts: make([]engine.TimedOutAttempt, n), Next: next}, err
 }
 
-// sweep moves what is due from one list to the other, at most limit behind the first skip, or
+// sweep moves due items from one list to the other: at most limit, after the first skip. It moves
 // nothing if one of them is bad.
 func (f *fakeStore) sweep(from, to *[]time.Time, now time.Time, limit, skip int) (n int, next time.Time, err error) {
 	slices.SortFunc(*from, time.Time.Compare)
@@ -218,7 +219,7 @@ func (f *fakeStore) ListNamespaces(_ context.Context, p engine.Page) ([]engine.N
 	return list[:min(len(list), p.Limit)], engine.PageInfo{HasNext: more}, nil
 }
 
-// EndExpired has every second run have been cancelled.
+// EndExpired returns every second run as cancelled.
 func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
 	defer f.mu.Unlock()
 	if err := f.enter("EndExpired"); err != nil {
@@ -277,7 +278,7 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	return engine.Fired{Runs: len(p.Ticks), Skipped: p.Skipped}, nil
 }
 
-// plan makes a schedule whose next tick is at next, and notifies as the store does.
+// plan adds a schedule whose next tick is at next, and notifies as a store does.
 func (f *fakeStore) plan(cronExpr string, catchup int, next time.Time) engine.ID {
 	id := engine.NewID(time.Now())
 	f.set(func() {
@@ -288,7 +289,7 @@ func (f *fakeStore) plan(cronExpr string, catchup int, next time.Time) engine.ID
 	return id
 }
 
-// fires is what a schedule has fired.
+// fires returns what a schedule has fired.
 func (f *fakeStore) fires(id engine.ID) (list []fire) {
 	f.set(func() {
 		for _, one := range f.fired {
@@ -300,7 +301,7 @@ func (f *fakeStore) fires(id engine.ID) (list []fire) {
 	return list
 }
 
-// register makes a worker known, as heard from now, and notifies as the store does.
+// register adds a worker that is heard from now, and notifies as a store does.
 func (f *fakeStore) register(id string) {
 	f.mu.Lock()
 	f.workers[id] = f.now()
@@ -308,7 +309,7 @@ func (f *fakeStore) register(id string) {
 	f.notify(engine.Notification{Kind: engine.NotifyWorker, Name: id})
 }
 
-// beat is heard only while there is no outage and the worker is not offline.
+// beat records a heartbeat, unless there is an outage or the worker is OFFLINE.
 func (f *fakeStore) beat(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -317,7 +318,7 @@ func (f *fakeStore) beat(id string) {
 	}
 }
 
-// beatEvery has a worker beat until the test ends.
+// beatEvery sends heartbeats of a worker until the test ends.
 func (f *fakeStore) beatEvery(t *testing.T, id string, interval time.Duration) {
 	go func() {
 		for {
@@ -357,7 +358,7 @@ func (f *fakeStore) total() (n int) {
 	return n
 }
 
-// taken says when a worker was taken offline; false when it was not.
+// taken returns when a worker was made OFFLINE; false if it was not.
 func (f *fakeStore) taken(id string) (time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -365,21 +366,21 @@ func (f *fakeStore) taken(id string) (time.Time, bool) {
 	return at, ok
 }
 
-// offlineIDs are the workers that were deregistered.
+// offlineIDs returns the workers that were deregistered.
 func (f *fakeStore) offlineIDs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Sorted(maps.Keys(f.offline))
 }
 
-// moments is a copy of one of the lists of times.
+// moments returns a copy of one of the lists of times.
 func (f *fakeStore) moments(list *[]time.Time) []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(*list)
 }
 
-// asked is how often each method was called.
+// asked returns how often each method was called.
 func (f *fakeStore) asked() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -412,7 +413,7 @@ func withCoordinator(t *testing.T, o Options, tell func(t *testing.T, f *fakeSto
 	})
 }
 
-// failing has the store go down for a second in the middle of a call, once.
+// failing makes the store fail for a second in the middle of a call, once.
 func (f *fakeStore) failing(call string) {
 	f.set(func() {
 		f.amid = func(name string) {
@@ -424,7 +425,7 @@ func (f *fakeStore) failing(call string) {
 	})
 }
 
-// pass lets time go by and everything come to rest.
+// pass lets time pass until everything is idle.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

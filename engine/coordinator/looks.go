@@ -2,15 +2,16 @@ package coordinator
 
 import "time"
 
-// Looks is what a coordinator says of its work, for people.
+// Looks says when a coordinator was last active and will be again, for people.
 type Looks struct {
-	At       time.Time     // when it last did something, by the store's clock; unset: it has not yet
+	At       time.Time     // when it last ran a duty, by the store's clock; unset: not yet
 	Took     time.Duration // how long that took
-	Next     time.Time     // when something is due again, if nobody notifies; unset: it waits for a notification
+	Next     time.Time     // when a duty is next due, without a notification; unset: it waits for one
 	Interval time.Duration // as in Options
 }
 
-// Looks says when the coordinator last looked and when it will. It may be asked from any goroutine.
+// Looks returns when the coordinator was last active and will be again. It may be called from any
+// goroutine.
 func (c *Coordinator) Looks() Looks {
 	c.mu.Lock()
 	defer c.mu.Unlock()

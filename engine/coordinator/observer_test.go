@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// notebook is an Observer that writes down what it hears.
+// notebook is an Observer that records its calls.
 type notebook struct {
 	mu      sync.Mutex
 	expired []engine.Expired
@@ -56,7 +56,7 @@ func (n *notebook) ScheduleFired(s *engine.Schedule, f engine.Fired, missed int,
 	n.fired = append(n.fired, firing{s.ID, f.Runs, f.Skipped, missed, late})
 }
 
-func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
+func TestTheObserverIsCalledForTicksWithTheirLateness(t *testing.T) {
 	n := &notebook{}
 	withCoordinator(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.slow = 20 * time.Millisecond })
@@ -91,7 +91,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 	})
 }
 
-func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
+func TestTheObserverIsCalledForExpiredRuns(t *testing.T) {
 	n := &notebook{}
 	withCoordinator(t, Options{Observer: n, BatchSize: 2}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(time.Minute).UTC()
@@ -106,7 +106,7 @@ func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 	})
 }
 
-func TestTheObserverHearsOfWhatIsLostTimesOutAndGrowsOld(t *testing.T) {
+func TestTheObserverIsCalledForLossesTimeoutsAndDeletions(t *testing.T) {
 	n := &notebook{}
 	withCoordinator(t, Options{Observer: n, Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.register("w1")
@@ -123,7 +123,7 @@ func TestTheObserverHearsOfWhatIsLostTimesOutAndGrowsOld(t *testing.T) {
 	})
 }
 
-func TestTheCoordinatorSaysWhenItLookedAndWhenItWill(t *testing.T) {
+func TestLooksReturnsWhenTheCoordinatorRanAndWillRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStore()
 		c := New(f, Options{})

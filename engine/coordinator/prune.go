@@ -10,49 +10,51 @@ import (
 )
 
 const (
-	// firstPrune leaves the start of a server alone, and a clock that is wrong at boot the time to be set.
+	// firstPrune is the pause after a server's start: a clock that is wrong at boot may be set by
+	// then.
 	firstPrune = time.Minute
 	pruneEvery = time.Hour
-	// backlogFor is how long at least a backlog is deleted before all namespaces are asked again:
-	// how long they keep their runs may have changed.
+	// backlogFor is how long a backlog is deleted, at least, before all namespaces are read again,
+	// because their retention may have changed.
 	backlogFor = time.Minute
 )
 
-// outcomes are the ways in which a run ends, each with a retention of its own.
+// outcomes are the statuses with which runs end; each may have its own retention.
 var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut,
 	engine.RunTerminated}
 
-// deletion is a round of pruneOld that is under way: what has not had its turn, and what came of
-// the rest. Its zero value is none.
+// deletion is the state of a round of pruneOld. Its zero value is no round.
 type deletion struct {
-	begun    time.Time // by the monotonic clock, as the next
-	until    time.Time // when all are asked again; zero: all are being asked
-	outcomes []outcome
-	after    *engine.Cursor // where the namespaces go on that are not among them; nil: there are no others
-	again    []outcome      // of which something was deleted, so that there may be more
-	any      bool           // something is not kept for good
-	failed   error          // what could not be deleted while the store was well
+	begun    time.Time      // by the monotonic clock
+	until    time.Time      // when all namespaces are read again, by the monotonic clock; zero: they are being read
+	outcomes []outcome      // still to do
+	after    *engine.Cursor // where to continue reading namespaces; nil: all were read
+	again    []outcome      // outcomes of which runs were deleted, so that there may be more
+	any      bool           // some runs or records are not kept forever
+	failed   error          // what could not be deleted although the store was healthy
 }
 
-// outcome is the runs of a namespace that ended in one way, and how long they are kept.
+// outcome stands for the runs of a namespace that ended with a status, and their retention.
 type outcome struct {
 	namespace string
 	status    engine.RunStatus
 	keep      time.Duration
 }
 
-// pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time, and
-// old records. It does so in portions, between which the other duties have their turn and it rests
-// for as long as one took, so that deleting a backlog takes at most half of the store's time. Where
-// something was deleted it looks again, and nowhere else until that is gone or has had as long as
-// it took to look at all. An outcome where that fails while the store is well is tried again, and
-// keeps no other.
+// pruneOld deletes runs after their retention, one batch for each namespace and outcome, and old
+// records.
+//
+// It works in portions. Between these the other duties run, and it pauses for as long as a portion
+// took, so that deleting a backlog uses at most half of the store's time. If a batch deleted runs,
+// it goes on with just those outcomes until they are done, or until that has taken as long as the
+// first pass over all. An outcome that fails although the store is healthy is retried later and
+// does not stop the others.
 func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
 	begun := c.now()
 	whole, err := c.pruneSome(ctx, now, begun)
 	c.prune.halfway = !whole
 	if err != nil {
-		c.deletion = deletion{} // its namespaces may be others when the store is back
+		c.deletion = deletion{} // the namespaces may have changed when the store is back
 		return time.Time{}, err
 	}
 	if !whole {
@@ -74,13 +76,14 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 			c.deletion = deletion{begun: d.begun, until: d.until, outcomes: d.again, any: d.any}
 		}
 		return c.store.Now().Add(c.now().Sub(begun)), nil
-	case !d.any: // until a notification tells of a change
+	case !d.any: // a notification tells if that changes
 		return time.Time{}, nil
 	}
 	return now.Add(pruneEvery), nil
 }
 
-// pruneSome goes on with the round, or begins one, until a portion of time is over or the round is, which it answers.
+// pruneSome continues the round, or begins one, until a portion of time has passed. It returns true
+// when the round is complete.
 func (c *Coordinator) pruneSome(ctx context.Context, now, begun time.Time) (whole bool, err error) {
 	d := &c.deletion
 	for {
@@ -104,7 +107,7 @@ func (c *Coordinator) pruneSome(ctx context.Context, now, begun time.Time) (whol
 	}
 }
 
-// listOutcomes has the outcomes of the next namespaces come up whose runs are not kept for good.
+// listOutcomes adds the outcomes of the next namespaces, except those that are kept forever.
 func (c *Coordinator) listOutcomes(ctx context.Context) error {
 	d := &c.deletion
 	namespaces, info, err := c.store.ListNamespaces(ctx, engine.Page{Limit: engine.MaxPage, After: d.after})
@@ -130,7 +133,8 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 	return nil
 }
 
-// pruneOutcome deletes a batch of an outcome. An error means that the others cannot be deleted either.
+// pruneOutcome deletes a batch of an outcome. It returns an error only if the others would fail
+// too.
 func (c *Coordinator) pruneOutcome(ctx context.Context, o outcome, now time.Time) error {
 	d := &c.deletion
 	deleted, err := c.store.Prune(ctx, engine.PruneParams{
@@ -151,7 +155,8 @@ func (c *Coordinator) pruneOutcome(ctx context.Context, o outcome, now time.Time
 	return nil
 }
 
-// pruneRecords deletes a batch of what workers, ticks and changes have left; more says that there may be others.
+// pruneRecords deletes a batch of records of workers, ticks and changes. more says that there may
+// be others.
 func (c *Coordinator) pruneRecords(ctx context.Context, now time.Time) (more bool, err error) {
 	p := engine.PruneRecordsParams{Limit: c.options.BatchSize}
 	if keep := c.options.Retention; keep > 0 {

@@ -11,26 +11,27 @@ import (
 )
 
 const (
-	// dueSchedules is how many schedules a look finds; those beyond wait for the next look, which is at once.
+	// dueSchedules limits the schedules of one read; the next read follows at once.
 	dueSchedules = 10_000
-	// firesAtOnce is how many runs one transaction starts.
+	// firesAtOnce limits the runs that one transaction starts.
 	firesAtOnce = 100
-	// catchupGap is the pause when the rate of catching up holds ticks back.
+	// catchupGap is the pause when CatchupRate holds ticks back.
 	catchupGap = 100 * time.Millisecond
 )
 
-// backlog remembers that the missed ticks of a schedule from one on were admitted, so that those
-// which the rate delays meanwhile are not taken for missed once more. It is lost in a restart,
-// after which they are; in an outage, which misses others; and as soon as the schedule is not due,
-// be it that another server has caught it up or that its namespace is disabled.
+// backlog records that MaxCatchup was applied to the missed ticks of a schedule from a tick on.
+// While CatchupRate delays them, it is not applied to them again. It is dropped at a restart, after
+// an outage, and as soon as the schedule is not due, because another server has caught up or its
+// namespace is disabled.
 type backlog struct {
 	revision int64
 	from     time.Time
 }
 
-// allowance is how many missed ticks may fire now, over all schedules. It grows with time up to what a second allows.
+// allowance is a token bucket for missed ticks, over all schedules. It holds at most one second's
+// rate.
 type allowance struct {
-	rate  float64 // a second
+	rate  float64 // per second
 	left  float64
 	asked time.Time // by the monotonic clock
 }
@@ -47,23 +48,23 @@ func (a *allowance) take(now time.Time, want int) int {
 	return n
 }
 
-// round is the schedules that were found due together and have not had their turn, and when the
-// next of the others is due.
+// round holds the schedules that were read as due and are still to fire, and when the next other
+// one is due.
 type round struct {
 	due  []engine.Schedule
 	next time.Time
 }
 
-// noLaterThan has the next look at schedules come no later.
+// noLaterThan makes the next read of due schedules no later than t.
 func (r *round) noLaterThan(t time.Time) {
 	if r.next.IsZero() || t.Before(r.next) {
 		r.next = t
 	}
 }
 
-// fireSchedules fires what is due, the schedule whose tick is oldest first, a portion at a time:
-// between these the other duties come. A schedule that cannot fire while the store is well is tried
-// again after the interval, and keeps no other.
+// fireSchedules fires due schedules, the oldest tick first, in portions between which the other
+// duties run. A schedule that fails although the store is healthy is tried again after
+// Options.Interval and does not stop the others.
 func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Time, error) {
 	if len(c.round.due) == 0 {
 		due, next, err := c.store.DueSchedules(ctx, now, dueSchedules)
@@ -91,7 +92,8 @@ func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Ti
 	return c.round.next, nil
 }
 
-// keepBacklogs forgets those that are over, when these schedules are all that are due.
+// keepBacklogs drops the backlogs of schedules that are no longer due, if due holds all due
+// schedules.
 func (c *Coordinator) keepBacklogs(due []engine.Schedule) {
 	switch {
 	case c.schedules.failing:
@@ -107,7 +109,7 @@ func (c *Coordinator) keepBacklogs(due []engine.Schedule) {
 	}
 }
 
-// fire fires a schedule that was found due. An error means that the others cannot either.
+// fire fires a due schedule. It returns an error only if the others would fail too.
 func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Time) error {
 	if until, unable := c.unable[s.ID]; unable {
 		c.round.noLaterThan(now.Add(until.Sub(c.now())))
@@ -118,7 +120,7 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 		c.round.noLaterThan(now.Add(catchupGap))
 		return nil
 	}
-	params.Now = c.store.Now() // it may have been resumed since the look began: what is read of it is newer than that
+	params.Now = c.store.Now() // not earlier than a resume since now
 	fired, err := c.store.FireSchedule(ctx, *params)
 	if err != nil && (ctx.Err() != nil || engine.KindOf(err) == engine.KindUnavailable && c.store.Health(ctx) != nil) {
 		return err
@@ -140,8 +142,8 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 	return nil
 }
 
-// decide says what becomes of a schedule's ticks up to now; nil when the rate holds them back.
-// missed is how many of those that fire had been missed.
+// decide returns what to do with a schedule's ticks up to now; nil if CatchupRate holds them back.
+// missed is how many of the ticks that fire had been missed.
 func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireScheduleParams, missed int) {
 	p = &engine.FireScheduleParams{ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt, Now: now}
 	ticks, err := cron.Parse(s.CronExpr, s.TimeZone)
@@ -167,7 +169,7 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 		if first := s.NextFireAt.Add(-time.Second); first.After(after) {
 			after = first
 		}
-		fresh, _ := ticks.Missed(after, now, firesAtOnce) // never so many: a tick is a second
+		fresh, _ := ticks.Missed(after, now, firesAtOnce) // fewer, because there is at most one tick per second
 		fires = slices.Concat(fires, fresh)
 		p.Next, _ = ticks.Next(now)
 	}
@@ -177,7 +179,8 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 	return p, missed
 }
 
-// missed is the ticks up to onTime that are to be replayed, the next ones of them at least, and how many are not.
+// missed returns the ticks up to onTime to replay (at least the next of them), and how many are
+// skipped.
 func (c *Coordinator) missed(s *engine.Schedule, ticks *cron.Schedule, onTime time.Time) (replay []time.Time,
 	skipped int64) {
 	before := s.NextFireAt.Add(-time.Second)
@@ -195,7 +198,7 @@ func (c *Coordinator) missed(s *engine.Schedule, ticks *cron.Schedule, onTime ti
 	return replay, skipped
 }
 
-// lateness is how late the newest tick is that was not missed; negative when there is none.
+// lateness returns how late the newest tick is that was not missed; negative if there is none.
 func (c *Coordinator) lateness(p *engine.FireScheduleParams, missed int) time.Duration {
 	if len(p.Ticks) <= missed {
 		return -1
@@ -208,13 +211,13 @@ func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams,
 	log := c.log.With("schedule", s.ID.String(), "namespace", s.Namespace)
 	switch {
 	case err != nil:
-		log.Warn("schedule could not fire", "error", err)
+		log.Warn("schedule could not fire; trying again", "error", err)
 	case fired.Stale:
 	case p.Broken != "":
-		log.Warn("schedule is broken and will not fire until it is updated", "reason", p.Broken)
+		log.Warn("schedule is broken and does not fire until it is updated", "reason", p.Broken)
 	case missed > 0 || p.Skipped > 0:
 		log.Info("schedule caught up", "runs", fired.Runs, "missed", missed, "skipped", fired.Skipped)
 	case fired.Skipped > 0:
-		log.Debug("tick skipped, as the overlap policy says", "skipped", fired.Skipped)
+		log.Debug("tick skipped by the overlap policy", "skipped", fired.Skipped)
 	}
 }

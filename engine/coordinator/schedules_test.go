@@ -81,7 +81,7 @@ func TestWithoutCatchupOnlyTicksOnTimeFire(t *testing.T) {
 	})
 }
 
-func TestTheRateOfCatchingUpDelaysTicksAndSkipsNone(t *testing.T) {
+func TestTheCatchupRateDelaysTicksAndSkipsNone(t *testing.T) {
 	withCoordinator(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		base := begun.UTC().Truncate(time.Second)
@@ -110,7 +110,7 @@ func TestTheRateOfCatchingUpDelaysTicksAndSkipsNone(t *testing.T) {
 	})
 }
 
-func TestWhatIsMissedAfterCatchingUpIsReplayedUpToMaxCatchupAnew(t *testing.T) {
+func TestTicksMissedAfterCatchingUpAreReplayedUpToMaxCatchup(t *testing.T) {
 	for name, during := range map[string]func(f *fakeStore, id engine.ID){
 		"while its namespace is disabled": func(f *fakeStore, id engine.ID) {
 			f.set(func() { f.plans[id].Enabled = false }) // and not found, but without a new revision
@@ -166,7 +166,7 @@ func TestABrokenScheduleStopsNoOther(t *testing.T) {
 	})
 }
 
-func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
+func TestManyDueSchedulesDoNotDelayOtherDuties(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 200
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
@@ -196,7 +196,7 @@ func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
 	})
 }
 
-func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) {
+func TestAScheduleMadeWhileManyFireTicksRightAfterThem(t *testing.T) {
 	for _, kind := range []engine.NotificationKind{engine.NotifyTimer, engine.NotifyAll} {
 		// of which the second tells of notifications that were lost
 		withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
@@ -220,7 +220,7 @@ func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) 
 	}
 }
 
-func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
+func TestAFailingScheduleDoesNotStopOthers(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		heavy := f.plan("* * * * * *", 100, next)
@@ -241,7 +241,7 @@ func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
 	})
 }
 
-func TestAScheduleDoesNotFireAtAMomentBeforeItWasLookedAt(t *testing.T) {
+func TestAScheduleDoesNotFireBeforeItWasRead(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		var looked time.Time // it could have been resumed just before
 		f.set(func() {
@@ -262,7 +262,7 @@ func TestAScheduleDoesNotFireAtAMomentBeforeItWasLookedAt(t *testing.T) {
 	})
 }
 
-func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
+func TestATickFiresThoughNothingElseIsDue(t *testing.T) {
 	for name, c := range map[string]struct {
 		options Options
 		missed  int
@@ -307,7 +307,7 @@ func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
 	}
 }
 
-func TestSchedulesBeyondThoseThatALookFindsFireAtOnceAsWell(t *testing.T) {
+func TestSchedulesBeyondTheLimitOfOneReadFireAtOnceToo(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
 		const many = dueSchedules + 5
@@ -324,7 +324,7 @@ func TestSchedulesBeyondThoseThatALookFindsFireAtOnceAsWell(t *testing.T) {
 	})
 }
 
-func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
+func TestANewRevisionDecidesAgainAboutMissedTicks(t *testing.T) {
 	withCoordinator(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		now := time.Now().UTC().Truncate(time.Hour)
 		id := f.plan("0 0 * * * *", 100, now.Add(-50*time.Hour))
@@ -339,7 +339,7 @@ func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
 	})
 }
 
-func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
+func TestTicksDelayedByTheRateDoNotCountAsMissedAgain(t *testing.T) {
 	withCoordinator(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		base := time.Now().UTC().Truncate(time.Second)
 		ids := []engine.ID{f.plan("* * * * * *", 5, base.Add(-time.Minute)),
@@ -358,7 +358,7 @@ func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
 	})
 }
 
-func TestTheRateOfCatchingUpIsNotSavedUp(t *testing.T) {
+func TestTheCatchupRateDoesNotAccumulate(t *testing.T) {
 	withCoordinator(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		for range 2 {
 			id := f.plan("0 * * * * *", 100, time.Now().UTC().Truncate(time.Minute).Add(-60*time.Minute))
@@ -372,7 +372,7 @@ func TestTheRateOfCatchingUpIsNotSavedUp(t *testing.T) {
 	})
 }
 
-func TestAScheduleThatEndsIsNotLookedAtAgain(t *testing.T) {
+func TestAnEndedScheduleIsNotReadAgain(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		id := f.plan(next.Format("5 4 15 2 1 ? 2006"), 100, next)
@@ -401,7 +401,7 @@ func TestARunExpiresAtItsMoment(t *testing.T) {
 	})
 }
 
-func TestAScheduleThatIsLookedAtBetweenItsTicksFiresNoneThen(t *testing.T) {
+func TestAScheduleReadBetweenItsTicksFiresNone(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		hour := f.Now().Truncate(time.Hour).Add(time.Hour)
 		id := f.plan("0 * * * *", 100, f.Now().Add(time.Second+time.Microsecond))

@@ -7,10 +7,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// recheck is the pause when the store names a moment that is over and yet finds nothing: another server is at it.
+// recheck is the pause if the store names a due time that has passed but finds nothing, because
+// another server is at work.
 const recheck = 100 * time.Millisecond
 
-// after is when a sweep that found n is next due, if the store says next; that is at once when it stopped at its limit.
+// after returns when a sweep that found n is next due. next is from the store; it is at once if the
+// sweep stopped at its limit.
 func after(n int, next, now time.Time) time.Time {
 	if n == 0 && !next.IsZero() && !next.After(now) {
 		return now.Add(recheck)
@@ -18,9 +20,9 @@ func after(n int, next, now time.Time) time.Time {
 	return next
 }
 
-// sweep does a batch. Where that fails while the store is well it goes on one by one, past those
-// that the store cannot cope with: they are tried again after the pause that follows an error, and
-// keep no other.
+// sweep handles a batch. If that fails although the store is healthy, it continues one by one and
+// skips those that fail. They are retried after the pause that follows an error, and do not stop
+// the others.
 func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int, time.Time, error)) (n int,
 	next time.Time, err error) {
 	n, next, err = some(c.options.BatchSize, 0)
@@ -40,7 +42,7 @@ func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int
 	return n, time.Time{}, err
 }
 
-// timeoutSteps fails attempts that have run for too long, a batch at a time.
+// timeoutSteps fails attempts that have timed out, one batch.
 func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Time, error) {
 	var all []engine.TimedOutAttempt
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
@@ -55,7 +57,7 @@ func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Tim
 	return after(n, next, now), err
 }
 
-// endExpired ends runs whose deadline or grace is over, a batch at a time.
+// endExpired ends runs whose deadline or grace has passed, one batch.
 func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time, error) {
 	var all engine.Expired
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {

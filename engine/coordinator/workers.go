@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// margin is what a suspect is waited for longer than a heartbeat takes to come.
+	// margin is added to the heartbeat interval for which the coordinator waits for a suspect.
 	margin = time.Second
-	// probeEvery is how often the store is asked for its health while a worker is suspect.
+	// probeEvery is how often the health of the store is checked while a worker is a suspect.
 	probeEvery = time.Second
 )
 
-// liveness is what is known of a worker. It counts as silent only while the store was well:
-// whenever it was not, all that was seen is forgotten, so that an outage, in which nobody can be
-// heard, does not deregister every worker.
+// liveness is what is known about a worker. All of it is discarded whenever the store is unhealthy:
+// in an outage no heartbeat can be recorded, and silence must not deregister every worker.
 type liveness struct {
 	heardAt time.Time
-	since   time.Time // when this heardAt was first seen, by the monotonic clock, as the next
-	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
+	since   time.Time // when this heardAt was first seen, by the monotonic clock
+	suspect time.Time // when the worker became a suspect, by the monotonic clock; zero: it is none
 }
 
-// lookForLost deregisters workers that were found silent for a lease twice, a heartbeat and a
-// second apart, a portion of them at a time: between these the other duties come. One that cannot
-// be deregistered while the store is well is tried again, and keeps no other.
+// lookForLost makes a worker that is silent for a lease a suspect, and deregisters a suspect that
+// stays silent for another heartbeat interval and margin. It deregisters in portions, between which
+// the other duties run. A worker that cannot be deregistered although the store is healthy is tried
+// again and does not stop the others.
 func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time.Time, err error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -62,16 +62,16 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 			plan(gap - mono.Sub(s.suspect))
 		case c.now().Sub(mono) >= portion:
 			suspects = true
-			plan(0) // after the other duties
+			plan(0) // continue after the other duties
 		default:
 			if err := c.deregister(ctx, w, now); err != nil {
 				if c.store.Health(ctx) != nil || ctx.Err() != nil {
 					return time.Time{}, err
 				}
 				failed = err
-				c.lost.noLaterThan(now) // it may have been deregistered, and is in no list then
+				c.lost.noLaterThan(now) // it may be OFFLINE already, and is then no longer listed
 			}
-			plan(lease) // should it have been heard at the last moment, it is still there
+			plan(lease) // it is still registered if it was heard at the last moment
 			continue
 		}
 		seen[w.ID] = s
@@ -80,23 +80,23 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	if suspects {
 		c.probe.noLaterThan(now.Add(probeEvery))
 	}
-	if gone > 0 || c.blind { // the server that deregistered them may not be there any more to free what they hold still
+	if gone > 0 || c.blind { // the server that deregistered them may have stopped before it freed their runs
 		c.lost.noLaterThan(now)
 		c.blind = false
 	}
 	return next, failed
 }
 
-// forgetSeen has all workers looked at as if for the first time. Of those that are deregistered
-// until then nobody will see that they are gone.
+// forgetSeen discards the liveness of all workers. Workers deregistered meanwhile are then not
+// noticed as gone, so blind is set.
 func (c *Coordinator) forgetSeen() {
 	clear(c.seen)
 	c.blind = true
 }
 
-// silence is for how long a worker was not heard from. Both clocks count: a clock that was set back
-// must not make a silent worker immortal. And it counts only since somebody could listen: after an
-// outage of the server its workers get a whole lease to come back.
+// silence returns how long a worker was not heard from. It uses both clocks, so that a clock that
+// was set back does not keep a silent worker alive. It counts from the start of this coordinator,
+// so that after a server's downtime workers have a whole lease to come back.
 func (c *Coordinator) silence(s liveness, now, mono time.Time) time.Duration {
 	heardAt := s.heardAt
 	if heardAt.Before(c.begun) {
@@ -110,14 +110,14 @@ func (c *Coordinator) deregister(ctx context.Context, w engine.LiveWorker, now t
 		WorkerID: w.ID, Reason: engine.OfflineLost, HeardAt: w.HeardAt, Now: now,
 	})
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil // it went by itself
+		return nil // it was deleted
 	}
 	if err != nil {
 		return err
 	}
 	c.lost.noLaterThan(now)
 	if !taken.Off {
-		return nil // it was heard from after all, or another server was first
+		return nil // it was heard from, or another server deregistered it
 	}
 	c.log.Warn("worker lost", "worker", w.ID, "heard_at", w.HeardAt, "runs_freed", taken.Freed)
 	c.options.Observer.WorkerLost()
@@ -125,7 +125,7 @@ func (c *Coordinator) deregister(ctx context.Context, w engine.LiveWorker, now t
 	return nil
 }
 
-// watchStore asks for the store's health while a worker is under suspicion.
+// watchStore checks the store's health while a worker is a suspect.
 func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time, error) {
 	if err := c.store.Health(ctx); err != nil {
 		return time.Time{}, err
@@ -138,8 +138,8 @@ func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time,
 	return time.Time{}, nil
 }
 
-// freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own or
-// because it was not taken off to the end.
+// freeLost frees runs of OFFLINE workers: runs whose own heartbeat timeout is longer than the
+// lease, and runs that an interrupted ForceOfflineWorker did not free.
 func (c *Coordinator) freeLost(ctx context.Context, now time.Time) (time.Time, error) {
 	freed, err := c.store.FreeLost(ctx, now)
 	for _, id := range freed.Runs {

@@ -1,15 +1,20 @@
-// Package cron owns the meaning of a schedule's cron expression: which are accepted, and at which instants they tick.
+// Package cron parses cron expressions of schedules and computes their ticks.
 //
-// An expression has five fields as in Unix cron (minute, hour, day of month, month, day of week: 0 or 7 is SUN; a day
-// matches when either of its two fields does, if neither holds a "*"), or six or seven with the second first and the
-// year last (day of week: 1 is SUN, 7 is SAT; a day must match both fields). Names (JAN, MON) mean the same in both and
-// are the safer choice. A field is a list of values, ranges (a-b) and steps (*/n, a/n, a-b/n). The day of month also
-// knows L (the last day) and 15W (the weekday nearest to the 15th within the month), the day of week FRIL (the last
-// Friday) and FRI#2 (the second Friday); ? is a * in either.
+// An expression has five fields as in Unix cron, or six or seven fields:
 //
-// Ticks are wall-clock times of the schedule's zone. Where a clock is put forward, the times that it jumps over fire
-// once, together, at the instant of the jump. Where it is put back, an expression that holds a "*" in neither minute
-// nor hour fires in the first pass only, any other in both.
+//   - Five: minute, hour, day of month, month, day of week (0 or 7 is SUN). If neither of the two
+//     day fields holds a "*", a day matches when one of them does.
+//   - Six: the second comes first. Seven: the year comes last too. For both, the day of week counts
+//     from 1 (SUN) to 7 (SAT), and a day must match both day fields.
+//
+// Names (JAN, MON) mean the same in both forms and are the safer choice. A field is a list of
+// values, ranges (a-b) and steps (*/n, a/n, a-b/n). The day of month also accepts L (the last day)
+// and 15W (the weekday nearest to the 15th, within the month). The day of week also accepts FRIL
+// (the last Friday) and FRI#2 (the second Friday). In both, ? means *.
+//
+// Ticks are wall-clock times of the schedule's zone. When a clock is put forward, the skipped ticks
+// fire once, together, at the time of the jump. When it is put back, an expression that has a
+// "*" neither in minute nor in hour fires only in the first pass; any other fires in both.
 package cron
 
 import (
@@ -23,22 +28,23 @@ const MaxExpr = 256
 // Error says what is wrong with an argument of Parse.
 type Error struct {
 	Field  string // the argument: "cron_expr" or "time_zone"
-	Reason string // what is wrong and what is allowed; text of the user's is quoted and cut in it
+	Reason string // what is wrong and what is allowed; quotes at most a short part of the user's text
 }
 
 func (e *Error) Error() string { return e.Field + ": " + e.Reason }
 
-// Schedule is a validated cron expression in a time zone. It never changes; any goroutine may use it at any time.
+// Schedule is a validated cron expression in a time zone. It is immutable and safe for concurrent
+// use.
 type Schedule struct {
 	zone                    *time.Location
-	expr                    string // what gronx sees: seven fields of plain numbers in its own dialect
+	expr                    string // the expression for gronx: seven fields of plain numbers in its dialect
 	seconds, minutes, hours []int  // ascending
 	days                    days
-	once                    bool // hour and minute are fixed: a time that the clock shows twice fires in the first pass
+	once                    bool // hour and minute are fixed: a time that occurs twice fires only the first time
 	lastWall                int64
 }
 
-// macros are the names that stand for five fields.
+// macros maps names to five fields.
 var macros = map[string]string{
 	"@yearly":   "0 0 1 1 *",
 	"@annually": "0 0 1 1 *",
@@ -49,9 +55,9 @@ var macros = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// Parse validates an expression and an IANA zone name, of which "" is UTC. The error is an *Error. An expression whose
-// days do not exist, such as 30 February, is refused; one whose years have passed is not, since Parse knows no time:
-// Next says so.
+// Parse validates an expression and an IANA zone name; "" is UTC. The error is an *Error. It
+// refuses an expression whose days do not exist, such as 30 February. It accepts one whose years
+// have passed, because it does not know the time; then Next returns false.
 func Parse(expr, zone string) (*Schedule, error) {
 	location, err := loadZone(zone)
 	if err != nil {
@@ -106,12 +112,12 @@ func split(expr string) ([]string, error) {
 	return fields, nil
 }
 
-// yearLike is true for a sixth field that begins as a year does, which other dialects take for one.
+// yearLike says whether a sixth field looks like a year, which it is in other dialects.
 func yearLike(text string) bool {
 	return len(text) >= 4 && strings.Trim(text[:4], "0123456789") == ""
 }
 
-// parseFields fills the schedule from its fields' texts.
+// parseFields sets the schedule from the texts of its fields.
 func (s *Schedule) parseFields(texts []string) error {
 	week, unix := &weekWithSeconds, len(texts) == 5
 	if unix {

@@ -4,13 +4,13 @@ import "time"
 
 const secondsPerDay = 24 * 60 * 60
 
-// days says which days an expression fires on. A day is a number, of days since 1970-01-01.
+// days says on which days an expression fires. A day is the number of days since 1970-01-01.
 type days struct {
 	dom, dow field
 	months   set
 	years    set
 	anyYear  bool
-	either   bool // one of dom and dow is enough
+	either   bool // one of dom and dow has to match, not both
 }
 
 func civil(day int64) time.Time { return time.Unix(day*secondsPerDay, 0).UTC() }
@@ -19,7 +19,7 @@ func dayOf(year int, month time.Month, day int) int64 {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay
 }
 
-// match is true when the expression fires on the day.
+// match says whether the expression fires on the day.
 func (d *days) match(day int64) bool {
 	date := civil(day)
 	if !d.months.has(int(date.Month())) || !d.anyYear && !d.years.has(date.Year()-firstYear) {
@@ -31,7 +31,7 @@ func (d *days) match(day int64) bool {
 	return d.matchMonth(date) && d.matchWeek(date)
 }
 
-// matchMonth is what the field for the day of the month says of a date.
+// matchMonth says whether the day-of-month field matches a date.
 func (d *days) matchMonth(date time.Time) bool {
 	dom := date.Day()
 	if d.dom.values.has(dom) {
@@ -41,7 +41,7 @@ func (d *days) matchMonth(date time.Time) bool {
 		d.nearest(dom, date.Weekday(), lengthOfMonth(date))
 }
 
-// matchWeek is what the field for the day of the week says of a date.
+// matchWeek says whether the day-of-week field matches a date.
 func (d *days) matchWeek(date time.Time) bool {
 	weekday := int(date.Weekday())
 	return d.dow.values.has(weekday) ||
@@ -51,9 +51,9 @@ func (d *days) matchWeek(date time.Time) bool {
 
 func lengthOfMonth(date time.Time) int { return date.AddDate(0, 1, -date.Day()).Day() }
 
-// nearest is true when dom, which is such a weekday in a month of that length, is what some nW means there: the nth if
-// that is no weekend, else the Friday before or the Monday after, whichever is next to it and in the month, else the
-// first Monday or the last Friday.
+// nearest says whether some nW means the day dom, which is that weekday in a month of that length.
+// nW is the nth day unless that is on a weekend. Then it is the adjacent Friday or Monday, or if
+// that is in another month, the first Monday or the last Friday.
 func (d *days) nearest(dom int, weekday time.Weekday, length int) bool {
 	near := &d.dom.near
 	switch weekday {
@@ -69,7 +69,8 @@ func (d *days) nearest(dom int, weekday time.Weekday, length int) bool {
 	return near.has(dom)
 }
 
-// last is the last day that matches, one after the end of time when there is always another; false when none ever does.
+// last returns the last day that matches; a day after the end of time if there is no last one. It
+// returns false if no day matches.
 func (d *days) last() (int64, bool) {
 	from, to := dayOf(firstYear, time.January, 1), dayOf(lastYear, time.December, 31)
 	if d.anyYear {
@@ -78,7 +79,7 @@ func (d *days) last() (int64, bool) {
 	for day := to; day >= from; day-- {
 		if d.match(day) {
 			if d.anyYear {
-				day = floorDay(endOfTime) + 1 // a wall clock is at most a day ahead of UTC
+				day = floorDay(endOfTime) + 1 // wall clocks are at most a day ahead of UTC
 			}
 			return day, true
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// refuse is an error about the expression.
+// refuse returns an error about the expression.
 func refuse(format string, args ...any) error {
 	return &Error{Field: "cron_expr", Reason: fmt.Sprintf(format, args...)}
 }
 
-// quote makes a piece of the user's text fit for a message: escaped, and cut when it is long.
+// quote returns a part of the user's text for a message: escaped, and cut if it is long.
 func quote(text string) string {
 	const most = 40
 	if len(text) > most {
@@ -21,23 +21,23 @@ func quote(text string) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// firstYear and lastYear bound the year field; an expression without one has no last year.
+// firstYear and lastYear limit the year field; an expression without a year field has no last year.
 const (
 	firstYear = 1970
 	lastYear  = 2100
 )
 
-// rule says what one field may hold.
+// rule says what a field may hold.
 type rule struct {
 	name    string
 	low     int
 	high    int
-	top     int           // where a value with a step ends
-	kept    func(int) int // a written value as it is kept after parsing; nil keeps it
-	names   []string      // of the values from low on
+	top     int           // the end of a value with a step
+	kept    func(int) int // converts a written value to the stored one; nil: no conversion
+	names   []string      // names of the values from low on
 	special func(r *rule, f *field, item string) (bool, error)
-	meaning string // of the bounds, for messages
-	allowed string // what the field takes, for messages
+	meaning string // the meaning of the bounds, for messages
+	allowed string // what the field accepts, for messages
 }
 
 const usual = "*, lists, ranges and steps are allowed"
@@ -60,7 +60,7 @@ var (
 		allowed: "1970-2100; " + usual,
 	}
 
-	// The two dialects differ in the number of a weekday; both keep SUN as 0.
+	// The two dialects number weekdays differently; both store SUN as 0.
 	unixWeek = rule{
 		name: "day of week", low: 0, high: 7, top: 6, kept: func(day int) int {
 			return day % 7
@@ -75,18 +75,18 @@ var (
 	}
 )
 
-// field is what one field of an expression holds, in the numbering that rule.store gives.
+// field holds one parsed field of an expression, with values converted by rule.kept.
 type field struct {
 	values set
 	star   bool // it holds a "*" or is "?"
-	whole  bool // it is "*" or "?", or has all values: it restricts nothing
+	whole  bool // it is "*" or "?", or has all values: every value matches
 	last   bool // L of a day of month
 	near   set  // nW: days of month
 	lasts  set  // nL: weekdays
 	nth    set  // n#k: weekday + 7*(k-1)
 }
 
-// parse reads one field; its errors name the field and what is allowed in it.
+// parse parses one field. Its errors name the field and what is allowed in it.
 func (r *rule) parse(text string) (field, error) {
 	var f field
 	if text == "*" || r.wild(text) {
@@ -103,13 +103,13 @@ func (r *rule) parse(text string) (field, error) {
 	return f, nil
 }
 
-// wild is true for the "?" of a field for days.
+// wild says whether text is the "?" of a day field.
 func (r *rule) wild(text string) bool { return text == "?" && r.special != nil }
 
-// kinds is how many different values the field has.
+// kinds returns how many different values the field has.
 func (r *rule) kinds() int { return r.top - r.low + 1 }
 
-// keep is the value as it is kept after parsing.
+// keep returns the stored value of a written value.
 func (r *rule) keep(value int) int {
 	if r.kept == nil {
 		return value
@@ -117,14 +117,14 @@ func (r *rule) keep(value int) int {
 	return r.kept(value)
 }
 
-// add puts low, low+step, .. into the field's values, up to high.
+// add adds low, low+step, … up to high to the field's values.
 func (r *rule) add(f *field, low, high, step int) {
 	for v := low; v <= high; v += step {
 		f.values.add(r.keep(v))
 	}
 }
 
-// parseItem reads one element of a list into f.
+// parseItem parses one element of a list into f.
 func (r *rule) parseItem(f *field, item string) error {
 	if r.special != nil {
 		if done, err := r.special(r, f, item); done || err != nil {
@@ -151,7 +151,8 @@ func (r *rule) parseItem(f *field, item string) error {
 	return nil
 }
 
-// span reads what stands before a step: "*", a value, or a range. A value with a step runs to the end of the field.
+// span parses the part before a step: "*", a value, or a range. A value with a step extends to the
+// end of the field.
 func (r *rule) span(text string, stepped bool) (low, high int, err error) {
 	if text == "*" {
 		return r.low, r.high, nil
@@ -169,7 +170,7 @@ func (r *rule) span(text string, stepped bool) (low, high int, err error) {
 			return 0, 0, r.refuse("the range %s-%s runs backwards%s; split it in two", from, to, r.meaning)
 		}
 		return low, high, nil
-	case stepped && low > r.top: // a Unix week that begins with its 7th day begins with SUN
+	case stepped && low > r.top: // day 7 of a Unix week is SUN
 		return r.low, r.top, nil
 	case stepped:
 		return low, r.top, nil
@@ -177,7 +178,7 @@ func (r *rule) span(text string, stepped bool) (low, high int, err error) {
 	return low, low, nil
 }
 
-// value reads a number or a name.
+// value parses a number or a name.
 func (r *rule) value(text string) (int, error) {
 	if i := slices.Index(r.names, strings.ToUpper(text)); i >= 0 {
 		return r.low + i, nil
@@ -196,7 +197,7 @@ func (r *rule) refuse(format string, args ...any) error {
 	return refuse(r.name+": "+format, args...)
 }
 
-// number reads one to four digits.
+// number parses one to four digits.
 func number(text string) (int, bool) {
 	if text == "" || len(text) > 4 || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -205,7 +206,7 @@ func number(text string) (int, bool) {
 	return n, err == nil
 }
 
-// bare is a number as it was written, and anything else quoted.
+// bare returns a number unchanged, and other text quoted.
 func bare(text string) string {
 	if _, ok := number(text); ok {
 		return text

@@ -106,7 +106,8 @@ func TestGronxStepsYearsFromZero(t *testing.T) {
 	}
 }
 
-// addTag is once in a process: gronx refuses a tag that it has, as it does when this test is repeated.
+// addTag is once in a process: gronx refuses a tag that it has, as it does when this test is
+// repeated.
 var addTag = sync.OnceValue(func() error { return gronx.AddTag("@fortnightly", "0 0 1,15 * *") })
 
 func TestGronxKeepsTagsForTheWholeProcess(t *testing.T) {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Missed is the ticks after one instant, up to and including another: the most recent of them, at most keep, in time
-// order, and how many there are besides. Its cost grows with keep and with the days in between, not with the ticks.
+// Missed returns the most recent ticks after one time, up to and including another: at most keep,
+// in order of time. skipped is how many other ticks there are. The cost grows with keep and the
+// days in between, not with the number of ticks.
 func (s *Schedule) Missed(after, until time.Time, keep int) (recent []time.Time, skipped int64) {
 	from, end := clamp(after)+1, clamp(until)+1
 	if keep > 0 {
@@ -27,7 +28,7 @@ func (s *Schedule) Missed(after, until time.Time, keep int) (recent []time.Time,
 	return recent, s.count(from, end)
 }
 
-// count is the number of ticks from one instant on and before another.
+// count returns the number of ticks from one time (inclusive) to another (exclusive).
 func (s *Schedule) count(from, end int64) int64 {
 	var n int64
 	for from < end {
@@ -42,7 +43,8 @@ func (s *Schedule) count(from, end int64) int64 {
 	return n
 }
 
-// countWalls is the number of wall-clock times that the expression names, from one on and before another.
+// countWalls returns the number of wall-clock times of the expression, from one time (inclusive) to
+// another (exclusive).
 func (s *Schedule) countWalls(from, end int64) int64 {
 	if from >= end {
 		return 0
@@ -57,8 +59,8 @@ func (s *Schedule) countWalls(from, end int64) int64 {
 	return n
 }
 
-// timesBefore is the number of times of a day that the expression names before a second of it; the second may lie
-// outside the day.
+// timesBefore returns the number of the expression's times of day before a second of the day; the
+// second may be outside the day.
 func (s *Schedule) timesBefore(second int64) int64 {
 	clock := int(min(max(second, 0), secondsPerDay))
 	hour, minute := clock/3600, clock/60%60
@@ -76,13 +78,13 @@ func (s *Schedule) timesBefore(second int64) int64 {
 	return int64(n + before)
 }
 
-// rank is how many of the values are below v, and whether v is one of them.
+// rank returns how many of the values are below v, and whether v is one of them.
 func rank(values []int, v int) (int, bool) {
 	i := sort.SearchInts(values, v)
 	return i, i < len(values) && values[i] == v
 }
 
-// backward yields the ticks from one instant on and before another, the latest first.
+// backward yields the ticks from one time (inclusive) to another (exclusive), latest first.
 func (s *Schedule) backward(from, end int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for from < end {
@@ -101,7 +103,8 @@ func (s *Schedule) backward(from, end int64) iter.Seq[int64] {
 	}
 }
 
-// wallsBackward yields the wall-clock times that the expression names from one on and before another, the latest first.
+// wallsBackward yields the wall-clock times of the expression from one time (inclusive) to another
+// (exclusive), latest first.
 func (s *Schedule) wallsBackward(from, end int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for day := floorDay(end - 1); (day+1)*secondsPerDay > from; day-- {
@@ -112,7 +115,8 @@ func (s *Schedule) wallsBackward(from, end int64) iter.Seq[int64] {
 	}
 }
 
-// timesBackward yields the times of the day that begins at midnight, as far as they lie from one on and before another.
+// timesBackward yields the expression's times of the day that begins at midnight, from one time
+// (inclusive) to another (exclusive).
 func (s *Schedule) timesBackward(midnight, from, end int64, yield func(int64) bool) bool {
 	for _, hour := range slices.Backward(s.hours) {
 		for _, minute := range slices.Backward(s.minutes) {

@@ -8,26 +8,26 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// Next is the first tick strictly after an instant: in UTC, at a whole second. It is false when there is none any more,
-// because the expression's years are over or the year 9999 is.
+// Next returns the first tick strictly after a time, in UTC and at a whole second. It returns false
+// if there is none, because the expression's years or the year 9999 have passed.
 func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 	instant := clamp(after)
 	p := s.periodAt(instant)
-	wall := instant + p.offset // up to here nothing is left
+	wall := instant + p.offset // all times up to here are done
 	for next, ok := s.nextWall(max(wall, s.firstWall(p)-1)); ; {
 		if ok && next-p.offset < p.end {
 			return tick(next - p.offset)
 		}
 		following := s.periodAt(p.end)
 		switch landing := p.end + following.offset; {
-		case landing <= wall && !s.once: // the clock is put back to before wall: what it showed comes again
+		case landing <= wall && !s.once: // the clock is put back to before wall: its times occur again
 			p, wall = following, landing-1
 			next, ok = s.nextWall(wall)
 		case !ok:
 			return time.Time{}, false
 		case next < landing: // in a jump
 			return tick(p.end)
-		default: // nothing is due before the wall clock shows next, whatever the zone does till then
+		default: // nothing is due before the wall clock shows next, whatever the zone does until then
 			instant = max(p.end, next-reach)
 			p = s.periodAt(instant)
 			wall = instant + p.offset - 1
@@ -35,7 +35,7 @@ func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 	}
 }
 
-// tick is an instant as Next gives it.
+// tick returns a time in the form that Next returns.
 func tick(instant int64) (time.Time, bool) {
 	if instant > endOfTime {
 		return time.Time{}, false
@@ -43,7 +43,7 @@ func tick(instant int64) (time.Time, bool) {
 	return time.Unix(instant, 0).UTC(), true
 }
 
-// NextN is the first n ticks strictly after an instant, in time order; fewer when there are no more.
+// NextN returns the first n ticks strictly after a time, in order; fewer if there are no more.
 func (s *Schedule) NextN(after time.Time, n int) []time.Time {
 	var ticks []time.Time
 	for len(ticks) < n {
@@ -57,10 +57,10 @@ func (s *Schedule) NextN(after time.Time, n int) []time.Time {
 	return ticks
 }
 
-// nextWall is the first wall-clock time strictly after wall that the expression names, both read as if in UTC. gronx
-// searches; since it knows no zone here, it sees no day that lacks an hour or has one twice.
+// nextWall returns the expression's first wall-clock time strictly after wall; both are read as
+// UTC. gronx searches. In UTC it meets no day with a missing or repeated hour.
 func (s *Schedule) nextWall(wall int64) (int64, bool) {
-	for wall < s.lastWall { // gronx takes long to find that the years are over, and may answer with the past
+	for wall < s.lastWall { // after the last year gronx takes long, and may return a time in the past
 		from := time.Unix(wall, 0).UTC()
 		next, err := gronx.NextTickAfter(s.expr, from, false)
 		if err != nil || !next.After(from) {
@@ -70,12 +70,12 @@ func (s *Schedule) nextWall(wall int64) (int64, bool) {
 		if s.days.match(day) {
 			return next.Unix(), true
 		}
-		wall = (day+1)*secondsPerDay - 1 // gronx was asked for one of the two conditions on days only
+		wall = (day+1)*secondsPerDay - 1 // gronx checks only one of the two day fields
 	}
 	return 0, false
 }
 
-// floorDay is the day of a wall-clock time.
+// floorDay returns the day of a wall-clock time.
 func floorDay(wall int64) int64 {
 	day := wall / secondsPerDay
 	if wall%secondsPerDay < 0 {
@@ -84,8 +84,9 @@ func floorDay(wall int64) int64 {
 	return day
 }
 
-// gronxExpr is the expression for gronx: seven fields, of which it can misread none. Where a day must match both of its
-// fields gronx is given the day of month alone, since it would take either; nextWall looks at the other.
+// gronxExpr returns the expression for gronx: seven fields that it cannot misread. gronx accepts a
+// day that matches either day field. If a day must match both, gronx gets only the day of month,
+// and nextWall checks the other.
 func (s *Schedule) gronxExpr() string {
 	dom, dow := s.days.dom.gronx(), s.days.dow.gronx()
 	switch {
@@ -106,7 +107,7 @@ func (s *Schedule) gronxExpr() string {
 	return strings.Join(fields, " ")
 }
 
-// gronx is a field for days as gronx writes it.
+// gronx returns a day field in the syntax of gronx.
 func (f *field) gronx() string {
 	if f.whole {
 		return "*"
@@ -130,7 +131,7 @@ func (f *field) gronx() string {
 	return strings.Join(items, ",")
 }
 
-// list is values as a list of numbers and ranges, or "*" when they are all there are.
+// list returns values as a list of numbers and ranges, or "*" if they are all values.
 func list(values []int, all int) string {
 	if len(values) == all {
 		return "*"

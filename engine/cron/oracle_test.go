@@ -191,7 +191,8 @@ func (o *oracle) fires(date time.Time) bool {
 	return dom && dow
 }
 
-// clock is a zone as the oracle sees it: where its offset changes, and what the wall clock shows around each change.
+// clock is a zone as the oracle sees it: where its offset changes, and what the wall clock shows
+// around each change.
 type clock struct {
 	name    string
 	zone    *time.Location
@@ -212,7 +213,8 @@ type face struct {
 	hour, minute int
 }
 
-// newClock finds a zone's changes of offset by looking at it every so many seconds, and then closer.
+// newClock finds a zone's changes of offset by looking at it every so many seconds, and then
+// closer.
 func newClock(name string, every int64) *clock {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -297,8 +299,8 @@ func (o *oracle) steady(ticks []int64, offset, from, to int64) []int64 {
 	return ticks
 }
 
-// walk appends the ticks around a change, watching the clock: what it jumps over fires once when it has landed, what it
-// shows again fires again unless the time is fixed.
+// walk appends the ticks around a change, watching the clock: what it jumps over fires once when it
+// has landed, what it shows again fires again unless the time is fixed.
 func (o *oracle) walk(ticks []int64, ch *change, from, to int64) []int64 {
 	var seen []int64
 	highest := ch.faces[0].minutes - 1

@@ -2,7 +2,8 @@ package cron
 
 import "math/bits"
 
-// set holds numbers of 0 to 191, which is room for every field; years are kept as years since firstYear.
+// set is a set of numbers from 0 to 191, enough for every field. Years are stored as years since
+// firstYear.
 type set [3]uint64
 
 func (s *set) add(v int) { s[v/64] |= 1 << (v % 64) }
@@ -19,7 +20,7 @@ func (s *set) count() int {
 	return n
 }
 
-// members is the set's numbers in ascending order.
+// members returns the set's numbers in ascending order.
 func (s *set) members() []int {
 	var all []int
 	for i, word := range s {

@@ -2,7 +2,7 @@ package cron
 
 import "strings"
 
-// dayOfMonthSpecial reads L and nW; it reports whether item was one of them.
+// dayOfMonthSpecial parses L and nW. It returns false if item is neither.
 func dayOfMonthSpecial(r *rule, f *field, item string) (bool, error) {
 	upper := strings.ToUpper(item)
 	switch {
@@ -23,7 +23,8 @@ func dayOfMonthSpecial(r *rule, f *field, item string) (bool, error) {
 	return true, nil
 }
 
-// dayOfWeekSpecial reads dL and d#n, d being a number or a name; it reports whether item was one of them.
+// dayOfWeekSpecial parses dL and d#n, where d is a number or a name. It returns false if item is
+// neither.
 func dayOfWeekSpecial(r *rule, f *field, item string) (bool, error) {
 	if day, nth, ok := strings.Cut(item, "#"); ok {
 		weekday, err := r.value(day)
@@ -48,5 +49,5 @@ func dayOfWeekSpecial(r *rule, f *field, item string) (bool, error) {
 	return true, nil
 }
 
-// nthWeekday is how field.nth holds the n-th of a weekday.
+// nthWeekday returns the number that stands for the n-th of a weekday in field.nth.
 func nthWeekday(weekday, n int) int { return weekday + 7*(n-1) }

@@ -4,21 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // so that zones are known on systems without a database of them
+	_ "time/tzdata" // for systems without a time zone database
 )
 
-// What a timestamp on the wire can hold, years 1 to 9999, in Unix seconds.
+// Limits of a timestamp on the wire, years 1 to 9999, in Unix seconds.
 var (
 	startOfTime = time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
 	endOfTime   = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC).Unix()
 )
 
-// clamp is a time in Unix seconds, rounded down, and kept within what there is.
+// clamp returns a time in Unix seconds, rounded down and clamped to startOfTime and endOfTime.
 func clamp(t time.Time) int64 { return min(max(t.Unix(), startOfTime), endOfTime) }
 
-// loadZone finds a zone of the IANA database. Names that a system keeps beside it are refused,
-// since they mean different things on different machines ("localtime") or count leap seconds
-// ("right/UTC").
+// loadZone returns a zone of the IANA database. It refuses other names that a system may have,
+// because they differ between machines ("localtime") or count leap seconds ("right/UTC").
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
@@ -34,22 +33,22 @@ func loadZone(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// period is a stretch of time in which a zone keeps one offset from UTC. All is in Unix seconds, and offsets in seconds
-// east of UTC, so that instant + offset is the wall clock, read as if it were in UTC.
+// period is a time span in which a zone has one offset from UTC. Times are Unix seconds and offsets
+// seconds east of UTC, so that instant + offset is the wall clock read as UTC.
 type period struct {
-	start, end int64 // from start on, before end
+	start, end int64 // start is inclusive, end exclusive
 	offset     int64
-	before     int64 // the offset just before start; offset where nothing changes there
+	before     int64 // the offset just before start; equal to offset if nothing changes there
 }
 
-// reach is how far periodAt looks to either side. No zone has ever changed its offset twice in so
-// short a time, and no clock was ever put back by more than half of it.
+// reach is how far periodAt looks to either side. No zone has ever changed its offset twice in that
+// time, and no clock was ever put back by more than half of it.
 const reach = 2 * secondsPerDay
 
-// periodAt is the stretch around an instant, bounded by a change of the offset or else arbitrarily,
-// but at a start where nothing changes the clock shows nothing again. It looks at offsets only:
-// time.Time.ZoneBounds answers with bounds that are not so where a zone goes by its rule instead of
-// by a table, such as an end before the instant itself on the last day of a leap year.
+// periodAt returns the period around an instant. It ends at changes of the offset, or else at an
+// arbitrary time; at an arbitrary start no wall-clock time is repeated. It compares offsets only,
+// because time.Time.ZoneBounds returns wrong bounds for zones that follow a rule instead of a
+// table, such as an end before the instant itself on the last day of a leap year.
 func (s *Schedule) periodAt(instant int64) period {
 	p := period{start: instant - reach/2, end: instant + reach, offset: s.offset(instant)}
 	p.before = s.offset(instant - reach)
@@ -67,7 +66,7 @@ func (s *Schedule) offset(instant int64) int64 {
 	return int64(offset)
 }
 
-// change is the first instant of the offset that late has and early has not.
+// change returns the first instant with the offset of late; early has another one.
 func (s *Schedule) change(early, late int64) int64 {
 	offset := s.offset(late)
 	for late-early > 1 {
@@ -80,8 +79,8 @@ func (s *Schedule) change(early, late int64) int64 {
 	return late
 }
 
-// firstWall is the wall clock at the first instant of p at which a tick can be due: for fixed times
-// not before the clock has passed what it showed already.
+// firstWall returns the wall clock at the first instant of p at which a tick can be due. For fixed
+// times that is after all wall-clock times that occurred before.
 func (s *Schedule) firstWall(p period) int64 {
 	if s.once {
 		return p.start + max(p.offset, p.before)
@@ -89,7 +88,8 @@ func (s *Schedule) firstWall(p period) int64 {
 	return p.start + p.offset
 }
 
-// jumped is true when p begins with a jump over the time of some tick, and the clock lands on no tick itself.
+// jumped says whether p begins with a jump over a tick, and the clock does not land on a tick
+// itself.
 func (s *Schedule) jumped(p period) bool {
 	if p.before >= p.offset {
 		return false

@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// scheduled is backups in a directory of the test, whose make writes the time into the file.
+// scheduled returns backups in a test directory whose make writes the time into the file.
 func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	return &backups{
 		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep,
@@ -30,7 +30,7 @@ func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	}
 }
 
-// during runs the backups for a while and returns what then lies in their directory.
+// during runs the backups for a while and returns the files in their directory.
 func during(t *testing.T, b *backups, d time.Duration) (names []string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -52,7 +52,7 @@ func during(t *testing.T, b *backups, d time.Duration) (names []string) {
 	return names
 }
 
-// turns are those of a server that has to wait so long, and again.
+// turns are those of a server that must wait each time.
 type turns struct {
 	waits []time.Duration
 	back  int
@@ -69,7 +69,7 @@ func (s *turns) BackupTurn(context.Context, time.Duration) (wait time.Duration, 
 func nameAt(t time.Time) string { return "kagzi-" + t.UTC().Format(backupStamp) + ".db" }
 
 func TestScheduledBackups(t *testing.T) {
-	t.Run("one is made at once and then in each interval, and the newest stay", func(t *testing.T) {
+	t.Run("makes one at once, then per interval, and keeps the newest", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			got := during(t, scheduled(t, time.Hour, 2), 3*time.Hour+time.Minute)
@@ -79,7 +79,7 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the one just made stays where the clock was ahead before", func(t *testing.T) {
+	t.Run("keeps the new backup if the clock was ahead before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 2)
 			begun := time.Now()
@@ -98,7 +98,7 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("they are made between restarts where the clock was ahead before, and none is told to be from the future",
+	t.Run("makes backups after restarts if the clock was ahead",
 		func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := scheduled(t, time.Hour, 10)
@@ -128,7 +128,7 @@ func TestScheduledBackups(t *testing.T) {
 				}
 			})
 		})
-	t.Run("they go on where the clock is set back while the next is waited for", func(t *testing.T) {
+	t.Run("continues if the clock is set back", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
 			begun := time.Now()
@@ -146,7 +146,7 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("after a restart the next is due an interval after the last", func(t *testing.T) {
+	t.Run("after a restart waits one interval since the last", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
 			begun := time.Now()
@@ -161,12 +161,12 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("servers of several databases that share a directory each make their own, and delete no other's",
+	t.Run("databases sharing a directory keep separate series",
 		func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := scheduled(t, time.Hour, 2), scheduled(t, time.Hour, 3)
 				a.series, b.series, b.dir = "kagzi-0000000a", "orders-0000000b", a.dir
-				unsaid := nameAt(time.Now().Add(-time.Minute)) // of either
+				unsaid := nameAt(time.Now().Add(-time.Minute)) // could be either database's
 				if err := errors.Join(os.MkdirAll(a.dir, 0o700),
 					os.WriteFile(filepath.Join(a.dir, "kagzi-0000000a-19900101T000000Z.db"), nil, 0o600),
 					os.WriteFile(filepath.Join(a.dir, "orders-0000000b-19900101T000000Z.db"), nil, 0o600),
@@ -199,7 +199,7 @@ func TestScheduledBackups(t *testing.T) {
 				}
 			})
 		})
-	t.Run("what it did not make stays, and what a killed server left half-written goes after a day",
+	t.Run("keeps foreign files and sweeps half-written ones",
 		func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := scheduled(t, time.Hour, 1)
@@ -236,7 +236,7 @@ func TestScheduledBackups(t *testing.T) {
 				}
 			})
 		})
-	t.Run("one that fails is told and tried again, ever more rarely", func(t *testing.T) {
+	t.Run("reports a failure and retries with growing delays", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 1)
 			var tries []time.Duration
@@ -261,7 +261,7 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("of several servers one makes it", func(t *testing.T) {
+	t.Run("one of several servers makes it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
 			fake := &turns{waits: []time.Duration{20 * time.Minute, 0, 0}}
@@ -276,13 +276,13 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the turn of one that was made is kept, though old ones could not be deleted", func(t *testing.T) {
+	t.Run("keeps its turn if deleting old backups fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 1)
 			fake := &turns{waits: []time.Duration{0}}
 			b.turns = fake
 			b.make = func(context.Context, string) (engine.Backup, error) {
-				b.dir += "\x00" // which no system can list
+				b.dir += "\x00" // no system can list this
 				return engine.Backup{}, nil
 			}
 			failed := 0
@@ -299,7 +299,7 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("none is made where none is asked for", func(t *testing.T) {
+	t.Run("makes none if disabled", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, 0, 1)
 			if got := during(t, b, 100*time.Hour); len(got) > 0 || len(b.facts()) > 0 {
@@ -333,7 +333,7 @@ func TestDatabasesHaveSeriesOfBackupsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestABackupThatWasAskedForIsDeletedWhenItIsSentAndNoOtherIsMadeMeanwhile(t *testing.T) {
+func TestARequestedBackupIsDeletedWhenSentAndExcludesOthers(t *testing.T) {
 	b := scheduled(t, 0, 1)
 	_, file, err := b.send(t.Context())
 	if err != nil {
@@ -362,7 +362,7 @@ func TestABackupThatWasAskedForIsDeletedWhenItIsSentAndNoOtherIsMadeMeanwhile(t 
 	}
 }
 
-func TestABackupThatIsSentSlowlyKeepsNoneThatIsDue(t *testing.T) {
+func TestASlowDownloadDoesNotDelayScheduledBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := scheduled(t, time.Hour, 10)
 		begun := time.Now()
@@ -406,7 +406,7 @@ func TestTheTicksSinceABackupAreCounted(t *testing.T) {
 	}
 }
 
-func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
+func TestRestoreListsLossesSafelyForATerminal(t *testing.T) {
 	id := engine.NewID(time.UnixMicro(1))
 	done := &engine.Restoration{Database: "/data/kagzi.db", Kept: "/data/old\x1b[31m", Progress: engine.Progress{
 		Beyond: []engine.RunBeyond{{ID: id, Namespace: "default", Type: "order", Status: engine.RunCompleted,
@@ -432,13 +432,13 @@ func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
 	}
 }
 
-func TestABackupSaysOfWhatItIsAndIsNotMadeOfADatabaseThatWasLeft(t *testing.T) {
+func TestBackupNamesItsSourceAndRefusesAMovedDatabase(t *testing.T) {
 	own := "sqlite:" + filepath.Join(t.TempDir(), "own.db")
 	for _, c := range []struct {
 		what     string
 		standing string
 		args     []string
-		of       string // empty: none is made
+		of       string // empty: no backup is made
 		warning  string
 	}{
 		{"of the settings", "", nil, own, ""},

@@ -26,7 +26,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// team is certificates for a server on this machine.
+// team returns certificates for a server on this machine.
 func team(t *testing.T) certs.Files {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tls")
@@ -35,7 +35,7 @@ func team(t *testing.T) certs.Files {
 		ClientCA: filepath.Join(dir, "ca.crt")}
 }
 
-// renew makes the server's certificate in a directory anew, or for the first time.
+// renew creates or replaces the server's certificate in a directory.
 func renew(t *testing.T, dir string) *x509.Certificate {
 	t.Helper()
 	made, err := certs.Team{Dir: dir, Local: []string{"localhost", "127.0.0.1"}, Days: 30, Renew: true,
@@ -46,7 +46,7 @@ func renew(t *testing.T, dir string) *x509.Certificate {
 	return made[1].Leaf
 }
 
-// encrypted is the settings of a server that speaks TLS.
+// encrypted returns the settings of a server with TLS.
 func encrypted(t *testing.T) Config {
 	t.Helper()
 	c, files := testConfig(t), team(t)
@@ -54,7 +54,7 @@ func encrypted(t *testing.T) Config {
 	return c
 }
 
-// trust is a client's TLS that knows the authority of the settings.
+// trust returns a client's TLS settings that trust the CA of the settings.
 func trust(t *testing.T, c Config) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(c.ClientCA)
@@ -75,7 +75,7 @@ func loadPair(t *testing.T, m *certs.Made) tls.Certificate {
 	return pair
 }
 
-// infoOver asks a server about itself over TLS.
+// infoOver requests the server's info over TLS.
 func infoOver(t *testing.T, address string, config *tls.Config) (*kagziv1.GetServerInfoResponse, error) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
@@ -175,10 +175,10 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 				default:
 				}
 				var err error
-				if i == 0 { // on a connection that stays
+				if i == 0 { // on a lasting connection
 					_, err = kagziv1.NewAdminServiceClient(standing).GetServerInfo(
 						t.Context(), &kagziv1.GetServerInfoRequest{})
-				} else { // each on a connection of its own
+				} else { // each on its own connection
 					_, err = infoOver(t, s.Client, trust(t, c))
 				}
 				if err != nil {
@@ -194,12 +194,12 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 		before := calls.Load()
 		last = renew(t, filepath.Dir(c.TLSCert))
 		for calls.Load() < before+8 && !t.Failed() {
-			_, _ = infoOver(t, s.Client, trust(t, c)) // which is waited for, and counted by nobody
+			_, _ = infoOver(t, s.Client, trust(t, c)) // wait for it, without counting it
 		}
 	}
 	close(done)
 	callers.Wait()
-	// Files are looked at at most once a second, so the last one is shown a second after it was made at the latest.
+	// Files are checked at most once per second, so the last one is served within a second.
 	for shown := (*x509.Certificate)(nil); shown == nil || !shown.Equal(last); {
 		conn, err := tls.Dial("tcp", s.Client, func() *tls.Config {
 			c := trust(t, c)
@@ -214,13 +214,13 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
+func TestReloadAppliesTLSFiles(t *testing.T) {
 	c, other := encrypted(t), team(t)
 	next := c
 	s, hear, _, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {
 		return next, nil, nil
 	})
-	heard := func() (text string) { // what is logged when they are read, all of it once they are read a second time
+	heard := func() (text string) { // returns what is logged when they are reloaded twice, after the second time
 		hear <- os.Interrupt
 		hear <- os.Interrupt
 		for strings.Count(text, "settings reloaded") < 2 {
@@ -232,15 +232,15 @@ func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
 		name   string
 		change func()
 		says   []string
-		holds  string // the file of the certificate
+		holds  string // the expected certificate file
 	}{
 		{"other files", func() {
 			next.TLSCert, next.TLSKey, next.ClientCA = other.Cert, other.Key, ""
-		}, []string{"certificate taken up", "authorities of clients"}, other.Cert},
+		}, []string{"certificate loaded", "client CA loaded"}, other.Cert},
 		{"a key that does not belong", func() {
 			next.TLSKey = c.TLSKey
 		}, []string{"level=WARN", "does not belong", "keeping the current certificate"}, other.Cert},
-		{"the first files", func() { next = c }, []string{"certificate taken up"}, c.TLSCert},
+		{"the first files", func() { next = c }, []string{"certificate loaded"}, c.TLSCert},
 		{"half of them", func() { next.TLSKey = "" }, []string{"level=WARN", "--tls-cert", "give both or neither"}, c.TLSCert},
 	} {
 		step.change()
@@ -363,7 +363,7 @@ func TestTheSettingsThatArePrintedNameTheFilesOfTLS(t *testing.T) {
 	}
 }
 
-// fetch gets something over HTTP with a secret.
+// fetch gets a path over HTTP with a secret.
 func fetch(t *testing.T, address, path, secret string) (status int, text string, header http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)

@@ -30,7 +30,7 @@ func settle(args []string, env map[string]string) (Config, []string, error) {
 	}})
 }
 
-// said is one value of each setting other than its default, with what it makes of the defaults.
+// said has one value other than the default for each setting, and its effect.
 var said = []struct {
 	name, text string
 	change     func(*Config)
@@ -93,7 +93,7 @@ func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
 	}
 }
 
-func TestWithoutFlagsAndVariablesTheDefaultsHold(t *testing.T) {
+func TestDefaultsApplyWithoutFlagsAndVariables(t *testing.T) {
 	got, warnings, err := settle(nil, map[string]string{"KAGZI_LISTEN": "", "KAGZI_RUBBISH": "x"})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("error %v, warnings %q, want none", err, warnings)
@@ -164,7 +164,7 @@ func TestOlderNamesStillWork(t *testing.T) {
 	}
 }
 
-func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
+func TestTheNewNameOfAVariableWinsAndTheOldIsWarnedAbout(t *testing.T) {
 	c, warnings, err := settle(nil, map[string]string{
 		"KAGZI_WORKER_LEASE": "40s", "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "300",
 		"KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS": "40",
@@ -259,7 +259,7 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 				t.Errorf("--%s=%s: error %v, want one that says %q", s.name, text, err, try.want)
 			}
 			if text == "" {
-				continue // of a variable the same as none
+				continue // an empty variable counts as unset
 			}
 			_, _, err = settle(nil, map[string]string{s.variable(): text})
 			if err == nil || !mentions(err, s.variable(), `"`+text+`"`, try.want) || codeOf(err) != 64 {
@@ -285,7 +285,7 @@ func mentions(err error, parts ...string) bool {
 	return true
 }
 
-// codeOf is the exit code that an error asks for, 1 when it asks for none.
+// codeOf returns an error's exit code, or 1.
 func codeOf(err error) int {
 	if coded, ok := errors.AsType[interface {
 		error
@@ -366,7 +366,7 @@ func TestADataDirectoryThatOthersMayWriteToIsRefused(t *testing.T) {
 	}
 }
 
-func TestAVariableThatIsAlmostASettingsIsWarnedOf(t *testing.T) {
+func TestMisspeltVariablesAreWarnedAbout(t *testing.T) {
 	from := surroundings{environ: func() []string {
 		return []string{"KAGZI_LISTENN=1", "KAGZI_WORKER_LAESE=1m", "KAGZI_\x1bDB=x", "KAGZI_LISTEN=:1",
 			"KAGZI_DB_URL=x", "KAGZI_TLS=1", "KAGZI_TIME=utc",

@@ -26,7 +26,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/parts"
 )
 
-// embedded is the backends of a server on SQLite; wrap may change the store.
+// embedded returns the backends of a server on SQLite; wrap may replace the store.
 func embedded(wrap func(engine.Store) engine.Store) Backends {
 	return Backends{Open: func(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error) {
 		s, err := sqlite.Open(ctx, strings.TrimPrefix(url, "sqlite:"), o)
@@ -46,11 +46,11 @@ func testConfig(t *testing.T) Config {
 	return c
 }
 
-// served is a server that runs until the test ends, or stop.
+// served is a server that runs until the end of the test, or stop.
 type served struct {
 	Ready
 	stop context.CancelFunc
-	done chan error // capacity one
+	done chan error // capacity 1
 }
 
 func serve(t *testing.T, c Config, b Backends) *served {
@@ -69,7 +69,7 @@ func serve(t *testing.T, c Config, b Backends) *served {
 	return s
 }
 
-// unreached fails the test when it is called.
+// unreached fails the test when called.
 func unreached(t *testing.T) func(Ready) {
 	return func(Ready) { t.Error("ready was called") }
 }
@@ -89,7 +89,7 @@ func healthOf(t *testing.T, address string) error {
 	return err
 }
 
-func TestAServerServesAndStopsInGoodOrder(t *testing.T) {
+func TestAServerServesAndStopsGracefully(t *testing.T) {
 	c := testConfig(t)
 	s := serve(t, c, embedded(nil))
 	if _, port, err := net.SplitHostPort(s.Address); err != nil || port == "0" || s.Address != s.Client {
@@ -109,7 +109,7 @@ func TestAServerServesAndStopsInGoodOrder(t *testing.T) {
 		conn.Close()
 		t.Error("the port still answers after the stop")
 	}
-	again := serve(t, c, embedded(nil)) // the database was let go of
+	again := serve(t, c, embedded(nil)) // the database was released
 	if err := healthOf(t, again.Address); err != nil {
 		t.Errorf("health after the second start: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestASecondServerOnTheSameFileIsRefusedAtOnce(t *testing.T) {
 	c := testConfig(t)
 	first := serve(t, c, embedded(nil))
 	var err error
-	synctest.Test(t, func(t *testing.T) { // in a bubble time is what is waited for
+	synctest.Test(t, func(t *testing.T) { // the bubble's clock advances to what is waited for
 		begun := time.Now()
 		err = Run(t.Context(), c, embedded(nil), unreached(t))
 		if took := time.Since(begun); took > time.Second {
@@ -186,7 +186,7 @@ func TestATakenPortSaysWhichFlagToChange(t *testing.T) {
 		t.Fatalf("error %v with code %d, want one that names %s and --listen, with 1", err, codeOf(err), c.Listen)
 	}
 	c.Listen = "127.0.0.1:0"
-	serve(t, c, embedded(nil)) // the database was let go of
+	serve(t, c, embedded(nil)) // the database was released
 }
 
 func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
@@ -199,7 +199,7 @@ func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
 			t.Fatalf("error %v, want one about traces", err)
 		}
 	}
-	fail() // what is made once and stays
+	fail() // the first time may open things that stay open
 	before, ignored := openFiles(), goleak.IgnoreCurrent()
 	for range slackFiles {
 		fail()
@@ -249,7 +249,7 @@ func TestInsecureWarnsAtEveryStart(t *testing.T) {
 	}
 }
 
-// brokenStore fails when the test says so.
+// brokenStore fails on request of the test.
 type brokenStore struct {
 	engine.Store
 	fatal   chan struct{}
@@ -277,7 +277,7 @@ func TestAFailedStoreEndsTheProcessAtOnceWithItsCode(t *testing.T) {
 			broken.Store = inner
 			return broken
 		}))
-		t.Cleanup(func() { _ = broken.Store.Close() }) // which the end of a process does, and this one goes on
+		t.Cleanup(func() { _ = broken.Store.Close() }) // the end of a real process would do this
 		close(broken.fatal)
 		if err := <-s.done; codeOf(err) != want || !mentions(err, failure.Error()) {
 			t.Errorf("Run = %v with code %d, want %v with %d", err, codeOf(err), failure, want)
@@ -428,7 +428,7 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 	for _, step := range []struct {
 		name, out string
 		as        string
-		status    *engine.SchemaStatus // from then on
+		status    *engine.SchemaStatus // the status from then on
 		findings  []engine.Finding
 		fails     string
 		code      int

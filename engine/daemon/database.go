@@ -20,8 +20,8 @@ func newDatabase(b Backends) *cobra.Command {
 		Short: "Migrate, check, back up, restore and move a database",
 		Long: `Maintain a database, without a server. status, check and backup also work next to a running server.
 
-Exit code: 0 success, 1 failure, 5 the database or backup does not exist, 6 the database is in use or
-conflicts with the request, 7 the database does not answer, 64 wrong usage, 130 interrupted.`,
+Exit code: 0 success, 1 failure, 5 the database or backup does not exist, 6 the database is in use
+or conflicts with the request, 7 the database does not answer, 64 wrong usage, 130 interrupted.`,
 	}
 	for _, c := range []*cobra.Command{newMigrate(b), newStatus(b), newCheck(b), newBackup(b), newRestore(b),
 		newDatabaseCopy(b)} {
@@ -86,8 +86,8 @@ func newMigrate(b Backends) *cobra.Command {
 	cmd.Long =
 		`Update the schema of a database, as a server does at startup. A missing database is created.
 
-Exit code: 0 the schema is up to date, 6 the database is in use, was moved to another one or was used
-by a newer version, 7 the database does not answer, 1 other errors.`
+Exit code: 0 the schema is up to date, 6 the database is in use, was moved to another one or was
+used by a newer version, 7 the database does not answer, 1 other errors.`
 	return cmd
 }
 
@@ -224,11 +224,11 @@ a database was moved to another one, or that a copy into it has not finished.
 Exit code: 0 sound, 1 with one line per finding, 5 no database file, 6 with --accept if the database
 is in use, 7 the database does not answer.
 
-Each page of an SQLite file ends with a checksum, which finds damage that SQLite itself does not see.
-Other programs, such as sqlite3, may read the file, but pages they write have no checksum and count
-as damaged. After a repair with such a program, --accept accepts all pages as they are, including
-damaged ones, if nothing else is wrong: it rewrites the file and keeps the old one. No server may be
-running. If there is a backup, restoring it is better: kagzi db restore.`
+Each page of an SQLite file ends with a checksum, which finds damage that SQLite itself does not
+see. Other programs, such as sqlite3, may read the file, but pages they write have no checksum and
+count as damaged. After a repair with such a program, --accept accepts all pages as they are,
+including damaged ones, if nothing else is wrong: it rewrites the file and keeps the old one. No
+server may be running. If there is a backup, restoring it is better: kagzi db restore.`
 	cmd.Flags().BoolVar(&accept, "accept", false,
 		"accept what another program wrote to an SQLite file, if nothing else is wrong")
 	return cmd

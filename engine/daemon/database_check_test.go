@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// runCheck is the command with these arguments, on some file.
+// runCheck runs db check with these arguments on some file.
 func runCheck(t *testing.T, b Backends, args ...string) (out string, err error) {
 	t.Helper()
 	cmd := newCheck(b)
@@ -57,7 +57,7 @@ func TestWhatIsNotSoundIsNotAccepted(t *testing.T) {
 	}
 }
 
-// runBackup is the command with these arguments.
+// runBackup runs db backup with these arguments.
 func runBackup(t *testing.T, b Backends, args ...string) (out string, err error) {
 	t.Helper()
 	b.Remote.Flags = func(cmd *cobra.Command) { cmd.Flags().StringP("output", "o", "table", "") }

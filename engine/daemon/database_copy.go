@@ -21,8 +21,8 @@ func newDatabaseCopy(b Backends) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy --from URL --to URL",
 		Short: "Move everything to another database, including runs in progress",
-		Long: `Move everything to another database, including runs in progress: from SQLite to Postgres, back, or to
-another database of the same kind.
+		Long: `Move everything to another database, including runs in progress: from SQLite to Postgres, back, or
+to another database of the same kind.
 
 The source is fenced first: from then on it accepts no writes, so stop the server of an SQLite file
 before. Servers of a Postgres source answer that the database was moved, and workers and clients

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// runCopy is the command with these arguments, on databases that are there.
+// runCopy runs db copy with these arguments on existing databases.
 func runCopy(ctx context.Context, b Backends, args ...string) (out, messages string, err error) {
 	b.Status = func(context.Context, string) (engine.SchemaStatus, error) { return engine.SchemaStatus{}, nil }
 	cmd := newDatabaseCopy(b)
@@ -58,7 +58,7 @@ func TestCopySaysWhatArrivedAndWhatToDoNext(t *testing.T) {
 	}
 }
 
-func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
+func TestACopyReportsHowMuchItHasCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := Backends{Copy: func(_ context.Context, p engine.CopyParams) (engine.CopyReport, error) {
 			for _, progress := range []engine.CopyProgress{
@@ -78,7 +78,7 @@ func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
 	})
 }
 
-func TestCopyThatIsInterruptedSaysHowToGoOn(t *testing.T) {
+func TestAnInterruptedCopyTellsHowToContinue(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := Backends{Copy: func(context.Context, engine.CopyParams) (engine.CopyReport, error) {
 		cancel()
@@ -91,7 +91,7 @@ func TestCopyThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 	}
 }
 
-func TestCopyThatWasDoneBeforeSaysSo(t *testing.T) {
+func TestACompleteCopySaysSo(t *testing.T) {
 	b := Backends{Copy: func(context.Context, engine.CopyParams) (engine.CopyReport, error) {
 		return engine.CopyReport{Before: true}, nil
 	}}

@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// sick is what Examine finds in some surroundings, by name, as "state text".
+// sick returns the findings of Examine by name, as "state text".
 func sick(t *testing.T, status engine.SchemaStatus, failure error, env map[string]string) map[string]string {
 	t.Helper()
 	b := Backends{Status: func(context.Context, string) (engine.SchemaStatus, error) { return status, failure }}
@@ -38,7 +38,7 @@ func TestExamine(t *testing.T) {
 	free := func() map[string]string {
 		return map[string]string{"KAGZI_DATA_DIR": dir, "KAGZI_LISTEN": "127.0.0.1:0", "KAGZI_HTTP": "127.0.0.1:0"}
 	}
-	t.Run("finds nothing wrong where a server could start", func(t *testing.T) {
+	t.Run("is ok where a server could start", func(t *testing.T) {
 		for name, text := range sick(t, sound, nil, free()) {
 			if !strings.HasPrefix(text, "ok ") {
 				t.Errorf("%s: %s", name, text)
@@ -52,7 +52,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("before the first start: %q", found)
 		}
 	})
-	t.Run("names who has the port", func(t *testing.T) {
+	t.Run("names the program that uses the port", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("port: %q, want %q", got, want)
 		}
 	})
-	t.Run("tells a wrong setting, and then nothing that hangs on it", func(t *testing.T) {
+	t.Run("reports a wrong setting and skips what depends on it", func(t *testing.T) {
 		env := free()
 		env["KAGZI_WORKER_LEASE"] = "soon"
 		if found := sick(t, sound, nil, env); len(found) != 1 ||
@@ -76,7 +76,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("found %q", found)
 		}
 	})
-	t.Run("tells a schema that is behind, one that is ahead, and a database that is away", func(t *testing.T) {
+	t.Run("reports an old, a newer and a missing schema", func(t *testing.T) {
 		for want, c := range map[string]struct {
 			status engine.SchemaStatus
 			err    error
@@ -103,7 +103,7 @@ func TestExamine(t *testing.T) {
 		}
 	})
 	if runtime.GOOS != "windows" {
-		t.Run("warns of a directory that others may write to", func(t *testing.T) {
+		t.Run("reports a directory that others can write to", func(t *testing.T) {
 			if err := os.Chmod(dir, 0o777); err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ringed is a store whose keys the test decides about.
+// withKeyring is a store with the keys given by the test.
 type withKeyring struct {
 	engine.Store
 	keys []engine.APIKey
@@ -33,8 +33,8 @@ func adminKey(expires time.Time) engine.APIKey {
 		ExpiresAt: expires}
 }
 
-// elsewhere are hosts by which other machines could reach this one: all addresses, those of the
-// network, and names of these.
+// elsewhere returns hosts by which other machines could reach this one: all addresses, those of the
+// network, and their names.
 func elsewhere(t *testing.T) []string {
 	t.Helper()
 	hosts := []string{"", "0.0.0.0", "::", "::ffff:0.0.0.0"}
@@ -64,7 +64,8 @@ func TestAServerThatOtherMachinesCouldReachIsRefusedBeforeItListens(t *testing.T
 	}
 	for _, host := range hosts {
 		for _, flag := range []string{"--listen", "--http"} {
-			// What would be listened on is taken: a server that came so far would complain about that instead.
+			// The address is taken: a server that got as far as listening would report that
+			// instead.
 			taken, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 			if err != nil {
 				t.Fatal(err)
@@ -200,7 +201,7 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 }
 
 func TestWordsOfAShellStayWords(t *testing.T) {
-	for text, want := range map[string]string{ // where cmd and PowerShell take it apart
+	for text, want := range map[string]string{ // where cmd and PowerShell split words
 		`C:\a\b.crt`: `C:\a\b.crt`, "": `""`, `C:\Program Files\k`: `"C:\Program Files\k"`, `C:\a b\`: `"C:\a b\\"`,
 		"it's":                     `"it's"`,
 		"postgres://u@h/d?a=b&c=d": `"postgres://u@h/d?a=b&c=d"`, `a "b\" c`: `"a \"b\\\" c"`,

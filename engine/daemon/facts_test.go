@@ -25,7 +25,7 @@ func TestTheSettingsAreToldAsTheyHoldWithWhereTheyComeFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Retention = time.Hour // as a program sets it
+	c.Retention = time.Hour // set by a program
 	facts := settingsOf(&c, opened{database: c.DB, listen: "127.0.0.1:5", http: "127.0.0.1:6"})
 	if len(facts) != len(serverSettings) {
 		t.Errorf("%d facts, want all %d settings", len(facts), len(serverSettings))
@@ -76,7 +76,7 @@ func TestADatabaseURLIsShownWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestTheCoordinatorsLooksAreTold(t *testing.T) {
+func TestServerInfoDescribesTheCoordinator(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 1e6, time.UTC)
 	for _, c := range []struct {
 		looks coordinator.Looks
@@ -106,8 +106,8 @@ func TestTheCoordinatorsLooksAreTold(t *testing.T) {
 func TestAServerTellsItsFactsAndItsEventsOverTheWire(t *testing.T) {
 	var log bytes.Buffer
 	c := testConfig(t)
-	c.Log = output.NewLog(&log, slog.LevelError, "text") // which hides what the events show
-	c.Listen, c.Insecure = "0.0.0.0:0", true             // which is worth a warning
+	c.Log = output.NewLog(&log, slog.LevelError, "text") // hide what the events show
+	c.Listen, c.Insecure = "0.0.0.0:0", true             // causes a warning
 	s := serve(t, c, embedded(nil))
 	conn, err := grpc.NewClient(s.Client, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

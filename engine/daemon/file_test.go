@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// written is a file of settings.
+// written creates a settings file.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kagzi.toml")
@@ -24,7 +24,7 @@ func written(t *testing.T, text string) string {
 	return path
 }
 
-// settleBeside is settle with a file where one is looked for that is not named.
+// settleBeside is settle with a default settings file at path.
 func settleBeside(path string, args []string, env map[string]string) (Config, error) {
 	fs := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	register(fs, serverSettings)
@@ -38,7 +38,7 @@ func settleBeside(path string, args []string, env map[string]string) (Config, er
 	return c, err
 }
 
-// keyed is a value as a file has it.
+// keyed returns a setting as a file has it.
 func keyed(name, text string) string {
 	i := slices.IndexFunc(serverSettings, func(s setting) bool { return s.name == name })
 	return name + " = " + serverSettings[i].literal(text) + "\n"
@@ -60,7 +60,7 @@ func TestEverySettingIsAKeyOfTheFile(t *testing.T) {
 	}
 }
 
-func TestAFlagGoesBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
+func TestFlagsOverrideVariablesWhichOverrideTheFile(t *testing.T) {
 	path := written(
 		t, "[server]\nlog-level = \"error\"\npoll-timeout = \"11s\"\ndrain-timeout = \"11s\"\nworker-lease = \"50s\"\n")
 	c, err := settleBeside(path, []string{"--poll-timeout=13s"}, map[string]string{

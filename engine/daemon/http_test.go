@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ailing is a store whose health the test decides about.
+// ailing is a store whose health the test sets.
 type ailing struct {
 	engine.Store
 	failure atomic.Pointer[engine.Error]

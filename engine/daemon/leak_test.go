@@ -22,7 +22,7 @@ var (
 	waits  = flag.Int("daemon.waits", 1000, "how many waits TestCancelledWaitsLeaveNothingBehind gives up")
 )
 
-// openFiles is how many file descriptors the process has open; 0 where it cannot be known.
+// openFiles returns the number of open file descriptors; 0 if unknown.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -31,8 +31,7 @@ func openFiles() int {
 	return len(entries)
 }
 
-// slackFiles is by how many descriptors two counts may differ: the runtime opens some of its own
-// when it first needs them.
+// slackFiles is the allowed difference of two counts: the runtime opens some files on first use.
 const slackFiles = 5
 
 func TestServersLeaveNothingBehind(t *testing.T) {
@@ -48,7 +47,7 @@ func TestServersLeaveNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	once() // what is made once and stays
+	once() // the first time may open things that stay open
 	before, ignored := openFiles(), goleak.IgnoreCurrent()
 	for range *cycles {
 		once()
@@ -74,8 +73,8 @@ func TestCancelledWaitsLeaveNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A wait is under way when something came of it: what the run is like, or that another run,
-	// waited for behind it, does not exist.
+	// A wait is known to be running once it has returned something: the run's state, or that
+	// another run, requested after it, does not exist.
 	giveUp := func(n int) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -119,7 +118,7 @@ func TestCancelledWaitsLeaveNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	some(100) // what is made once and stays
+	some(100) // the first time may open things that stay open
 	before, ignored := openFiles(), goleak.IgnoreCurrent()
 	some(*waits)
 	if err := goleak.Find(ignored); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// names is a resolver that knows three hosts.
+// names is a resolver with three hosts.
 func names(_ context.Context, host string) ([]netip.Addr, error) {
 	switch host {
 	case "localhost":

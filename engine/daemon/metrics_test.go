@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// get asks a server over HTTP.
+// get requests a path over HTTP.
 func get(t *testing.T, address, path string) (status int, body string) {
 	t.Helper()
 	answer, err := http.Get("http://" + address + path)
@@ -34,7 +34,7 @@ func get(t *testing.T, address, path string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// samples is what metrics say, by what stands before the value.
+// samples parses metrics into values by series.
 func samples(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	found := map[string]float64{}
@@ -52,7 +52,7 @@ func samples(t *testing.T, text string) map[string]float64 {
 	return found
 }
 
-// busy is a server on which a worker completed one of two runs.
+// busy returns a server on which a worker completed one of two runs.
 func busy(t *testing.T) *served {
 	t.Helper()
 	s := serve(t, testConfig(t), embedded(nil))
@@ -158,7 +158,7 @@ func TestMetricsAreNamedAsIsUsual(t *testing.T) {
 	}
 }
 
-// dashboard is what matters of a dashboard of Grafana.
+// dashboard is the part of a Grafana dashboard that the test reads.
 type dashboard struct {
 	Panels []struct {
 		Type, Title string
@@ -191,7 +191,7 @@ func TestEveryPanelOfTheDashboardNamesMetricsThatExist(t *testing.T) {
 		for _, l := range selected.FindAllStringSubmatch(rest, -1) {
 			labels[name] = append(labels[name], l[1])
 		}
-		labels[name] = append(labels[name], "job", "instance") // which the collector adds
+		labels[name] = append(labels[name], "job", "instance") // added by the collector
 	}
 	check := func(where, query string) {
 		names := named.FindAllString(query, -1)

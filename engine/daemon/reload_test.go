@@ -15,7 +15,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// reloadable is a server whose settings are read by read when the test sends a signal; lines is its log.
+// reloadable returns a server that reloads its settings with read when the test sends a signal;
+// lines is its log.
 func reloadable(t *testing.T, c Config, lost func() bool, read func() (Config, []string, error)) (s *served,
 	hear chan<- os.Signal, level slog.Leveler, lines <-chan string) {
 	t.Helper()
@@ -23,7 +24,7 @@ func reloadable(t *testing.T, c Config, lost func() bool, read func() (Config, [
 	ctx, stop := context.WithCancel(context.Background())
 	r := &reloading{heard: heard, lost: lost, stop: stop, read: read, level: &slog.LevelVar{}}
 	r.level.Set(c.LogLevel)
-	c.Sources = map[string]string{} // as when the settings were read
+	c.Sources = map[string]string{} // as after reading settings
 	c.Log = output.NewLog(toChannel(log), r.level, "text")
 	s = &served{stop: stop, done: make(chan error, 1)}
 	ready, ended := make(chan Ready, 1), make(chan struct{})
@@ -45,12 +46,12 @@ type toChannel chan<- string
 func (c toChannel) Write(line []byte) (int, error) {
 	select {
 	case c <- string(line):
-	default: // more than the test wants to know
+	default: // the test needs no more
 	}
 	return len(line), nil
 }
 
-// settingOf is what a server tells of one of its settings.
+// settingOf returns a setting from the server's info.
 func settingOf(t *testing.T, s *served, name string) (value, source string) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.Client, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -71,7 +72,7 @@ func settingOf(t *testing.T, s *served, name string) (value, source string) {
 	return "", ""
 }
 
-func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T) {
+func TestReloadAppliesTheLogLevelAndNamesOtherChanges(t *testing.T) {
 	c := testConfig(t)
 	c.LogLevel = slog.LevelInfo
 	next := c
@@ -80,7 +81,7 @@ func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T)
 	s, hear, level, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {
 		return next, []string{"an old name"}, nil
 	})
-	hear <- os.Interrupt // whatever it is
+	hear <- os.Interrupt // any signal
 	var got []string
 	for len(got) < 3 {
 		if line := <-lines; !strings.Contains(line, "level=INFO msg=stop") {
@@ -108,7 +109,7 @@ func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T)
 	}
 }
 
-func TestSettingsThatAreWrongWhenReadAgainChangeNothing(t *testing.T) {
+func TestReloadKeepsTheSettingsIfTheNewOnesAreWrong(t *testing.T) {
 	c := testConfig(t)
 	s, hear, level, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {
 		return Config{LogLevel: slog.LevelError}, nil, errors.New("kagzi.toml:3: nonsense")
@@ -122,7 +123,7 @@ func TestSettingsThatAreWrongWhenReadAgainChangeNothing(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseTerminalIsGoneStopsInGoodOrder(t *testing.T) {
+func TestAServerStopsGracefullyWhenItsTerminalCloses(t *testing.T) {
 	s, hear, _, _ := reloadable(t, testConfig(t), func() bool { return true }, func() (Config, []string, error) {
 		t.Error("the settings were read")
 		return Config{}, nil, nil

@@ -25,7 +25,7 @@ func newTLS() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tls",
 		Short: "Create and inspect TLS certificates",
-		Long:  "Create the TLS certificates that a server and its clients need on a network, and inspect existing ones.",
+		Long:  "Create the TLS certificates of a server and its clients, and inspect existing ones.",
 	}
 	cmd.AddCommand(newTLSInit(), newTLSShow())
 	return cmd
@@ -36,8 +36,9 @@ func newTLSInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create a private CA, and server and client certificates signed by it",
-		Long: `Create what a small team needs for TLS: a private CA, a server certificate, and a certificate for each
-client that authenticates without an API key. A client certificate names the key whose rights it has.
+		Long: `Create what a small team needs for TLS: a private CA, a server certificate, and a certificate for
+each client that authenticates without an API key. A client certificate names the key whose rights
+it has.
 
 Existing files are kept; a second call creates what is missing, such as the certificate of another
 client. --renew replaces the server's certificate and those of the named clients, signed by the same

@@ -25,7 +25,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// through is a connection to a window.
+// through returns a connection to a window.
 func through(t *testing.T, w *Window) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///window", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -37,7 +37,8 @@ func through(t *testing.T, w *Window) *grpc.ClientConn {
 	return conn
 }
 
-// makeKeys makes keys in a database without a server, the first of them an admin's, and tells their secrets.
+// makeKeys creates keys in a database without a server, the first an admin's, and returns their
+// secrets.
 func makeKeys(t *testing.T, c Config, keys ...*kagziv1.Key) (secrets []string) {
 	t.Helper()
 	url, err := c.privateDatabase()
@@ -71,7 +72,7 @@ func makeKeys(t *testing.T, c Config, keys ...*kagziv1.Key) (secrets []string) {
 	return secrets
 }
 
-// whoami asks a server who the caller is to it.
+// whoami returns who the server takes the caller for.
 func whoami(t *testing.T, conn grpc.ClientConnInterface, secret string) (*kagziv1.WhoAmIResponse, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -95,7 +96,7 @@ func TestAKeyIsMadeWithoutAServerAndThenNeeded(t *testing.T) {
 	}
 	secret := makeKeys(t, c)[0]
 	another := secret[:len(secret)-1] + "x"
-	if another == secret { // one in 62 ends so
+	if another == secret { // one secret in 62 ends this way
 		another = secret[:len(secret)-1] + "y"
 	}
 	s := serve(t, c, embedded(nil))
@@ -129,7 +130,8 @@ func TestAKeyIsMadeWithoutAServerAndThenNeeded(t *testing.T) {
 			t.Errorf("with %s: %v, %v, want to be %q", try.name, who, err, try.as)
 		}
 	}
-	// The last key goes; the server is still where others reach it, and does not become everybody's.
+	// After the last key is revoked the server is still reachable by others, and must not become
+	// open.
 	conn := dial(nil)
 	who, err := whoami(t, conn, secret)
 	if err != nil {
@@ -188,7 +190,7 @@ func TestAWindowWithoutAURLIsOnTheDatabaseOfTheSettings(t *testing.T) {
 	}
 }
 
-func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
+func TestListingKeysCreatesNoDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	t.Setenv("KAGZI_CONFIG", "off")
 	t.Setenv("KAGZI_DATA_DIR", dir)
@@ -211,7 +213,7 @@ func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
 	}
 }
 
-// lookedThrough is a read-only window on a database that has keys.
+// lookedThrough returns a client of a read-only window on a database with keys.
 func lookedThrough(t *testing.T) kagziv1.AdminServiceClient {
 	t.Helper()
 	c := testConfig(t)
@@ -238,8 +240,8 @@ func TestAReadOnlyWindowAsksForNoKey(t *testing.T) {
 	}
 }
 
-// TestAReadOnlyWindowTellsNothingOfAServer: what the window itself has done since it was opened
-// looks like the figures of a live server.
+// What the window itself did since it was opened must not look like the figures of a running
+// server.
 func TestAReadOnlyWindowTellsNothingOfAServer(t *testing.T) {
 	admin := lookedThrough(t)
 	info, err := admin.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
@@ -271,7 +273,7 @@ func TestAReadOnlyWindowTellsNothingOfAServer(t *testing.T) {
 	}
 }
 
-func TestMetricsAreForKeysThatLookOnceThereAreKeys(t *testing.T) {
+func TestMetricsNeedAKeyThatMayReadOnceKeysExist(t *testing.T) {
 	c := testConfig(t)
 	secrets := makeKeys(t, c,
 		&kagziv1.Key{Name: "prometheus", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER, Namespaces: []string{"a"}},

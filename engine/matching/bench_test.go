@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// oneAtATime is a store in which one run is due whenever it is asked.
+// oneAtATime is a store in which one run is due at every claim.
 type oneAtATime struct{ *fakeStore }
 
 func (oneAtATime) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed, error) {
@@ -18,9 +18,8 @@ func (oneAtATime) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed
 	return engine.Claimed{Tasks: []engine.Task{{Run: engine.Run{ID: lease.RunID, Queue: p.Queue}, Lease: lease}}}, nil
 }
 
-// BenchmarkDispatch hands out one run after another, by a claim or to the store that makes it,
-// among many pollers of which all have credit or only one has. What that costs is not to depend on
-// how many they are.
+// BenchmarkDispatch delivers one run after another, by a claim or by a hand-off. There are many
+// pollers, and all or only one have credit. The cost should not depend on the number of pollers.
 func BenchmarkDispatch(b *testing.B) {
 	for _, pollers := range []int{10, 10_000} {
 		for with, credit := range map[string]int{"all": pollers, "one": 1} {
@@ -47,8 +46,7 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
-// seated is a matcher at work with so many pollers, the first of which have a credit each, and who
-// is given something.
+// seated returns a running matcher with that many pollers, the first of which have one credit each.
 func withPollers(b *testing.B, s store, pollers, credit int) (*Matcher, <-chan *Poller) {
 	d, served := New(s, slog.New(slog.DiscardHandler)), make(chan *Poller, 1)
 	ctx, stop := context.WithCancel(b.Context())

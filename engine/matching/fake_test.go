@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// fakeStore hands out runs that wait in queues. Its time is the bubble's.
+// fakeStore is a store with runs that wait in queues. Its time is that of the bubble.
 type fakeStore struct {
 	mu       sync.Mutex
 	waiting  map[string][]time.Time // by queue: when each run is due, in order
@@ -26,8 +26,8 @@ type fakeStore struct {
 	at       []time.Time // of the claims
 	released []engine.ID
 	held     map[string][]engine.Held // by worker
-	mute     int                      // so many claims count, but nobody hears the answer
-	deaf     int                      // so many questions who holds what fail
+	mute     int                      // number of claims that take effect but return an error
+	deaf     int                      // number of calls of HeldBy that fail
 	deadline map[string]time.Time     // by queue: of its runs; absent: none
 	ends     []engine.Expired         // what each EndExpired ends; after the last one they fail
 	ended    int                      // how many EndExpired there were
@@ -41,7 +41,7 @@ func newFakeStore() *fakeStore {
 
 func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
 
-// add lets n runs wait in a queue, due after d.
+// add adds n runs to a queue, due after d.
 func (f *fakeStore) add(queue string, n int, d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (en
 	return f.ends[f.ended-1], nil
 }
 
-// handedBack is the runs that were released.
+// handedBack returns the runs that were released.
 func (f *fakeStore) handedBack() []engine.ID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,7 @@ func (f *fakeStore) HeldBy(_ context.Context, workerID string) ([]engine.Held, e
 	return f.held[workerID], nil
 }
 
-// claimed is how many claims there were since the last call.
+// claimed returns the number of claims since its last call.
 func (f *fakeStore) claimed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +152,7 @@ func (f *fakeStore) claimed() int {
 	return n
 }
 
-// recorder is a poller that writes down what it is given.
+// recorder is a poller that records its tasks.
 type recorder struct {
 	*Poller
 	mu      sync.Mutex
@@ -168,7 +168,7 @@ func (d *recorder) given() int {
 	return len(d.tasks)
 }
 
-// queues is where each task came from, in order.
+// queues returns the queue of each task, in order.
 func (d *recorder) queues() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,13 +179,13 @@ func (d *recorder) queues() []string {
 	return names
 }
 
-// fixture is a matcher at work in a bubble.
+// fixture is a running matcher in a bubble.
 type fixture struct {
 	*Matcher
 	store *fakeStore
 }
 
-// inBubble runs f with a matcher at work, in a bubble where time is fake.
+// inBubble runs f with a running matcher, in a bubble with fake time.
 func inBubble(t *testing.T, f func(t *testing.T, r fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +203,7 @@ func inBubble(t *testing.T, f func(t *testing.T, r fixture)) {
 	})
 }
 
-// join makes a worker poll queues. What is in change may alter its registration.
+// join makes a worker poll queues. change may alter its registration.
 func (r fixture) join(id string, queues []string, change ...func(*Request)) *recorder {
 	d := &recorder{}
 	request := Request{
@@ -230,7 +230,7 @@ func (r fixture) join(id string, queues []string, change ...func(*Request)) *rec
 	return d
 }
 
-// notification tells of something new in a queue and waits until all is quiet.
+// notify sends a notification of a queue and waits until everything is idle.
 func (r fixture) notify(kind engine.NotificationKind, queue string) {
 	r.Notify(engine.Notification{Kind: kind, Namespace: "default", Name: queue})
 	synctest.Wait()

@@ -241,7 +241,8 @@ func (t *group) serve(ctx context.Context) {
 		if err != nil {
 			t.leaveDirty(q, retryAfter)
 			t.suspect(q, slots...)
-			t.matcher.log.Warn("claim failed; trying again in 1s", "namespace", t.namespace, "queue", q.name, "error", err)
+			t.matcher.log.Warn("claim failed; trying again in 1s", "namespace", t.namespace, "queue", q.name,
+				"error", err)
 		}
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// starting is a run of a queue that is about to be made.
+// starting returns a start of a run in a queue.
 func starting(r fixture, queue string) *engine.StartRun {
 	now := r.store.Now()
 	return &engine.StartRun{Run: engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: queue, Type: "t",
 		CreatedAt: now, AvailableAt: now}}
 }
 
-// task is what a store makes of a run that was taken.
+// task returns the task of a handed-off run.
 func task(start *engine.StartRun, k engine.Match) engine.Task {
 	return engine.Task{Run: start.Run, Lease: engine.Lease{
 		Namespace: start.Namespace, RunID: start.ID, Token: k.Slot().Token}}
 }
 
-// nobodyTakes fails the test if somebody does.
+// nobodyTakes fails the test if Offer returns a match.
 func nobodyTakes(t *testing.T, r fixture, why string, start *engine.StartRun) {
 	t.Helper()
 	if r.Waits(start) {
@@ -36,7 +36,7 @@ func nobodyTakes(t *testing.T, r fixture, why string, start *engine.StartRun) {
 	}
 }
 
-func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
+func TestAHandOffNeedsNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
 		var recorders []*recorder
@@ -78,7 +78,7 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 	})
 }
 
-func TestTablesTakeRunsInTurn(t *testing.T) {
+func TestGroupsTakeRunsInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		var recorders []*recorder
 		for i := range 3 {
@@ -114,7 +114,7 @@ func TestTablesTakeRunsInTurn(t *testing.T) {
 	})
 }
 
-func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
+func TestNoHandOffOfARunThatAClaimWouldNotReturn(t *testing.T) {
 	for why, c := range map[string]struct {
 		sit   func(*Request)
 		start func(*engine.StartRun)
@@ -145,7 +145,7 @@ func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
+func TestNoHandOffWhileAPreferredQueueMayHaveRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		looked := false
 		r.store.during = func() {
@@ -168,7 +168,7 @@ func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
 	})
 }
 
-func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
+func TestAnAbortedHandOffGivesItsCreditBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
@@ -188,7 +188,7 @@ func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
 	})
 }
 
-func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
+func TestAHandedOffRunWithoutAPollerIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
@@ -204,7 +204,7 @@ func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
 	})
 }
 
-func TestARunWhoseStartCountedUnheardIsHandedBack(t *testing.T) {
+func TestAHandOffOfUnknownOutcomeIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		d := r.join("w", []string{"q"})
 		d.AddCredit(1)

@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
+func TestAHundredWaitingPollersShareOneClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		var recorders []*recorder
 		for i := range 100 {
@@ -43,7 +43,7 @@ func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 	})
 }
 
-func TestNobodyAsksForRunsThatAreTaken(t *testing.T) {
+func TestANotificationOfClaimedRunsCausesNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.join("w", []string{"q"}).AddCredit(1)
 		synctest.Wait()
@@ -55,7 +55,7 @@ func TestNobodyAsksForRunsThatAreTaken(t *testing.T) {
 	})
 }
 
-func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
+func TestWithoutCreditThereIsNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		d := r.join("w", []string{"q"})
 		r.store.add("q", 3, 0)
@@ -162,7 +162,7 @@ func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
 	}
 }
 
-func TestNoTimerRunsForATableWithoutCredit(t *testing.T) {
+func TestNoTimerRunsForAGroupWithoutCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
@@ -232,7 +232,7 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 
 func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		busy := r.join("busy", []string{"q"}) // no credit: stands in nobody's way
+		busy := r.join("busy", []string{"q"}) // no credit
 		var recorders []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
@@ -277,7 +277,7 @@ func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
 	})
 }
 
-func TestAFreeSlotOfAQueueThatNoLimitHoldsBackIsNobodysBusiness(t *testing.T) {
+func TestAFreeSlotWithoutALimitCausesNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.join("w", []string{"q"}).AddCredit(5)
 		r.join("limited", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = 9 }).AddCredit(5)
@@ -315,14 +315,14 @@ func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
 	})
 }
 
-func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
+func TestARunThatAnOfflineWorkerDidNotGetGoesToTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.offline["dead"] = true
 		r.store.add("q", 1, 0)
 		dead, alive := r.join("dead", []string{"q"}), r.join("alive", []string{"q"})
 		dead.AddCredit(3)
 		synctest.Wait()
-		alive.AddCredit(1) // nobody notifies again
+		alive.AddCredit(1) // no further notification
 		synctest.Wait()
 		if alive.given() != 1 {
 			t.Errorf("given %d runs, want the one that the offline worker could not have", alive.given())
@@ -330,7 +330,7 @@ func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
 	})
 }
 
-func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
+func TestPollersLeaveAGroupWhileOthersStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		arrives := func(d *recorder, kind engine.NotificationKind, when string) {
 			t.Helper()
@@ -379,7 +379,7 @@ func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
 	})
 }
 
-func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
+func TestAFailingQueueDoesNotBlockOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.bad = "bad"
 		r.store.add("good", 250, 0)
@@ -419,7 +419,7 @@ func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
 	})
 }
 
-func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
+func TestAQueueComesFirstAgainAfterOneFailedClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("preferred", 1, 0)
 		r.store.add("other", 1000, 0)
@@ -443,7 +443,7 @@ func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
 	})
 }
 
-func TestAQueueOfWhichAClaimFailedComesLastForAWhile(t *testing.T) {
+func TestAQueueComesLastForAWhileAfterAFailedClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("preferred", 9, 0)
 		r.store.add("other", 9, 0)
@@ -462,7 +462,7 @@ func TestAQueueOfWhichAClaimFailedComesLastForAWhile(t *testing.T) {
 	})
 }
 
-// notebook is an Observer that writes down what it hears.
+// notebook is an Observer that records its calls.
 type notebook struct {
 	mu     sync.Mutex
 	runs   []int
@@ -486,7 +486,7 @@ func (n *notebook) Claimed(took time.Duration, runs int, err error) {
 	}
 }
 
-func TestTheObserverHearsOfEveryClaim(t *testing.T) {
+func TestTheObserverIsCalledForEveryClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
 		r.Observe(n)
@@ -502,7 +502,7 @@ func TestTheObserverHearsOfEveryClaim(t *testing.T) {
 	})
 }
 
-func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
+func TestAnExpiredRunIsNotDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
 		r.Observe(n)
@@ -532,7 +532,7 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 	})
 }
 
-func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
+func TestTheLongestWaitingPollerIsServedNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		var recorders []*recorder
 		for i := range maxClaim + 50 { // more than one claim asks for
@@ -551,7 +551,7 @@ func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
 	})
 }
 
-func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
+func TestATaskForAPollerThatLeftIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 2, 0)
 		left, gone, stays := r.join("left", []string{"q"}), r.join("gone", []string{"q"}),
@@ -574,7 +574,7 @@ func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 	})
 }
 
-func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
+func TestAClaimOfUnknownOutcomeIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		before := engine.Lease{RunID: engine.NewID(r.store.Now()), Token: engine.NewToken()}
 		r.store.held["w"] = []engine.Held{{Lease: before}} // in the worker's hands, and to stay there
@@ -602,7 +602,7 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 	})
 }
 
-func TestUnknownClaimsAreHandedBackBeforeTheirGroupEnds(t *testing.T) {
+func TestUnknownClaimsAreReleasedBeforeTheirGroupEnds(t *testing.T) {
 	for wait, want := range map[time.Duration]int{
 		retryAfter / 2: 0, // the store is left alone: a heartbeat frees the run
 		2 * retryAfter: 1,
@@ -627,7 +627,7 @@ func TestUnknownClaimsAreHandedBackBeforeTheirGroupEnds(t *testing.T) {
 	}
 }
 
-func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
+func TestRunWaitsForTheClaimInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
 		r := fixture{New(store, slog.New(slog.DiscardHandler)), store}
@@ -665,7 +665,7 @@ func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestAClaimThatFindsNothingForASeatThatLeftGivesTheOthersTheirCreditBack(t *testing.T) {
+func TestAnEmptyClaimGivesCreditBackAfterAPollerLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		left, stays := r.join("left", []string{"q"}), r.join("stays", []string{"q"})
 		left.AddCredit(1)
@@ -681,7 +681,7 @@ func TestAClaimThatFindsNothingForASeatThatLeftGivesTheOthersTheirCreditBack(t *
 	})
 }
 
-func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
+func TestTheLastPollerCanLeaveDuringItsClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 1, 0)
 		d := r.join("w", []string{"q"})
@@ -768,7 +768,7 @@ func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 	})
 }
 
-func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
+func TestWorkersWithDifferentRequestsAreInDifferentGroups(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		base := r.join("a", []string{"q"})
 		same := r.join("b", []string{"q"})
@@ -809,7 +809,7 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 	})
 }
 
-func TestAClaimSaysWhatItsWorkersSaid(t *testing.T) {
+func TestAClaimHasTheParametersOfItsWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		d := r.join("w", []string{"q"}, func(r *Request) {
 			r.Worker.Labels = map[string]string{"zone": "a"}
@@ -830,7 +830,7 @@ func TestAClaimSaysWhatItsWorkersSaid(t *testing.T) {
 	})
 }
 
-func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
+func TestPollersThatJoinBeforeRunAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
 		store.add("q", 1, 0)

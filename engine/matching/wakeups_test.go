@@ -19,7 +19,7 @@ func (c *fakeClock) Set(wait time.Duration) { c.waits = append(c.waits, wait.Rou
 func (c *fakeClock) Wait() error            { return errors.New("never") }
 func (c *fakeClock) Close() error           { c.closed++; return nil }
 
-func TestWakeupsWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
+func TestWakeupsWakeDueGroupsAndSetTheClockToTheNext(t *testing.T) {
 	c := &fakeClock{}
 	a := &wakeups{clock: c}
 	groups := make([]*group, 4)
@@ -69,7 +69,7 @@ func TestWakeupsWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 	}
 }
 
-func TestATableSetsWakeupsToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
+func TestAGroupSetsItsWakeupAndDropsItAtItsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		c := &fakeClock{}
 		r.KeepTime(c)
@@ -105,7 +105,7 @@ func (c promptClock) Close() error {
 	return nil
 }
 
-func TestADispatcherThatKeepsTimeHasItsTablesWoken(t *testing.T) {
+func TestAMatcherWithAClockWakesItsGroups(t *testing.T) {
 	d := New(newFakeStore(), nil)
 	clock := promptClock{make(chan struct{}, 10)}
 	d.KeepTime(clock)

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// clock is the time of a sandbox. It moves when its owner sets it, and by what each commit takes.
+// clock is the time of a sandbox. It moves when its owner sets it, and with each commit.
 type clock struct {
 	mu   sync.Mutex
 	now  time.Time
-	disk *rand.Rand // how long commits take
+	disk *rand.Rand // durations of commits
 	due  dueRuns
-	n    uint64 // how many commits there were
+	n    uint64 // number of commits
 }
 
-// commits take from fastest to slowest, evenly.
+// The duration of commits is uniform between fastest and slowest.
 const (
 	fastest = 1200 * time.Microsecond
 	slowest = 7 * time.Millisecond
@@ -29,7 +29,7 @@ func (c *clock) read() time.Time {
 	return c.now
 }
 
-// set moves the clock to t, and never back.
+// set moves the clock forward to t. It never moves it back.
 func (c *clock) set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *clock) set(t time.Time) {
 	}
 }
 
-// commit lets the time pass that a commit takes.
+// commit moves the clock by the duration of a commit.
 func (c *clock) commit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,13 +47,13 @@ func (c *clock) commit() {
 		c.disk.Int64N(int64((slowest-fastest)/time.Microsecond)))*time.Microsecond)
 }
 
-// dueRun is that a run of a queue may be claimed from a moment on.
+// dueRun says that a run of a queue may be claimed from a time on.
 type dueRun struct {
 	at               time.Time
 	namespace, queue string
 }
 
-// dueRuns is a heap of them, the earliest first.
+// dueRuns is a heap of due runs, the earliest first.
 type dueRuns []dueRun
 
 func (d dueRuns) Len() int           { return len(d) }
@@ -72,7 +72,7 @@ func (c *clock) expect(r dueRun) {
 	heap.Push(&c.due, r)
 }
 
-// nextDue is when the next run may be claimed; zero when none is known.
+// nextDue returns when the next run may be claimed; zero if none is known.
 func (c *clock) nextDue() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *clock) nextDue() time.Time {
 	return c.due[0].at
 }
 
-// takeDue is the queues in which runs may be claimed by now, by name, and forgets them.
+// takeDue returns the queues in which runs may be claimed now, by name, and removes them.
 func (c *clock) takeDue() [][2]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

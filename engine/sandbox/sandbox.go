@@ -1,11 +1,11 @@
-// Package sandbox runs the real server in this process, on a clock that its owner moves: for
-// demonstrations, and for tests of whatever shows a server. Hours are played through in
-// milliseconds, and the same seed and calls make the same history, to the last id.
+// Package sandbox runs the real server in this process, on a clock that its owner sets. It is for
+// demos, and for tests of programs that show a server. Hours pass in milliseconds, and the same
+// seed and calls produce the same history with the same ids.
 //
-// Nothing in it happens by itself, and nothing has to be closed. A call has been carried out when
-// it returns; the coordinator works when Upkeep is called; runs are claimed by workers that poll
-// without waiting. What is made of a seed is the process's (engine.SeedIDs): two sandboxes at work
-// at a time each have sound ids, but not the same ones each time.
+// A sandbox has no background work and need not be closed. A call has taken effect when it returns,
+// the coordinator works when Upkeep is called, and workers claim runs by polling without waiting.
+// The seed applies to the whole process (engine.SeedIDs): with two sandboxes at the same time, ids
+// are valid but not reproducible.
 package sandbox
 
 import (
@@ -25,30 +25,31 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// Hooks are what a store must do for a sandbox: take the time from it, and tell it at once what has changed.
+// Hooks connect a store to a sandbox: the store takes the time from it, and calls it for each
+// change.
 type Hooks struct {
 	Now func() time.Time
-	// a run is left without a worker, which may claim it from at on
+	// called when a run without a worker may be claimed from at on
 	Due      func(namespace, queue string, at time.Time)
 	Notify   func(engine.Notification)
 	Outcomes engine.Outcomes
-	Wrote    func() // a write has been committed
+	Wrote    func() // called after each commit
 }
 
-// Options of a Sandbox.
+// Options configures a Sandbox.
 type Options struct {
 	Seed    uint64
-	Begin   time.Time // what the clock says at first
+	Begin   time.Time // initial time of the clock
 	Version string    // of the program
 	// Open makes the store.
 	Open func(Hooks) engine.Store
 }
 
-// upkeepEvery is how often the coordinator works at least while anything is waited for.
+// upkeepEvery is the longest interval of the coordinator while something can become due.
 const upkeepEvery = time.Minute
 
-// Sandbox is a server and its clock. Make it with New or Snapshot.Open. One goroutine moves its
-// time; any may call its server.
+// Sandbox is a server with its clock. Make it with New or Snapshot.Open. Only one goroutine may
+// move its time; any goroutine may call its server.
 type Sandbox struct {
 	seed    uint64
 	version string
@@ -57,13 +58,13 @@ type Sandbox struct {
 	matcher *matching.Matcher
 	server  *server.Server
 	upkeep  *coordinator.Coordinator
-	next    time.Time // when upkeep is next due; unset: when a notification says so
+	next    time.Time // when upkeep is next due; unset: at the next notification
 
 	mu       sync.Mutex
 	notified bool // since the last upkeep
 }
 
-// Snapshot is what a Sandbox was, to go on from as often as one likes.
+// Snapshot is the state of a Sandbox. Any number of sandboxes can continue from it.
 type Snapshot struct {
 	options Options
 	disk    rand.PCG
@@ -71,7 +72,7 @@ type Snapshot struct {
 	past    *server.Past
 }
 
-// New starts a server that nobody has used yet.
+// New starts a new server.
 func New(o Options) *Sandbox {
 	return open(&Snapshot{options: o, disk: *rand.NewPCG(o.Seed, 1)})
 }
@@ -80,7 +81,7 @@ func open(from *Snapshot) *Sandbox {
 	o := from.options
 	ids := o.Seed
 	if from.past != nil {
-		ids = ^ids // not those once more that there are
+		ids = ^ids // so that new ids differ from those of the snapshot
 	}
 	engine.SeedIDs(ids)
 	disk := from.disk
@@ -110,14 +111,14 @@ func open(from *Snapshot) *Sandbox {
 	return s
 }
 
-// outcomes passes on to the server what the store commits.
+// outcomes passes the outcomes of the store to the server.
 type outcomes struct{ *Sandbox }
 
 func (o outcomes) RunEnded(run engine.ID, e *engine.Ending) { o.server.RunEnded(run, e) }
 
 func (o outcomes) SideEffects(e *engine.SideEffects) { o.server.SideEffects(e) }
 
-// facts are what an operator is told of the server.
+// facts returns the server's facts for operators.
 func (s *Sandbox) facts() []server.Fact {
 	moment := func(t time.Time) string {
 		if t.IsZero() {
@@ -137,7 +138,7 @@ func (s *Sandbox) facts() []server.Fact {
 	}
 }
 
-// Snapshot is what the sandbox is now. Call it while nobody else calls its server.
+// Snapshot returns the current state of the sandbox. Do not call its server meanwhile.
 func (s *Sandbox) Snapshot() *Snapshot {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
@@ -148,36 +149,37 @@ func (s *Sandbox) Snapshot() *Snapshot {
 	}
 }
 
-// Open starts a server that goes on from the snapshot. The store holds a copy of what the first one's held.
+// Open starts a server that continues from the snapshot. The store must hold a copy of the first
+// one's data.
 func (p *Snapshot) Open(store func(Hooks) engine.Store) *Sandbox {
 	from := *p
 	from.options.Open = store
 	return open(&from)
 }
 
-// Direct is a way to the server by which a call has been carried out when it returns.
+// Direct returns a connection to the server. A call has taken effect when it returns.
 func (s *Sandbox) Direct() grpc.ClientConnInterface { return s.server.Direct() }
 
-// Now is what the clock says.
+// Now returns the time of the clock.
 func (s *Sandbox) Now() time.Time { return s.clock.read() }
 
-// SetNow moves the clock to t, and never back.
+// SetNow moves the clock forward to t. It never moves it back.
 func (s *Sandbox) SetNow(t time.Time) { s.clock.set(t) }
 
-// Commits is how many there were.
+// Commits returns the number of commits.
 func (s *Sandbox) Commits() uint64 {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	return s.clock.n
 }
 
-// NextDue is when a run may next be claimed, as far as is known; unset when none may.
+// NextDue returns when a run may next be claimed, as far as is known; unset if none may.
 func (s *Sandbox) NextDue() time.Time { return s.clock.nextDue() }
 
-// TakeDue is the namespaces and queues in which runs may be claimed by now. It tells of each once.
+// TakeDue returns the namespaces and queues in which runs may be claimed now. It returns each once.
 func (s *Sandbox) TakeDue() [][2]string { return s.clock.takeDue() }
 
-// notify passes a notification of the store on.
+// notify passes a notification of the store to the server's parts.
 func (s *Sandbox) notify(r engine.Notification) {
 	s.matcher.Notify(r)
 	s.server.Notify(r)
@@ -188,8 +190,8 @@ func (s *Sandbox) notify(r engine.Notification) {
 		r.Kind == engine.NotifyWorker
 }
 
-// Upkeep does what the coordinator has to do by now, and is when it has to be called again at the
-// latest; unset when only another call of the server can change that.
+// Upkeep does the coordinator's work that is due now. It returns the latest time for its next call;
+// unset if only another call of the server can make something due.
 func (s *Sandbox) Upkeep() (next time.Time) {
 	s.mu.Lock()
 	due := s.notified || !s.next.IsZero() && !s.next.After(s.Now())

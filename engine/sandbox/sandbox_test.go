@@ -22,7 +22,7 @@ func options(h Hooks) memory.Options {
 	return memory.Options{Now: h.Now, Due: h.Due, Notify: h.Notify, Outcomes: h.Outcomes, Wrote: h.Wrote}
 }
 
-// fresh is a sandbox and its database.
+// fresh returns a sandbox and its database.
 func fresh() (*Sandbox, *memory.Database) {
 	var db *memory.Database
 	return New(Options{Seed: 7, Begin: began, Version: "test", Open: func(h Hooks) engine.Store {
@@ -66,7 +66,7 @@ func TestTimePassesOnlyWhenItIsMoved(t *testing.T) {
 	}
 }
 
-func TestASnapshotGoesOnWithWhatTheServerRemembers(t *testing.T) {
+func TestASnapshotContinuesWithTheCountsOfTheServer(t *testing.T) {
 	s, db := fresh()
 	start(t, s, &kagziv1.StartWorkflowRequest{})
 	s.SetNow(began.Add(2 * time.Minute))

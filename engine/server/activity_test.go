@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// did is what a server has done, with points of this length.
+// did returns a server's activity in points of this length.
 func did(t *testing.T, s *Server, step time.Duration) *kagziv1.GetActivityResponse {
 	t.Helper()
 	answer, err := s.GetActivity(t.Context(), &kagziv1.GetActivityRequest{Step: durationpb.New(step)})

@@ -22,7 +22,7 @@ func serverOver(b *servertest.Books) *Server {
 	return New(b, nil, Options{})
 }
 
-func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
+func TestACancelTellsWhetherTheRunEndedOrMustStop(t *testing.T) {
 	until := servertest.Began.Add(time.Minute)
 	b := &servertest.Books{End: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
 	s := serverOver(b)
@@ -159,7 +159,7 @@ func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
 	}
 }
 
-func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
+func TestOnlyTheFieldsThatARequestMaySetAreReadOfAKey(t *testing.T) {
 	globs := make([]string, engine.MaxKeyGlobs+1)
 	for i := range globs {
 		globs[i] = fmt.Sprint("q", i)

@@ -16,7 +16,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// closing is a backup's file that tells when it is closed.
+// closing is a backup file that records that it was closed.
 type closing struct {
 	io.Reader
 	closed chan struct{}

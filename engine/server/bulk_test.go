@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// progress is all that a bulk change says.
+// progress holds all messages of a bulk change.
 func progress(t *testing.T, b *servertest.Books, r *kagziv1.BulkWorkflowsRequest) []*kagziv1.BulkWorkflowsProgress {
 	t.Helper()
 	_, conn := serve(t, b)
@@ -81,7 +81,7 @@ func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 	}
 }
 
-func TestOfRunsThatAreStoppedInBulkThoseStoppedMeanwhileHaveNotFailed(t *testing.T) {
+func TestRunsStoppedDuringABulkStopAreNoFailures(t *testing.T) {
 	for _, test := range []struct {
 		name                  string
 		action                kagziv1.BulkAction
@@ -159,7 +159,7 @@ func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 	}
 }
 
-func TestABulkRetryLeavesAloneWhatWasRetriedBefore(t *testing.T) {
+func TestABulkRetrySkipsRetriedRuns(t *testing.T) {
 	b := &servertest.Books{Runs: manyRuns(4)}
 	tried := b.Runs[3].ID
 	b.Runs[1].RetriedFrom = tried // and is to be retried itself
@@ -175,7 +175,7 @@ func TestABulkRetryLeavesAloneWhatWasRetriedBefore(t *testing.T) {
 	}
 }
 
-func TestARetryUnlessThereIsOneAnswersThatOne(t *testing.T) {
+func TestARetryUnlessRetriedAnswersTheExistingOne(t *testing.T) {
 	first, second, newest := servertest.SomeID(0), servertest.SomeID(1), servertest.SomeID(2)
 	for _, c := range []struct {
 		status engine.RunStatus
@@ -315,7 +315,7 @@ func (r restless) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.
 	return r.Books.CancelRun(ctx, p)
 }
 
-func TestABulkChangeCountsWhatItDidAndOutlivesADefect(t *testing.T) {
+func TestABulkChangeCountsAndSurvivesAPanic(t *testing.T) {
 	const n = 7
 	b := &servertest.Books{Runs: manyRuns(n), End: engine.RunEnd{Changed: true, Status: engine.RunCancelled}}
 	store := &restless{Books: b, defect: b.Runs[3].ID}

@@ -51,7 +51,7 @@ func exported(t *testing.T, b *servertest.Books, redact bool) []byte {
 	}
 }
 
-// imported is what a store is asked to make of a capsule.
+// imported returns the runs that a store is asked to make from a capsule.
 func imported(t *testing.T, b *servertest.Books, file []byte) (*kagziv1.ImportWorkflowResponse, error) {
 	t.Helper()
 	_, conn := serve(t, b)
@@ -126,7 +126,7 @@ func TestARedactedCapsuleKeepsSizesAndHashesOnly(t *testing.T) {
 	}
 }
 
-func TestAnImportMakesTheRunsAnewUnderTheirOwnIDs(t *testing.T) {
+func TestAnImportMakesTheRunsUnderNewIDs(t *testing.T) {
 	source, b := servertest.Family(), &servertest.Books{}
 	answer, err := imported(t, b, exported(t, source, false))
 	if err != nil {
@@ -182,7 +182,7 @@ func TestAnImportMakesTheRunsAnewUnderTheirOwnIDs(t *testing.T) {
 	}
 }
 
-func TestAnOpenRunIsImportedReadyToGoOn(t *testing.T) {
+func TestAnOpenRunIsImportedReadyToContinue(t *testing.T) {
 	b := &servertest.Books{}
 	if _, err := imported(t, b, exported(t, servertest.Family(), false)); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestAChildIsImportedToEndWithItsParentAsItWould(t *testing.T) {
 	}
 }
 
-func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
+func TestAGivenDeadlineHoldsForContinuationsOfAnImportedRun(t *testing.T) {
 	ahead := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	for _, c := range []struct {
 		what            string
@@ -327,7 +327,7 @@ func TestAStepWhoseChildEndedMeanwhileIsImportedAsEnded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
+func TestOtherFilesThanCapsulesAreRefused(t *testing.T) {
 	source := servertest.Family()
 	_, good := servertest.Files(t, exported(t, source, false))
 	root := "runs/" + source.Runs[3].ID.String()

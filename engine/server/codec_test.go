@@ -82,7 +82,7 @@ func wireText(path []protoreflect.FieldDescriptor, text string) []byte {
 	return inner
 }
 
-func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
+func TestTextThatIsNotUTF8IsRefusedByField(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -116,7 +116,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
+func TestMalformedMessagesAreRefused(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -153,7 +153,7 @@ func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
 		if method.Name() != "GetWorkflow" {
 			return
 		}
-		// Whoever sends the mark harms nobody but themselves: their own call is refused.
+		// A client that sends the mark only causes its own call to be refused.
 		if err := callRaw(t.Context(), conn, method, mark); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("a forged mark: %v, want INVALID_ARGUMENT", err)
 		}

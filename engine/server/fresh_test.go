@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// starting is a store that starts what it is told to, and has it end when it is first read.
+// starting is a store whose runs end when they are first read.
 type starting struct {
 	servertest.StubStore
 	reads *atomic.Int32
@@ -29,7 +29,7 @@ func (s starting) GetRun(_ context.Context, namespace string, id engine.ID) (eng
 	return engine.Run{ID: id, Namespace: namespace, Status: engine.RunCompleted}, nil
 }
 
-func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
+func TestAWaitAfterAStartReadsTheRunOnlyAtItsEnd(t *testing.T) {
 	var reads atomic.Int32
 	s, conn := serve(t, starting{reads: &reads})
 	api := kagziv1.NewWorkflowServiceClient(conn)

@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// reluctant is a store that takes no worker off; it says so when it is let.
+// reluctant is a store that blocks each deregistration and then fails it.
 type reluctant struct {
 	servertest.StubStore
 	asked chan struct{}
@@ -26,7 +26,7 @@ func (reluctant) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat
 	return engine.Beat{Status: engine.WorkerOnline}, nil
 }
 
-func TestASessionWhoseGoodbyeDidNotCountGoesOn(t *testing.T) {
+func TestASessionContinuesAfterAFailedGoodbye(t *testing.T) {
 	store := reluctant{asked: make(chan struct{}), let: make(chan struct{})}
 	_, conn := serve(t, store)
 	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())

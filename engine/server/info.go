@@ -28,7 +28,8 @@ var features = []string{
 
 // errBeside refuses a call about a server's own state: zeros would look like an idle server.
 var errBeside = &engine.Error{Kind: engine.KindUnsupported,
-	Message: "only a running server knows this, and this database was opened without one; connect to the server instead"}
+	Message: "only a running server knows this, and this database was opened without one; " +
+		"connect to the server instead"}
 
 // GetServerInfo describes this server or, with Options.Beside, its database. Keys of clients and
 // workers get only what their programs need. Configuration, database and usage are only for the

@@ -26,7 +26,7 @@ func (described) Describe(context.Context) (engine.Description, error) {
 		Facts: []engine.Fact{{Name: "write-ahead log", Value: "4.1 MiB"}, {Name: "pool", Value: "2 of 8"}}}, nil
 }
 
-func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
+func TestServerInfoHasFactsInOrder(t *testing.T) {
 	s := serverOver(&servertest.Books{})
 	s.store = described{}
 	s.options.Facts = func() []Fact {
@@ -47,7 +47,7 @@ func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
+func TestServerInfoHasTheUseOfMethods(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	admin, runs := kagziv1.NewAdminServiceClient(conn), kagziv1.NewWorkflowServiceClient(conn)
 	for range 3 {
@@ -140,7 +140,7 @@ func TestAConnectionIsCountedWhileItIsOpen(t *testing.T) {
 	}
 }
 
-// nobodysConn is a connection that only can be closed.
+// nobodysConn is a connection that can only be closed.
 type nobodysConn struct{ net.Conn }
 
 func (nobodysConn) Close() error { return nil }

@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestAKeyOpensFromItsMakingUntilItsRevocationIsAnswered(t *testing.T) {
+func TestAKeyIsValidFromItsCreationToItsRevocation(t *testing.T) {
 	_, conn, l, secrets := guarded(t)
 	admin, root := kagziv1.NewAdminServiceClient(conn), with(soon(t), secrets[engine.RoleAdmin])
 	if _, err := admin.WhoAmI(root, &kagziv1.WhoAmIRequest{}); err != nil { // the keys are in memory from here on
@@ -43,7 +43,7 @@ func TestAKeyOpensFromItsMakingUntilItsRevocationIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAValidKeyIsNotHeldUpByTheFailuresOfOthers(t *testing.T) {
+func TestAValidKeyIsNotDelayedByFailuresOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, conn, _, secrets := guarded(t)
 		admin := kagziv1.NewAdminServiceClient(conn)

@@ -17,7 +17,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// later is what the contract has and this server does not yet.
+// later holds the methods of the API that this server does not implement yet.
 var later = []string{"AdminService/Backup"}
 
 // call makes one call of any method with one request, and returns the first answer's error.

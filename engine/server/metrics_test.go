@@ -110,7 +110,7 @@ func TestCountingForMetricsAllocatesNothing(t *testing.T) {
 	}
 }
 
-// shelves is a store of two namespaces that counts what it is asked.
+// shelves is a store with two namespaces that counts its calls.
 type shelves struct {
 	servertest.StubStore
 	asked  map[string]int

@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
+func TestChangesOfRunsAreEvents(t *testing.T) {
 	ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 5}})
 	for _, c := range []struct {
 		end  engine.RunEnd
@@ -50,7 +50,7 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 	}
 }
 
-func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
+func TestAFailedRunIsAnEventWithItsTypeAndQueue(t *testing.T) {
 	id, err := engine.ParseID(servertest.AnID)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
+func TestChangesOfWorkersAreEvents(t *testing.T) {
 	s := serverOver(&servertest.Books{})
 	ctx := t.Context()
 	for _, do := range []func() error{

@@ -24,8 +24,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// may is what each role may call, written down a second time: a change of the table is to be made
-// on purpose.
+// may says what each role may call. It repeats the table, so that a change of the table needs two
+// edits.
 var may = map[engine.KeyRole]string{
 	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
@@ -46,8 +46,8 @@ const (
 	readOnlyOf = ` ListWorkers GetWorker ListAuditEvents `
 	opened     = ` HealthCheck Check List `
 
-	// adminsReading and workingOf are what changes nothing that the audit log is about, and is in
-	// none of the lists of readers.
+	// adminsReading and workingOf hold methods without audit records that are in none of the lists
+	// of readers.
 	adminsReading = ` ExportWorkflow Backup ListKeys GetActivity WatchEvents `
 	workingOf     = ` Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
 		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote `
@@ -115,7 +115,7 @@ func holdsPayload(m protoreflect.MessageDescriptor, seen []protoreflect.FullName
 	return false
 }
 
-// ask makes one call and says what became of it: "in" when it was let in.
+// ask makes one call and returns its result: "in" if the call was accepted.
 func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor,
 	request proto.Message) string {
 	t.Helper()
@@ -168,11 +168,11 @@ var nameless = map[string]string{
 	"ListNamespaces": "the key's own", "PreviewSchedule": "of an expression", "ServerReflectionInfo": "of the contract",
 }
 
-func TestEveryMethodIsOpenToWhomTheTableSays(t *testing.T) {
-	synctest.Test(t, everyMethodIsOpenToWhomTheTableSays) // in which answers that are late take no time
+func TestEveryMethodAcceptsTheRolesOfTheTable(t *testing.T) {
+	synctest.Test(t, everyMethodAcceptsTheRolesOfTheTable) // in which answers that are late take no time
 }
 
-func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
+func everyMethodAcceptsTheRolesOfTheTable(t *testing.T) {
 	s, conn, l, secrets := guarded(t)
 	expired := l.Make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
 	revoked := l.Make(engine.APIKey{Name: "revoked", Role: engine.RoleAdmin})
@@ -222,7 +222,7 @@ func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 	})
 }
 
-func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
+func TestAnAdminOfSomeNamespacesIsNotOneOfAll(t *testing.T) {
 	s, conn, l, _ := guarded(t)
 	header := []string{"Bearer " + l.Make(engine.APIKey{
 		Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
@@ -275,7 +275,7 @@ func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
+func TestWithoutKeysAndInProcessNoCallNeedsAKey(t *testing.T) {
 	for _, l := range []*servertest.KeyStore{{}, {Notifications: "trusted"}} {
 		options := Options{DrainTimeout: time.Second}
 		if l.Notifications == "trusted" {
@@ -295,9 +295,8 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 	}
 }
 
-// TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone: its last key may be revoked while it
-// runs, and nobody is to be let in by that.
-func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
+// TestAReachableServerNeedsAKeyEvenIfNoneExists: revoking the last key must not open the server.
+func TestAReachableServerNeedsAKeyEvenIfNoneExists(t *testing.T) {
 	synctest.Test(t, serverThatOthersReachNeedsAKey) // in which answers that are late take no time
 }
 
@@ -318,7 +317,7 @@ func serverThatOthersReachNeedsAKey(t *testing.T) {
 	})
 }
 
-func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
+func TestAWorkersKeyReadsHistoryOnlyOfRunsItCouldClaim(t *testing.T) {
 	id := engine.NewID(time.Now())
 	l := &servertest.KeyStore{Notifications: "in-process",
 		Runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}

@@ -15,10 +15,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TestAFloodInOneNamespaceLeavesTheOthersAlone is about ten times what one may add: what is past it
-// is refused with a word on when to come again, nothing of the others is, and who acts against the
-// flood is not held up.
-func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
+// TestAFloodInOneNamespaceDoesNotAffectOthers adds ten times the limit to one namespace. The excess
+// is refused with RetryAfter, no call for another namespace is refused, and calls that stop the
+// flood are not limited.
+func TestAFloodInOneNamespaceDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, conn := serveWith(t, taking{}, Options{DrainTimeout: time.Second, NamespaceRate: 100})
 		defer s.workers.Close()

@@ -88,7 +88,7 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 		before func(*engine.Schedule)
 		change func(*kagziv1.UpdateWorkflowScheduleRequest)
 		want   time.Time
-		// skipped is how many of the ticks that are due nobody decides about any more.
+		// skipped is how many due ticks the change skips.
 		skipped int64
 		broken  string
 	}{
@@ -223,8 +223,7 @@ func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
 			t.Errorf("%s: selects those of %q, %v, want of %s", given, f.ScheduleID, err, want)
 		}
 	}
-	// A name that nobody has is a mistake, for which a bulk change is not to say that there was
-	// nothing to do.
+	// An unknown name is a mistake: a bulk change must not answer that there was nothing to do.
 	odd := &kagziv1.ListWorkflowsRequest{ScheduleId: new("nightyl")}
 	_, listed := s.ListWorkflows(t.Context(), odd)
 	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{

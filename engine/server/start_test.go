@@ -35,7 +35,7 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 	}
 }
 
-// askedBy keeps whom a start says that its run may be given to.
+// askedBy records the Handoff of a start.
 type askedBy struct {
 	servertest.StubStore
 	handoff engine.Handoff
@@ -46,7 +46,7 @@ func (a *askedBy) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engi
 	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
-func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
+func TestAStartIsOfferedToWaitingWorkers(t *testing.T) {
 	store := &askedBy{}
 	s, conn := serve(t, store)
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(

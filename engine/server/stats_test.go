@@ -29,7 +29,7 @@ func (c counted) GetStats(context.Context, string, time.Time) (engine.Stats, err
 	return c.stats, nil
 }
 
-func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
+func TestStatsHaveCountsAndRatesOnlyForKeysForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(counted{stats: engine.Stats{
 			ByStatus: map[engine.RunStatus]int64{

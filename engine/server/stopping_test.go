@@ -18,7 +18,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestAServerThatStopsWaitsForNoCallerWhoHasSaidNothingYet(t *testing.T) {
+func TestAStoppingServerDoesNotWaitForSilentCallers(t *testing.T) {
 	for name, open := range map[string]func(context.Context, *grpc.ClientConn) (grpc.ClientStream, error){
 		"waits": func(ctx context.Context, conn *grpc.ClientConn) (grpc.ClientStream, error) {
 			return kagziv1.NewWorkflowServiceClient(conn).AwaitWorkflows(ctx)

@@ -29,7 +29,7 @@ func keyed(t *testing.T, tell func(t *testing.T, s *Server, l *servertest.KeySto
 	})
 }
 
-func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
+func TestAStreamWhoseKeyHasEndedPassesNothingOn(t *testing.T) {
 	keyed(t, func(t *testing.T, s *Server, l *servertest.KeyStore) {
 		secret := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
 		method := s.guard.MethodOf("/kagzi.v1.AdminService/Watch")
@@ -57,7 +57,7 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 	})
 }
 
-func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
+func TestAnEndedCallIsNoLongerCounted(t *testing.T) {
 	keyed(t, func(t *testing.T, s *Server, l *servertest.KeyStore) {
 		secret := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+secret))

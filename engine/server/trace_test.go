@@ -66,7 +66,7 @@ func TestASpanTellsTheCodeOfARefusalAndNotItsText(t *testing.T) {
 	}
 }
 
-func TestWithoutATracerTheCallersTraceIsHandedOn(t *testing.T) {
+func TestWithoutATracerTheCallersTraceIsPassedOn(t *testing.T) {
 	s := New(servertest.StubStore{}, nil, Options{Trusted: true})
 	s.log = s.options.Log
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))

@@ -16,7 +16,8 @@ import (
 
 const benchLimit = 3 * time.Minute
 
-// TestBinary runs tiny workloads from the whole binary: server, worker and load in three processes.
+// TestBinary runs small workloads from the whole binary: server, worker and load in three
+// processes.
 func TestBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the whole binary")
@@ -80,7 +81,7 @@ func TestBinary(t *testing.T) {
 		}
 		return r
 	}
-	t.Run("W1 to W8, tiny, twice on private servers", func(t *testing.T) {
+	t.Run("W1 to W8 at a small scale, twice on private servers", func(t *testing.T) {
 		r := measured(t, all, "--repeat", "2")
 		for _, w := range r.Workloads {
 			for _, f := range w.Figures {
@@ -99,7 +100,7 @@ func TestBinary(t *testing.T) {
 		}
 	})
 
-	t.Run("the long ones, tiny", func(t *testing.T) {
+	t.Run("the long workloads at a small scale", func(t *testing.T) {
 		figures := map[string]float64{}
 		for _, w := range measured(t, "W6-1M,W7-10K,W9,W10").Workloads {
 			for _, f := range w.Figures {
@@ -117,13 +118,13 @@ func TestBinary(t *testing.T) {
 		}
 	})
 
-	t.Run("a server that is not there is exit code 7", func(t *testing.T) {
+	t.Run("a missing server exits 7", func(t *testing.T) {
 		if _, code := run(t, "--address", "127.0.0.1:1"); code != exitUnavailable {
 			t.Errorf("exit code %d, want %d", code, exitUnavailable)
 		}
 	})
 
-	t.Run("a workload that is not there is exit code 64", func(t *testing.T) {
+	t.Run("an unknown workload exits 64", func(t *testing.T) {
 		if _, code := run(t, "--workload", "W0"); code != exitUsage {
 			t.Errorf("exit code %d, want %d", code, exitUsage)
 		}

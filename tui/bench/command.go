@@ -47,9 +47,9 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure throughput, latency and cost of a server",
-		Long: `Put load on a server, with a worker in its own process, and measure. The result of every run is checked.
+		Long: `Put load on a server, with a worker in its own process, and measure. Every run's result is checked.
 On Linux the report also shows processor time per run or step, the memory of private servers, and
-the machine's speed before each measurement: figures taken at different speeds differ as well.
+the machine's speed before each measurement, because figures depend on it.
 
 ` + listing() + `
 By default a private server is started for each measurement: on SQLite in a temporary directory on a
@@ -88,6 +88,8 @@ Exit code: 0 when every run returned the right result, 1 when not, 7 when no ser
 	fs.BoolVar(&o.asJSON, "json", false, "print the report as one JSON document")
 	fs.BoolVar(&o.markdown, "markdown", false, "print the report as Markdown tables")
 	flags.RegisterReach(fs)
+	address := fs.Lookup("address")
+	address.Usage, address.DefValue = "measure the server at this host:port instead of a private one", ""
 	fs.StringVar(&o.db, "db", "", "database URL for a private server, such as postgres://…")
 	fs.IntVar(&o.servers, "servers", 1, "private servers on --db, each with a worker process of its own")
 	fs.StringVar(&o.fullDB, "full-db", "",

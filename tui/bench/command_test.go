@@ -19,7 +19,7 @@ func TestABenchHasTheFlagsOfAClientForItsServer(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithTheWayToTheServerIsAMistakeOfUse(t *testing.T) {
+func TestWrongConnectionSettingsAreUsageErrors(t *testing.T) {
 	nope := filepath.Join(t.TempDir(), "nope.key")
 	for _, c := range []struct {
 		wants string

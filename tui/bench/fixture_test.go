@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/profile"
 )
 
-// oneAnswer is a server whose every run has ended already, in one way.
+// oneAnswer is a server on which every run has already ended in the same way.
 type oneAnswer struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	run *kagziv1.Workflow
@@ -41,7 +41,8 @@ func (s *oneAnswer) WaitWorkflow(context.Context, *kagziv1.WaitWorkflowRequest) 
 	return &kagziv1.WaitWorkflowResponse{Workflow: s.run, Finished: true}, nil
 }
 
-// fixtureOn serves a run that has ended with a status and an output, and returns a fixture that talks to it.
+// fixtureOn serves a run that ended with a status and an output, and returns a fixture connected to
+// it.
 func fixtureOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *fixture {
 	t.Helper()
 	data, err := json.Marshal(output)
@@ -67,7 +68,7 @@ func fixtureOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *fixture
 	return r
 }
 
-func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
+func TestAWrongResultFailsEveryWorkload(t *testing.T) {
 	const (
 		completed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED
 		failed    = kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
@@ -129,8 +130,8 @@ func TestAServerThatWasNamedAndDoesNotAnswerIsUnavailable(t *testing.T) {
 	}
 }
 
-// unheard is an address that refuses connections while the test runs: a connection has the port, so
-// that nobody can come to listen on it.
+// unheard returns an address that refuses connections during the test: a client connection occupies
+// the port, so that nobody can listen on it.
 func unheard(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain ends a process that a test has the bench start as its server: it is this binary, which
-// has no server in it. As a run of the tests it would start the next one, and that the next.
+// TestMain exits if the bench started this binary as its server: it has no server, and as a test
+// run it would start the next one, and so on.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
 		fmt.Fprintln(os.Stderr, "this binary holds tests and no server")

@@ -155,8 +155,8 @@ func TestAReportNamesTheMachineTheCommandAndTheDurability(t *testing.T) {
 	}
 }
 
-// What could not be told of at first, such as a Postgres beside another with a database of the same
-// name, has used nobody knows how much before.
+// The usage of a part that was unknown at first, such as a Postgres with a namesake, is unknown
+// before that.
 func TestAMeterLeavesOutTheTimeOfWhatWasNotKnownWhenItBegan(t *testing.T) {
 	if _, known := processorTime(os.Getpid()); !known {
 		t.Skip("this system tells nothing of processes")

@@ -94,7 +94,7 @@ func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
 		name     string
 		target   target
 		workload string
-		says     string // empty: it suits
+		says     string // empty: suitable
 	}{
 		{"a full table fits a private SQLite", target{}, "W10", ""},
 		{"and one that is named", target{db: "sqlite:a.db"}, "W10", ""},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheYardstickLooksAtADiskOnlyWhereDatabasesAreAndLeavesNothing(t *testing.T) {
+func TestTheYardstickMeasuresTheDiskOfDatabasesAndLeavesNothing(t *testing.T) {
 	names := func(dir string) (of []string) {
 		look, err := yardstick(dir)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestMain makes this test binary serve as the binary that children are started from.
+// TestMain lets this test binary serve as the binary that children are started from.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == commandName {
 		root := &cobra.Command{Use: "test", SilenceErrors: true, SilenceUsage: true}
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is what children do in these tests.
+// play is the command that children run in these tests.
 func play() *cobra.Command {
 	var endless bool
 	var mark string
@@ -55,7 +55,7 @@ func play() *cobra.Command {
 	return cmd
 }
 
-// parent starts a child of its own, which leaves a mark when it stops, and waits to be killed.
+// parent starts its own child, which leaves a mark when it stops, and waits to be killed.
 func parent() *cobra.Command {
 	return &cobra.Command{
 		Use:  "parent MARK",
@@ -98,7 +98,7 @@ func await(t *testing.T, p *Process, text string) string {
 	return line
 }
 
-func TestAChildStopsInGoodOrder(t *testing.T) {
+func TestAChildStopsGracefully(t *testing.T) {
 	p := start(t, Spec{Args: []string{"play"}})
 	await(t, p, "ready")
 	if err := p.Stop(30 * time.Second); err != nil {
@@ -132,7 +132,7 @@ func TestAChildSeesNoneOfTheParentsSettings(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAChildThatEndsEarlyHoldsItsLastWords(t *testing.T) {
+func TestTheErrorOfAnEarlyExitHasTheLastOutput(t *testing.T) {
 	p := start(t, Spec{Args: []string{"play", "no such luck"}})
 	_, err := p.Await(t.Context(), func(string) (string, bool) { return "", false })
 	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "exit status 3") {

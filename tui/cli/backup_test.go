@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// parts is a stream of a backup.
+// parts is a backup stream.
 type parts struct {
 	list []*kagziv1.BackupChunk
 	end  error
@@ -25,7 +25,7 @@ func (p *parts) Recv() (*kagziv1.BackupChunk, error) {
 	return next, nil
 }
 
-func TestABackupThatDidNotComeWholeIsRefused(t *testing.T) {
+func TestAnIncompleteBackupIsRefused(t *testing.T) {
 	sum := sha256.Sum256([]byte("kagzi"))
 	data := func(text string) *kagziv1.BackupChunk { return &kagziv1.BackupChunk{Data: []byte(text), TotalBytes: 5} }
 	last := &kagziv1.BackupChunk{TotalBytes: 5, Sha256: sum[:]}

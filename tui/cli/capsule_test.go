@@ -31,7 +31,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// assertAlone fails when a directory holds anything but the named files.
+// assertAlone fails if a directory contains anything but the named files.
 func assertAlone(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -45,7 +45,7 @@ func assertAlone(t *testing.T, dir string, names ...string) {
 
 func TestExport(t *testing.T) {
 	whole := "PK\x03\x04" + strings.Repeat("\xff\x00", 3000)
-	t.Run("to a file writes it whole, for its owner alone", func(t *testing.T) {
+	t.Run("writes the whole file, readable by its owner only", func(t *testing.T) {
 		s, dir := &session{server: capsuleServer(), tty: true}, t.TempDir()
 		file := filepath.Join(dir, "run.zip")
 		out, _ := s.want(t, ExitOK, "wf", "export", "--external", "order-17", "--file", file, "--redact")
@@ -53,7 +53,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("stdout %q, %d bytes", out, len(read(t, file)))
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-			// which has no modes
+			// Windows has no modes
 			t.Errorf("mode %v, err %v", info.Mode(), err)
 		}
 		assertAlone(t, dir, "run.zip")
@@ -61,14 +61,14 @@ func TestExport(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("reports in JSON what it wrote", func(t *testing.T) {
+	t.Run("reports the file as JSON", func(t *testing.T) {
 		s, file := &session{server: capsuleServer()}, filepath.Join(t.TempDir(), "run.zip")
 		out, _ := s.want(t, ExitOK, "wf", "export", failedRun, "-f", file, "-o", "jsonl")
 		if !strings.Contains(out, `"bytes":6004`) || !strings.Contains(out, `"run_id":"`+failedRun) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("overwrites a file only by force", func(t *testing.T) {
+	t.Run("overwrites a file only with --force", func(t *testing.T) {
 		s, dir := &session{server: capsuleServer()}, t.TempDir()
 		file := filepath.Join(dir, "run.zip")
 		if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestExport(t *testing.T) {
 		}
 		assertAlone(t, dir, "run.zip")
 	})
-	t.Run("that fails leaves no file behind, and the old one as it was", func(t *testing.T) {
+	t.Run("a failed export keeps the old file and leaves no other", func(t *testing.T) {
 		s, dir := &session{server: capsuleServer()}, t.TempDir()
 		s.server.fail = map[string]error{"ExportWorkflow end": unavailable}
 		s.want(t, ExitUnavailable, "wf", "export", failedRun, "--file", filepath.Join(dir, "run.zip"))
@@ -95,7 +95,7 @@ func TestExport(t *testing.T) {
 		s.want(t, ExitError, "wf", "export", failedRun, "--file", filepath.Join(dir, "run.zip"))
 		assertAlone(t, dir)
 	})
-	t.Run("leaves a file alone that came while it was written", func(t *testing.T) {
+	t.Run("does not overwrite a file created meanwhile", func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "run.zip")
 		_, err := writeFile(file, false, func(io.Writer) (int64, error) {
@@ -106,7 +106,7 @@ func TestExport(t *testing.T) {
 		}
 		assertAlone(t, dir, "run.zip")
 	})
-	t.Run("goes to stdout when that is no terminal, byte for byte", func(t *testing.T) {
+	t.Run("writes to stdout if it is no terminal", func(t *testing.T) {
 		s := &session{server: capsuleServer()}
 		if out, msg := s.want(t, ExitOK, "wf", "export", failedRun); out != whole || msg != "wrote 5.9 KiB\n" {
 			t.Errorf("%d bytes, stderr %q", len(out), msg)
@@ -126,7 +126,7 @@ func TestImport(t *testing.T) {
 		}
 		return path
 	}
-	t.Run("sends the file in parts, and who it is for in the first alone", func(t *testing.T) {
+	t.Run("sends the file in chunks, the namespace in the first only", func(t *testing.T) {
 		for _, size := range []int{1, capsuleChunk - 1, capsuleChunk, capsuleChunk + 1, 3*capsuleChunk + 7} {
 			s, path := &session{server: &fake{}}, write(t, size)
 			out, _ := s.want(t, ExitOK, "wf", "import", path, "-n", "stage")
@@ -148,7 +148,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("says why the server refused, not that the stream ended", func(t *testing.T) {
+	t.Run("reports the server's error", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"ImportWorkflow": status.Error(codes.InvalidArgument, "no manifest.json in the capsule")}}}
 		if _, msg := s.want(t, ExitUsage, "wf", "import", write(t, 3*capsuleChunk)); !strings.Contains(
@@ -159,7 +159,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("%d parts sent to a stream that had ended", n)
 		}
 	})
-	t.Run("of a file that is not there or empty sends nothing", func(t *testing.T) {
+	t.Run("sends nothing for a missing or empty file", func(t *testing.T) {
 		for _, path := range []string{filepath.Join(t.TempDir(), "none"), write(t, 0), t.TempDir()} {
 			s := &session{server: &fake{}}
 			if _, _, code := s.run(t, "wf", "import", path); code == ExitOK || len(s.server.requests) > 0 {

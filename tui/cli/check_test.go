@@ -21,14 +21,14 @@ import (
 	"github.com/kagzi/kagzi/sdk/profile"
 )
 
-// asWorker in the environment makes the test binary a worker's build that behaves as the variable says.
+// asWorker in the environment makes the test binary a worker that behaves as the variable says.
 const asWorker = "KAGZI_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(asWorker); behaviour != "" {
 		os.Exit(work(behaviour))
 	}
-	_ = os.Setenv("KAGZI_CONFIG", "off") // the settings of whoever runs the tests are not theirs
+	_ = os.Setenv("KAGZI_CONFIG", "off") // do not use the settings of the user running the tests
 	os.Exit(m.Run())
 }
 
@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("starts the build with its arguments, asked for a check, and the server in its environment",
+	t.Run("starts the worker with -kagzi-check and server settings",
 		func(t *testing.T) {
 			t.Setenv(asWorker, "fine")
 			t.Setenv("KAGZI_ADDRESS", "old:1")
@@ -114,14 +114,14 @@ func TestCheck(t *testing.T) {
 				t.Errorf("stderr %q, stdout %s", msg, diff)
 			}
 		})
-	t.Run("ends with 1 where runs would diverge, and adds nothing to what the build says", func(t *testing.T) {
+	t.Run("exits 1 if runs would diverge, without output of its own", func(t *testing.T) {
 		t.Setenv(asWorker, "diverges")
 		if out, msg := (&session{}).want(t, ExitError, "check", self); !strings.HasPrefix(
 			out, "order 01936b2e: step charge expected, ship got\nchecked 3 ") || msg != "" {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("has its counts on stdout alone where a program reads them", func(t *testing.T) {
+	t.Run("prints only the counts on stdout with -o json", func(t *testing.T) {
 		t.Setenv(asWorker, "diverges")
 		for format, want := range map[string]string{
 			"json": `{
@@ -151,35 +151,35 @@ func TestCheck(t *testing.T) {
 			t.Errorf("without a verdict: stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("of a build that knows no check says what is missing and ends with its code", func(t *testing.T) {
+	t.Run("reports a worker without the SDK's check, with its exit code", func(t *testing.T) {
 		t.Setenv(asWorker, "knows no check")
 		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") ||
 			!strings.Contains(msg, "ended with exit status 2 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("of a build that fails by itself does not pass for a verdict", func(t *testing.T) {
+	t.Run("does not take a failing worker for a verdict", func(t *testing.T) {
 		t.Setenv(asWorker, "fails")
 		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
 			msg, "ended with exit status 1 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("of a build that ends well without a word of runs fails", func(t *testing.T) {
+	t.Run("fails if the worker exits 0 without a verdict", func(t *testing.T) {
 		t.Setenv(asWorker, "does nothing")
 		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
 			msg, "exited with 0 but checked nothing: main must call the worker's Run") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("of a build that ends well although runs diverge fails", func(t *testing.T) {
+	t.Run("fails if the worker exits 0 although runs diverge", func(t *testing.T) {
 		t.Setenv(asWorker, "hides that it diverges")
 		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
 			msg, "must exit with another code") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("knows the words of the SDK", func(t *testing.T) {
+	t.Run("matches the verdict line of the SDK", func(t *testing.T) {
 		t.Setenv(asWorker, "knows the SDK")
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -191,7 +191,7 @@ func TestCheck(t *testing.T) {
 		defer server.Stop()
 		(&session{}).want(t, ExitOK, "check", "--address", listener.Addr().String(), self, "-v")
 	})
-	t.Run("of a build that is killed ends as a shell would", func(t *testing.T) {
+	t.Run("exits with 128 plus the signal of a killed worker", func(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			t.Skip("Windows ends a process with an exit code and no signal")
 		}
@@ -200,13 +200,13 @@ func TestCheck(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("of what cannot be started is a usage error", func(t *testing.T) {
+	t.Run("reports a missing command as a usage error", func(t *testing.T) {
 		if _, msg := (&session{}).want(t, ExitUsage, "check", "./no-such-worker"); !strings.Contains(
 			msg, "cannot start ./no-such-worker") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("hands an interrupt on and ends with 130", func(t *testing.T) {
+	t.Run("forwards an interrupt and exits 130", func(t *testing.T) {
 		t.Setenv(asWorker, "waits")
 		ctx, interrupt := context.WithCancel(t.Context())
 		s := &session{server: &fake{}}
@@ -224,7 +224,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// onWrite is an output that calls a function when something is written.
+// onWrite is an output that calls a function on each write.
 type onWrite func()
 
 func (f onWrite) Write(p []byte) (int, error) {

@@ -135,7 +135,7 @@ func assertParses(t *testing.T, format, out string) {
 }
 
 func TestTables_in_a_terminal(t *testing.T) {
-	t.Run("have colours and fit its width", func(t *testing.T) {
+	t.Run("tables have colours and fit the width", func(t *testing.T) {
 		s := &session{server: sampleServer(), tty: true, width: 100}
 		out, _ := s.want(t, ExitOK, "wf", "list")
 		if !strings.Contains(out, "\x1b[31mFAILED\x1b[0m") {
@@ -148,14 +148,14 @@ func TestTables_in_a_terminal(t *testing.T) {
 		"KAGZI_NO_COLOR":  {environ: map[string]string{"KAGZI_NO_COLOR": "true"}},
 		"a dumb terminal": {environ: map[string]string{"TERM": "dumb"}},
 	} {
-		t.Run("have no colours with "+name, func(t *testing.T) {
+		t.Run("tables have no colours with "+name, func(t *testing.T) {
 			s.server, s.tty = sampleServer(), true
 			if out, _ := s.want(t, ExitOK, "wf", "list"); strings.Contains(out, "\x1b") {
 				t.Errorf("colours in\n%s", out)
 			}
 		})
 	}
-	t.Run("show ISO times on request", func(t *testing.T) {
+	t.Run("tables show ISO times with --time iso", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		if out, _ := s.want(t, ExitOK, "wf", "list", "--time", "iso"); !strings.Contains(
 			out, "2026-11-20T11:55:00.000Z") {
@@ -165,7 +165,7 @@ func TestTables_in_a_terminal(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	t.Run("says on stderr that more exists and how to get it", func(t *testing.T) {
+	t.Run("tells on stderr how to get more", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, msg := s.want(t, ExitOK, "wf", "list", "--limit", "2")
 		if strings.Count(out, "\n") != 3 || !strings.Contains(msg, "--page-token 2") ||
@@ -173,14 +173,14 @@ func TestList(t *testing.T) {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("goes on from a token", func(t *testing.T) {
+	t.Run("continues from a token", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, msg := s.want(t, ExitOK, "wf", "list", "--page-token", "2")
 		if strings.Count(out, "\n") != 2 || msg != "previous runs: --page-token <2\n" {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("goes on with the very request that the token is of, also later, where times count from now",
+	t.Run("continues with the same relative times later",
 		func(t *testing.T) {
 			for _, args := range [][]string{{"--since", "24h"}, {"-q", "created > -1h and created < -1s"},
 				{"--until", "90s"}, {"--since", "2026-11-19"}} {
@@ -223,7 +223,7 @@ func TestList(t *testing.T) {
 				}
 			}
 		})
-	t.Run("goes back to what stands before", func(t *testing.T) {
+	t.Run("goes back to the previous page", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "list", "--page-token", "<2", "--limit", "1", "-o", "json")
 		for _, want := range []string{`"next_page_token": "2"`, `"prev_page_token": "<1"`, s.server.runs[1].RunId} {
@@ -232,7 +232,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	})
-	t.Run("with a local check never shows more than the limit and loses none", func(t *testing.T) {
+	t.Run("local filters keep the limit and lose no run", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		for i := range 6 {
 			s.server.runs = append(s.server.runs, &kagziv1.Workflow{
@@ -246,7 +246,7 @@ func TestList(t *testing.T) {
 			t.Fatalf("count = %q, want 3", out)
 		}
 	})
-	t.Run("of nothing is a message and no table, or an empty document", func(t *testing.T) {
+	t.Run("an empty list is a message, or an empty document", func(t *testing.T) {
 		s := &session{}
 		out, msg := s.want(t, ExitOK, "wf", "list", "-q", "type = a")
 		if out != "" || !strings.Contains(msg, `no runs match type = "a"`) {
@@ -286,7 +286,7 @@ func TestShow_payloads_can_be_cut_whole_or_left_out(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	t.Run("ends with the code of how the run ended", func(t *testing.T) {
+	t.Run("exits with the code of the run's status", func(t *testing.T) {
 		for st, code := range map[kagziv1.WorkflowStatus]int{
 			kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:  ExitOK,
 			kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:     ExitRunFailed,
@@ -307,7 +307,7 @@ func TestWait(t *testing.T) {
 			s.want(t, code, "wf", "watch", "run-1")
 		}
 	})
-	t.Run("says how long a run took as lists do, without what it waited for its start", func(t *testing.T) {
+	t.Run("shows the duration without the wait before the start", func(t *testing.T) {
 		for _, c := range []struct {
 			started *timestamppb.Timestamp
 			want    string
@@ -333,14 +333,14 @@ func TestWait(t *testing.T) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("does not go round in a circle", func(t *testing.T) {
+	t.Run("stops at a cycle of continuations", func(t *testing.T) {
 		self := "run-1"
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
 			{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, ContinuedAsRunId: &self},
 		}}}
 		s.want(t, ExitOK, "wf", "wait", "run-1")
 	})
-	t.Run("of several ends with the first bad one", func(t *testing.T) {
+	t.Run("exits with the code of the first run that did not complete", func(t *testing.T) {
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
 			{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED},
 			{RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},

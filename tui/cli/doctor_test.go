@@ -17,7 +17,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// diagnosis is what doctor prints, by the name of the check: "state text / advice", the worst of several.
+// diagnosis returns the output of doctor by check: "state text / advice", the worst of several.
 func diagnosis(t *testing.T, s *session, code int) map[string]string {
 	t.Helper()
 	out, _ := s.want(t, code, "doctor", "-o", "json")
@@ -43,7 +43,7 @@ func diagnosis(t *testing.T, s *session, code int) map[string]string {
 	return found
 }
 
-// manned gives a namespace online workers of these versions, empty for one that tells none.
+// manned gives a namespace online workers with these versions; "" is a worker without one.
 func manned(versions ...string) func(*fake) {
 	return func(f *fake) {
 		f.workers = nil
@@ -150,7 +150,7 @@ func TestDoctor(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without a server looks at what one would need here", func(t *testing.T) {
+	t.Run("checks this machine if no server answers", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"HealthCheck": unavailable}}}
 		s.local.Examine = func(context.Context) []Check {
 			return []Check{{Name: "disk", State: checkOK, Text: "room\x1b"}}
@@ -164,7 +164,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("of a server that cannot read its database says what it knows", func(t *testing.T) {
+	t.Run("reports what a server without its database answers", func(t *testing.T) {
 		const lost = "the database could not be reached; try again"
 		for method, c := range map[string]struct{ check, want, known string }{
 			"WhoAmI": {"caller", "bad unknown: " + lost + " / this is temporary; try again in a moment", "server"},
@@ -194,7 +194,7 @@ func TestDoctor(t *testing.T) {
 			})
 		}
 	})
-	t.Run("of a server that does not answer in time says what it knows", func(t *testing.T) {
+	t.Run("reports what is known after a timeout", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"ListWorkers": status.Error(
 			codes.DeadlineExceeded, "context deadline exceeded")}
@@ -205,7 +205,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("found %q, want %q, and what is known of the database", found, want)
 		}
 	})
-	t.Run("that fails on its way says why", func(t *testing.T) {
+	t.Run("reports why it failed", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"ListWorkers": unavailable}
 		s.want(t, ExitUnavailable, "doctor")

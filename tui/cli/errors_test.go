@@ -29,7 +29,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			ExitUnavailable, "  transport: no route to host\n"},
 		"a frozen server": {status.Error(codes.Unavailable,
 			`connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`), ExitUnavailable,
-			"error: what listens at 127.0.0.1:50051 does not answer\n  the server stands still"},
+			"error: the process that listens at 127.0.0.1:50051 does not answer\n  the server hangs"},
 		"a stop": {detailed(codes.Unavailable, "the server is stopping; try again",
 			&kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
 		"silence": {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable,
@@ -72,7 +72,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		})
 	}
-	t.Run("that nobody listens is said once, also where Windows says it", func(t *testing.T) {
+	t.Run("connection refused is reported once, also on Windows", func(t *testing.T) {
 		for _, err := range []error{unavailable,
 			status.Error(codes.Unavailable, "connection error: desc = \"transport: Error while dialing: "+
 				"dial tcp 127.0.0.1:50051: connectex: No connection could be made because the target machine actively refused it.\"")} {
@@ -83,7 +83,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a wrong field is called what was typed for it", func(t *testing.T) {
+	t.Run("a wrong field is named as typed", func(t *testing.T) {
 		for line, c := range map[string]struct{ method, field, message, want string }{
 			"wf start a --queue q": {
 				"StartWorkflow", "task_queue", "task_queue: is odd", "--queue: is odd"},
@@ -141,7 +141,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what a filter asks for is shown in the filter", func(t *testing.T) {
+	t.Run("an error in a filter points at the place", func(t *testing.T) {
 		for _, c := range []struct {
 			field string
 			args  []string
@@ -162,7 +162,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a run id that is none says how to name an external id", func(t *testing.T) {
+	t.Run("an invalid run id suggests --external", func(t *testing.T) {
 		wrong := detailed(codes.InvalidArgument, "run_id: must be a UUID",
 			&kagziv1.ErrorDetail{Metadata: map[string]string{"field": "run_id"}})
 		s := &session{server: &fake{fail: map[string]error{
@@ -173,7 +173,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		}
 	})
-	t.Run("who drains a worker is not told to register", func(t *testing.T) {
+	t.Run("draining an unknown worker does not suggest registering", func(t *testing.T) {
 		gone := detailed(codes.NotFound, "Worker not found or offline; register again",
 			&kagziv1.ErrorDetail{Subject: "worker", SubjectId: "w"})
 		s := &session{server: &fake{fail: map[string]error{"DrainWorker": gone, "ForceOfflineWorker": gone}}}
@@ -185,7 +185,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a file that is no capsule is named", func(t *testing.T) {
+	t.Run("an invalid capsule is named", func(t *testing.T) {
 		wrong := detailed(codes.InvalidArgument, "data: is not a zip file",
 			&kagziv1.ErrorDetail{Metadata: map[string]string{"field": "data"}})
 		s := &session{stdin: "x", server: &fake{fail: map[string]error{"ImportWorkflow": wrong}}}
@@ -194,7 +194,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("a start that may have happened says how to repeat it", func(t *testing.T) {
+	t.Run("an uncertain start tells how to repeat it", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"StartWorkflow": status.Error(codes.DeadlineExceeded, "late")}}}
 		if _, msg := s.want(t, ExitUnavailable, "wf", "start", "a"); !strings.Contains(msg, "--request-id new-id") {

@@ -55,7 +55,7 @@ func TestAn_interrupt_ends_reading_from_a_silent_terminal(t *testing.T) {
 	}
 }
 
-// signalling says when somebody begins to read.
+// signalling signals when someone starts to read.
 type signalling struct {
 	io.Reader
 	began chan struct{}
@@ -66,7 +66,7 @@ func (r signalling) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-func TestAn_error_of_another_room_keeps_its_own_exit_code(t *testing.T) {
+func TestErrors_of_other_packages_keep_their_exit_code(t *testing.T) {
 	s := &session{server: &fake{}}
 	cmd := root(s.env())
 	cmd.AddCommand(&cobra.Command{Use: "server", RunE: func(*cobra.Command, []string) error {

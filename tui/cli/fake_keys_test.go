@@ -72,7 +72,7 @@ func (f *fake) HealthCheck(_ context.Context, r *kagziv1.HealthCheckRequest,
 		f.note("HealthCheck", r)
 }
 
-// sampleKeys are a key of each interesting kind, newest first.
+// sampleKeys returns a key of each interesting kind, newest first.
 func sampleKeys() []*kagziv1.Key {
 	return []*kagziv1.Key{
 		{KeyId: "01936b2e-0000-7000-8000-0000000000a4", Name: "eyes", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER,
@@ -87,7 +87,7 @@ func sampleKeys() []*kagziv1.Key {
 	}
 }
 
-// sampleAudit is show changes to keys and runs, newest first.
+// sampleAudit returns changes to keys and runs, newest first.
 func sampleAudit() []*kagziv1.AuditEvent {
 	return []*kagziv1.AuditEvent{
 		{At: at(-60 * 1e9), Actor: "ada (01936b2e-0000-7000-8000-0000000000a1)", Peer: "10.0.0.7:5123",

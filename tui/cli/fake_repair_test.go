@@ -12,7 +12,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// steer finds the run that a request names, or says why the call fails: by method, or by method and run.
+// steer returns the run of a request, or the error for the method, or for method and run.
 func (f *fake) steer(method, runID string, request any) (*kagziv1.Workflow, error) {
 	if err := f.note(method, request); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (f *fake) PinWorkflow(_ context.Context, r *kagziv1.PinWorkflowRequest,
 	return &kagziv1.PinWorkflowResponse{Workflow: run}, err
 }
 
-// RetryWorkflow starts one run for each that is retried; a second retry finds the first.
+// RetryWorkflow starts one run per retried run; a second retry returns the first.
 func (f *fake) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest,
 	_ ...grpc.CallOption) (*kagziv1.RetryWorkflowResponse, error) {
 	run, err := f.steer("RetryWorkflow", r.RunId, r)
@@ -131,7 +131,7 @@ func (f *fake) ListAuditEvents(_ context.Context, r *kagziv1.ListAuditEventsRequ
 	return &kagziv1.ListAuditEventsResponse{Events: events, Page: page}, err
 }
 
-// events gives what it holds and then an end.
+// events returns its elements and then an end.
 type events[T any] struct {
 	grpc.ClientStream
 	list []T
@@ -148,7 +148,7 @@ func (s *events[T]) Recv() (T, error) {
 	return event, nil
 }
 
-// endOf is how a stream of a method ends.
+// endOf returns how a stream of a method ends.
 func (f *fake) endOf(method string) error {
 	if err := f.fail[method+" end"]; err != nil {
 		return err
@@ -164,7 +164,7 @@ func (f *fake) BulkWorkflows(_ context.Context, r *kagziv1.BulkWorkflowsRequest,
 	return &events[*kagziv1.BulkWorkflowsProgress]{list: f.progress, end: f.endOf("BulkWorkflows")}, nil
 }
 
-// ExportWorkflow streams the capsule; like gRPC it says with the first answer that a run is not there.
+// ExportWorkflow streams the capsule. Like gRPC it reports a missing run with the first answer.
 func (f *fake) ExportWorkflow(_ context.Context, r *kagziv1.ExportWorkflowRequest,
 	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.Capsule], error) {
 	if _, err := f.steer("ExportWorkflow", r.RunId, r); err != nil {
@@ -182,7 +182,7 @@ func (f *fake) ImportWorkflow(context.Context,
 	return &upload{server: f}, nil
 }
 
-// upload takes a capsule in. A server that refuses ends the stream, and says why only in its answer.
+// upload receives a capsule. A server that refuses ends the stream and explains only in its answer.
 type upload struct {
 	grpc.ClientStream
 	server *fake

@@ -22,7 +22,7 @@ func (f *fake) findSchedule(method, id string, request proto.Message) (*kagziv1.
 	if err := f.note(method, proto.Clone(request)); err != nil {
 		return nil, err
 	}
-	return f.scheduleOf(id, method == "GetWorkflowSchedule") // only Get takes a name
+	return f.scheduleOf(id, method == "GetWorkflowSchedule") // only Get accepts a name
 }
 
 func (f *fake) scheduleOf(id string, orName bool) (*kagziv1.WorkflowSchedule, error) {
@@ -80,7 +80,7 @@ func (f *fake) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflowS
 	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: schedules, Page: page}, err
 }
 
-// UpdateWorkflowSchedule changes the fields that are set; messages replace what was there whole.
+// UpdateWorkflowSchedule changes the fields that are set; messages are replaced as a whole.
 func (f *fake) UpdateWorkflowSchedule(_ context.Context, r *kagziv1.UpdateWorkflowScheduleRequest,
 	_ ...grpc.CallOption) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("UpdateWorkflowSchedule", r.ScheduleId, r)
@@ -141,7 +141,7 @@ func (f *fake) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRe
 	return &kagziv1.ListScheduleRunsResponse{Runs: runs, Page: page}, err
 }
 
-// PreviewSchedule takes every expression for an hourly one, but for those that cannot be.
+// PreviewSchedule treats every expression as hourly, except invalid ones.
 func (f *fake) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequest,
 	_ ...grpc.CallOption) (*kagziv1.PreviewScheduleResponse, error) {
 	if err := f.note("PreviewSchedule", r); err != nil {
@@ -242,7 +242,7 @@ func (f *fake) DisableNamespace(_ context.Context, r *kagziv1.DisableNamespaceRe
 	return &kagziv1.DisableNamespaceResponse{Namespace: n}, err
 }
 
-// sampleSchedules are a schedule that fires, a paused one and a broken one.
+// sampleSchedules returns an enabled, a paused and a broken schedule.
 func sampleSchedules() []*kagziv1.WorkflowSchedule {
 	return []*kagziv1.WorkflowSchedule{
 		{

@@ -33,8 +33,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(noon.Add(d)) }
 
-// fake is a server in memory: it answers from its fields and keeps the requests. A call that a test
-// does not expect panics.
+// fake is a server in memory: it answers from its fields and keeps the requests. An unexpected call
+// panics.
 type fake struct {
 	tui.API
 	runs     []*kagziv1.Workflow
@@ -55,15 +55,15 @@ type fake struct {
 	capsule    [][]byte
 	imported   []byte
 	schedules  []*kagziv1.WorkflowSchedule
-	resumed    time.Duration // from now to the next tick of a schedule that is resumed
+	resumed    time.Duration // from now to the next tick of a resumed schedule
 	namespaces []*kagziv1.Namespace
 	keys       []*kagziv1.Key
 	me         *kagziv1.WhoAmIResponse
 	health     *kagziv1.HealthCheckResponse
-	tls        *tls.ConnectionState // of the connection, as a health check finds it
+	tls        *tls.ConnectionState // of the connection, as seen by a health check
 
-	finds         []error // of the calls that look for an external id, in their order
-	retriedBefore bool    // every retry was asked for before, and what it started is over
+	finds         []error // results of calls that look up an external id, in order
+	retriedBefore bool    // every retry was requested before, and the run it started has ended
 }
 
 func (f *fake) note(method string, request any) error {
@@ -129,7 +129,7 @@ func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflow
 	return &kagziv1.GetWorkflowByExternalIdResponse{Workflow: run}, err
 }
 
-// ListWorkflows pages through the runs that the request's filters choose.
+// ListWorkflows pages through the runs that match the request's filters.
 func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest,
 	_ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
 	if err := f.note("ListWorkflows", proto.CloneOf(r)); err != nil {
@@ -150,7 +150,7 @@ func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest,
 	return &kagziv1.ListWorkflowsResponse{Workflows: runs, Page: page}, err
 }
 
-// chooses says whether every filter of a request holds for a run.
+// chooses reports whether a run matches every filter of a request.
 func chooses(r *kagziv1.ListWorkflowsRequest, run *kagziv1.Workflow) bool {
 	created := run.GetCreatedAt().AsTime()
 	switch {
@@ -172,7 +172,7 @@ func chooses(r *kagziv1.ListWorkflowsRequest, run *kagziv1.Workflow) bool {
 	return true
 }
 
-// pageOf cuts one page out of a list. Tokens are positions: "2" begins there, "<2" ends there.
+// pageOf returns a page of a list. Tokens are positions: "2" starts there, "<2" ends there.
 func pageOf[T any](list []T, r *kagziv1.PageRequest) ([]T, *kagziv1.PageInfo, error) {
 	size, begin := int(r.GetPageSize()), 0
 	if size == 0 {
@@ -225,7 +225,7 @@ func (f *fake) WatchWorkflow(_ context.Context, r *kagziv1.WatchWorkflowRequest,
 	return next, nil
 }
 
-// stream gives events and then an error.
+// stream returns events and then an error.
 type stream struct {
 	grpc.ClientStream
 	events []*kagziv1.WatchWorkflowEvent
@@ -308,15 +308,15 @@ func (f *fake) GetServerInfo(_ context.Context, r *kagziv1.GetServerInfoRequest,
 	return f.info, f.note("GetServerInfo", r)
 }
 
-// session is one terminal in a test.
+// session is a terminal in a test.
 type session struct {
 	server  *fake
-	environ map[string]string // KAGZI_… of the process too, while a command runs
+	environ map[string]string // KAGZI_ variables, also of the process while a command runs
 	local   Local
 	stdin   string
 	tty     bool
 	width   int
-	since   time.Duration // that noon is ago
+	since   time.Duration // time since noon
 }
 
 func (s *session) env() *env {
@@ -325,7 +325,7 @@ func (s *session) env() *env {
 		version: "1.2.3",
 		dial: func(o tui.DialOptions) (tui.API, func() error, error) {
 			s.server.dialled = o
-			conn, err := tui.Dial(o) // which connects with the first call, and finds fault with the options now
+			conn, err := tui.Dial(o) // it connects with the first call, but checks the options now
 			if err != nil {
 				return nil, nil, err
 			}
@@ -343,7 +343,7 @@ func (s *session) env() *env {
 	}
 }
 
-// run types a command and returns what it printed and its exit code.
+// run runs a command and returns its output and exit code.
 func (s *session) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	if s.server == nil {
@@ -367,7 +367,7 @@ func (s *session) run(t *testing.T, args ...string) (stdout, stderr string, code
 	return out.String(), err.String(), code
 }
 
-// want runs a command that must end with a code and returns what it printed.
+// want runs a command that must exit with code, and returns its output.
 func (s *session) want(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	stdout, stderr, got := s.run(t, args...)
@@ -377,7 +377,7 @@ func (s *session) want(t *testing.T, code int, args ...string) (stdout, stderr s
 	return stdout, stderr
 }
 
-// golden compares with a file of testdata; -update writes it.
+// golden compares with a file in testdata; -update writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -398,7 +398,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// sampleRuns are a run of each interesting kind.
+// sampleRuns returns a run of each interesting kind.
 func sampleRuns() []*kagziv1.Workflow {
 	return []*kagziv1.Workflow{
 		{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestHealthIsAskedWhereAServerOfThisMachineCanBeReached(t *testing.T) {
+func TestHealthUsesTheListenAddress(t *testing.T) {
 	for listen, want := range map[string]string{
 		"":                 "",
 		":50051":           "localhost:50051",
@@ -22,7 +22,7 @@ func TestHealthIsAskedWhereAServerOfThisMachineCanBeReached(t *testing.T) {
 	}
 }
 
-func TestHealthOfThisMachineIsNotAskedOfTheServerThatClientsGoTo(t *testing.T) {
+func TestHealthIgnoresTheAddressOfClients(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kagzi.toml")
 	if err := os.WriteFile(file, []byte("[client]\nprofile = \"prod\"\n[profile.prod]\naddress = \"prod:1\"\n"),
 		0o600); err != nil {
@@ -41,7 +41,7 @@ func TestHealthOfThisMachineIsNotAskedOfTheServerThatClientsGoTo(t *testing.T) {
 	}
 }
 
-func TestHealthSaysInOneLineWhyNobodyServes(t *testing.T) {
+func TestHealthErrorsAreOneLine(t *testing.T) {
 	t.Setenv("KAGZI_CONFIG", "off")
 	err := Health(t.Context(), "127.0.0.1:1")
 	if err == nil ||

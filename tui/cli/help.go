@@ -14,26 +14,25 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// guidePrefix is the word that may stand before a topic, for one that shares its name with a
-// command.
+// guidePrefix may precede a topic, for topics that have the name of a command.
 const guidePrefix = "guide"
 
-// addHelp puts `kagzi help` in the place of cobra's: it also shows the chapters of the guides, from
-// files that the binary holds.
+// addHelp replaces cobra's help command with one that also shows the chapters of the guide, which
+// are embedded in the binary.
 func addHelp(root *cobra.Command, e *env) {
 	load := sync.OnceValues(func() ([]guide.Topic, error) { return guide.Load(e.local.Guides) })
 	help := &cobra.Command{
 		Use:   "help [COMMAND... | TOPIC]",
 		Short: "Show the help of a command, or a chapter of the guide",
-		Long: `Show the help of a command, or a chapter of the guide; without an argument, list both. The chapters are
-part of the binary and need no network.
+		Long: `Show the help of a command, or a chapter of the guide; without an argument, list both. The
+chapters are part of the binary and need no network.
 
-A topic that shares its name with a command is shown by kagzi help guide TOPIC.`,
+If a topic has the name of a command, use kagzi help guide TOPIC.`,
 		Example: "  kagzi help\n  kagzi help workflow start\n  kagzi help backup\n  kagzi help guide tls",
 		ValidArgsFunction: func(help *cobra.Command, args []string, typed string) (
 			[]cobra.Completion, cobra.ShellCompDirective,
 		) {
-			topics, _ := load() // a chapter that cannot be read costs its completion only
+			topics, _ := load() // on an error there are no topics to suggest
 			return completeHelp(help.Root(), topics, args, typed), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(help *cobra.Command, args []string) error {
@@ -62,7 +61,7 @@ func runHelp(help *cobra.Command, out *output, topics []guide.Topic, args []stri
 		case 2:
 			return showTopic(root, out, topics, args[1])
 		}
-		return usagef("%q is one argument too many; kagzi help guide takes one topic", args[2])
+		return usagef("unexpected argument %q; kagzi help guide takes one topic", args[2])
 	}
 	cmd, rest, _ := root.Find(args)
 	switch {
@@ -102,12 +101,12 @@ func showTopic(root *cobra.Command, out *output, topics []guide.Topic, name stri
 	}))
 }
 
-// unknownTopic names what may have been meant: commands and topics alike.
+// unknownTopic suggests commands and topics with similar names.
 func unknownTopic(root *cobra.Command, topics []guide.Topic, name string) error {
 	if len(topics) == 0 || spelling.OtherCommand(root, name) != "" {
 		return unknownCommand(root, name)
 	}
-	err := usagef("%q is no command and no topic of %s", name, root.CommandPath())
+	err := usagef("unknown command or topic %q for %s", name, root.CommandPath())
 	var names []string
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -130,7 +129,7 @@ func unknownTopic(root *cobra.Command, topics []guide.Topic, name string) error 
 	return err
 }
 
-// topicCommand is what shows a topic.
+// topicCommand returns the command that shows a topic.
 func topicCommand(root *cobra.Command, name string) string {
 	for _, c := range root.Commands() {
 		if c.Name() == name || c.HasAlias(name) {
@@ -159,7 +158,7 @@ func topicList(root *cobra.Command, topics []guide.Topic, out *output) []string 
 	return lines
 }
 
-// completeHelp completes commands, and where none was named yet topics too.
+// completeHelp completes commands, and topics if no command was typed yet.
 func completeHelp(root *cobra.Command, topics []guide.Topic, args []string, typed string) []cobra.Completion {
 	var found []cobra.Completion
 	offer := func(name, about string) {

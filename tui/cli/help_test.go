@@ -37,14 +37,14 @@ func TestGuideTopics(t *testing.T) {
 			[]string{"Workflows, again\n", "(`kagzi help backup`)"}},
 		{"lists topics alone", []string{"help", "guide"}, 0, []string{"Operating a server:"}},
 		{"names the nearest topic", []string{"help", "bakup"}, ExitUsage,
-			[]string{`"bakup" is no command and no topic of kagzi`, "did you mean: kagzi help backup"}},
+			[]string{`unknown command or topic "bakup" for kagzi`, "did you mean: kagzi help backup"}},
 		{"names the nearest command", []string{"help", "schedul"}, ExitUsage,
 			[]string{"did you mean: kagzi help schedule"}},
 		{"names the nearest command of a group", []string{"help", "workflow", "lits"}, ExitUsage,
 			[]string{"did you mean: kagzi workflow list"}},
 		{"points to the list", []string{"help", "zzzz"}, ExitUsage, []string{"see: kagzi help"}},
 		{"takes one topic", []string{"help", "guide", "backup", "x"}, ExitUsage,
-			[]string{`"x" is one argument too many`}},
+			[]string{`unexpected argument "x"`}},
 		{"completes topics beside commands", []string{"__complete", "help", "b"}, 0, []string{"backup\tBackups\n"}},
 		{"completes a hidden topic after guide", []string{"__complete", "help", "guide", "w"}, 0,
 			[]string{"workflow\tWorkflows, again\n"}},
@@ -66,7 +66,7 @@ func TestGuideTopics(t *testing.T) {
 			}
 		})
 	}
-	t.Run("says which chapter is broken", func(t *testing.T) {
+	t.Run("names the broken chapter", func(t *testing.T) {
 		guides["sdk/guide/1-bad.md"] = &fstest.MapFile{Data: []byte("no title\n")}
 		if code, _, errs := help("help", "backup"); code != ExitError || !strings.Contains(errs, "sdk/guide/1-bad.md") {
 			t.Errorf("exit code %d: %s", code, errs)

@@ -21,7 +21,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget/widgettest"
 )
 
-// poison sets every text of a message, at any depth, to s.
+// poison sets every string in a message to s, at any depth.
 func poison(m protoreflect.Message, s string) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -52,7 +52,7 @@ func poisoned[M proto.Message](m M, s string) M {
 	return m
 }
 
-// assertHarmless lets printable characters and newlines pass, nothing else.
+// assertHarmless allows only printable characters and newlines.
 func assertHarmless(t *testing.T, command, s, out string) {
 	t.Helper()
 	if !utf8.ValidString(out) {
@@ -69,16 +69,16 @@ func assertHarmless(t *testing.T, command, s, out string) {
 
 var allHostile = flag.Bool("hostile.all", false, "every command meets every hostile text (some, in turns)")
 
-// TestNo_control_character_of_user_text_reaches_the_output has each command that shows runs meet
-// every other text, and each other command every sixth, in turns: of all texts with
-// KAGZI_TEST_LONG, of one in eight without. With -hostile.all each command meets every text.
+// TestNo_control_character_of_user_text_reaches_the_output gives each command that shows runs every
+// other hostile text, and each other command every sixth in turn: of all texts with
+// KAGZI_TEST_LONG, otherwise of one in eight. With -hostile.all each command gets every text.
 func TestNo_control_character_of_user_text_reaches_the_output(t *testing.T) {
 	corpus := widgettest.Hostile()
 	names := slices.Sorted(maps.Keys(corpus))
 	for _, i := range hostileShare(t, len(names)) {
 		s := corpus[names[i]]
 		large := len(s) > 10_000
-		other := []string{"json", "jsonl", "yaml"}[i%3] // the encodings have tests of their own
+		other := []string{"json", "jsonl", "yaml"}[i%3] // the encodings have their own tests
 		run := poisoned(&kagziv1.Workflow{Status: completed}, s)
 		commands := [][]string{{"wf", "list"}, {"wf", "show", "a"}}
 		if !large {
@@ -106,7 +106,7 @@ func TestNo_control_character_of_user_text_reaches_the_output(t *testing.T) {
 	}
 }
 
-// hostileShare is the numbers of the texts that are tried.
+// hostileShare returns the numbers of the texts to try.
 func hostileShare(t *testing.T, texts int) []int {
 	numbers := make([]int, texts)
 	for i := range numbers {
@@ -118,7 +118,7 @@ func hostileShare(t *testing.T, texts int) []int {
 	return long.Share(t, numbers, 8)
 }
 
-// inTurn is one of so many of the commands, others for the next number.
+// inTurn returns one of every `of` commands, others for the next number.
 func inTurn(commands [][]string, of, number int) (some [][]string) {
 	if *allHostile {
 		return commands
@@ -150,7 +150,7 @@ func poisonedServer(run *kagziv1.Workflow, s string) *fake {
 	}
 }
 
-// reads are commands that show runs, or that s makes wrong.
+// reads are commands that show runs, or that s makes invalid.
 func reads(s string) [][]string {
 	return [][]string{
 		{"wf", "list"}, {"wf", "list", "--time", "iso"}, {"wf", "show", s}, {"wf", "show", s, "--payloads", "full"},
@@ -160,7 +160,7 @@ func reads(s string) [][]string {
 	}
 }
 
-// changes are the other commands; s is as much of them as can be.
+// changes are the other commands, with s where possible.
 func changes(s string) [][]string {
 	return [][]string{
 		{"worker", "list"}, {"worker", "show", s}, {"worker", "drain", s}, {"worker", "offline", s}, {"queue", "list"},

@@ -18,13 +18,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// required is what a caller with an admin's key is told.
+// required is the answer to a caller with an admin's key.
 func required() *kagziv1.WhoAmIResponse {
 	return &kagziv1.WhoAmIResponse{Key: sampleKeys()[3], KeysRequired: true}
 }
 
 func TestKey_create(t *testing.T) {
-	t.Run("prints the secret alone on stdout and what to do with it on stderr", func(t *testing.T) {
+	t.Run("prints only the secret on stdout", func(t *testing.T) {
 		s := &session{server: &fake{me: required()}}
 		out, msg := s.want(t, ExitOK, "key", "create", "shop", "--role", "worker", "-n", "shop", "--namespace", "crm",
 			"--queue", "orders*", "--type", "order,refund", "--expires", "90d")
@@ -40,7 +40,7 @@ func TestKey_create(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("writes the secret to a file for its owner only, and then shows it nowhere", func(t *testing.T) {
+	t.Run("--output-file writes the secret and prints it nowhere", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "ada.key")
 		s := &session{server: &fake{me: required()}}
 		out, msg := s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "--output-file", file)
@@ -49,7 +49,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("file %q, %v, stdout %q, stderr %q", content, err, out, msg)
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
-			// which has no modes
+			// Windows has no modes
 			t.Errorf("%v, %v; want mode 0600", info, err)
 		}
 		if _, msg := s.want(t, ExitUsage, "key", "create", "ada2", "--role", "admin", "--output-file",
@@ -64,7 +64,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("leaves no file behind when the server refuses", func(t *testing.T) {
+	t.Run("removes the file if the server refuses", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "ada.key")
 		s := &session{server: &fake{me: required(), fail: map[string]error{"CreateKey": unavailable}}}
 		s.want(t, ExitUnavailable, "key", "create", "ada", "--role", "admin", "--output-file", file)
@@ -72,12 +72,12 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	t.Run("makes no key whose secret has no room in its file", func(t *testing.T) {
+	t.Run("creates no key if the disk is full", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "ada.key")
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.Open(name) // for reading: what is written fails, as on a full disk
+		f, err := os.Open(name) // opened for reading, so writes fail as on a full disk
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("the file is left (%v)", err)
 		}
 	})
-	t.Run("leaves nothing but the secret in the file", func(t *testing.T) {
+	t.Run("the file contains only the secret", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "ada.key")
 		s := &session{server: &fake{me: required()}}
 		s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "--output-file", file)
@@ -96,7 +96,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("the file holds %q (%v)", text, err)
 		}
 	})
-	t.Run("says how to get in again when the secret is lost", func(t *testing.T) {
+	t.Run("a lost secret comes with the command to revoke its key", func(t *testing.T) {
 		key := &kagziv1.Key{KeyId: "k1", Name: "ada"}
 		for _, c := range []struct {
 			first bool
@@ -115,7 +115,7 @@ func TestKey_create(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of the first key asks, because it locks everybody else out", func(t *testing.T) {
+	t.Run("asks before the first key", func(t *testing.T) {
 		s := &session{server: &fake{}, tty: true, stdin: "n\n"}
 		if _, msg := s.want(t, ExitError, "key", "create", "ada", "--role", "admin"); !strings.Contains(
 			msg, "are refused") || len(s.server.keys) != 0 {
@@ -152,7 +152,7 @@ func TestKey_list_leaves_out_revoked_keys_unless_asked(t *testing.T) {
 }
 
 func TestKey_revoke(t *testing.T) {
-	t.Run("takes an id or the name of a key that is not revoked", func(t *testing.T) {
+	t.Run("accepts an id or the name of a valid key", func(t *testing.T) {
 		for _, named := range []string{"shop", "01936b2e-0000-7000-8000-0000000000a3"} {
 			s := &session{server: &fake{keys: sampleKeys(), me: required()}}
 			if out, _ := s.want(t, ExitOK, "key", "revoke", named, "-y"); !strings.Contains(out, "REVOKED  shop") {
@@ -164,7 +164,7 @@ func TestKey_revoke(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("asks, and says what goes with the key", func(t *testing.T) {
+	t.Run("asks and tells the consequences", func(t *testing.T) {
 		for named, want := range map[string]string{
 			"ada": "last used 3m ago? It is the key you are using", "shop": "revoke the worker's key shop ("} {
 			s := &session{server: &fake{keys: sampleKeys(), me: required()}, tty: true, stdin: "n\n"}
@@ -197,7 +197,7 @@ func TestKeys_with_db(t *testing.T) {
 	}}
 	s := &session{server: &fake{keys: sampleKeys()}, local: local,
 		environ: map[string]string{"KAGZI_API_KEY": "stale", "KAGZI_ADDRESS": "box:1"}}
-	t.Run("work on the database without a server and without a key", func(t *testing.T) {
+	t.Run("--db works without a server or a key", func(t *testing.T) {
 		for _, args := range [][]string{
 			{"key", "list", "--db", "default"}, {"key", "create", "x", "--role", "admin", "-y", "--db", "sqlite:a.db"},
 			{"key", "revoke", "shop", "-y", "--db", "postgres://h/d"}, {"audit", "--db", "default"},
@@ -212,13 +212,13 @@ func TestKeys_with_db(t *testing.T) {
 			t.Errorf("opened %q, closed %d times, want %q", opened, closed, want)
 		}
 	})
-	t.Run("refuse what would name a server too", func(t *testing.T) {
+	t.Run("--db excludes flags that name a server", func(t *testing.T) {
 		if _, msg := s.want(t, ExitUsage, "key", "list", "--db", "default", "--address", "a:1"); !strings.Contains(
 			msg, "--db and --address") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("say why a database cannot be opened", func(t *testing.T) {
+	t.Run("reports why a database cannot be opened", func(t *testing.T) {
 		s.local.Open = func(context.Context, string, bool) (*Nearby, error) {
 			return nil, errors.New("a server is running on it")
 		}
@@ -227,7 +227,7 @@ func TestKeys_with_db(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("a database that a server has to itself says what to do", func(t *testing.T) {
+	t.Run("a database locked by a server comes with a hint", func(t *testing.T) {
 		s := &session{local: Local{Open: func(context.Context, string, bool) (*Nearby, error) {
 			return nil, &inUse{}
 		}}}
@@ -241,15 +241,15 @@ func TestKeys_with_db(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
-	t.Run("lists what is new enough", func(t *testing.T) {
+	t.Run("--since drops older events", func(t *testing.T) {
 		s := &session{server: &fake{audit: sampleAudit()}}
 		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h"); !strings.Contains(out, "CancelWorkflow") ||
 			strings.Contains(out, "TerminateWorkflow") {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
-	t.Run("says that there is more only where there is", func(t *testing.T) {
-		events := sampleAudit() // of which one is new enough, and one is not
+	t.Run("reports more events only if there are", func(t *testing.T) {
+		events := sampleAudit() // one is new enough, one is not
 		s := &session{server: &fake{audit: events}}
 		if out, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.Contains(
 			out, "CancelWorkflow") || msg != "" {
@@ -265,14 +265,14 @@ func TestAudit(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("says of what there is nothing", func(t *testing.T) {
+	t.Run("an empty list names what was searched", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		if _, msg := s.want(t, ExitOK, "audit", "--subject", "a1", "--since",
 			"24h"); msg != "no changes in namespace default with subject a1 since 24h\n" {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("of keys is of no namespace", func(t *testing.T) {
+	t.Run("--keys sends no namespace", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		_, msg := s.want(t, ExitOK, "audit", "--keys", "--subject", "01936b2e-0000-7000-8000-0000000000a1")
 		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" ||
@@ -283,7 +283,7 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// inUse is how a database refuses that a server has.
+// inUse is the error for a database locked by a server.
 type inUse struct{}
 
 func (*inUse) Error() string {

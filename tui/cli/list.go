@@ -28,7 +28,7 @@ func (f *pageFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "show at most this many")
 	cmd.Flags().StringVar(&f.token, "page-token", "",
 		"continue an earlier list at this token")
-	cmd.Flags().BoolVar(&f.all, "all", false, "show all")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all, ignoring --limit")
 }
 
 // most returns how many to show; negative means all.

@@ -35,7 +35,7 @@ func TestManual(t *testing.T) {
 	if err != nil || len(pages) < 50 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
-	t.Run("has a page for each command, the same bytes each time", func(t *testing.T) {
+	t.Run("writes a page per command, reproducibly", func(t *testing.T) {
 		for _, page := range pages {
 			first, err := os.ReadFile(page)
 			if err != nil {
@@ -52,7 +52,7 @@ func TestManual(t *testing.T) {
 			}
 		}
 	})
-	t.Run("says what the help says", func(t *testing.T) {
+	t.Run("contains the text of the help", func(t *testing.T) {
 		page, err := os.ReadFile(filepath.Join(dir, "kagzi-key-create.1"))
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestManual(t *testing.T) {
 			}
 		}
 	})
-	t.Run("takes nothing in a text for a request", func(t *testing.T) {
+	t.Run("escapes roff requests", func(t *testing.T) {
 		if got := manual.RoffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got !=
 			"\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
 			t.Errorf("%q", got)
@@ -88,7 +88,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("%v, got\n%s\nwant\n%s", err, page, want)
 		}
 	})
-	t.Run("wants a directory", func(t *testing.T) {
+	t.Run("requires --dir", func(t *testing.T) {
 		if code := Execute(t.Context(), command(), []string{"man"}, strings.NewReader(""), discard{},
 			discard{}); code != ExitUsage {
 			t.Errorf("exit code %d", code)

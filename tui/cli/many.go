@@ -23,10 +23,11 @@ type manyOptions struct {
 	runOptions
 	verb     string // "cancel"
 	action   action
-	server   kagziv1.BulkAction // the server's bulk action for the filter
-	oneByOne func() bool        // whether the server's bulk action cannot do what the flags ask for
-	statuses []string           // statuses to select if the filter names none; nil: any
-	open     *standing          // which of the selected runs to act on; nil: all
+	server   kagziv1.BulkAction                  // the server's bulk action for the filter
+	oneByOne func() bool                         // whether the server's bulk action cannot do what the flags ask for
+	bulk     func(*kagziv1.BulkWorkflowsRequest) // sets what the flags ask for; nil: nothing
+	statuses []string                            // statuses to select if the filter names none; nil: any
+	open     *standing                           // which of the selected runs to act on; nil: all
 
 	ids    []string
 	query  string
@@ -61,11 +62,12 @@ func (o *manyOptions) command(e *env, short, long, example string) *cobra.Comman
 		Short: short,
 		Long: short + ".\n\n" + long + fmt.Sprintf(`
 
-Give the runs by id, or select them with -q. %s
+Give the runs by id, or select them with -q.
+%s
 With -q the command shows how many runs match and asks for confirmation; -y skips it, and is
-required without a terminal. Progress goes to stderr. The exit code is 1 if a run failed to %s.
+required without a terminal. Progress goes to stderr. Exit code: 1 if the action failed for a run.
 
-`, o.chosen(), o.verb) + filterHelp,
+`, o.chosen()) + filterHelp,
 		Example: fmt.Sprintf(
 			"  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
 		ValidArgsFunction: e.complete(completeRuns),
@@ -230,8 +232,12 @@ func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *p
 func (o *manyOptions) byServer(ctx context.Context, c *client, q filter.Query, p *progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, err := c.BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
-		Action: o.server, Filter: q.Request, Reason: o.reason, Limit: o.limit})
+	request := &kagziv1.BulkWorkflowsRequest{
+		Action: o.server, Filter: q.Request, Reason: o.reason, Limit: o.limit}
+	if o.bulk != nil {
+		o.bulk(request)
+	}
+	events, err := c.BulkWorkflows(ctx, request)
 	if err != nil {
 		return err
 	}

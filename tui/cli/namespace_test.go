@@ -70,13 +70,13 @@ func TestNamespace_update_changes_only_what_is_named(t *testing.T) {
 
 func TestNamespace_commands(t *testing.T) {
 	s := &session{server: sampleServer()}
-	t.Run("show without a name the one that all commands work in", func(t *testing.T) {
+	t.Run("show defaults to --namespace", func(t *testing.T) {
 		if out, _ := s.want(t, ExitOK, "ns", "show", "-n", "payments"); !strings.HasPrefix(
 			out, "Namespace      payments\n") {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("disable and enable several, answering for each, and say why", func(t *testing.T) {
+	t.Run("disable and enable take several names and a reason", func(t *testing.T) {
 		out, _ := s.want(t, ExitNotFound, "ns", "disable", "payments", "none", "--reason", "why")
 		if out != "payments  DISABLED\nnone  error: namespace none not found\n" ||
 			first[*kagziv1.DisableNamespaceRequest](t, s.server).Reason != "why" {
@@ -87,7 +87,7 @@ func TestNamespace_commands(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("list page like all lists", func(t *testing.T) {
+	t.Run("list is paged", func(t *testing.T) {
 		if out, msg := s.want(t, ExitOK, "ns", "list", "--limit", "1"); strings.Count(out, "\n") != 2 ||
 			!strings.Contains(msg, "--page-token 1") {
 			t.Errorf("stdout %q, stderr %q", out, msg)

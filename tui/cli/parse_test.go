@@ -82,7 +82,7 @@ func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 }
 
 func TestClient_flags(t *testing.T) {
-	t.Run("go before the environment, which goes before the default", func(t *testing.T) {
+	t.Run("flags override the environment, which overrides defaults", func(t *testing.T) {
 		s := &session{environ: map[string]string{
 			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json",
 			"KAGZI_TIMEOUT": "3s", "KAGZI_TLS_SERVER_NAME": "box", "KAGZI_TIME": "",
@@ -99,7 +99,7 @@ func TestClient_flags(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("with a key and no TLS go to no other machine", func(t *testing.T) {
+	t.Run("a key is not sent unencrypted to another machine", func(t *testing.T) {
 		for address, own := range map[string]bool{
 			"127.0.0.1:1": true, "localhost:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false} {
 			code := map[bool]int{true: ExitOK, false: ExitUsage}[own]
@@ -113,7 +113,7 @@ func TestClient_flags(t *testing.T) {
 			t.Errorf("with TLS: stderr %q", msg)
 		}
 	})
-	t.Run("from the environment are checked too and named", func(t *testing.T) {
+	t.Run("values from the environment are checked and named in errors", func(t *testing.T) {
 		s := &session{environ: map[string]string{"KAGZI_OUTPUT": "xml"}}
 		if _, msg := s.want(t, ExitUsage, "wf", "list"); !strings.Contains(msg, "KAGZI_OUTPUT") ||
 			!strings.Contains(msg, "yaml") {
@@ -122,7 +122,7 @@ func TestClient_flags(t *testing.T) {
 	})
 }
 
-// whyNot is the system's reason not to open a file.
+// whyNot returns the system's error for opening a file.
 func whyNot(t *testing.T, path string) string {
 	t.Helper()
 	var reason *os.PathError
@@ -144,7 +144,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow list extra":                                        "usage: kagzi workflow list",
 		"workflow list -o xml":                                       "table, json, jsonl or yaml",
 		"workflow list --limit 0":                                    "at least 1",
-		"workflow list --status DONE":                                "is no status",
+		"workflow list --status DONE":                                "unknown status",
 		"workflow list --parent=":                                    "--parent is empty",
 		"workflow count --type=":                                     "--type is empty",
 		"workflow list --type ,":                                     "--type is empty",
@@ -160,7 +160,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow start a --input 1 --input-file x":                  "cannot be given together",
 		"workflow start a --delay 1h --start-at x":                   "cannot be given together",
 		"workflow start a --start-at x":                              "must be a time",
-		"workflow start a --delay 5":                                 "no duration",
+		"workflow start a --delay 5":                                 "not a duration",
 		"workflow start a --delay -5s":                               "negative",
 		"workflow start a --execution-timeout 999us":                 `--execution-timeout: "999us" is less than a millisecond`,
 		"workflow start a --step-timeout 1ns":                        `--step-timeout: "1ns" is less than a millisecond`,
@@ -182,6 +182,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow cancel -q type=b --external -y":                    "external_id",
 		"workflow cancel a --grace -5s":                              "negative",
 		"workflow retry a --from-step s --restart":                   "cannot be given together",
+		"workflow retry a --keep-all --restart":                      "cannot be given together",
 		"workflow retry a --input 1":                                 "needs --restart",
 		"workflow retry a b --request-id r":                          "one ID",
 		"workflow retry a --restart --input {":                       "not valid JSON",
@@ -215,7 +216,7 @@ func TestUsage_errors(t *testing.T) {
 		"namespace create":                                           "usage: kagzi namespace create NAME",
 		"namespace create a --keep done=3d":                          "outcomes are completed, failed",
 		"namespace create a --keep completed":                        "outcome=duration",
-		"namespace create a --keep completed=3x":                     "no duration",
+		"namespace create a --keep completed=3x":                     "not a duration",
 		"namespace create a --keep completed=3d,completed=4d":        "given twice",
 		"namespace create a --retention -1h":                         "negative",
 		"namespace update a":                                         "nothing to update",
@@ -239,7 +240,7 @@ func TestUsage_errors(t *testing.T) {
 		"worker list --status asleep": "online, draining or offline",
 		"completion tcsh":             "unknown command \"tcsh\" for kagzi completion",
 		"workflow show --depth":       "error: --depth needs a value\n",
-		"workflow cancel a --grace x": `error: --grace: "x" is no duration`,
+		"workflow cancel a --grace x": `error: --grace: "x" is not a duration`,
 		"version -x":                  "error: unknown flag: -x\n",
 		"schedule create a --cron @hourly --enabled=false": "error: unknown flag: --enabled\n  did you mean: --disabled\n",
 		"schedule create a --cron @hourly --paused":        "did you mean: --disabled\n",
@@ -337,7 +338,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestA_large_payload_is_warned_of_by_every_command_that_sends_one(t *testing.T) {
+func TestLarge_payloads_are_warned_about(t *testing.T) {
 	const id = "01936b2e-0000-7000-8000-000000000003"
 	dir := t.TempDir()
 	file := func(name string, bytes int) string {

@@ -20,7 +20,8 @@ func newProfile(e *env) *cobra.Command {
 		Long: `Show the profiles in kagzi.toml and where settings come from.
 
 The file is the one of KAGZI_CONFIG, or kagzi/kagzi.toml in your configuration directory. [client]
-holds common settings; profile = "NAME" there selects the profile unless --profile or KAGZI_PROFILE does:
+holds common settings; profile = "NAME" there selects the profile unless --profile or KAGZI_PROFILE
+does:
 
   [client]
   profile = "prod"

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/profile"
 )
 
-// settingsFile is a kagzi.toml with two profiles and a file with a key beside it.
+// settingsFile creates a kagzi.toml with two profiles, and a key file next to it.
 func settingsFile(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func TestProfiles(t *testing.T) {
 		}
 		return all
 	}
-	t.Run("go behind the flags and the environment, and before the defaults", func(t *testing.T) {
+	t.Run("profiles rank below flags and environment, above defaults", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_ADDRESS=env:1")}
 		s.want(t, ExitOK, "wf", "list", "--profile", "prod", "-n", "flag")
 		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "kz_secret" || d.TLS == nil ||
@@ -56,7 +56,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("namespace %q", r.Namespace)
 		}
 	})
-	t.Run("are chosen by the environment too", func(t *testing.T) {
+	t.Run("KAGZI_PROFILE selects a profile", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_PROFILE=stage")}
 		s.want(t, ExitOK, "wf", "list")
 		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "common" ||
@@ -64,7 +64,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("namespace %q, dialled %+v", r.Namespace, s.server.dialled)
 		}
 	})
-	t.Run("are listed with the one in use", func(t *testing.T) {
+	t.Run("list marks the profile in use", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_PROFILE=stage")}
 		out, _ := s.want(t, ExitOK, "profile", "list")
 		want :=
@@ -77,7 +77,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("show where each setting comes from, and no secret", func(t *testing.T) {
+	t.Run("show prints origins and no secret", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_API_KEY=kz_hidden")}
 		out, _ := s.want(t, ExitOK, "profile", "show", "prod", "-n", "flag", "-o", "json")
 		var document struct {
@@ -104,14 +104,14 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
-	t.Run("that are not there are named with those that are", func(t *testing.T) {
+	t.Run("an unknown profile lists the known ones", func(t *testing.T) {
 		s := &session{environ: environ()}
 		if _, msg := s.want(t, ExitUsage, "wf", "list", "--profile", "pord"); !strings.Contains(
 			msg, `"prod", "stage"`) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("know every setting of a profile as a flag, and show it", func(t *testing.T) {
+	t.Run("every profile setting has a flag and is shown", func(t *testing.T) {
 		for _, name := range profile.Keys() {
 			if newWorkflow((&session{server: &fake{}}).env()).PersistentFlags().Lookup(name) == nil {
 				t.Errorf("there is no flag --%s", name)
@@ -121,7 +121,7 @@ func TestProfiles(t *testing.T) {
 			case "tls":
 				value = "true"
 			case "api-key", "api-key-file":
-				continue // of which only one may be given
+				continue // only one of them may be given
 			}
 			if out, _ := (&session{}).want(t, ExitOK, "profile", "show", "--"+name+"="+value); !strings.Contains(
 				out, value+" ") || !strings.Contains(out, "--"+name) {
@@ -129,7 +129,7 @@ func TestProfiles(t *testing.T) {
 			}
 		}
 	})
-	t.Run("are completed", func(t *testing.T) {
+	t.Run("profile names are completed", func(t *testing.T) {
 		s := &session{environ: environ()}
 		if out, _ := s.want(t, ExitOK, "__complete", "wf", "list", "--profile", ""); !strings.Contains(
 			out, "prod\nstage\n") {

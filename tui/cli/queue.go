@@ -42,7 +42,7 @@ func newQueueList(e *env, o *queueListOptions) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.limit, "limit", 100, "show at most this many")
-	cmd.Flags().BoolVar(&o.all, "all", false, "show all")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all, ignoring --limit")
 	return cmd
 }
 
@@ -236,9 +236,9 @@ func newWorkerDrain(e *env, o *workerOptions) *cobra.Command {
 func newWorkerOffline(e *env, o *workerOptions) *cobra.Command {
 	cmd := o.command(e, "offline", "Set a worker offline at once and release its runs to others", runWorkerOffline)
 	cmd.Long =
-		`Set a worker offline at once and release its runs to others, without waiting for its lease to expire.
-Use it for a worker whose process is gone or stuck. A process that is still alive registers again
-within a second or so and may get the same runs; to keep it away, stop the process or use
+		`Set a worker offline at once and release its runs to others, without waiting for its lease to
+expire. Use it for a worker whose process is gone or stuck. A process that is still alive registers
+again within a second or so and may get the same runs; to keep it away, stop the process or use
 kagzi worker drain.`
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 
 const failedRun, sleepingRun = "01936b2e-0000-7000-8000-000000000003", "01936b2e-0000-7000-8000-000000000002"
 
-// first is the first request of a kind that a server got.
+// first returns the first request of a kind that a server got.
 func first[R any](t *testing.T, f *fake) R {
 	t.Helper()
 	list := requestsOf[R](f)
@@ -105,7 +105,7 @@ func TestHold_takes_a_filter(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and asks with the count of those that it would change", func(t *testing.T) {
+	t.Run("asks with the number of runs that it would change", func(t *testing.T) {
 		s := &session{server: server(), tty: true, stdin: "n\n"}
 		if _, msg := s.want(t, ExitError, "wf", "pause", "-q", "type = order"); !strings.Contains(
 			msg, "pause 2 runs matching") {
@@ -115,7 +115,7 @@ func TestHold_takes_a_filter(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	t.Run("keeps completed steps when nothing else is said, under an id of its own", func(t *testing.T) {
+	t.Run("keeps completed steps by default, under a new request id", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "retry", failedRun, "--reason", "why")
 		want := &kagziv1.RetryWorkflowRequest{Namespace: "default", RunId: failedRun, RequestId: "new-id",
@@ -128,7 +128,27 @@ func TestRetry(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("starts anew with another input from stdin", func(t *testing.T) {
+	t.Run("--keep-all is asked for, singly and in bulk", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.want(t, ExitOK, "wf", "retry", failedRun, "--keep-all")
+		if r := first[*kagziv1.RetryWorkflowRequest](t, s.server); !r.KeepAll {
+			t.Errorf("asked for %v", r)
+		}
+		s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order", "--keep-all")
+		if r := first[*kagziv1.BulkWorkflowsRequest](t, s.server); !r.KeepAll {
+			t.Errorf("asked for %v", r)
+		}
+	})
+	t.Run("a refusal for compensations names the flags", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.server.fail = map[string]error{"RetryWorkflow": status.Error(codes.FailedPrecondition,
+			"would keep steps: refund (keep_all)")}
+		if _, msg := s.want(t, ExitConflict, "wf", "retry", failedRun); !strings.Contains(msg,
+			"--from-step STEP, --restart, --keep-all") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("--restart takes a new input from stdin", func(t *testing.T) {
 		s := &session{server: sampleServer(), stdin: `{"total":13}`}
 		s.want(t, ExitOK, "wf", "retry", failedRun, "--restart", "--input", "-", "--request-id", "r")
 		if r := first[*kagziv1.RetryWorkflowRequest](t, s.server); !r.Restart ||
@@ -136,14 +156,14 @@ func TestRetry(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("goes on from a step", func(t *testing.T) {
+	t.Run("--from-step names the step", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "wf", "retry", failedRun, "--from-step", "charge")
 		if r := first[*kagziv1.RetryWorkflowRequest](t, s.server); r.FromStep != "charge" || r.Restart {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("that may have happened says how to repeat it", func(t *testing.T) {
+	t.Run("an uncertain retry tells how to repeat it", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"RetryWorkflow": status.Error(codes.DeadlineExceeded, "late")}
 		if _, msg := s.want(t, ExitUnavailable, "wf", "retry", failedRun); !strings.Contains(
@@ -154,7 +174,7 @@ func TestRetry(t *testing.T) {
 }
 
 func TestSignal(t *testing.T) {
-	t.Run("is delivered once for each signal id", func(t *testing.T) {
+	t.Run("a signal id is delivered once", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "signal", sleepingRun, "approval", "--payload", `{"by":"ada"}`, "--signal-id",
 			"ticket-5")
@@ -168,7 +188,7 @@ func TestSignal(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("without a payload or an id sends none and one of its own", func(t *testing.T) {
+	t.Run("sends no payload and a generated id by default", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "wf", "signal", "--external", "order-17", "go")
 		if r := first[*kagziv1.SignalWorkflowRequest](t, s.server); r.Payload != nil || r.SignalId != "new-id" ||
@@ -176,7 +196,7 @@ func TestSignal(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("that may have been delivered says how to repeat it", func(t *testing.T) {
+	t.Run("an uncertain signal tells how to repeat it", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"SignalWorkflow": status.Error(codes.DeadlineExceeded, "late")}}}
 		if _, msg := s.want(t, ExitUnavailable, "wf", "signal", "a", "go"); !strings.Contains(
@@ -184,7 +204,7 @@ func TestSignal(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("to a run that continued as new goes to the last one", func(t *testing.T) {
+	t.Run("a signal goes to the run it continued as", func(t *testing.T) {
 		gone := func(next string) error {
 			s, _ := status.New(codes.FailedPrecondition, "has ended").WithDetails(&kagziv1.ErrorDetail{
 				Message: "has ended", Metadata: map[string]string{"status": "COMPLETED", "continued_as_run_id": next},
@@ -202,9 +222,9 @@ func TestSignal(t *testing.T) {
 			out, `"run_id": "`+sleepingRun) {
 			t.Errorf("stdout %q", out)
 		}
-		s.want(t, ExitConflict, "wf", "signal", "c", "go") // goes round in a circle
+		s.want(t, ExitConflict, "wf", "signal", "c", "go") // a cycle of continuations
 	})
-	t.Run("to a run that has ended is a conflict", func(t *testing.T) {
+	t.Run("a signal to an ended run is a conflict", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"SignalWorkflow": status.Error(codes.FailedPrecondition, "run a has ended")}}}
 		s.want(t, ExitConflict, "wf", "signal", "a", "go")
@@ -237,7 +257,7 @@ func TestOverride(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("is shown later with who, when, why and what was there before", func(t *testing.T) {
+	t.Run("show lists who overrode what, when and why", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "wf", "override", failedRun, "charge", "--result", `"ok"`, "--reason", "by hand")
 		out, _ := s.want(t, ExitOK, "wf", "show", failedRun)
@@ -251,14 +271,14 @@ func TestOverride(t *testing.T) {
 
 func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 	s := &session{server: sampleServer()}
-	s.server.audit = []*kagziv1.AuditEvent{ // newest first, as lists are
+	s.server.audit = []*kagziv1.AuditEvent{ // newest first, as in lists
 		{At: at(0), Actor: "ada (key_2)", Method: "RetryWorkflow", SubjectId: failedRun, Outcome: "FAILED_PRECONDITION",
 			Reason: "too early"},
 		{At: at(-60e9), Actor: "local", Method: "PauseWorkflow", SubjectId: failedRun, Outcome: "ok", Reason: "why",
 			Detail: "x"},
 		{At: at(0), Actor: "local", Method: "PauseWorkflow", SubjectId: "another", Outcome: "ok"},
 	}
-	t.Run("the first thing first", func(t *testing.T) {
+	t.Run("lists actions oldest first", func(t *testing.T) {
 		out, _ := s.want(t, ExitOK, "wf", "show", failedRun)
 		want := "Done by people\nWHEN    WHO          WHAT           OUTCOME              DETAIL  REASON\n" +
 			"1m ago  local        PauseWorkflow  ok                   x       why\nnow     ada (key_2)  RetryWorkflow  FAILED_PRECONDITION          too early\n"
@@ -267,7 +287,7 @@ func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 		}
 	})
 	for _, code := range []codes.Code{codes.Unimplemented, codes.PermissionDenied} {
-		t.Run("and leaves it out quietly when the server says "+code.String(), func(t *testing.T) {
+		t.Run("omits the audit log when the server answers "+code.String(), func(t *testing.T) {
 			s.server.fail = map[string]error{"ListAuditEvents": status.Error(code, "no"),
 				"ListSignals": status.Error(codes.Unimplemented, "no")}
 			out, msg := s.want(t, ExitOK, "wf", "show", failedRun, "-o", "json")
@@ -277,7 +297,7 @@ func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 			}
 		})
 	}
-	t.Run("but fails when the server is gone", func(t *testing.T) {
+	t.Run("fails if the server is gone", func(t *testing.T) {
 		s.server.fail = map[string]error{"ListAuditEvents": unavailable}
 		s.want(t, ExitUnavailable, "wf", "show", failedRun)
 	})
@@ -295,7 +315,7 @@ func TestShow_names_all_that_is_set(t *testing.T) {
 	for label, value := range map[string]string{
 		"Status": "RUNNING paused", "Note": "3 of 7 done", "Concurrency": "card-1, at most 2 at a time",
 		"Continued as": "next", "Continued from": "last", "Retried from": "old", "Handles": "bad",
-		"Deadline": "in 1h", "Cancel asked": "1s ago", "Grace until": "in 1m", "Scheduled for": "now",
+		"Deadline": "in 1h", "Cancel requested": "1s ago", "Grace until": "in 1m", "Scheduled for": "now",
 		"On failure": "alert in queue alerts", "Pinned": "kept",
 	} {
 		found := false

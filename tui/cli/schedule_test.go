@@ -18,7 +18,7 @@ import (
 )
 
 func TestSchedule_create(t *testing.T) {
-	t.Run("sends what the flags say", func(t *testing.T) {
+	t.Run("create sends the flags", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		s.want(t, ExitOK, "schedule", "create", "report", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin", "--queue",
 			"q", "--name", "daily", "--input", `{"full":true}`, "--max-catchup", "0",
@@ -42,7 +42,7 @@ func TestSchedule_create(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("leaves the rest to the server and prints the next five moments", func(t *testing.T) {
+	t.Run("create uses server defaults and prints the next five times", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		out, _ := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly")
 		want := &kagziv1.CreateWorkflowScheduleRequest{
@@ -55,21 +55,21 @@ func TestSchedule_create(t *testing.T) {
 			t.Errorf("stdout %s", out)
 		}
 	})
-	t.Run("of a paused one promises no moments", func(t *testing.T) {
+	t.Run("create --disabled prints no next times", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		if out, _ := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly",
 			"--disabled"); !strings.Contains(out, "PAUSED") || strings.Contains(out, "FIRES") {
 			t.Errorf("stdout %s", out)
 		}
 	})
-	t.Run("succeeds though the moments cannot be had", func(t *testing.T) {
+	t.Run("create succeeds even if the next times are unavailable", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"PreviewSchedule": unavailable}}}
 		if out, msg := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly"); !strings.Contains(
 			out, scheduleID) || !strings.Contains(msg, "cannot get the next times") {
 			t.Errorf("stdout %s, stderr %q", out, msg)
 		}
 	})
-	t.Run("of a taken name or an impossible time says what the server says", func(t *testing.T) {
+	t.Run("create reports the server's errors", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"CreateWorkflowSchedule": status.Error(codes.AlreadyExists, "name daily is taken")}}}
 		s.want(t, ExitConflict, "schedule", "create", "report", "--cron", "@hourly")
@@ -168,7 +168,7 @@ func TestSchedule_update_flags_that_change_something_are_all_known(t *testing.T)
 }
 
 func TestSchedule_actions(t *testing.T) {
-	t.Run("take ids as they are and look names up", func(t *testing.T) {
+	t.Run("ids are used as they are and names are looked up", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "schedule", "pause", scheduleID)
 		if len(s.server.requests) != 1 {
@@ -183,7 +183,7 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("choose their runs by either too", func(t *testing.T) {
+	t.Run("runs accepts an id or a name", func(t *testing.T) {
 		for _, args := range [][]string{
 			{"wf", "list", "--schedule"}, {"wf", "count", "--schedule"}, {"wf", "list", "-q", "schedule = "},
 			{"wf", "cancel", "-y", "-q", "schedule = "},
@@ -196,7 +196,7 @@ func TestSchedule_actions(t *testing.T) {
 					s.want(t, ExitOK, append(slices.Clone(args[:last]), args[last]+strconv.Quote(named))...)
 				}
 				if got := first[*kagziv1.ListWorkflowsRequest](t, s.server).GetScheduleId(); got != named {
-					// the server knows it by either
+					// the server accepts either
 					t.Errorf("%q %s: runs of schedule %q, want %q", args, named, got, named)
 				}
 			}
@@ -207,7 +207,7 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("delete and resume say why", func(t *testing.T) {
+	t.Run("delete and resume send a reason", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "schedule", "resume", "daily", "--reason", "why")
 		s.want(t, ExitOK, "schedule", "delete", "daily", "--reason", "why")
@@ -216,7 +216,7 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("requests %v", s.server.requests)
 		}
 	})
-	t.Run("resume tells the next tick, or that one came meanwhile", func(t *testing.T) {
+	t.Run("resume prints the next tick, or a missed one", func(t *testing.T) {
 		for ahead, want := range map[time.Duration]string{
 			time.Hour: "daily  ENABLED  next in 1h\n", 0: "daily  ENABLED  was due now\n",
 			-time.Minute: "daily  ENABLED  was due 1m ago\n"} {
@@ -227,7 +227,7 @@ func TestSchedule_actions(t *testing.T) {
 			}
 		}
 	})
-	t.Run("trigger under an id of its own, and says how to repeat it", func(t *testing.T) {
+	t.Run("trigger uses a request id and tells how to repeat it", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "schedule", "trigger", "daily")
 		if r := first[*kagziv1.TriggerWorkflowScheduleRequest](t, s.server); r.RequestId != "new-id" ||
@@ -240,7 +240,7 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("preview asks for so many moments after a time", func(t *testing.T) {
+	t.Run("preview sends --count and --after", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		out, _ := s.want(t, ExitOK, "schedule", "preview", "0 0 * * *", "--after", "2026-12-01", "--count", "2",
 			"-o", "json")
@@ -249,7 +249,7 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("request %v, stdout %s", r, out)
 		}
 	})
-	t.Run("list and runs page like all lists", func(t *testing.T) {
+	t.Run("list and runs are paged", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		for _, args := range [][]string{{"schedule", "list"}, {"schedule", "runs", "daily"}} {
 			out, msg := s.want(t, ExitOK, append(args, "--limit", "1", "--page-token", "1")...)

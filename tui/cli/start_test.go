@@ -13,7 +13,7 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	t.Run("names the run on stdout alone", func(t *testing.T) {
+	t.Run("prints only the run id on stdout", func(t *testing.T) {
 		s := &session{}
 		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "-n", "ns")
 		if out != "run-1\n" || !strings.Contains(msg, "already exists") {
@@ -23,7 +23,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("does not say that it started a run that it waits for and that was there", func(t *testing.T) {
+	t.Run("does not report an existing run as started", func(t *testing.T) {
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
 			{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}}}
 		_, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "--wait")
@@ -31,7 +31,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("of a batch tells runs that were there from those that it started", func(t *testing.T) {
+	t.Run("batch counts existing runs separately", func(t *testing.T) {
 		s := &session{stdin: `{"external_id":"taken"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--batch", "-")
 		if out != "run-1\nrun-2\n" || !strings.Contains(msg, "started 1 of 2 runs") ||
@@ -39,7 +39,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("of a batch takes defaults from the flags and keeps the order of the lines", func(t *testing.T) {
+	t.Run("batch uses flags as defaults and keeps the line order", func(t *testing.T) {
 		s := &session{stdin: `{"workflow_type":"a","input":{"x":1},"tags":{"k":"v"}}` + "\n\n" +
 			`{"workflow_type":"bad"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitError, "wf", "start", "order", "--batch", "-", "--queue", "q", "--tag", "all=1")
@@ -56,7 +56,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("third request %v", r)
 		}
 	})
-	t.Run("of a batch takes a line's own moments as they stand", func(t *testing.T) {
+	t.Run("batch keeps the times of a line", func(t *testing.T) {
 		s := &session{since: 123456789,
 			stdin: `{"start_at":"2026-11-21T00:00:00Z","deadline_at":"2026-11-22T00:00:00Z"}` + "\n{}\n" +
 				`{"start_in":"90s"}`}
@@ -78,7 +78,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("starts in %v, at %v", own.StartIn.AsDuration(), own.StartAt)
 		}
 	})
-	t.Run("of a batch starts nothing when a line is wrong", func(t *testing.T) {
+	t.Run("batch starts nothing if a line is invalid", func(t *testing.T) {
 		for stdin, want := range map[string]string{
 			`{"workflow_type":"a"}` + "\n{":         "line 2 is not valid JSON",
 			`{"workflow_typ":"a"}`:                  "line 1",
@@ -94,7 +94,7 @@ func TestStart(t *testing.T) {
 			}
 		}
 	})
-	t.Run("of a large batch makes calls of at most 1000 runs", func(t *testing.T) {
+	t.Run("batch sends at most 1000 runs per call", func(t *testing.T) {
 		s := &session{stdin: strings.Repeat("{}\n", 2500)}
 		s.want(t, ExitOK, "wf", "start", "order", "--batch", "-")
 		var sizes []int
@@ -105,7 +105,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("calls of %v runs", sizes)
 		}
 	})
-	t.Run("of a batch that breaks off says how to repeat it without starting a line twice", func(t *testing.T) {
+	t.Run("an interrupted batch tells how to continue", func(t *testing.T) {
 		lines := strings.Repeat("{}\n", 1000) + "\n" + `{"request_id":"own"}` + "\n{}\n"
 		s := &session{stdin: lines}
 		s.server = &fake{fail: map[string]error{"StartWorkflows": status.Error(codes.DeadlineExceeded, "late")}}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -21,6 +24,7 @@ type retryOptions struct {
 	manyOptions
 	fromStep  string
 	restart   bool
+	keepAll   bool
 	requestID string
 	input     inputFlags
 	payload   *kagziv1.Payload
@@ -29,6 +33,7 @@ type retryOptions struct {
 func newRetry(e *env, o *retryOptions) *cobra.Command {
 	o.verb, o.server, o.statuses = "retry", kagziv1.BulkAction_BULK_ACTION_RETRY, []string{"FAILED", "TIMED_OUT"}
 	o.oneByOne = func() bool { return o.fromStep != "" || o.restart }
+	o.bulk = func(r *kagziv1.BulkWorkflowsRequest) { r.KeepAll = o.keepAll }
 	o.action = o.runOptions.action([]string{"new_run_id", "already_running"},
 		func(ctx context.Context, c *client, runID string) (outcome, error) {
 			return retryRun(ctx, c, o, runID)
@@ -38,8 +43,9 @@ func newRetry(e *env, o *retryOptions) *cobra.Command {
 input. The new run keeps the results of all completed steps. With --from-step that step and all
 steps started after it run again; with --restart every step does.
 
-Compensating steps, as in a saga, are completed steps too: what they undid stays undone, unless
---from-step names the first step that they undid. A signal wait that timed out is completed too:
+A run that started steps after one had failed for good, or after it was cancelled, has probably
+undone others, as a saga does. Its retry is refused, with the names of those steps, unless you say
+what to do: --from-step the first step that was undone, --restart, or --keep-all. A signal wait that timed out is completed too:
 it times out again at once in the new run, unless --from-step names it. Signals that were not yet
 received are kept; signals received by a wait that runs again must be sent again.
 
@@ -62,6 +68,7 @@ reported as unchanged.`, "--from-step charge")
 	fs := cmd.Flags()
 	fs.StringVar(&o.fromStep, "from-step", "", "run this step and all steps started after it again")
 	fs.BoolVar(&o.restart, "restart", false, "keep no steps")
+	fs.BoolVar(&o.keepAll, "keep-all", false, "keep steps started after the first failure too")
 	fs.StringVar(&o.requestID, "request-id", "", "idempotency key of this retry, to repeat it safely (default: a new one)")
 	o.input.register(fs)
 	_ = cmd.RegisterFlagCompletionFunc("from-step", e.completeStep()) // fails only if the flag does not exist
@@ -73,6 +80,8 @@ func (o *retryOptions) check(args []string, changed func(string) bool) error {
 	switch {
 	case o.fromStep != "" && o.restart:
 		return usagef("--from-step and --restart cannot be given together")
+	case o.keepAll && (o.fromStep != "" || o.restart):
+		return usagef("--keep-all cannot be given together with --from-step or --restart")
 	case o.input.given(changed) && !o.restart:
 		return usagef("a new input needs --restart: kept steps used the old one")
 	case o.requestID != "" && len(args) != 1:
@@ -84,7 +93,7 @@ func (o *retryOptions) check(args []string, changed func(string) bool) error {
 func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (outcome, error) {
 	request := &kagziv1.RetryWorkflowRequest{
 		Namespace: c.namespace, RunId: runID, FromStep: o.fromStep, Restart: o.restart, Input: o.payload,
-		RequestId: o.requestID, Reason: o.reason,
+		RequestId: o.requestID, Reason: o.reason, KeepAll: o.keepAll,
 	}
 	switch chosen := len(o.ids) == 0; {
 	case chosen:
@@ -94,6 +103,8 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	}
 	answer, err := c.RetryWorkflow(ctx, request)
 	switch {
+	case err != nil && wouldKeep(err):
+		return outcome{}, &callError{err: err, hint: "add one of: --from-step STEP, --restart, --keep-all"}
 	case err != nil && len(o.ids) == 0:
 		return outcome{}, err // repeating the same command is safe
 	case err != nil:
@@ -108,6 +119,12 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 		line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()},
 		unchanged: answer.GetAlreadyRunning() || answer.GetAlreadyRetried(),
 	}, nil
+}
+
+// wouldKeep reports whether a retry was refused because it would keep compensations.
+func wouldKeep(err error) bool {
+	s := status.Convert(err)
+	return s.Code() == codes.FailedPrecondition && strings.Contains(s.Message(), "keep_all")
 }
 
 // idOf returns the request id for retrying a run selected by a filter. It is the same on every

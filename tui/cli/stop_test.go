@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// requestsOf are the requests of one kind that a server got.
+// requestsOf returns the requests of a kind that a server got.
 func requestsOf[R any](f *fake) []R {
 	var list []R
 	for _, r := range f.requests {
@@ -25,7 +25,7 @@ func requestsOf[R any](f *fake) []R {
 }
 
 func TestStop_by_ids(t *testing.T) {
-	t.Run("goes on after a run that cannot be stopped and says so with its code", func(t *testing.T) {
+	t.Run("continues after a failure and exits with its code", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"CancelWorkflow b": status.Error(codes.FailedPrecondition, "run is COMPLETED")}}}
 		out, _ := s.want(t, ExitConflict, "wf", "cancel", "a", "b", "c", "--reason", "r")
@@ -37,7 +37,7 @@ func TestStop_by_ids(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("with different problems ends with the general code and each hint once", func(t *testing.T) {
+	t.Run("different failures exit 1 and print each hint once", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"CancelWorkflow a": notFound("a"), "CancelWorkflow b": notFound("b"),
 			"CancelWorkflow c": status.Error(codes.FailedPrecondition, "run is COMPLETED"),
@@ -47,13 +47,13 @@ func TestStop_by_ids(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("ends at once when the server is gone", func(t *testing.T) {
+	t.Run("stops at once if the server is gone", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"CancelWorkflow a": unavailable}}}
 		if s.want(t, ExitUnavailable, "wf", "cancel", "a", "b"); len(s.server.requests) != 1 {
 			t.Errorf("%d calls, want 1", len(s.server.requests))
 		}
 	})
-	t.Run("with a grace asks the code and says until when it has time", func(t *testing.T) {
+	t.Run("--grace prints until when the code may run", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		out, _ := s.want(t, ExitOK, "wf", "cancel", "a", "--grace", "90s")
 		if out != "a  RUNNING  cancel requested, grace ends in 1m\n" {
@@ -69,7 +69,7 @@ func TestStop_by_ids(t *testing.T) {
 			t.Errorf("stdout %q, want %q", out, want)
 		}
 	})
-	t.Run("finds runs by their external ids", func(t *testing.T) {
+	t.Run("finds runs by external id", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "terminate", "--external", "order-17")
 		if r := requestsOf[*kagziv1.TerminateWorkflowRequest](s.server)[0]; r.RunId != s.server.runs[0].RunId ||
@@ -92,7 +92,7 @@ func TestBulk(t *testing.T) {
 		}
 		return f
 	}
-	t.Run("refuses without a terminal and without -y before it asks the server anything", func(t *testing.T) {
+	t.Run("without a terminal and -y refuses before any call", func(t *testing.T) {
 		for _, verb := range []string{"cancel", "terminate", "retry", "pause", "resume", "pin", "unpin"} {
 			s := &session{server: server()}
 			_, msg := s.want(t, ExitUsage, "wf", verb, "-q", "type = order")
@@ -101,7 +101,7 @@ func TestBulk(t *testing.T) {
 			}
 		}
 	})
-	t.Run("asks with the count and takes no for an answer", func(t *testing.T) {
+	t.Run("asks with the number of runs and accepts no", func(t *testing.T) {
 		for _, answer := range []string{"n\n", "\n", "", "nay\n"} {
 			s := &session{server: server(), tty: true, stdin: answer}
 			out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order")
@@ -116,7 +116,7 @@ func TestBulk(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
-	t.Run("has the server act on what the filter chooses among the runs that can be meant", func(t *testing.T) {
+	t.Run("sends the filter with the default statuses to the server", func(t *testing.T) {
 		for verb, want := range map[string]*kagziv1.BulkWorkflowsRequest{
 			"cancel": {Action: kagziv1.BulkAction_BULK_ACTION_CANCEL,
 				Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
@@ -143,7 +143,7 @@ func TestBulk(t *testing.T) {
 			}
 		}
 	})
-	t.Run("chooses the statuses that the filter names", func(t *testing.T) {
+	t.Run("keeps statuses named in the filter", func(t *testing.T) {
 		s := &session{server: server()}
 		s.want(t, ExitOK, "wf", "terminate", "-q", "status = SLEEPING", "-y")
 		if r := requestsOf[*kagziv1.ListWorkflowsRequest](s.server)[0]; len(r.Statuses) != 1 ||
@@ -151,7 +151,7 @@ func TestBulk(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 	})
-	t.Run("of nothing says so and calls no action", func(t *testing.T) {
+	t.Run("reports no matching runs without a bulk call", func(t *testing.T) {
 		s := &session{server: server()}
 		out, msg := s.want(t, ExitOK, "wf", "cancel", "-q", "type = none", "-y")
 		if out != "" || !strings.Contains(msg, "no runs match") ||
@@ -163,7 +163,7 @@ func TestBulk(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("reports each failure and ends with 1", func(t *testing.T) {
+	t.Run("reports each failure and exits 1", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress = []*kagziv1.BulkWorkflowsProgress{
 			{Matched: 2, Done: 1}, {Matched: 3, Done: 1, Failed: 1, LastRunId: "b",
@@ -177,7 +177,7 @@ func TestBulk(t *testing.T) {
 		golden(t, "workflow-cancel-bulk.json", out)
 		assertParses(t, "json", out)
 	})
-	t.Run("says how many were as wanted already", func(t *testing.T) {
+	t.Run("counts unchanged runs", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress = []*kagziv1.BulkWorkflowsProgress{{Matched: 3, Done: 3, Unchanged: 2}}
 		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order",
@@ -185,7 +185,7 @@ func TestBulk(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("says what was done when the server goes away halfway", func(t *testing.T) {
+	t.Run("reports progress when the server is lost", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress, s.server.fail = s.server.progress[:1], map[string]error{"BulkWorkflows end": unavailable}
 		out, msg := s.want(t, ExitUnavailable, "wf", "cancel", "-q", "type = order", "-y")
@@ -195,7 +195,7 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another(t *testing.T) {
+func TestBulk_without_a_server_action_acts_on_each_run(t *testing.T) {
 	server := func() *fake {
 		f := &fake{fail: map[string]error{"CancelWorkflow c": status.Error(codes.FailedPrecondition, "has ended")}}
 		for _, id := range []string{"a", "b", "c"} {
@@ -213,7 +213,7 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 			t.Errorf("%d requests, stdout %q, stderr %q", len(r), out, msg)
 		}
 	})
-	t.Run("with an external id, of which the server only knows the beginning", func(t *testing.T) {
+	t.Run("matches external ids exactly", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.runs[1].ExternalId = "o-a-too"
 		s.want(t, ExitOK, "wf", "retry", "-q", `external_id = "o-a"`, "-y")
@@ -221,7 +221,7 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 			t.Errorf("requests %v", r)
 		}
 	})
-	t.Run("from a step, up to the limit", func(t *testing.T) {
+	t.Run("--from-step stops at the limit", func(t *testing.T) {
 		s := &session{server: server()}
 		out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2", "-y")
 		if r := requestsOf[*kagziv1.RetryWorkflowRequest](s.server); len(r) != 2 || r[1].FromStep != "charge" ||
@@ -233,7 +233,7 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 			t.Errorf("the same again: stdout %q", out)
 		}
 	})
-	t.Run("again retries no run a second time, also where the first retry of it is over", func(t *testing.T) {
+	t.Run("repeating it retries no run twice", func(t *testing.T) {
 		ids := func(args ...string) string {
 			s := &session{server: server()}
 			s.want(t, ExitOK, append([]string{"wf", "retry", "-y"}, args...)...)
@@ -277,7 +277,7 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 			t.Errorf("it advises a flag that goes with ids only: %q", msg)
 		}
 	})
-	t.Run("counts runs whose retry is over as done before", func(t *testing.T) {
+	t.Run("counts runs retried before as unchanged", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.retriedBefore = true
 		if out, _ := s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order",
@@ -301,14 +301,14 @@ func TestProgress(t *testing.T) {
 		p.end()
 		return b.String()
 	}
-	t.Run("is one line that is written again in a terminal", func(t *testing.T) {
+	t.Run("rewrites one line in a terminal", func(t *testing.T) {
 		want := "\rcancel: 9 of 20 done, 0 failed\rcancel: 10 of 20 done, 0 failed\rcancel: 20 of 20 done, 0 failed\r" +
 			strings.Repeat(" ", 31) + "\r"
 		if got := show(true, 0); got != want {
 			t.Errorf("stderr %q, want %q", got, want)
 		}
 	})
-	t.Run("is a line now and then elsewhere", func(t *testing.T) {
+	t.Run("prints a line at intervals elsewhere", func(t *testing.T) {
 		if got := show(false, time.Second); got != "" {
 			t.Errorf("stderr %q", got)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/kagzi/kagzi/tui"
 )
 
-// served starts a server that has one certificate, or none, and is where it listens.
+// served starts a server with one certificate, or none, and returns its address.
 func served(t *testing.T, options ...grpc.ServerOption) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func served(t *testing.T, options ...grpc.ServerOption) string {
 	return listener.Addr().String()
 }
 
-// certified is a certificate for a name that signs itself, and its file.
+// certified returns a self-signed certificate for a name, and its file.
 func certified(t *testing.T, name string, until time.Time) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -85,9 +85,9 @@ func TestTrouble_with_TLS_says_what_to_do(t *testing.T) {
 		want []string
 	}{
 		"a plaintext server": {[]string{"--address", served(t), "--tls-ca", goodFile},
-			[]string{"does not speak TLS", "leave out --tls"}},
+			[]string{"does not speak TLS", "remove the --tls flags"}},
 		"an authority that is not known": {[]string{"--address", goodServer, "--tls-ca", otherFile},
-			[]string{"authority that is not trusted", "--tls-ca ca.crt"}},
+			[]string{"authority that this machine does not trust", "--tls-ca ca.crt"}},
 		"a certificate that has expired": {[]string{"--address", with(stale), "--tls-ca", staleFile},
 			[]string{"not valid at this time", "kagzi tls init --renew"}},
 		"a certificate for another name": {[]string{

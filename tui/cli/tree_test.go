@@ -16,7 +16,8 @@ const (
 	running   = kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
 )
 
-// family is a run with two generations of children, one of which went on as another run, and a failure that is handled.
+// family is a run with two generations of children, one of which continued as another run, and a
+// handled failure.
 func family() *fake {
 	step := func(run, name string, sequence int64, attempt int32, s kagziv1.StepStatus, child *string) *kagziv1.Step {
 		return &kagziv1.Step{
@@ -53,7 +54,7 @@ func family() *fake {
 }
 
 func TestTree(t *testing.T) {
-	t.Run("shows steps, children, handlers and continuations where they belong", func(t *testing.T) {
+	t.Run("shows steps, children, handlers and continuations", func(t *testing.T) {
 		for _, format := range []string{"table", "json", "jsonl", "yaml"} {
 			out, _ := (&session{server: family()}).want(t, ExitOK, "wf", "show", "root", "--tree", "-o", format)
 			golden(t, "workflow-tree."+format, out)
@@ -69,7 +70,7 @@ func TestTree(t *testing.T) {
 			}
 		}
 	})
-	t.Run("ends where runs name each other in a circle", func(t *testing.T) {
+	t.Run("ends if runs refer to each other in a cycle", func(t *testing.T) {
 		s := &session{server: family()}
 		for _, r := range s.server.runs {
 			r.ContinuedAsRunId = new("root")
@@ -82,7 +83,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
-	t.Run("goes as deep as is asked and says what is left out", func(t *testing.T) {
+	t.Run("stops at --depth and counts what is left out", func(t *testing.T) {
 		for depth, want := range map[string]string{
 			"0": "… 4 runs below, beyond --depth", "1": "… 1 run below, beyond --depth"} {
 			out, _ := (&session{server: family()}).want(t, ExitOK, "wf", "show", "root", "--tree", "--depth", depth)
@@ -91,7 +92,7 @@ func TestTree(t *testing.T) {
 			}
 		}
 	})
-	t.Run("shows children that retention has deleted by their step alone", func(t *testing.T) {
+	t.Run("shows children deleted by retention as steps", func(t *testing.T) {
 		s := &session{server: family()}
 		s.server.runs = slices.DeleteFunc(s.server.runs, func(r *kagziv1.Workflow) bool {
 			return r.RunId == "ship" || r.RunId == "ship-2"
@@ -100,7 +101,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
-	t.Run("of a thousand children shows them all, and of more than a tree holds says so", func(t *testing.T) {
+	t.Run("shows a thousand children and reports a larger tree", func(t *testing.T) {
 		for children, more := range map[int]bool{1000: false, maxTreeRuns + 5: true} {
 			s := &session{server: &fake{runs: []*kagziv1.Workflow{{RunId: "root"}}}}
 			for i := range children {
@@ -115,7 +116,7 @@ func TestTree(t *testing.T) {
 			}
 		}
 	})
-	t.Run("follows a long chain of continuations without growing to the right", func(t *testing.T) {
+	t.Run("does not indent a chain of continuations", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		for i := range 300 {
 			s.server.runs = append(s.server.runs, &kagziv1.Workflow{

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 )
 
-func TestTheUIBeginsWithWhatIsChosen(t *testing.T) {
+func TestTheUIOpensTheChosenView(t *testing.T) {
 	for _, test := range []struct {
 		o    uiOptions
 		want string
@@ -28,7 +28,7 @@ func TestTheUIBeginsWithWhatIsChosen(t *testing.T) {
 	}
 }
 
-func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
+func TestCommandLinesInTheUIReachTheSameServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kagzi.toml")
 	if err := os.WriteFile(file,
 		[]byte("[client]\nnamespace = \"mine\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\n"),
@@ -75,7 +75,7 @@ func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
 	}
 }
 
-func TestAFlagOfTheUIOnKagziAloneIsAnsweredWithItsCommand(t *testing.T) {
+func TestAFlagOfTheUISuggestsKagziTUI(t *testing.T) {
 	for line, want := range map[string]string{
 		"--address localhost:1": "did you mean: kagzi tui --address\n",
 		"--demo":                "did you mean: kagzi tui --demo\n",
@@ -90,9 +90,9 @@ func TestAFlagOfTheUIOnKagziAloneIsAnsweredWithItsCommand(t *testing.T) {
 	}
 }
 
-func TestAloneTheUIGoesToTheServerOfThisMachinesSettings(t *testing.T) {
+func TestUIWithoutFlagsUsesTheServerSettings(t *testing.T) {
 	for _, test := range []struct {
-		listen, address string // of the environment
+		listen, address string // from the environment
 		want            string
 		own             bool
 	}{

@@ -34,7 +34,7 @@ func watchedRuns() (pending, running, completed *kagziv1.Workflow, first, second
 func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pending, running, completed, first, second := watchedRuns()
-		superseded := proto.CloneOf(first) // says nothing new
+		superseded := proto.CloneOf(first) // has nothing new
 		superseded.Status, superseded.FinishedAt = kagziv1.StepStatus_STEP_STATUS_FAILED, at(0)
 		s := &session{server: &fake{streams: []*stream{
 			{events: []*kagziv1.WatchWorkflowEvent{
@@ -59,7 +59,7 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 	})
 }
 
-func TestWatch_says_when_what_is_over_came_about(t *testing.T) {
+func TestWatch_shows_when_ended_steps_ended(t *testing.T) {
 	_, _, completed, _, second := watchedRuns()
 	second.FinishedAt, completed.FinishedAt = at(-time.Hour), at(-time.Minute)
 	s := &session{server: &fake{streams: []*stream{
@@ -81,7 +81,7 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 			end: io.EOF}
 	}
 	first := ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2"))
-	first.end = status.Error(codes.Unavailable, "server is stopping") // after all there was to say of the first
+	first.end = status.Error(codes.Unavailable, "server is stopping") // after everything about the first
 	s := &session{server: &fake{streams: []*stream{
 		first, ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-3")),
 		ends("run-3", kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, nil),
@@ -104,7 +104,7 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 		ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2")),
 		ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-1")),
 	}}}
-	s.want(t, ExitOK, "wf", "watch", "run-1") // and does not go round in a circle
+	s.want(t, ExitOK, "wf", "watch", "run-1") // must stop at the cycle
 }
 
 func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
@@ -126,7 +126,7 @@ func TestWatch_gives_up_where_no_server_ever_answered(t *testing.T) {
 	s.want(t, ExitNotFound, "wf", "watch", "run-1")
 }
 
-func TestA_timeout_is_told_as_it_was_given(t *testing.T) {
+func TestA_timeout_is_reported_as_given(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []string{"300us", "1ns", "90m", "1d"} {
 			still := func() (*kagziv1.WaitWorkflowResponse, error) {

@@ -123,8 +123,8 @@ const (
 
 func pad(s string, cells int) string { return s + strings.Repeat(" ", max(0, cells-render.Width(s))) }
 
-// fold breaks text at spaces into lines of at most cells, except for longer words; 0 is no limit.
-func fold(s string, cells int) []string {
+// wrapWords breaks text at spaces into lines of at most cells, except for longer words; 0 is no limit.
+func wrapWords(s string, cells int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(s) {

@@ -54,7 +54,7 @@ func TestATerminalsBoardDrawsItsLinesInPlace(t *testing.T) {
 	})
 }
 
-func TestATextIsFoldedAtItsBlanks(t *testing.T) {
+func TestTextWrapsAtSpaces(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		cells int
@@ -67,15 +67,15 @@ func TestATextIsFoldedAtItsBlanks(t *testing.T) {
 		{"größer größer", 6, []string{"größer", "größer"}},
 		{"", 5, []string{""}},
 	} {
-		if got := fold(c.text, c.cells); !slices.Equal(got, c.want) {
-			t.Errorf("fold(%q, %d) = %q, want %q", c.text, c.cells, got, c.want)
+		if got := wrapWords(c.text, c.cells); !slices.Equal(got, c.want) {
+			t.Errorf("wrapWords(%q, %d) = %q, want %q", c.text, c.cells, got, c.want)
 		}
 	}
 }
 
 func TestTheBoardOfAllScenesAndTheirSummaryFitATerminalOf80By24(t *testing.T) {
 	const width, height = 80, 24
-	before := 3 + len(scenes) + 1 // what starts and where, what is shown, a blank
+	before := 3 + len(scenes) + 1 // the start lines, what is shown, a blank line
 	if board := len(scenes) + 1; before+board+1 > height {
 		t.Errorf("%d lines before the board, %d of it, and the cursor's: more than %d", before, board, height)
 	}

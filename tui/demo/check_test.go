@@ -13,7 +13,7 @@ import (
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// did is an attempt that ended with a result; ms after the epoch it began.
+// did returns an attempt that ended with a result; it started ms after the epoch.
 func did(name string, ms int, output string) attempt {
 	at := epoch.Add(time.Duration(ms) * time.Millisecond)
 	return attempt{name: name, kind: "function", status: "COMPLETED", number: 1, output: output, started: at,
@@ -97,7 +97,7 @@ func tenFacts() facts {
 	return f
 }
 
-// clone keeps what a case tampers with from the others.
+// clone isolates a case's changes from the others.
 func (f facts) clone() facts {
 	f.steps, f.ledger = slices.Clone(f.steps), slices.Clone(f.ledger)
 	if f.killed != nil {
@@ -115,7 +115,7 @@ func (f facts) clone() facts {
 	return f
 }
 
-func TestFactsThatAreAsTheyMustBePass(t *testing.T) {
+func TestCorrectFactsPass(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts facts
 		check func(*check) string
@@ -140,7 +140,7 @@ func TestTheStepInFlightAtTheKillMayAlsoRunOnce(t *testing.T) {
 	}
 }
 
-// tampering is something that must not be and that a check must find.
+// tampering is a wrong fact that a check must find.
 type tampering struct {
 	name   string
 	facts  facts

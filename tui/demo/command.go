@@ -28,8 +28,8 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run sample workflows on a private server and check every result",
-		Long: `Run sample workflows on a private server and check every result. The demo shows sagas, retries, sleeps,
-child workflows, signals, schedules and a killed worker.
+		Long: `Run sample workflows on a private server and check every result. The demo shows sagas, retries,
+sleeps, child workflows, signals, schedules and a killed worker.
 
 It starts a server on an embedded database in a temporary directory, and several worker processes.
 It runs workflows by hand and by a schedule, sends a signal, and kills a worker with SIGKILL halfway

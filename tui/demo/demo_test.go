@@ -20,10 +20,10 @@ import (
 	"github.com/kagzi/kagzi/tui/child"
 )
 
-// demoLimit bounds one whole demo in a test; it takes about six seconds.
+// demoLimit limits one demo in a test; it takes about six seconds.
 const demoLimit = 100 * time.Second
 
-// TestBinary runs the demo as users do, from the whole binary.
+// TestBinary runs the demo from the whole binary, as users do.
 func TestBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the whole binary")
@@ -34,7 +34,7 @@ func TestBinary(t *testing.T) {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
 
-	t.Run("shows the main job and exits 0", func(t *testing.T) {
+	t.Run("all results are correct and it exits 0", func(t *testing.T) {
 		d := startDemo(t, binary)
 		output := d.rest()
 		if err := d.cmd.Wait(); err != nil {
@@ -59,10 +59,10 @@ func TestBinary(t *testing.T) {
 	})
 
 	if runtime.GOOS == "windows" {
-		return // there, one process cannot send another a ctrl-C
+		return // Windows processes cannot send Ctrl-C to another
 	}
 
-	t.Run("stops everything and exits 130 when interrupted", func(t *testing.T) {
+	t.Run("an interrupt stops everything and exits 130", func(t *testing.T) {
 		d := startDemo(t, binary)
 		output := d.until("RUNNING")
 		d.interrupt()
@@ -73,7 +73,7 @@ func TestBinary(t *testing.T) {
 		d.leavesNothing(serverIn(t, output))
 	})
 
-	t.Run("stops everything when nobody reads it any more", func(t *testing.T) {
+	t.Run("a closed pipe stops everything", func(t *testing.T) {
 		d := startDemo(t, binary)
 		address := serverIn(t, d.until("RUNNING"))
 		if err := d.out.Close(); err != nil {
@@ -85,7 +85,7 @@ func TestBinary(t *testing.T) {
 		d.leavesNothing(address)
 	})
 
-	t.Run("--keep leaves the server up until interrupted and says what to try", func(t *testing.T) {
+	t.Run("--keep runs until interrupted and prints commands", func(t *testing.T) {
 		d := startDemo(t, binary, "--keep")
 		output := d.until("Ctrl-C stops everything")
 		address := serverIn(t, output)
@@ -120,7 +120,7 @@ func TestBinary(t *testing.T) {
 	})
 }
 
-// running is a demo under way.
+// running is a running demo.
 type running struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -150,7 +150,7 @@ func startDemo(t *testing.T, binary string, args ...string) *running {
 	return d
 }
 
-// until reads what the demo prints up to a line that holds text.
+// until reads the demo's output up to a line that contains text.
 func (d *running) until(text string) (read string) {
 	d.t.Helper()
 	for {
@@ -186,7 +186,7 @@ func (d *running) exitCode() int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-// leavesNothing checks that the server is gone and that no temporary file is left.
+// leavesNothing checks that the server has exited and no temporary file is left.
 func (d *running) leavesNothing(address string) {
 	d.t.Helper()
 	if conn, err := net.Dial("tcp", address); err == nil {

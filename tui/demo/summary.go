@@ -44,13 +44,13 @@ func withNotes(table render.Table, verdicts []verdict, width int) render.Table {
 		// the last column is right-aligned, so all lines are as long
 		room = width - 1 - render.Width(table.Lines(render.Layout{})[0]+"  ")
 	}
-	noted := render.Table{Columns: append(table.Columns, render.Column{Title: "CHECKED"})}
+	annotated := render.Table{Columns: append(table.Columns, render.Column{Title: "CHECKED"})}
 	for i, v := range verdicts {
 		row := table.Rows[i]
-		for _, part := range fold(render.Safe(v.note), room) {
-			noted.Rows = append(noted.Rows, append(row, render.Cell{Text: part}))
+		for _, part := range wrapWords(render.Safe(v.note), room) {
+			annotated.Rows = append(annotated.Rows, append(row, render.Cell{Text: part}))
 			row = make([]render.Cell, len(table.Columns))
 		}
 	}
-	return noted
+	return annotated
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Query is a filter in the server's terms. Keep is nil when the server's answer is exact; otherwise it says which
-// of the runs that come back the filter means.
+// Query is a filter as a server request. Keep is nil if the server's answer is exact; otherwise it
+// selects the matching runs of the answer.
 type Query struct {
 	Request *kagziv1.ListWorkflowsRequest
 	Keep    func(*kagziv1.Workflow) bool
 }
 
-// instant is the finest step between two moments that the server keeps: its bounds are exclusive, so an inclusive
-// one lies one step outside.
+// instant is the server's time resolution: its bounds are exclusive, so an inclusive bound lies one
+// instant outside.
 const instant = time.Microsecond
 
-// justBefore is the last moment before another. The server takes none before 1970: when that began
-// there were no runs, and it stands for itself.
+// justBefore returns the instant before t. The server accepts no time before 1970, so the epoch
+// stands for itself: there were no runs then.
 func justBefore(t time.Time) time.Time {
 	before := t.Add(-instant)
 	if before.Unix() < 0 && t.Unix() >= 0 {
@@ -33,13 +33,13 @@ func justBefore(t time.Time) time.Time {
 	return before
 }
 
-// Compile turns a filter into a query for a namespace; now is what relative times count from. Errors are about
-// conditions that contradict each other or cannot be asked together.
+// Compile turns a filter into a query for a namespace. Relative times count from now. It returns an
+// error if conditions contradict each other or cannot be combined.
 func (f Filter) Compile(namespace string, now time.Time) (Query, error) {
 	q := Query{Request: &kagziv1.ListWorkflowsRequest{Namespace: namespace}}
 	for i, c := range f {
 		if clash := f[:i].clash(c); clash != "" {
-			return Query{}, errors.New(strings.Replace(clash, "a second one", "more than one condition", 1))
+			return Query{}, errors.New(strings.Replace(clash, "a second condition", "more than one condition", 1))
 		}
 		if err := q.add(c, now); err != nil {
 			return Query{}, err
@@ -55,7 +55,7 @@ func (q *Query) add(c Condition, now time.Time) error {
 		for _, name := range c.Values {
 			status, ok := statusOf(name)
 			if !ok {
-				return fmt.Errorf("%q is no status; there are %s", name, strings.Join(statusNames(), ", "))
+				return fmt.Errorf("unknown status %q; want one of %s", name, strings.Join(statusNames(), ", "))
 			}
 			r.Statuses = append(r.Statuses, status)
 		}
@@ -82,8 +82,8 @@ func (q *Query) add(c Condition, now time.Time) error {
 	return nil
 }
 
-// addSearch asks for the prefix that the server looks up in run ids and external ids alike, and keeps what is meant:
-// `external_id = "order-1"` must never choose order-10, least of all to terminate it.
+// addSearch asks for a prefix, which the server looks up in run ids and external ids, and filters
+// the answer: `external_id = "order-1"` must not select order-10, least of all to terminate it.
 func (q *Query) addSearch(field Field, value string) error {
 	if q.Request.Search != nil {
 		return errors.New("only one of id, external_id and search can be asked at a time")
@@ -123,7 +123,7 @@ func (q *Query) addCreated(c Condition, now time.Time) error {
 	return nil
 }
 
-// runStatuses are the statuses that a run can have.
+// runStatuses lists the statuses of a run.
 var runStatuses = []kagziv1.WorkflowStatus{
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING,
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,

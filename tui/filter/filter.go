@@ -1,20 +1,20 @@
-// Package filter owns the language in which people choose runs:
+// Package filter implements the language in which people select runs:
 //
 //	status = "FAILED" and type in ("a", "b") and created > -24h and tag.customer = "x"
 //
-// Conditions are joined by `and`, which is all there is. The fields and what they take:
+// Conditions are joined by `and`; there is no other operator. The fields and their operators:
 //
 //	status, type, queue               =, in
-//	created                           >, >=, <, <= with an RFC 3339 time, a date, or a distance from now (-24h, -7d)
+//	created                           >, >=, <, <= with RFC 3339, a date, or relative to now (-24h)
 //	tag.KEY                           =
-//	id                                = a run id or the beginning of one
+//	id                                = a run id or a prefix of one
 //	external_id                       = the whole external id
 //	schedule                          = an id or a name
 //	parent, worker                    = an id
-//	search                            = the beginning of a run id or external id
+//	search                            = a prefix of a run id or external id
 //
-// A filter becomes one ListWorkflowsRequest, and for the two fields that the server matches more widely a check of
-// what comes back.
+// A filter compiles to one ListWorkflowsRequest. For id and external_id the server matches more
+// runs, so the answer is filtered again.
 package filter
 
 import (
@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// Field is what a condition is about.
+// Field is the subject of a condition.
 type Field string
 
 const (
@@ -39,7 +39,7 @@ const (
 	Search     Field = "search"
 )
 
-// Op is how a condition compares.
+// Op is the operator of a condition.
 type Op string
 
 const (
@@ -51,7 +51,7 @@ const (
 	LessOrEqual    Op = "<="
 )
 
-// fields lists every field in the order of the documentation with the operators that it takes.
+// fields lists every field in the order of the documentation, with its operators.
 var fields = []struct {
 	name Field
 	ops  []Op
@@ -76,13 +76,13 @@ type Condition struct {
 	Field  Field
 	Key    string // of a tag
 	Op     Op
-	Values []string // one, but for In
+	Values []string // one value, except for In
 }
 
-// Filter holds for a run when all its conditions do; the empty one holds for every run.
+// Filter matches a run if all its conditions do; an empty filter matches every run.
 type Filter []Condition
 
-// Has says whether a condition names the field.
+// Has reports whether a condition names the field.
 func (f Filter) Has(field Field) bool {
 	for _, c := range f {
 		if c.Field == field {
@@ -92,7 +92,7 @@ func (f Filter) Has(field Field) bool {
 	return false
 }
 
-// Relative says whether a condition counts from now, so that the filter asks for something else a moment later.
+// Relative reports whether a condition depends on the current time.
 func (f Filter) Relative() bool {
 	for _, c := range f {
 		if c.Field != Created {
@@ -105,7 +105,7 @@ func (f Filter) Relative() bool {
 	return false
 }
 
-// String prints the filter so that Parse reads the same filter again.
+// String writes the filter so that Parse reads the same filter again.
 func (f Filter) String() string {
 	parts := make([]string, len(f))
 	for i, c := range f {
@@ -114,7 +114,7 @@ func (f Filter) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// String prints one condition.
+// String writes one condition.
 func (c Condition) String() string {
 	name := string(c.Field)
 	if c.Field == Tag {

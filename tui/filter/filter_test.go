@@ -113,7 +113,7 @@ func TestParse_errors_name_the_position_and_what_was_expected(t *testing.T) {
 		`type = "a" or type = "b"`:        {12, `"and" or the end`},
 		`type = "a" and`:                  {15, "a field"},
 		`type = "a`:                       {10, "the closing"},
-		`type = "\q"`:                     {9, "an escape"},
+		`type = "\q"`:                     {9, "a valid escape"},
 		`tag = x`:                         {1, "a field"},
 		`tag. = x`:                        {6, "a tag's key"},
 		`tag.a in (x)`:                    {7, `"=" after tag`},
@@ -160,8 +160,8 @@ func TestParse_of_the_printed_form_is_the_same_filter(t *testing.T) {
 	}
 }
 
-// A time that was never set reads 0001-01-01 in most programs. Taken for now, it would have
-// `created <` choose every run there is.
+// Most programs write an unset time as 0001-01-01. Read as now, it would make `created <` match
+// every run.
 func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
 	var first time.Time
 	for _, text := range []string{"0001-01-01", "0001-01-01T00:00:00Z"} {
@@ -182,7 +182,8 @@ func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
 	}
 }
 
-// The server refuses times before 1970, and 1970-01-01 is how scripts begin that go on from where they were.
+// The server refuses times before 1970. Scripts that continue from a saved time start with
+// 1970-01-01.
 func TestFromTheBeginningOf1970OnIsNotAskedForFromBefore(t *testing.T) {
 	epoch := time.Unix(0, 0)
 	f, err := Parse("created >= 1970-01-01")

@@ -9,13 +9,13 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// SyntaxError says where a filter went wrong and what was expected there.
+// SyntaxError says where a filter is wrong and what was expected there.
 type SyntaxError struct {
-	Text     string // the whole filter, as it was given
-	Offset   int    // in bytes, where the trouble begins
+	Text     string // the whole filter
+	Offset   int    // in bytes, of the error
 	Expected string
 	Found    string // empty at the end of the text
-	Near     string // what was most likely meant; empty when nothing is near
+	Near     string // the most likely intended name; empty if none is close
 }
 
 func (e *SyntaxError) Error() string {
@@ -23,15 +23,15 @@ func (e *SyntaxError) Error() string {
 	if e.Found != "" {
 		found = e.Found
 	}
-	if e.Near != "" { // first: what is expected is long, and cut off where there is little room
+	if e.Near != "" { // first: the expected part is long, and narrow places cut it off
 		return fmt.Sprintf("position %d: did you mean %s? expected %s, found %s", e.Position(), e.Near,
 			e.Expected, found)
 	}
 	return fmt.Sprintf("position %d: expected %s, found %s", e.Position(), e.Expected, found)
 }
 
-// near is the name that a mistyped word was most likely meant to be; empty when none is near. A
-// short word is near nearly everything.
+// near returns the name closest to a mistyped word; empty if none is close. A short word is close
+// to almost any name, so it has to match better.
 func near(word string, names []string) string {
 	found, best := "", min(3, (len(word)+1)/2)
 	for _, name := range names {
@@ -42,7 +42,7 @@ func near(word string, names []string) string {
 	return found
 }
 
-// Position counts characters from 1.
+// Position returns the offset in characters, from 1.
 func (e *SyntaxError) Position() int { return utf8.RuneCountInString(e.Text[:e.Offset]) + 1 }
 
 type kind uint8
@@ -54,7 +54,7 @@ const (
 	symbol
 )
 
-// token is a piece of the text. value is a word's or symbol's text, or what stood between quotes.
+// token is a piece of the text. value is the text of a word or symbol, or the content of quotes.
 type token struct {
 	kind   kind
 	value  string
@@ -110,7 +110,7 @@ func quotedToken(text string, at int) (token, error) {
 		r, multibyte, tail, err := strconv.UnquoteChar(rest, quote)
 		if err != nil {
 			return token{}, &SyntaxError{Text: text, Offset: len(text) - len(rest),
-				Expected: `an escape that exists, such as \" or \\`, Found: strconv.QuoteRune(rune(rest[0]))}
+				Expected: `a valid escape, such as \" or \\`, Found: strconv.QuoteRune(rune(rest[0]))}
 		}
 		if r < utf8.RuneSelf || !multibyte {
 			b.WriteByte(byte(r))
@@ -125,7 +125,7 @@ func quotedToken(text string, at int) (token, error) {
 	return token{kind: quoted, value: b.String(), raw: text[at : len(text)-len(rest)+1]}, nil
 }
 
-// wordByte says what may stand in a value without quotes: names, ids, times.
+// wordByte reports whether a value may contain c without quotes: names, ids, times.
 func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._:/-+", c) >= 0
 }

@@ -9,12 +9,12 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Matches says whether a run is one that the query means, as the server and Keep would.
+// Matches reports whether a run matches the query, as the server and Keep would decide.
 func (q Query) Matches(r *kagziv1.Workflow) bool {
 	return Matches(q.Request, r) && (q.Keep == nil || q.Keep(r))
 }
 
-// Matches says whether the server would list a run for a request.
+// Matches reports whether the server would list a run for a request.
 func Matches(q *kagziv1.ListWorkflowsRequest, r *kagziv1.Workflow) bool {
 	one := func(want *string, got string) bool { return want == nil || *want == "" || *want == got }
 	oneOf := func(want []string, also *string, got string) bool {
@@ -44,7 +44,8 @@ func matchesStatus(q *kagziv1.ListWorkflowsRequest, s kagziv1.WorkflowStatus) bo
 	return q.StatusFilter != nil && *q.StatusFilter == s || slices.Contains(q.GetStatuses(), s)
 }
 
-// between says whether a moment lies between two others, which may be missing and are not included.
+// between reports whether a time lies between two others, exclusive. A missing bound does not limit
+// it.
 func between(after, at, before *timestamppb.Timestamp) bool {
 	return (after == nil || at.AsTime().After(after.AsTime())) && (before == nil || at.AsTime().Before(before.AsTime()))
 }

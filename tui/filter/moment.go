@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// moment is a time or a distance from now.
+// moment is a time, or a duration relative to now.
 type moment struct {
-	time    time.Time // also the first of the year 1, which is how programs write one that was never set
-	distant bool      // it is since from now instead
+	time    time.Time // may be year 1: programs write an unset time like that
+	distant bool      // since, relative to now, applies instead of time
 	since   time.Duration
 }
 
@@ -22,8 +22,8 @@ func (m moment) at(now time.Time) time.Time {
 	return m.time
 }
 
-// ParseTime reads what people write for a moment: RFC 3339, a date (midnight UTC), or a distance
-// from now: "-24h", "+10m", "-7d".
+// ParseTime parses a time as people write it: RFC 3339, a date (midnight UTC), or a duration
+// relative to now: "-24h", "+10m", "-7d".
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	m, err := parseMoment(text)
 	return m.at(now), err
@@ -47,10 +47,10 @@ func parseMoment(text string) (moment, error) {
 	return moment{}, errMoment
 }
 
-// century is the longest that can be said in days or weeks.
+// century is the longest duration in days or weeks.
 const century = 100 * 366 * 24 * time.Hour
 
-// ParseDuration reads a duration as Go does, and whole days and weeks besides: "1h30m", "-7d", "2w".
+// ParseDuration parses a Go duration, or whole days or weeks: "1h30m", "-7d", "2w".
 func ParseDuration(text string) (time.Duration, error) {
 	digits := strings.TrimLeft(text, "+-")
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
@@ -59,7 +59,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		if !ok || err != nil || len(text)-len(digits) > 1 {
 			continue
 		}
-		if n > uint64(century/length) { // keeps far away from where durations overflow
+		if n > uint64(century/length) { // stays far from overflow
 			return 0, fmt.Errorf("%q is longer than a hundred years", text)
 		}
 		d := time.Duration(n) * length
@@ -70,7 +70,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration such as 90s, 1h30m or 7d", text)
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 1h30m or 7d", text)
 	}
 	return d, nil
 }

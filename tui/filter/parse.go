@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads a filter. Blank text is the empty filter. Errors are of type *SyntaxError.
+// Parse parses a filter. Blank text is the empty filter. Errors are of type *SyntaxError.
 func Parse(text string) (Filter, error) {
 	for i, r := range text {
 		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd") {
@@ -43,7 +43,8 @@ func Parse(text string) (Filter, error) {
 	}
 }
 
-// Place is where a filter asks for a field, in bytes; below 0 where it does not, or cannot be read.
+// Place returns the byte offset of a field's condition; negative if there is none or the text
+// cannot be parsed.
 func Place(text string, field Field) int {
 	tokens, err := lex(text)
 	if err != nil {
@@ -71,7 +72,7 @@ type parser struct {
 
 func (p *parser) peek() token { return p.tokens[0] }
 
-// take consumes a token; the end is never consumed.
+// take consumes a token, except the end.
 func (p *parser) take() token {
 	t := p.tokens[0]
 	if t.kind != end {
@@ -82,7 +83,7 @@ func (p *parser) take() token {
 
 func (p *parser) unexpected(t token, expected string) error { return p.unknown(t, expected, nil) }
 
-// unknown refuses a word that is none of the names.
+// unknown returns the error about a word that is not one of the names.
 func (p *parser) unknown(t token, expected string, names []string) error {
 	found := ""
 	if t.kind != end {
@@ -183,15 +184,15 @@ func expectedValue(field Field) string {
 	return "a value in quotes"
 }
 
-// clash names what the filter already says about the same thing, or is empty. Two tags may differ in their keys, and
-// created may have one end on each side.
+// clash returns the text of a conflict with an earlier condition on the same field, or an empty
+// string. Tags with different keys do not conflict, nor do two sides of created.
 func (f Filter) clash(c Condition) string {
 	for _, old := range f {
 		switch {
 		case old.Field != c.Field || old.Key != c.Key:
 		case c.Field == Created && old.Op[0] != c.Op[0]:
 		default:
-			return "a second one about " + strings.TrimSuffix(string(c.Field)+"."+c.Key, ".")
+			return "a second condition on " + strings.TrimSuffix(string(c.Field)+"."+c.Key, ".")
 		}
 	}
 	return ""

@@ -9,37 +9,37 @@ import (
 
 // Short is a filter in the form that people type at a prompt:
 //
-//	status:failed,running type:order* queue:emails id:018f ext:order-17 worker:w1 parent:… schedule:… since:24h until:2026-11-20T10:00
-//	tag.team=pay !type:noise free text
+//	status:failed,running type:order* queue:emails id:018f ext:order-17 worker:w1 parent:…
+//	schedule:… since:24h until:2026-11-20T10:00 tag.team=pay !type:noise free text
 //
-// An id: is how a run id or an external id begins, an ext: a whole external id. Values joined by
-// commas are alternatives, "*" stands for anything, "!" turns a term around, quotes hold what has
-// blanks or a colon. A text without a key is looked for in types, ids, notes and errors, whatever
-// its case. The long form is understood too, and kept as it is.
+// id: matches a prefix of a run id or external id, ext: a whole external id. Values joined by
+// commas are alternatives, "*" matches anything, "!" negates a term, and values with blanks or a
+// colon need quotes. A text without a key is searched in types, ids, notes and errors, ignoring
+// case. The long form is accepted too, and kept as it is.
 type Short struct {
-	Long  Filter // of the long form; Terms is empty then
+	Long  Filter // a filter in the long form; Terms is empty then
 	Terms []Term
 }
 
-// Term is one part of a Short; a run must meet all of them.
+// Term is one part of a Short; a run must match all of them.
 type Term struct {
 	Not    bool
-	Key    string   // of shortKeys; empty: free text
-	Tag    string   // the tag's key, when Key is "tag"
-	Values []string // any of these; one of free text
+	Key    string   // one of shortKeys; empty: free text
+	Tag    string   // the tag's key, if Key is "tag"
+	Values []string // alternatives; free text has one
 }
 
-// shortKeys are the keys in the order in which they are offered.
+// shortKeys lists the keys in the order of completion.
 var shortKeys = []string{"status", "type", "queue", "id", "ext", "worker", "parent", "schedule", "since",
 	"until", "tag"}
 
-// The statuses that a word stands for, beside the statuses themselves.
+// Words for groups of statuses, in addition to the statuses themselves.
 var statusWords = map[string][]string{
 	"open":  {"PENDING", "RUNNING", "SLEEPING"},
 	"ended": {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"},
 }
 
-// ParseShort reads either form; blank text is the empty filter. Errors are of type *SyntaxError.
+// ParseShort parses either form; blank text is the empty filter. Errors are of type *SyntaxError.
 func ParseShort(text string) (Short, error) {
 	long, err := Parse(text)
 	if err == nil {
@@ -63,7 +63,7 @@ func ParseShort(text string) (Short, error) {
 	}
 }
 
-// shortOf keeps a long form, but for a tag alone, which both forms write alike.
+// shortOf keeps a long form, except for a single tag, which both forms write alike.
 func shortOf(f Filter) Short {
 	if len(f) != 1 || f[0].Field != Tag {
 		return Short{Long: f}
@@ -75,7 +75,7 @@ func shortOf(f Filter) Short {
 	return Short{Terms: []Term{{Key: "tag", Tag: key, Values: []string{value}}}}
 }
 
-// looksLong says that a text begins as the long form does: a field and an operator.
+// looksLong reports whether a text begins like the long form: a field and an operator.
 func looksLong(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	n := 0
@@ -98,10 +98,10 @@ func looksLong(text string) bool {
 		strings.EqualFold(strings.TrimRight(word, "("), string(In))
 }
 
-// Empty says that the filter keeps every run.
+// Empty reports whether the filter matches every run.
 func (s Short) Empty() bool { return len(s.Long) == 0 && len(s.Terms) == 0 }
 
-// String prints the filter so that ParseShort reads the same one again.
+// String writes the filter so that ParseShort reads the same one again.
 func (s Short) String() string {
 	if s.Long != nil {
 		return s.Long.String()
@@ -117,7 +117,7 @@ func printTerms(terms []Term) string {
 	return strings.Join(parts, " ")
 }
 
-// String prints one term.
+// String writes one term.
 func (t Term) String() string {
 	not := ""
 	if t.Not {
@@ -132,7 +132,7 @@ func (t Term) String() string {
 		special := "!:=<>()"
 		if text := strings.ToLower(t.Values[0]); text == string(In) || text == "and" ||
 			strings.HasPrefix(text, "tag.") || strings.HasPrefix(text, "label.") {
-			special = t.Values[0] // it would mean something else without quotes
+			special = t.Values[0] // without quotes it would be a key
 		}
 		return not + quoteShort(t.Values[0], special)
 	case "tag":
@@ -141,7 +141,8 @@ func (t Term) String() string {
 	return not + t.Key + ":" + strings.Join(values, ",")
 }
 
-// quoteShort puts a value into quotes when it is empty or holds a blank, a quote, or one of the given characters.
+// quoteShort quotes a value if it is empty or contains a blank, a quote, or one of the special
+// characters.
 func quoteShort(s, special string) string {
 	if s != "" && !strings.ContainsAny(s, special+`"'\`) && strings.IndexFunc(s, unicode.IsSpace) < 0 {
 		return s
@@ -196,7 +197,7 @@ func (r *shortReader) term() (Term, error) {
 	}
 	if !slices.Contains(shortKeys, key) {
 		e := r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+
-			": or tag.KEY=; quotes make it a text to look for")
+			": or tag.KEY=; quote it to search for the text")
 		if e.Near = near(key, shortKeys); e.Near != "" {
 			e.Near += ":"
 		}
@@ -206,7 +207,8 @@ func (r *shortReader) term() (Term, error) {
 	return r.values(t)
 }
 
-// key reads up to the colon that ends a key, or the dot of a tag; it is empty when what follows is none.
+// key reads up to the colon after a key, or the dot of a tag; it returns an empty string if no key
+// follows.
 func (r *shortReader) key() string {
 	rest := r.text[r.at:]
 	for _, prefix := range []string{"tag.", "label."} {
@@ -241,7 +243,7 @@ func (r *shortReader) tag(t Term, begin int) (Term, error) {
 	return r.values(t)
 }
 
-// values reads values that are joined by commas, and checks them.
+// values reads and checks values joined by commas.
 func (r *shortReader) values(t Term) (Term, error) {
 	for {
 		begin := r.at
@@ -267,20 +269,20 @@ func (r *shortReader) values(t Term) (Term, error) {
 	}
 }
 
-// checkMoment refuses what makes no sense of a moment.
+// checkMoment refuses negated and multiple times.
 func (r *shortReader) checkMoment(t Term, at int) error {
 	switch {
 	case t.Key != "since" && t.Key != "until":
 		return nil
 	case t.Not:
-		return r.fail(at, "no ! in front of "+t.Key+": since and until are each other's opposite")
+		return r.fail(at, "no ! in front of "+t.Key+": since and until are opposites")
 	case len(t.Values) > 1:
 		return r.fail(at, "one moment")
 	}
 	return nil
 }
 
-// check brings a value into the form in which it is kept, or says what was expected instead.
+// check normalises a value, or returns what was expected instead.
 func (t Term) check(value *string) (expected string) {
 	switch t.Key {
 	case "status":
@@ -298,7 +300,7 @@ func (t Term) check(value *string) (expected string) {
 	return ""
 }
 
-// value reads one value up to a blank or one of the given characters, which quotes take away their meaning.
+// value reads one value up to a blank or one of the given characters; quotes escape them.
 func (r *shortReader) value(until string) (string, error) {
 	var b strings.Builder
 	for r.at < len(r.text) {
@@ -318,7 +320,7 @@ func (r *shortReader) value(until string) (string, error) {
 	return b.String(), nil
 }
 
-// quoted reads what stands between double quotes; a backslash takes away the meaning of what follows.
+// quoted reads the content of double quotes; a backslash escapes the next character.
 func (r *shortReader) quoted(b *strings.Builder) error {
 	for i := r.at + 1; i < len(r.text); i++ {
 		switch c := r.text[i]; c {

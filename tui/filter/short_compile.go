@@ -10,8 +10,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Compile turns the filter into a query for a namespace; now is what distances count from. What the
-// server cannot do is left to Keep. Errors are those of the long form.
+// Compile turns the filter into a query for a namespace. Relative times count from now. Keep
+// matches what the server cannot. Errors are those of the long form.
 func (s Short) Compile(namespace string, now time.Time) (Query, error) {
 	if s.Long != nil {
 		return s.Long.Compile(namespace, now)
@@ -36,8 +36,8 @@ func (s Short) Compile(namespace string, now time.Time) (Query, error) {
 	return q, nil
 }
 
-// Local is the part of the filter that the server cannot look for, so that it is only matched on
-// the runs that are loaded; empty when there is none.
+// Local returns the part of the filter that the server cannot apply, so it is matched only on
+// loaded runs; empty if there is none.
 func (s Short) Local() string {
 	c := compiler{request: &kagziv1.ListWorkflowsRequest{}}
 	var local []Term
@@ -56,7 +56,7 @@ type compiler struct {
 	keep    []func(*kagziv1.Workflow) bool
 }
 
-// byServer adds a term to the request; false when the request has no room for it.
+// byServer adds a term to the request; false if the request cannot hold it.
 func (c *compiler) byServer(t Term) bool {
 	r := c.request
 	if t.Not || t.Key == "" {
@@ -95,8 +95,8 @@ func (c *compiler) byServer(t Term) bool {
 	return true
 }
 
-// search asks for a prefix of ids, and keeps what the term means among what is found. It asks as
-// the term is written: the server takes run ids in either case, and external ids as they are.
+// search asks for a prefix of ids, and filters the answer by the term. It keeps the case: the
+// server ignores the case of run ids, but not of external ids.
 func (c *compiler) search(t Term) bool {
 	prefix, _, _ := strings.Cut(t.Values[0], "*")
 	if len(t.Values) != 1 || prefix == "" || !point(&c.request.Search, prefix) {
@@ -106,7 +106,7 @@ func (c *compiler) search(t Term) bool {
 	return true
 }
 
-// moment bounds when runs were created; a second bound of the same side is left to Keep.
+// moment limits when runs were created; a second limit on the same side is left to Keep.
 func (c *compiler) moment(t Term) bool {
 	m, err := shortMoment(t.Values[0])
 	if err != nil {
@@ -156,7 +156,7 @@ func (t Term) statuses() []kagziv1.WorkflowStatus {
 	return statuses
 }
 
-// holds says whether a run meets the term.
+// holds reports whether a run matches the term.
 func (t Term) holds(r *kagziv1.Workflow) bool {
 	return t.any(r) != t.Not
 }
@@ -190,7 +190,7 @@ func (t Term) any(r *kagziv1.Workflow) bool {
 	return true
 }
 
-// looseText says whether a run's type, ids, note or error hold a text in lower case.
+// looseText reports whether a run's type, ids, note or error contain a lower-case text.
 func looseText(r *kagziv1.Workflow, text string) bool {
 	for _, s := range []string{r.GetWorkflowType(), r.GetRunId(), r.GetExternalId(), r.GetNote(),
 		r.GetError().GetType(), r.GetError().GetMessage()} {
@@ -207,7 +207,7 @@ func anyGlob(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
 }
 
-// glob says whether a text is what a pattern describes, in which * stands for anything.
+// glob reports whether s matches a pattern in which * stands for any text.
 func glob(pattern, s string) bool {
 	head, rest, found := strings.Cut(pattern, "*")
 	if !found {
@@ -218,7 +218,7 @@ func glob(pattern, s string) bool {
 		return false
 	}
 	parts := strings.Split(rest, "*")
-	for _, part := range parts[:len(parts)-1] { // the first place is the best one: it leaves the most
+	for _, part := range parts[:len(parts)-1] { // the leftmost match leaves the most for the rest
 		i := strings.Index(s, part)
 		if i < 0 {
 			return false
@@ -228,7 +228,7 @@ func glob(pattern, s string) bool {
 	return strings.HasSuffix(s, parts[len(parts)-1])
 }
 
-// shortMoment reads a distance into the past, a time or a date; times without a zone are UTC.
+// shortMoment parses a duration into the past, a time or a date; the default zone is UTC.
 func shortMoment(text string) (moment, error) {
 	if d, err := ParseDuration(text); err == nil && d >= 0 && !strings.HasPrefix(text, "+") {
 		return moment{distant: true, since: -d}, nil

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Known are names that completion may offer.
+// Known holds names for completion.
 type Known struct {
-	Types, Queues, Workers, Schedules, Tags []string // Tags are keys
+	Types, Queues, Workers, Schedules, Tags []string // Tags holds keys
 }
 
-// Complete is what the text that is typed may become, best first: its last word finished as a key,
-// or as a value of its key.
+// Complete returns completions of a text, best first: its last word is completed as a key, or as a
+// value of its key.
 func Complete(text string, known Known) []string {
 	begin := strings.LastIndexAny(text, " \t") + 1
 	head, word := text[:begin], text[begin:]
@@ -32,7 +32,7 @@ func Complete(text string, known Known) []string {
 	return within(head, key+":"+earlier, value, offeredValues(key, known))
 }
 
-// KeyOf is the key whose value is typed at the end of the text; empty when none is.
+// KeyOf returns the key whose value is typed at the end of the text; empty if none is.
 func KeyOf(text string) string {
 	word := strings.TrimPrefix(text[strings.LastIndexAny(text, " \t")+1:], "!")
 	key, _, found := strings.Cut(word, ":")
@@ -42,7 +42,7 @@ func KeyOf(text string) string {
 	return key
 }
 
-// within is the candidates that begin with what is typed of them, in their place.
+// within returns the candidates with the typed prefix, each in its place in the text.
 func within(head, before, typed string, candidates []string) []string {
 	var texts []string
 	for _, c := range candidates {

@@ -41,7 +41,7 @@ func TestShort_asks_the_server_for_what_it_can_do(t *testing.T) {
 		Statuses: []kagziv1.WorkflowStatus{
 			kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 		WorkflowTypes: []string{"order", "refund"}, TaskQueues: []string{"emails"},
-		// the case of run ids is the server's to forgive: an external id has one
+		// only the server may ignore the case of run ids: that of external ids matters
 		WorkerId: new("w1"), ParentRunId: new("p1"), ScheduleId: new("s1"), Search: new("018F"),
 		CreatedAfter:  timestamppb.New(now.Add(-24*time.Hour - time.Microsecond)),
 		CreatedBefore: timestamppb.New(now.Add(-time.Hour)),
@@ -138,7 +138,7 @@ func TestShort_errors_say_what_was_expected(t *testing.T) {
 		`type:"a`:             `the closing "`,
 		`"\`:                  `the closing "`,
 		"! a":                 "a term after !",
-		"http://example.com/": "quotes make it a text",
+		"http://example.com/": "quote it to search",
 		"a\xffb":              "UTF-8",
 	} {
 		_, err := ParseShort(text)

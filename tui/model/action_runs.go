@@ -2,8 +2,11 @@ package model
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -100,6 +103,7 @@ func (s Scope) Terminate(runs []string, reason string) Action {
 type RetryOptions struct {
 	FromStep string // run this step and later ones again
 	Restart  bool   // keep no step
+	KeepAll  bool   // keep steps that began after the first failure too
 	Input    []byte // JSON that replaces the input, only with Restart; nil keeps the input
 	Reason   string
 }
@@ -110,6 +114,9 @@ func (s Scope) Retry(runs []string, o RetryOptions) Action {
 	if o.Restart {
 		flags = append(flags, flag{name: "restart", bare: true})
 	}
+	if o.KeepAll {
+		flags = append(flags, flag{name: "keep-all", bare: true})
+	}
 	input := jsonPayload(o.Input)
 	flags = append(append(flags, payloadFlag("input", input)...), reasonFlag(o.Reason)...)
 	return s.newAction(Action{
@@ -117,8 +124,12 @@ func (s Scope) Retry(runs []string, o RetryOptions) Action {
 		do: func(ctx context.Context, api tui.API, run, id string) (Outcome, error) {
 			answer, err := api.RetryWorkflow(ctx, &kagziv1.RetryWorkflowRequest{
 				Namespace: s.namespace(), RunId: run, FromStep: o.FromStep, Restart: o.Restart, Input: input,
-				RequestId: id, Reason: o.Reason,
+				RequestId: id, Reason: o.Reason, KeepAll: o.KeepAll,
 			})
+			if s := status.Convert(err); s.Code() == codes.FailedPrecondition && strings.Contains(s.Message(), "keep_all") {
+				// The advice comes first: the end of a long line does not show.
+				err = status.Error(s.Code(), "give :retry a step, --restart or --keep-all; "+s.Message())
+			}
 			text := "retried as "
 			if answer.GetAlreadyRunning() {
 				text = "already retried as "

@@ -129,7 +129,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// moved is a server whose run "a" continued as new, as "b".
+// moved is a server whose run "a" continued as run "b".
 type moved struct{ tui.API }
 
 func (moved) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest,

@@ -28,7 +28,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 )
 
-// recorder is a server that answers every call with next to nothing and keeps what it was asked.
+// recorder is a server that answers every call with little and records the requests.
 type recorder struct {
 	mu       sync.Mutex
 	requests []recorded
@@ -77,7 +77,7 @@ func message(d protoreflect.MessageDescriptor) proto.Message {
 	return t.New().Interface()
 }
 
-// forgetIDs takes out of a request the ids that are made for each call.
+// forgetIDs removes from a request the ids that are new for each call.
 func forgetIDs(m proto.Message) {
 	for _, name := range []protoreflect.Name{"request_id", "signal_id"} {
 		if f := m.ProtoReflect().Descriptor().Fields().ByName(name); f != nil {
@@ -86,7 +86,7 @@ func forgetIDs(m proto.Message) {
 	}
 }
 
-// take is what was asked since it was last called, without what only looks.
+// take returns the requests since the last take, without those that only read.
 func (r *recorder) take() []recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func serve(t *testing.T) (*recorder, string) {
 	return r, listener.Addr().String()
 }
 
-// words are the argument lists that a shell makes of a line with one or more commands.
+// words returns the argument lists of a shell line with one or more commands.
 func words(t *testing.T, line string) [][]string {
 	t.Helper()
 	shell, err := exec.LookPath("sh")
@@ -138,7 +138,7 @@ const (
 	someSchedule = "0193a5c0-0000-7000-8000-000000000003"
 )
 
-// actions are all kinds of them, with values that a shell and a parser of flags may trip over.
+// actions returns actions of all kinds, with values that shells and flag parsers may mistreat.
 func actions(s model.Scope) []model.Action {
 	nasty := "it's \"$HOME\" `id` \\ * -- \n é 注 --flag=x"
 	policy := &kagziv1.RetryPolicy{MaximumAttempts: -1, InitialIntervalMs: 1500, BackoffCoefficient: 1.5,
@@ -200,9 +200,8 @@ func actions(s model.Scope) []model.Action {
 	}
 }
 
-// TestCommandLine_does_what_the_action_does has a shell take each command line apart and the
-// command line of this program do it, and compares what reaches a server with what the action
-// itself sends.
+// TestCommandLine_does_what_the_action_does parses each command line with a shell, runs it with
+// this program's command line, and compares the requests with those of the action.
 func TestCommandLine_does_what_the_action_does(t *testing.T) {
 	record, address := serve(t)
 	record.schedule = &kagziv1.WorkflowSchedule{
@@ -255,7 +254,7 @@ func run(t *testing.T, line string, args []string) {
 	}
 }
 
-// sort brings requests, of which several may be under way at a time, into an order of their own.
+// sort orders concurrent requests.
 func sort(list []recorded) {
 	slices.SortFunc(list, func(a, b recorded) int {
 		encode := func(r recorded) string {

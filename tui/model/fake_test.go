@@ -26,13 +26,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ui is the UI goroutine of a test, which is the test's own. It lives in a bubble of synctest,
-// which also finds goroutines that are left.
+// ui is the UI goroutine of a test, which is the test's own. It lives in a synctest bubble, which
+// also finds leaked goroutines.
 type ui struct {
 	mu   sync.Mutex
 	list []func()
 	kick chan struct{}
-	// updates counts how often something was done: the frames that it took.
+	// updates counts UI updates: each is a frame.
 	updates int
 }
 
@@ -48,7 +48,7 @@ func (u *ui) post(f func()) {
 	}
 }
 
-// settle does what was posted until nothing is under way but waiting.
+// settle runs posted functions until everything waits.
 func (u *ui) settle() {
 	for {
 		synctest.Wait()
@@ -66,7 +66,7 @@ func (u *ui) settle() {
 	}
 }
 
-// advance lets time pass.
+// advance advances the time.
 func (u *ui) advance(d time.Duration) {
 	over := time.After(d)
 	for {
@@ -80,7 +80,7 @@ func (u *ui) advance(d time.Duration) {
 	}
 }
 
-// stream is one stream that the fake server holds open.
+// stream is a stream that the fake server holds open.
 type stream[T any] struct {
 	grpc.ClientStream
 	ctx      context.Context
@@ -111,7 +111,8 @@ func (s *stream[T]) Recv() (*T, error) {
 	}
 }
 
-// server is a fake of what the models ask. Methods that a test does not set up answer with nothing.
+// server is a fake of the calls that models make. Methods that a test does not set up return
+// nothing.
 type server struct {
 	tui.API
 	mu       sync.Mutex
@@ -179,7 +180,7 @@ func (s *server) tell(e *kagziv1.WatchEvent) {
 	s.watches[len(s.watches)-1].messages <- e
 }
 
-// live lets time pass in which the server says every 5 s that it is there.
+// live advances the time while the server sends a message every 5 s.
 func (s *server) live(u *ui, d time.Duration) {
 	for ; d > 0; d -= 5 * time.Second {
 		u.advance(min(d, 5*time.Second))
@@ -220,7 +221,7 @@ func (s *server) WatchEvents(ctx context.Context, r *kagziv1.WatchEventsRequest,
 	return st, nil
 }
 
-// ListWorkflows pages as the server does: a token is a place between two runs.
+// ListWorkflows pages as the server does: a token is a position between two runs.
 func (s *server) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest,
 	_ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
 	if err := s.call("ListWorkflows"); err != nil {
@@ -283,7 +284,7 @@ func (s *server) list(r *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsRe
 	return answer, nil
 }
 
-// below is where the runs begin that are older than an id.
+// below returns the index of the first run that is older than an id.
 func below(all []*kagziv1.Workflow, id string) int {
 	i, found := slices.BinarySearchFunc(all, id, func(r *kagziv1.Workflow, id string) int {
 		return strings.Compare(id, r.GetRunId())
@@ -294,7 +295,7 @@ func below(all []*kagziv1.Workflow, id string) int {
 	return i
 }
 
-// runID is the id of the n-th run that was started.
+// runID returns the id of the n-th started run.
 func runID(n int) string { return fmt.Sprintf("%08d", n) }
 
 func aRun(n int, s kagziv1.WorkflowStatus) *kagziv1.Workflow {
@@ -432,7 +433,7 @@ func (s *server) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowReques
 
 var errDown = status.Error(codes.Unavailable, "connection refused")
 
-// withLink runs a test with a link on a fake server, in a bubble in which time is its own.
+// withLink runs a test with a link on a fake server, in a bubble with its own time.
 func withLink(t *testing.T, prepare func(*server), tell func(t *testing.T, s *server, u *ui, l *Link)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ func (s *server) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest,
 	return nil, status.Error(codes.NotFound, "no such worker")
 }
 
-// ListScheduleRuns answers with one run, whose id says how often it was asked for.
+// ListScheduleRuns answers with one run, whose id counts the calls.
 func (s *server) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRequest,
 	_ ...grpc.CallOption) (*kagziv1.ListScheduleRunsResponse, error) {
 	err := s.call("ListScheduleRuns " + r.GetScheduleId())

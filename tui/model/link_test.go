@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// listen collects what a link tells.
+// listen collects the changes of a link.
 func listen(l *Link) *[]Change {
 	var changes []Change
 	l.Subscribe(func(c Change) { changes = append(changes, c) })

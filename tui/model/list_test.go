@@ -288,7 +288,7 @@ func TestEventLog_names_the_event_that_it_goes_on_from(t *testing.T) {
 		if asked := s.logAsked[1]; asked.GetAfter() != 7 || !asked.GetAfterAt().AsTime().Equal(noted.AsTime()) {
 			t.Fatalf("after it was lost it asks with %v", asked)
 		}
-		// the server has started anew, and come as far
+		// the server restarted and reached the same sequence
 		s.eventLogs[1].messages <- &kagziv1.ServerEvent{Sequence: 7, At: timestamppb.New(noted.AsTime().Add(time.Hour))}
 		u.settle()
 		if list := e.Events(); len(list) != 1 || list[0].GetAt().AsTime().Equal(noted.AsTime()) || e.Missed() != 0 {

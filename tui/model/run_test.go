@@ -18,12 +18,12 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// at is a moment so many seconds after the beginning.
+// at returns a time some seconds after the beginning.
 func at(seconds float64) *timestamppb.Timestamp {
 	return timestamppb.New(time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second))))
 }
 
-// aStep is the n-th step's attempt; to 0: it has not ended.
+// aStep returns an attempt of the n-th step; to 0: it has not ended.
 func aStep(name string, n int64, attempt int32, s kagziv1.StepStatus, from, to float64) *kagziv1.Step {
 	step := &kagziv1.Step{
 		StepId: fmt.Sprintf("%s/%d", name, attempt), Name: name, Sequence: n, AttemptNumber: attempt, Status: s,

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRuns_agree_with_the_server_after_anything moves around at random while runs start, change and
-// go, and compares at every rest.
+// disappear, and compares whenever nothing is in progress.
 func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
 	seeds := 5
 	if testing.Short() {
@@ -65,7 +65,7 @@ func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
 	}
 }
 
-// compare checks that the loaded rows follow each other, and that those on the screen are the server's.
+// compare checks that the loaded rows are consecutive, and that the visible ones match the server.
 func compare(t *testing.T, s *server, r *Runs, first int) {
 	t.Helper()
 	all := r.All()

@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// opened is a shown list of runs that has been read.
+// opened returns a shown and loaded list of runs.
 func opened(t *testing.T, u *ui, l *Link, filter string) *Runs {
 	t.Helper()
 	r, err := NewRuns(l, filter)
@@ -24,7 +24,7 @@ func opened(t *testing.T, u *ui, l *Link, filter string) *Runs {
 	return r
 }
 
-// withRuns runs a test with n completed runs and a list of what the filter chooses.
+// withRuns runs a test with n completed runs and a list with a filter.
 func withRuns(t *testing.T, n int, filter string, tell func(t *testing.T, s *server, u *ui, r *Runs)) {
 	t.Helper()
 	withLink(t, func(s *server) { s.fill(n, completed) }, func(t *testing.T, s *server, u *ui, l *Link) {
@@ -42,7 +42,7 @@ func withRuns(t *testing.T, n int, filter string, tell func(t *testing.T, s *ser
 	})
 }
 
-// first are the numbers of the first rows.
+// first returns the numbers of the first rows.
 func firstRows(r *Runs, n int) string {
 	var ids []string
 	for i := range min(n, r.Len()) {

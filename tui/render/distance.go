@@ -1,8 +1,8 @@
 package render
 
-// Distance is how many letters must be put in, taken out, changed or swapped with their neighbour
-// to turn one word into the other, for finding the name that a mistyped one was meant to be.
-// Letters are bytes: names are ASCII.
+// Distance returns the number of insertions, deletions, changes and swaps of neighbours that turn
+// one word into the other. It finds the name that a mistyped word was meant to be. It compares
+// bytes: names are ASCII.
 func Distance(from, to string) int {
 	older, old, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)
 	for j := range row {

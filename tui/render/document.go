@@ -16,8 +16,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Object is a document's mapping in a fixed order of fields. A document is made of Object, []any, string, bool,
-// int64, uint64, float64, json.RawMessage (a payload, byte for byte) and nil.
+// Object is a document's mapping with a fixed order of fields. A document consists of Object,
+// []any, string, bool, int64, uint64, float64, json.RawMessage (a payload, byte for byte) and nil.
 type Object []Field
 
 // Field is one entry of an Object.
@@ -26,10 +26,10 @@ type Field struct {
 	Value any
 }
 
-// Document turns a message into the shape that programs read, and that stays stable: every field of the message,
-// under its proto name and in its proto order; what is unset is null, [] or {}; times are RFC 3339 in UTC,
-// durations such as "1.5s", enum values without their prefix ("COMPLETED"), counts are numbers. A payload whose
-// content-type is JSON is that JSON; another is {"base64": …, "metadata": {…}}.
+// Document turns a message into the stable shape for programs. It has every field of the message,
+// under its proto name and in proto order. Unset fields are null, [] or {}; times are RFC 3339 in
+// UTC, durations like "1.5s", enum values without their prefix ("COMPLETED"), counts are numbers. A
+// payload with a JSON content-type is that JSON; any other is {"base64": …, "metadata": {…}}.
 func Document(m proto.Message) any {
 	switch m := m.(type) {
 	case *timestamppb.Timestamp:
@@ -101,11 +101,11 @@ func single(v protoreflect.Value, f protoreflect.FieldDescriptor) any {
 	return v.Interface() // bool, string, int64, uint64, float64
 }
 
-// enumWord drops the prefix that the values of an enum share with its UNSPECIFIED one.
+// enumWord drops the prefix that the values of an enum share with its UNSPECIFIED value.
 func enumWord(e protoreflect.EnumDescriptor, n protoreflect.EnumNumber) any {
 	value := e.Values().ByNumber(n)
 	if value == nil {
-		return int64(n) // a newer server's word
+		return int64(n) // a value of a newer server
 	}
 	prefix := strings.TrimSuffix(string(e.Values().ByNumber(0).Name()), "UNSPECIFIED")
 	return strings.TrimPrefix(string(value.Name()), prefix)
@@ -126,7 +126,8 @@ func payload(p *kagziv1.Payload) any {
 	return Object{{"base64", base64.StdEncoding.EncodeToString(p.GetData())}, {"metadata", metadata}}
 }
 
-// IsJSON says whether a payload says that it is JSON, no codec has changed it, and it really is.
+// IsJSON reports whether a payload is declared as JSON, was not changed by a codec, and is valid
+// JSON.
 func IsJSON(p *kagziv1.Payload) bool {
 	if p.GetMetadata()["encoding"] != "" || !jsonType(p.GetMetadata()["content-type"]) {
 		return false

@@ -92,8 +92,8 @@ func TestEncodings_carry_no_control_character_and_lose_nothing(t *testing.T) {
 	}
 }
 
-// The flag of Scotland, and a Japanese name with the form of its letter, have characters that are
-// escaped and lie beyond the first 65,536.
+// The flag of Scotland, and a Japanese name with a variation selector, contain escaped characters
+// beyond U+FFFF.
 func TestYAML_escapes_no_character_in_two_halves(t *testing.T) {
 	const flag, name = "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "葛\U000e0100城"
 	document := Object{{"flag", flag}, {name, []any{json.RawMessage(mustQuote(t, name))}}}

@@ -32,8 +32,8 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// JSON writes a document on one line, or over many lines with an indent. HTML is left alone; what a terminal might
-// obey is written as \u escapes, which programs read as the same text.
+// JSON writes a document on one line, or on many with an indent. HTML is not escaped; characters
+// that a terminal might interpret are written as \u escapes, which programs read as the same text.
 func JSON(document any, indent string) ([]byte, error) {
 	b, err := encode(document)
 	if err != nil {
@@ -62,9 +62,9 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// escaped escapes unsafe characters above ASCII's controls. Valid JSON has them inside strings
-// only. wide is the escape of those that take more than four digits; empty: the two of JSON, for
-// the halves of the character in UTF-16.
+// escaped escapes unsafe characters above ASCII's controls, which valid JSON has only inside
+// strings. wide is the format for characters of more than four digits; empty: JSON's surrogate
+// pairs.
 func escaped(b []byte, wide string) []byte {
 	text := string(b)
 	if !strings.ContainsFunc(text, unsafeInJSON) {
@@ -89,7 +89,8 @@ func escaped(b []byte, wide string) []byte {
 
 func unsafeInJSON(r rune) bool { return r >= 0x7f && unsafe(r) }
 
-// parseJSON reads a payload into a document, keeping the order of its fields and the digits of its numbers.
+// parseJSON parses a payload into a document, keeping the order of fields and the digits of
+// numbers.
 func parseJSON(b []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()

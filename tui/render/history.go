@@ -7,7 +7,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// SignalsTable lists the signals of a run in the order of their arrival.
+// SignalsTable lists the signals of a run in order of arrival.
 func SignalsTable(signals []*kagziv1.Signal, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "#", Right: true}, {Title: "SIGNAL", Flex: true}, {Title: "RECEIVED"}, {Title: "TAKEN BY", Flex: true},
@@ -27,7 +27,7 @@ func SignalsTable(signals []*kagziv1.Signal, v View) Table {
 	return t
 }
 
-// AuditTable lists who did what, in the order that is given.
+// AuditTable lists who did what, in the given order.
 func AuditTable(events []*kagziv1.AuditEvent, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "OUTCOME", Flex: true},
@@ -48,7 +48,7 @@ func auditOutcome(e *kagziv1.AuditEvent) Cell {
 	return c
 }
 
-// ChangesTable is AuditTable for changes of different things: it says to what.
+// ChangesTable is AuditTable with a column for the changed object.
 func ChangesTable(events []*kagziv1.AuditEvent, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "TO", Flex: true},
@@ -65,8 +65,8 @@ func ChangesTable(events []*kagziv1.AuditEvent, v View) Table {
 	return t
 }
 
-// OverridesTable lists the steps whose record people set by hand, with what the record was before. The steps are all
-// attempts of a run's steps in the order in which they began.
+// OverridesTable lists the steps that people overrode, with the record before. steps holds all
+// attempts of a run's steps in the order in which they started.
 func OverridesTable(steps []*kagziv1.Step, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "STEP", Flex: true}, {Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHY", Flex: true},
@@ -89,7 +89,7 @@ func OverridesTable(steps []*kagziv1.Step, v View) Table {
 	return t
 }
 
-// record is how a step's attempt stands and what it came to, as raw text; "-" when there is none.
+// record returns the status and result of a step's attempt as raw text; "-" if there is none.
 func record(s *kagziv1.Step, v View) string {
 	if s == nil {
 		return "-"
@@ -101,11 +101,11 @@ func record(s *kagziv1.Step, v View) string {
 	return text
 }
 
-// ExplainPairs are the facts of an explanation behind its sentence.
+// ExplainPairs returns the facts of an explanation, to show below its sentence.
 func ExplainPairs(e *kagziv1.ExplainWorkflowResponse, v View) []Pair {
 	var p pairs
 	p.text("Blocker", Blocker(e.GetBlocker()))
-	p.text("Since", v.near(e.GetSince())) // both as the sentence says them
+	p.text("Since", v.near(e.GetSince())) // in the same words as the sentence
 	p.text("Next", v.near(e.GetNextAt()))
 	return p
 }

@@ -7,12 +7,12 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// KeyRole is a key's role as people write it: "admin".
+// KeyRole returns a key's role as people write it: "admin".
 func KeyRole(r kagziv1.KeyRole) string {
 	return strings.ToLower(strings.TrimPrefix(r.String(), "KEY_ROLE_"))
 }
 
-// KeysTable lists keys, one a row.
+// KeysTable lists keys, one per row.
 func KeysTable(keys []*kagziv1.Key, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "KEY", Flex: true}, {Title: "ROLE"}, {Title: "STATE"}, {Title: "NAMESPACES", Flex: true},
@@ -34,7 +34,7 @@ func KeysTable(keys []*kagziv1.Key, v View) Table {
 	return t
 }
 
-// KeyState is whether a key opens anything at a moment: "VALID", "EXPIRED" or "REVOKED".
+// KeyState returns the state of a key at a time: "VALID", "EXPIRED" or "REVOKED".
 func KeyState(k *kagziv1.Key, now time.Time) Cell {
 	switch {
 	case k.GetRevokedAt() != nil:
@@ -45,8 +45,8 @@ func KeyState(k *kagziv1.Key, now time.Time) Cell {
 	return Cell{Text: "VALID", Style: Good}
 }
 
-// KeyScope is what a key is limited to, as raw text: "namespaces shop, crm", "queues orders*". An
-// admin's without limits is for all.
+// KeyScope returns the limits of a key as raw text: "namespaces shop, crm", "queues orders*". A key
+// without limits is valid for all.
 func KeyScope(k *kagziv1.Key) []string {
 	scope := []string{"all namespaces"}
 	if len(k.GetNamespaces()) > 0 {

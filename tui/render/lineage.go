@@ -7,19 +7,19 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Lineage is a run with what belongs to it. The one who gathers it sees to it that no run stands in
-// it twice with all that is below it, so that it ends.
+// Lineage is a run with its steps and related runs. The caller makes sure that no run contains
+// itself, so the tree is finite.
 type Lineage struct {
 	Run       *kagziv1.Workflow
-	Steps     []*kagziv1.Step // every attempt, in the order in which the steps began
+	Steps     []*kagziv1.Step // every attempt, in the order in which the steps started
 	Children  []*Lineage
-	Handlers  []*Lineage // the runs that handle its failure
-	Continued []*Lineage // the runs that it went on as, in their order
-	Omitted   string     // raw text: what is left out below, and why; empty when nothing is
+	Handlers  []*Lineage // runs that handle its failure
+	Continued []*Lineage // runs that it continued as, in order
+	Omitted   string     // raw text: what is left out below, and why; empty if nothing is
 }
 
-// LineageTable shows a lineage as a tree: a row for each run and for the latest attempt of each step, children below
-// their step.
+// LineageTable shows a lineage as a tree: a row for each run and for the latest attempt of each
+// step, with children below their step.
 func LineageTable(l *Lineage, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "RUN, STEP", Flex: true}, {Title: "STATUS"}, {Title: "ATTEMPT", Right: true, Spare: 2},
@@ -31,7 +31,7 @@ func LineageTable(l *Lineage, v View) Table {
 	return t
 }
 
-// LineageDocument is a lineage for programs; what lies below a run is nested in it.
+// LineageDocument returns a lineage for programs; related runs are nested.
 func LineageDocument(l *Lineage) Object {
 	below := func(list []*Lineage) []any {
 		documents := make([]any, len(list))
@@ -53,7 +53,7 @@ type branch struct {
 	below []branch
 }
 
-// rows adds the branch's rows; its own line begins with lead, those below it with indent.
+// rows adds the branch's rows; the first one begins with lead, the others with indent.
 func (b branch) rows(t *Table, lead, indent string) {
 	cells := append([]Cell{{Text: lead + b.cells[0].Text, Style: b.cells[0].Style}}, b.cells[1:]...)
 	t.Rows = append(t.Rows, cells)
@@ -66,7 +66,7 @@ func (b branch) rows(t *Table, lead, indent string) {
 	}
 }
 
-// runBranches are a run and, beside it, the runs that it went on as.
+// runBranches returns a run and, beside it, the runs that it continued as.
 func runBranches(l *Lineage, role string, v View) []branch {
 	r := l.Run
 	name := Text(r.GetWorkflowType())
@@ -97,7 +97,7 @@ func runBranches(l *Lineage, role string, v View) []branch {
 	return branches
 }
 
-// stepBranch is a step and below it the children that it started.
+// stepBranch returns a step with the children that it started.
 func stepBranch(s *kagziv1.Step, children []*Lineage, placed map[*Lineage]bool, v View) branch {
 	note := StepResult(s, v)
 	if s.GetOverriddenBy() != "" {
@@ -118,7 +118,7 @@ func stepBranch(s *kagziv1.Step, children []*Lineage, placed map[*Lineage]bool, 
 	return b
 }
 
-// latest keeps the last attempt of each step, where the step began.
+// latest keeps the last attempt of each step, at the place of the first.
 func latest(steps []*kagziv1.Step) []*kagziv1.Step {
 	var list []*kagziv1.Step
 	place := map[string]int{}

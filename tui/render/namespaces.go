@@ -12,7 +12,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// NamespacesTable lists namespaces, one a row.
+// NamespacesTable lists namespaces, one per row.
 func NamespacesTable(namespaces []*kagziv1.Namespace, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "NAMESPACE", Flex: true}, {Title: "STATE"}, {Title: "RETENTION"}, {Title: "KEEP", Flex: true},
@@ -29,7 +29,7 @@ func NamespacesTable(namespaces []*kagziv1.Namespace, v View) Table {
 	return t
 }
 
-// NamespaceState is whether runs start in a namespace: "ENABLED" or "DISABLED".
+// NamespaceState returns "ENABLED" or "DISABLED".
 func NamespaceState(n *kagziv1.Namespace) Cell {
 	if n.GetEnabled() {
 		return Cell{Text: "ENABLED", Style: Good}
@@ -37,7 +37,7 @@ func NamespaceState(n *kagziv1.Namespace) Cell {
 	return Cell{Text: "DISABLED", Style: Bad}
 }
 
-// NamespacePairs are a namespace's properties that are set.
+// NamespacePairs returns the set properties of a namespace.
 func NamespacePairs(n *kagziv1.Namespace, v View) []Pair {
 	var p pairs
 	p.text("Namespace", n.GetNamespace())
@@ -52,7 +52,7 @@ func NamespacePairs(n *kagziv1.Namespace, v View) []Pair {
 	return p
 }
 
-// Retention is how long ended runs are kept; without one the server decides.
+// Retention returns how long ended runs are kept; without a duration the server's setting applies.
 func Retention(d *durationpb.Duration) string {
 	if d.AsDuration() == 0 {
 		return "default"
@@ -60,7 +60,7 @@ func Retention(d *durationpb.Duration) string {
 	return Days(d.AsDuration())
 }
 
-// keepLine is a retention by outcome as the command line takes it: "completed=3d,failed=90d".
+// keepLine writes retentions by outcome as the command line takes them: "completed=3d,failed=90d".
 func keepLine(keep map[string]*durationpb.Duration) string {
 	var parts []string
 	for _, outcome := range slices.Sorted(maps.Keys(keep)) {
@@ -69,7 +69,7 @@ func keepLine(keep map[string]*durationpb.Duration) string {
 	return strings.Join(parts, ",")
 }
 
-// Days shows a length of time exactly, in days where they are whole: "30d", "36h", "1h30m".
+// Days writes a duration exactly, in days if they are whole: "30d", "36h", "1h30m".
 func Days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {

@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// pairs gathers the lines of a detail view; what is not set leaves no line.
+// pairs collects the lines of a detail view; unset values are left out.
 type pairs []Pair
 
 func (p *pairs) text(label, raw string) { p.cell(label, Text(raw)) }
@@ -32,7 +32,7 @@ func (p *pairs) time(label string, t *timestamppb.Timestamp, v View) {
 	}
 }
 
-// PairLines lays pairs out in two columns; further lines of a value stand below its first.
+// PairLines lays pairs out in two columns; further lines of a value go below its first.
 func PairLines(list []Pair, colour bool) []string {
 	wide := 0
 	for _, p := range list {
@@ -57,7 +57,7 @@ func PairLines(list []Pair, colour bool) []string {
 	return lines
 }
 
-// ErrorLines are an error as people read it: the message, what is known about it, and the stack indented below.
+// ErrorLines writes an error: message, details, and the indented stack.
 func ErrorLines(e *kagziv1.ErrorDetail, v View) []string {
 	lines := SafeLines(e.GetMessage())
 	if e.GetMessage() == "" {

@@ -13,11 +13,11 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// PayloadLines are a payload as people read it: JSON indented, text as it is, anything else as
-// hexadecimal, cut after limit bytes (negative: not cut).
+// PayloadLines returns a payload as lines: indented JSON, text as it is, other data in hexadecimal,
+// cut after limit bytes (negative: not cut).
 func PayloadLines(p *kagziv1.Payload, limit int) []string {
 	if label, ok := Encrypted(p); ok {
-		return []string{Safe(label)} // nobody reads ciphertext
+		return []string{Safe(label)} // ciphertext is not readable
 	}
 	limit = limitOf(limit)
 	var lines []string
@@ -48,7 +48,8 @@ func PayloadLines(p *kagziv1.Payload, limit int) []string {
 	return lines
 }
 
-// PayloadLine is a payload in one line of raw text: JSON without blanks, text as it is, or its size.
+// PayloadLine returns a payload as one line of raw text: JSON without blanks, text as it is, or its
+// size.
 func PayloadLine(p *kagziv1.Payload, limit int) string {
 	label, hidden := Encrypted(p)
 	switch {
@@ -71,8 +72,8 @@ func PayloadLine(p *kagziv1.Payload, limit int) string {
 	return shown
 }
 
-// Encrypted says of a payload that the SDK's codec has encrypted with which key that was and how
-// large it is, as raw text: "<encrypted, key=orders-2026, 123 B>". ok is false for all others.
+// Encrypted describes a payload that the SDK's codec encrypted, as raw text: "<encrypted,
+// key=orders-2026, 123 B>". ok is false for all others.
 func Encrypted(p *kagziv1.Payload) (text string, ok bool) {
 	if p.GetMetadata()["encoding"] != "binary/encrypted" {
 		return "", false
@@ -84,7 +85,7 @@ func Encrypted(p *kagziv1.Payload) (text string, ok bool) {
 	return text + ", " + Bytes(int64(len(p.GetData()))) + ">", true
 }
 
-// payloadLabel says what a payload is when it is not JSON as such.
+// payloadLabel describes a payload that is not plain JSON.
 func payloadLabel(p *kagziv1.Payload) string {
 	if p.GetMetadata()["encoding"] == "" && jsonType(p.GetMetadata()["content-type"]) {
 		return ""
@@ -103,7 +104,7 @@ func labelSuffix(p *kagziv1.Payload) string {
 	return suffix
 }
 
-// readable says that bytes are text: valid UTF-8 in which control characters are rare enough not to be binary data.
+// readable reports whether bytes are text: valid UTF-8 with few control characters.
 func readable(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false

@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// RunsTable lists runs, one a row.
+// RunsTable lists runs, one per row.
 func RunsTable(runs []*kagziv1.Workflow, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "RUN ID"}, {Title: "TYPE", Flex: true}, {Title: "STATUS"}, {Title: "QUEUE", Flex: true, Spare: 3},
@@ -28,7 +28,7 @@ func RunsTable(runs []*kagziv1.Workflow, v View) Table {
 	return t
 }
 
-// RunStatusCell is a run's status in its colour.
+// RunStatusCell returns a run's status in its style.
 func RunStatusCell(r *kagziv1.Workflow) Cell {
 	text := RunStatus(r.GetStatus())
 	if r.GetPaused() && !Ended(r.GetStatus()) {
@@ -37,8 +37,8 @@ func RunStatusCell(r *kagziv1.Workflow) Cell {
 	return Cell{Text: text, Style: RunStyle(r.GetStatus())}
 }
 
-// RunNote is the one thing worth saying about a run beside its status, as raw text: its error, what it waits for,
-// when it is due, or what its code noted.
+// RunNote returns the most relevant text about a run beside its status, as raw text: its error,
+// what it waits for, when it is due, or its note.
 func RunNote(r *kagziv1.Workflow, v View) string {
 	switch {
 	case r.GetError() != nil && Ended(r.GetStatus()):
@@ -56,7 +56,7 @@ func RunNote(r *kagziv1.Workflow, v View) string {
 	return ""
 }
 
-// ErrorLine is an error in one line of raw text.
+// ErrorLine returns an error as one line of raw text.
 func ErrorLine(e *kagziv1.ErrorDetail) string {
 	line := e.GetMessage()
 	if line == "" {
@@ -70,8 +70,8 @@ func ErrorLine(e *kagziv1.ErrorDetail) string {
 	return line
 }
 
-// TypedMessage is an error's message behind its type, unless it names the type itself, as that of a
-// panic does: at its beginning, or behind what the error was wrapped in.
+// TypedMessage puts an error's type before its message, unless the message names it: at the start,
+// as that of a panic does, or after the text of a wrapping error.
 func TypedMessage(kind, message string) string {
 	if kind == "" || strings.HasPrefix(message, kind+": ") || strings.Contains(message, ": "+kind+": ") {
 		return message
@@ -79,24 +79,24 @@ func TypedMessage(kind, message string) string {
 	return kind + ": " + message
 }
 
-// noMessage stands in for the message of an error that has none.
+// noMessage replaces an empty error message.
 func noMessage(e *kagziv1.ErrorDetail) string {
 	if e.GetCode() == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
-		return "(an error without a message)"
+		return "(error without a message)"
 	}
 	return enumText(e.GetCode())
 }
 
 func enumText(c kagziv1.ErrorCode) string { return strings.TrimPrefix(c.String(), "ERROR_CODE_") }
 
-// Pair is one line of a detail view: safe lines of text behind a label.
+// Pair is one line of a detail view: a label with safe lines of text.
 type Pair struct {
 	Label string
 	Lines []string
 	Style Style
 }
 
-// RunPairs are a run's properties that are set, in the order in which people ask.
+// RunPairs returns the set properties of a run, most wanted first.
 func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	var p pairs
 	p.text("Run", r.GetRunId())
@@ -128,7 +128,7 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	p.text("Retry", retryLine(r.GetRetryPolicy()))
 	p.text("Timeouts", timeoutsLine(r.GetTimeouts()))
 	if r.GetPinned() {
-		p.text("Pinned", "kept, whatever the retention")
+		p.text("Pinned", "kept beyond the retention")
 	}
 	p.time("Scheduled for", r.GetScheduledAt(), v)
 	p.time("Created", r.GetCreatedAt(), v)
@@ -138,7 +138,7 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 		p.time("Due", r.GetWakeUpAt(), v)
 		p.time("Deadline", r.GetDeadlineAt(), v)
 	}
-	p.time("Cancel asked", r.GetCancelRequestedAt(), v)
+	p.time("Cancel requested", r.GetCancelRequestedAt(), v)
 	if !Ended(r.GetStatus()) {
 		p.time("Grace until", r.GetCancelGraceUntil(), v)
 	}
@@ -148,7 +148,7 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	return p
 }
 
-// concurrency is the key that a run shares and how many may run with it, as raw text.
+// concurrency returns the concurrency key of a run with its limit, as raw text.
 func concurrency(r *kagziv1.Workflow) string {
 	if r.GetConcurrencyKey() == "" || r.GetConcurrencyLimit() == 0 {
 		return r.GetConcurrencyKey()

@@ -1,5 +1,5 @@
-// Package render turns messages into text: columns and cells for lists, documents for programs. Screens and the
-// command line share it. It asks no clock (callers say what time it is) and prints nothing itself.
+// Package render turns messages into text: columns and cells for lists, documents for programs. The
+// screens and the command line share it. Callers pass the time in, and it prints nothing itself.
 package render
 
 import (
@@ -11,14 +11,14 @@ import (
 	"golang.org/x/text/width"
 )
 
-// maxCombining is how many combining marks in a row are believed; no script needs more, and piles
-// of them leave their line.
+// maxCombining limits combining marks in a row; no script needs more, and piles of them overflow
+// their line.
 const maxCombining = 4
 
-// Safe makes user text harmless in a terminal and on one line: what comes out holds printable
-// characters only. Invalid UTF-8 becomes U+FFFD; control characters (C0 with newline and tab, DEL,
-// C1), line separators, bidirectional controls and characters without a width become visible
-// escapes such as \x1b and \u202e. Applying it twice changes nothing more.
+// Safe makes user text safe for one line of a terminal: the result holds only printable characters.
+// Invalid UTF-8 becomes U+FFFD. Control characters (C0 with newline and tab, DEL, C1), line
+// separators, bidirectional controls and zero-width characters become visible escapes such as \x1b
+// and \u202e. Safe is idempotent.
 func Safe(s string) string {
 	if plain(s) {
 		return s
@@ -35,14 +35,14 @@ func Safe(s string) string {
 		if unsafe(r) || marks > maxCombining {
 			b.WriteString(escape(r))
 		} else {
-			b.WriteRune(r) // ranging turned invalid bytes into U+FFFD
+			b.WriteRune(r) // range turned invalid bytes into U+FFFD
 		}
 	}
 	return b.String()
 }
 
-// SafeLines is Safe for text that may have lines, such as a stack: it splits at newlines, turns tabs into four
-// blanks and makes each line safe.
+// SafeLines is Safe for text with lines, such as a stack: it splits at newlines, turns tabs into
+// four blanks and makes each line safe.
 func SafeLines(s string) []string {
 	s = strings.ReplaceAll(strings.TrimRight(s, "\r\n"), "\r\n", "\n")
 	lines := strings.Split(strings.ReplaceAll(s, "\t", "    "), "\n")
@@ -61,7 +61,8 @@ func plain(s string) bool {
 	return true
 }
 
-// unsafe says whether a terminal might obey the character, hide it, or reorder its neighbours because of it.
+// unsafe reports whether a terminal might interpret the character, hide it, or reorder its
+// neighbours.
 func unsafe(r rune) bool {
 	switch {
 	case unicode.IsControl(r): // C0, DEL, C1
@@ -93,8 +94,8 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// Width is the number of terminal cells that safe text takes: two for wide East Asian characters
-// and emoji, none for combining marks.
+// Width returns the number of terminal cells of a safe text: two for wide East Asian characters and
+// emoji, none for combining marks.
 func Width(s string) int {
 	if plain(s) {
 		return len(s)
@@ -117,7 +118,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Truncate cuts safe text to at most cells terminal cells, ending it with "…" where something was cut.
+// Truncate cuts safe text to at most cells terminal cells, with "…" if it is longer.
 func Truncate(s string, cells int) string {
 	if Width(s) <= cells {
 		return s
@@ -136,8 +137,8 @@ func Truncate(s string, cells int) string {
 	return s
 }
 
-// cut shortens raw text to at most limit bytes at a character's edge, so that huge values are never
-// scanned whole for one line.
+// cut shortens raw text to at most limit bytes at a character boundary, so that a huge value is not
+// scanned for one line.
 func cut(s string, limit int) (string, bool) {
 	if len(s) <= limit {
 		return s, false

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// corpus is what a malicious author would put into names, errors and payloads.
+// corpus holds texts that a malicious author would put into names, errors and payloads.
 func corpus() []string {
 	list := []string{
 		"\x1b[31mred", "\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\",

@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// SchedulesTable lists schedules, one a row.
+// SchedulesTable lists schedules, one per row.
 func SchedulesTable(schedules []*kagziv1.WorkflowSchedule, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "SCHEDULE ID"}, {Title: "NAME", Flex: true}, {Title: "TYPE", Flex: true}, {Title: "CRON", Flex: true},
@@ -31,7 +31,7 @@ func SchedulesTable(schedules []*kagziv1.WorkflowSchedule, v View) Table {
 	return t
 }
 
-// ScheduleState is whether a schedule fires: "ENABLED", "PAUSED", or "BROKEN" when it cannot.
+// ScheduleState returns "ENABLED", "PAUSED", or "BROKEN" for a schedule that cannot fire.
 func ScheduleState(s *kagziv1.WorkflowSchedule) Cell {
 	switch {
 	case s.GetBroken() != "":
@@ -49,7 +49,7 @@ func zoneOf(s *kagziv1.WorkflowSchedule) string {
 	return s.GetTimeZone()
 }
 
-// nextFire leaves the next tick out where it will not come to pass.
+// nextFire returns the next tick, or nothing if it will not fire.
 func nextFire(s *kagziv1.WorkflowSchedule, v View) string {
 	if !s.GetEnabled() || s.GetBroken() != "" {
 		return "-"
@@ -57,7 +57,7 @@ func nextFire(s *kagziv1.WorkflowSchedule, v View) string {
 	return v.Time(s.GetNextFireAt())
 }
 
-// SchedulePairs are a schedule's properties that are set, in the order in which people ask.
+// SchedulePairs returns the set properties of a schedule, most wanted first.
 func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	var p pairs
 	p.text("Schedule", s.GetScheduleId())
@@ -86,7 +86,7 @@ func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	return p
 }
 
-// Overlap is an overlap policy as the command line takes it: "allow", "skip", "buffer-one".
+// Overlap returns an overlap policy as the command line takes it: "allow", "skip", "buffer-one".
 func Overlap(o kagziv1.OverlapPolicy) string {
 	if o == kagziv1.OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED {
 		o = kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW
@@ -112,12 +112,12 @@ func retryLine(p *kagziv1.RetryPolicy) string {
 		}
 	}
 	add(p.GetMaximumAttempts() > 0, strconv.Itoa(int(p.GetMaximumAttempts()))+" attempts")
-	add(p.GetMaximumAttempts() < 0, "without end")
+	add(p.GetMaximumAttempts() < 0, "unlimited attempts")
 	add(p.GetInitialIntervalMs() != 0, "first after "+milliseconds(p.GetInitialIntervalMs()))
 	add(p.GetBackoffCoefficient() != 0, "times "+strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64))
 	add(p.GetMaximumIntervalMs() != 0, "at most "+milliseconds(p.GetMaximumIntervalMs()))
 	add(p.GetJitter() != 0, "jitter "+strconv.FormatFloat(max(p.GetJitter(), 0), 'g', -1, 64))
-	add(len(p.GetNonRetryableErrors()) > 0, "not for "+strings.Join(p.GetNonRetryableErrors(), ", "))
+	add(len(p.GetNonRetryableErrors()) > 0, "not retryable: "+strings.Join(p.GetNonRetryableErrors(), ", "))
 	return strings.Join(parts, ", ")
 }
 
@@ -137,8 +137,7 @@ func timeoutsLine(t *kagziv1.TimeoutConfig) string {
 
 func milliseconds(n int64) string { return Duration(time.Duration(n) * time.Millisecond) }
 
-// TicksTable lists the moments at which a schedule fires, on the clocks of its zone where this
-// machine knows it, and in UTC.
+// TicksTable lists the ticks of a schedule in its time zone, if this machine knows it, and in UTC.
 func TicksTable(ticks []*timestamppb.Timestamp, zone string, v View) Table {
 	location, err := time.LoadLocation(zone)
 	local := err == nil && location != time.UTC && zone != "UTC"

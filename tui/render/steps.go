@@ -6,7 +6,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// StepsTable lists every attempt of a run's steps, in the order that is given.
+// StepsTable lists every attempt of a run's steps, in the given order.
 func StepsTable(steps []*kagziv1.Step, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "#", Right: true}, {Title: "STEP", Flex: true}, {Title: "KIND", Spare: 2},
@@ -25,7 +25,7 @@ func StepsTable(steps []*kagziv1.Step, v View) Table {
 	return t
 }
 
-// StepResult is what a step's attempt came to, in one line of raw text.
+// StepResult returns the result of a step's attempt as one line of raw text.
 func StepResult(s *kagziv1.Step, v View) string {
 	switch {
 	case s.GetError() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING &&
@@ -34,7 +34,7 @@ func StepResult(s *kagziv1.Step, v View) string {
 	case s.GetError() != nil:
 		return ErrorLine(s.GetError())
 	case s.GetSignalTimedOut():
-		return "no signal " + s.GetSignalName() + " came in time"
+		return "signal " + s.GetSignalName() + " timed out"
 	case s.GetOutput() != nil:
 		return PayloadLine(s.GetOutput(), v.Payloads)
 	case s.GetChildRunId() != "":
@@ -42,7 +42,7 @@ func StepResult(s *kagziv1.Step, v View) string {
 	case s.GetSignalName() != "" && s.GetFinishedAt() == nil && s.GetWakeUpAt() == nil:
 		return "waits for signal " + s.GetSignalName()
 	case s.GetSignalName() != "" && s.GetFinishedAt() == nil:
-		return "waits for signal " + s.GetSignalName() + ", gives up " + v.Time(s.GetWakeUpAt())
+		return "waits for signal " + s.GetSignalName() + ", times out " + v.Time(s.GetWakeUpAt())
 	case s.GetWakeUpAt() != nil && s.GetFinishedAt() == nil:
 		return "due " + v.Time(s.GetWakeUpAt())
 	}

@@ -6,7 +6,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Style is what a cell means; the terminal decides how that looks, and leaves it out without colours.
+// Style is the meaning of a cell. The terminal chooses the colours, if it has any.
 type Style uint8
 
 const (
@@ -22,11 +22,11 @@ const (
 	Strong
 )
 
-// sgr is the terminal's code of each style, from the sixteen colours that every theme defines.
+// sgr maps styles to terminal codes of the sixteen standard colours.
 var sgr = [...]string{Plain: "", Dim: "2", Good: "32", Bad: "31", Busy: "36", Waiting: "33", Stopped: "35",
 	Asleep: "36", Paused: "35", Strong: "1"}
 
-// Paint wraps safe text in the terminal's codes of a style.
+// Paint wraps safe text in the terminal codes of a style.
 func Paint(text string, style Style) string {
 	if style == Plain || text == "" {
 		return text
@@ -34,25 +34,25 @@ func Paint(text string, style Style) string {
 	return "\x1b[" + sgr[style] + "m" + text + "\x1b[0m"
 }
 
-// RunStatus is a run's status as a short word: "COMPLETED".
+// RunStatus returns a run's status as a short word: "COMPLETED".
 func RunStatus(s kagziv1.WorkflowStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKFLOW_STATUS_")
 }
 
-// StepStatus is a step's status as a short word.
+// StepStatus returns a step's status as a short word.
 func StepStatus(s kagziv1.StepStatus) string { return strings.TrimPrefix(s.String(), "STEP_STATUS_") }
 
-// StepKind is a step's kind as a short lower-case word.
+// StepKind returns a step's kind as a short lower-case word.
 func StepKind(k kagziv1.StepKind) string {
 	return strings.ToLower(strings.TrimPrefix(k.String(), "STEP_KIND_"))
 }
 
-// Blocker is what keeps a run from going on, as short lower-case words: "no worker", "retry delay".
+// Blocker returns what keeps a run from continuing, in lower case: "no worker", "retry delay".
 func Blocker(b kagziv1.ExplainWorkflowResponse_Blocker) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(b.String(), "BLOCKER_")), "_", " ")
 }
 
-// Gone says in a word how a worker went.
+// Gone says how a worker went offline.
 func Gone(w *kagziv1.Worker) string {
 	switch w.GetOfflineReason() {
 	case kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED:
@@ -60,17 +60,17 @@ func Gone(w *kagziv1.Worker) string {
 	case kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST:
 		return "Lost"
 	case kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED:
-		return "Taken off"
+		return "Forced offline"
 	}
-	return "Gone" // the server is older than the reasons
+	return "Gone" // the server does not report reasons
 }
 
-// WorkerStatus is a worker's status as a short word.
+// WorkerStatus returns a worker's status as a short word.
 func WorkerStatus(s kagziv1.WorkerStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKER_STATUS_")
 }
 
-// Ended says whether a run has reached a status that never changes again.
+// Ended reports whether a status is final.
 func Ended(s kagziv1.WorkflowStatus) bool {
 	switch s {
 	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
@@ -81,7 +81,7 @@ func Ended(s kagziv1.WorkflowStatus) bool {
 	return false
 }
 
-// RunStyle is how a run's status looks.
+// RunStyle returns the style of a run's status.
 func RunStyle(s kagziv1.WorkflowStatus) Style {
 	switch s {
 	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
@@ -96,7 +96,7 @@ func RunStyle(s kagziv1.WorkflowStatus) Style {
 	return Waiting
 }
 
-// StepStyle is how a step's status looks.
+// StepStyle returns the style of a step's status.
 func StepStyle(s kagziv1.StepStatus) Style {
 	switch s {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
@@ -109,7 +109,7 @@ func StepStyle(s kagziv1.StepStatus) Style {
 	return Waiting
 }
 
-// WorkerStyle is how a worker's status looks.
+// WorkerStyle returns the style of a worker's status.
 func WorkerStyle(s kagziv1.WorkerStatus) Style {
 	switch s {
 	case kagziv1.WorkerStatus_WORKER_STATUS_ONLINE:

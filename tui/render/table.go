@@ -8,39 +8,40 @@ import (
 // Column heads one column of a table.
 type Column struct {
 	Title string
-	Right bool // align to the right: counts
-	Flex  bool // may be cut when the terminal is narrow: free text
-	Spare int  // above 0: may be left out when cutting is not enough, the highest first
+	Right bool // right-aligned: counts
+	Flex  bool // may be cut on a narrow terminal: free text
+	Spare int  // above 0: may be left out if cutting is not enough, highest first
 }
 
-// Cell is one value of a table: text that is already safe, and what it means.
+// Cell is one value of a table: safe text with its meaning.
 type Cell struct {
 	Text  string
 	Style Style
 }
 
-// Text makes a plain cell of user text.
+// Text returns a plain cell of user text.
 func Text(s string) Cell { return Cell{Text: Safe(s)} }
 
-// Table is a list as a terminal shows it.
+// Table is a list for a terminal.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
 }
 
-// Layout says where a table is going.
+// Layout describes the output of a table.
 type Layout struct {
-	Width  int // cells of a line; 0 means as wide as it needs
+	Width  int // cells of a line; 0: unlimited
 	Colour bool
 }
 
 const (
 	gap     = 2 // blanks between two columns
-	minFlex = 8 // a cut column keeps this much
+	minFlex = 8 // least cells of a cut column
 )
 
-// Lines lays the table out: one line of titles, one per row, columns two blanks apart, no blanks at line ends. Where
-// the width is limited, columns without a value go, then free text is cut, then spare columns go.
+// Lines lays the table out: one line of titles, one per row, two blanks between columns, no
+// trailing blanks. To fit the width it first drops columns without values, then cuts free text,
+// then drops spare columns.
 func (t Table) Lines(l Layout) []string {
 	widths := t.natural()
 	if l.Width > 0 {
@@ -57,7 +58,7 @@ func (t Table) Lines(l Layout) []string {
 	return lines
 }
 
-// natural is how wide each column would like to be.
+// natural returns the full width of each column.
 func (t Table) natural() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -69,7 +70,7 @@ func (t Table) natural() []int {
 	return widths
 }
 
-// fit makes the table as narrow as it can be made, if it must.
+// fit makes the table fit the limit, as far as possible.
 func (t Table) fit(limit int) (Table, []int) {
 	for i := len(t.Columns) - 1; i >= 0; i-- {
 		if len(t.Rows) > 0 && t.empty(i) {
@@ -102,7 +103,7 @@ func (t Table) empty(column int) bool {
 	return true
 }
 
-// spare is the column to leave out next, or -1.
+// spare returns the column to drop next, or -1.
 func (t Table) spare() int {
 	spare := -1
 	for i, c := range t.Columns {
@@ -129,7 +130,7 @@ func sum(list []int) int {
 	return n
 }
 
-// widestFlex is the column to take the next cell from, or -1 when none has one to give.
+// widestFlex returns the column to take the next cell from, or -1 if none can shrink.
 func (t Table) widestFlex(widths []int) int {
 	widest := -1
 	for i, c := range t.Columns {

@@ -9,16 +9,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// View says how people want to see values: what time it is, and whether times are relative to it.
+// View says how to show values: the current time, and the style of times.
 type View struct {
 	Now      time.Time
 	ISO      bool // times as RFC 3339 in UTC instead of "3m ago"
-	Payloads int  // bytes of a payload to show; negative means all
-	// Moment shows times another way, full where there is room; nil: as ISO says.
+	Payloads int  // bytes of a payload to show; negative: all
+	// Moment replaces the style of times; full asks for the long form. nil: ISO applies.
 	Moment func(t *timestamppb.Timestamp, full bool) string
 }
 
-// Time shows a moment, "-" when there is none.
+// Time writes a time; "-" if it is unset.
 func (v View) Time(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
@@ -32,7 +32,7 @@ func (v View) Time(t *timestamppb.Timestamp) string {
 	return Ago(v.Now.Sub(t.AsTime()))
 }
 
-// FullTime shows a moment both ways, for places with room.
+// FullTime writes a time relative and as a date, where there is room.
 func (v View) FullTime(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
@@ -47,7 +47,7 @@ func (v View) FullTime(t *timestamppb.Timestamp) string {
 	return Ago(v.Now.Sub(t.AsTime())) + " (" + iso + ")"
 }
 
-// near is FullTime to two units where times are relative; "" when there is none.
+// near is FullTime to two units if times are relative; "" if unset.
 func (v View) near(t *timestamppb.Timestamp) string {
 	switch {
 	case t == nil:
@@ -58,7 +58,8 @@ func (v View) near(t *timestamppb.Timestamp) string {
 	return Near(v.Now.Sub(t.AsTime())) + " (" + t.AsTime().UTC().Format("2006-01-02T15:04:05.000Z") + ")"
 }
 
-// Took shows the time between two moments; the end may be missing and is now then. "-" without a begin.
+// Took writes the time between two moments; without an end it counts to now, and without a start it
+// is "-".
 func (v View) Took(from, to *timestamppb.Timestamp) string {
 	if from == nil {
 		return "-"
@@ -70,25 +71,25 @@ func (v View) Took(from, to *timestamppb.Timestamp) string {
 	return Duration(max(end.Sub(from.AsTime()), 0))
 }
 
-// Ago shows a distance from now: "3m ago", "in 2h", "now".
+// Ago writes a distance from now: "3m ago", "in 2h", "now".
 func Ago(d time.Duration) string {
 	switch {
 	case d > -time.Second && d < time.Second:
 		return "now"
 	case d < 0:
-		return "in " + coarse(ahead(d)) // rounded up: what was just put off by 2h is due in 2h
+		return "in " + coarse(ahead(d)) // rounded up: a run just delayed by 2h is due in 2h
 	}
 	return coarse(d) + " ago"
 }
 
-// ahead is how far off a moment of the future is, rounded up to the second; d is below zero. No
-// distance is longer than 292 years, and one that is farther off, such as the year 9999 of what is
-// to be never, comes as that.
+// ahead returns how far in the future a moment is, rounded up to the second; d is negative. A
+// duration is at most 292 years, so a later moment, such as the year 9999 for "never", counts as
+// that.
 func ahead(d time.Duration) time.Duration {
 	return -max(d, math.MinInt64+time.Second) + time.Second - 1
 }
 
-// coarse keeps the largest unit, which is what a column of ages needs.
+// coarse keeps the largest unit, as needed in a column of ages.
 func coarse(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -101,19 +102,19 @@ func coarse(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Near is Ago to the two largest units, for sentences and what stands beside them: "3m12s ago", "in
-// 2h5m", "now". The explanations of the server (engine/explain_words.go) say distances alike.
+// Near is Ago with the two largest units, for sentences: "3m12s ago", "in 2h5m", "now". The
+// server's explanations (engine/explain_words.go) use the same form.
 func Near(d time.Duration) string {
 	switch {
 	case d <= 0 && d > -time.Second:
 		return "now"
 	case d < 0:
-		return "in " + Brief(ahead(d)) // rounded up, as by Ago
+		return "in " + Brief(ahead(d)) // rounded up, as in Ago
 	}
 	return Brief(d) + " ago"
 }
 
-// Brief is a length of time in a sentence: its two largest units at most, "2m5s", never negative.
+// Brief writes a duration with its two largest units: "2m5s". A negative one is "0s".
 func Brief(d time.Duration) string {
 	d = max(d, 0)
 	units := []struct {
@@ -133,7 +134,7 @@ func Brief(d time.Duration) string {
 	return "0s"
 }
 
-// Duration shows how long something took, to about three digits: "350ms", "1.2s", "2m3s", "26h5m".
+// Duration writes how long something took, to about three digits: "350ms", "1.2s", "2m3s", "26h5m".
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -146,7 +147,7 @@ func Duration(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// Bytes shows a size: "512 B", "1.5 MiB".
+// Bytes writes a size: "512 B", "1.5 MiB".
 func Bytes(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)

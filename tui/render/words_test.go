@@ -34,10 +34,10 @@ func TestScheduleState_of_one_that_cannot_fire_is_broken_whatever_it_is_set_to(t
 func TestWorkerPairs_say_how_the_worker_went(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for want, reason := range map[string]kagziv1.WorkerOfflineReason{
-		"Gone":         kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED,
-		"Deregistered": kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED,
-		"Lost":         kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST,
-		"Taken off":    kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED,
+		"Gone":           kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED,
+		"Deregistered":   kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_DEREGISTERED,
+		"Lost":           kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST,
+		"Forced offline": kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED,
 	} {
 		pairs := WorkerPairs(&kagziv1.Worker{DeregisteredAt: timestamppb.New(now), OfflineReason: &reason},
 			View{Now: now})
@@ -77,9 +77,9 @@ func TestWorkerPairs_show_no_figure_that_nobody_measured(t *testing.T) {
 
 func TestRetryLine_says_what_is_set(t *testing.T) {
 	for want, p := range map[string]*kagziv1.RetryPolicy{
-		"":                      nil,
-		"without end, jitter 0": {MaximumAttempts: -1, Jitter: -1},
-		"5 attempts, first after 2s, times 1.5, at most 1m0s, jitter 0.5, not for A, B": {
+		"":                             nil,
+		"unlimited attempts, jitter 0": {MaximumAttempts: -1, Jitter: -1},
+		"5 attempts, first after 2s, times 1.5, at most 1m0s, jitter 0.5, not retryable: A, B": {
 			MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: 0.5,
 			NonRetryableErrors: []string{"A", "B"}},
 	} {
@@ -92,9 +92,9 @@ func TestRetryLine_says_what_is_set(t *testing.T) {
 func TestStepResult_of_a_wait(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for want, s := range map[string]*kagziv1.Step{
-		"waits for signal go":                 {SignalName: "go"},
-		"waits for signal go, gives up in 1h": {SignalName: "go", WakeUpAt: timestamppb.New(now.Add(time.Hour))},
-		"no signal go came in time": {
+		"waits for signal go":                  {SignalName: "go"},
+		"waits for signal go, times out in 1h": {SignalName: "go", WakeUpAt: timestamppb.New(now.Add(time.Hour))},
+		"signal go timed out": {
 			SignalName: "go", SignalTimedOut: true, FinishedAt: timestamppb.New(now)},
 		`{"by":"ada"}`: {
 			SignalName: "go", Output: &kagziv1.Payload{Data: []byte(`{"by": "ada"}`)},
@@ -140,7 +140,7 @@ func TestErrorLine_names_the_type_of_an_error_once(t *testing.T) {
 		"panic: do not panic":               {Type: "panic", Message: "do not panic"},
 		"Declined: step charge: no money …": {Type: "Declined", Message: "step charge: no money\nat all"},
 		"no type":                           {Message: "no type"},
-		"Odd: (an error without a message)": {Type: "Odd"},
+		"Odd: (error without a message)":    {Type: "Odd"},
 		"TIMEOUT":                           {Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT},
 	} {
 		if got := ErrorLine(e); got != want {

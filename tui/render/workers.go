@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// WorkersTable lists workers, one a row.
+// WorkersTable lists workers, one per row.
 func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "WORKER"}, {Title: "STATUS"}, {Title: "RUNS", Right: true}, {Title: "QUEUES", Flex: true},
@@ -33,7 +33,7 @@ func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 	return t
 }
 
-// WorkerPairs are a worker's properties that are set.
+// WorkerPairs returns the set properties of a worker.
 func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	var p pairs
 	p.text("Worker", w.GetWorkerId())
@@ -67,7 +67,7 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	return p
 }
 
-// MeasuredBytes is a size that a worker has measured; empty for 0, which it reports where it cannot tell.
+// MeasuredBytes writes a size measured by a worker; empty for 0, which means not known.
 func MeasuredBytes(n int64) string {
 	if n == 0 {
 		return ""
@@ -75,7 +75,7 @@ func MeasuredBytes(n int64) string {
 	return Bytes(n)
 }
 
-// MeasuredTime is likewise a length of time.
+// MeasuredTime does the same for a duration.
 func MeasuredTime(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -97,7 +97,7 @@ func load(w *kagziv1.Worker) string {
 	return fmt.Sprintf("%d/%d", w.GetActiveWorkflowCount(), w.GetMaxConcurrent())
 }
 
-// QueuesTable lists queues, one a row.
+// QueuesTable lists queues, one per row.
 func QueuesTable(queues []*kagziv1.QueueDepth) Table {
 	t := Table{Columns: []Column{
 		{Title: "QUEUE", Flex: true}, {Title: "PENDING", Right: true}, {Title: "RUNNING", Right: true},
@@ -114,7 +114,7 @@ func QueuesTable(queues []*kagziv1.QueueDepth) Table {
 	return t
 }
 
-// QueuePairs are a queue's figures.
+// QueuePairs returns the counts of a queue.
 func QueuePairs(q *kagziv1.QueueDepth) []Pair {
 	var p pairs
 	p.text("Queue", q.GetTaskQueue())
@@ -136,7 +136,8 @@ func oldest(q *kagziv1.QueueDepth) string {
 	return Duration(time.Duration(q.GetOldestPendingSeconds() * float64(time.Second)))
 }
 
-// Unserved says in words, as raw text, which pending runs no online worker can take; empty when there are none.
+// Unserved says, as raw text, which pending runs no online worker can claim; empty if there are
+// none.
 func Unserved(q *kagziv1.QueueDepth) string {
 	if len(q.GetUnservedByType()) == 0 {
 		return ""
@@ -145,10 +146,10 @@ func Unserved(q *kagziv1.QueueDepth) string {
 	for _, name := range slices.Sorted(maps.Keys(q.GetUnservedByType())) {
 		parts = append(parts, fmt.Sprintf("%d of type %s", q.GetUnservedByType()[name], name))
 	}
-	return strings.Join(parts, ", ") + ": no online worker takes them"
+	return strings.Join(parts, ", ") + ": no online worker serves them"
 }
 
-// ServerPairs are what a server says about itself.
+// ServerPairs returns what a server reports about itself.
 func ServerPairs(s *kagziv1.GetServerInfoResponse, v View) []Pair {
 	var p pairs
 	p.text("Server", s.GetVersion())
@@ -159,7 +160,7 @@ func ServerPairs(s *kagziv1.GetServerInfoResponse, v View) []Pair {
 		p.text("Size", Bytes(s.GetDatabaseBytes()))
 	}
 	p.number("Schema", int64(s.GetSchemaVersion()))
-	p.text("Wakes others by", s.GetNotifications())
+	p.text("Notifications", s.GetNotifications())
 	p.time("Started", s.GetStartedAt(), v)
 	return p
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// YAML writes a document as YAML in block style. Strings that are not plain words are quoted as
-// JSON quotes them, which YAML reads the same way but for escapes of two halves: so no text is
-// taken for a number or a date, and no control character gets out.
+// YAML writes a document as YAML in block style. Strings that are not plain words are quoted as in
+// JSON, which YAML reads the same way except for surrogate pairs. So no text is read as a number or
+// a date, and no control character is written.
 func YAML(document any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := writeYAML(&b, document, 0); err != nil {
@@ -18,7 +18,8 @@ func YAML(document any) ([]byte, error) {
 	return bytes.TrimPrefix(b.Bytes(), []byte("\n")), nil
 }
 
-// writeYAML writes a value behind its key or dash: a scalar on the same line, a collection on the lines below.
+// writeYAML writes a value after its key or dash: a scalar on the same line, a collection on the
+// lines below.
 func writeYAML(b *bytes.Buffer, value any, depth int) error {
 	value, err := resolved(value)
 	if err != nil {
@@ -96,10 +97,11 @@ func writeSequence(b *bytes.Buffer, list []any, depth int) error {
 	return nil
 }
 
-// atDash says that a list's dash stands at the end of what is written, so that its item goes on behind it.
+// atDash reports whether the output ends with a list's dash, so that its item follows on the same
+// line.
 func atDash(b *bytes.Buffer) bool { return bytes.HasSuffix(b.Bytes(), []byte("- ")) }
 
-// resolved reads a payload; any other value is there already.
+// resolved parses a payload and returns any other value unchanged.
 func resolved(value any) (any, error) {
 	if raw, ok := value.(json.RawMessage); ok {
 		return parseJSON(raw)
@@ -107,7 +109,7 @@ func resolved(value any) (any, error) {
 	return value, nil
 }
 
-// collection says that the value goes to the lines below its key.
+// collection reports whether the value goes below its key.
 func collection(value any) bool {
 	switch v := value.(type) {
 	case Object:
@@ -123,11 +125,11 @@ func yamlString(s string) (string, error) {
 		return s, nil
 	}
 	quoted, err := encode(s)
-	// a half by itself is no character to YAML, and many refuse the document
+	// YAML has no surrogate pairs, and many parsers refuse the document
 	return string(escaped(quoted, `\U%08x`)), err
 }
 
-// plainWord says that YAML reads the text unquoted as the string that it is, in version 1.1 as in 1.2.
+// plainWord reports whether YAML 1.1 and 1.2 read the unquoted text as the same string.
 func plainWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// agenda is what is going to happen, by time and then in the order in which it was planned.
+// agenda holds future events, by time and then in the order in which they were planned.
 type agenda struct {
 	items []item
-	count uint64 // of all that was ever planned
+	count uint64 // of all events ever planned
 }
 
-// item is one thing that happens. What it does holds on to values that never change, so that a copy
-// of the day can do it as well.
+// item is one event. Its function closes only over values that never change, so that a copy of the
+// day can run it too.
 type item struct {
 	at    time.Time
 	order uint64
@@ -36,14 +36,14 @@ func (a *agenda) Push(x any) { a.items = append(a.items, x.(item)) }
 func (a *agenda) Pop() any {
 	last := len(a.items) - 1
 	x := a.items[last]
-	a.items[last] = item{} // let go of what it closes over
+	a.items[last] = item{} // release what it closes over
 	a.items = a.items[:last]
 	return x
 }
 
 func (a *agenda) clone() agenda { return agenda{slices.Clone(a.items), a.count} }
 
-// next is when the first thing happens; unset when nothing does.
+// next returns the time of the first event; zero if there is none.
 func (a *agenda) next() time.Time {
 	if len(a.items) == 0 {
 		return time.Time{}
@@ -51,11 +51,11 @@ func (a *agenda) next() time.Time {
 	return a.items[0].at
 }
 
-// at plans something for a moment.
+// at plans an event for a moment.
 func (d *Day) at(t time.Time, do func(*Day)) {
 	d.agenda.count++
 	heap.Push(&d.agenda, item{at: t, order: d.agenda.count, do: do})
 }
 
-// after plans something for some time from now.
+// after plans an event for some time from now.
 func (d *Day) after(wait time.Duration, do func(*Day)) { d.at(d.now().Add(wait), do) }

@@ -9,7 +9,7 @@ import (
 
 const ms = time.Millisecond
 
-// catalog is the workflow types of the shop and of its data team.
+// catalog lists the workflow types of the shop and of its data team.
 var catalog = []*plan{
 	{kind: "order", queue: "orders", version: "2.4.1", share: 6, input: orderInput, output: orderOutput,
 		tags: orderTags, named: orderName,
@@ -92,7 +92,7 @@ var catalog = []*plan{
 		}},
 }
 
-// approval is how staff answer a refund: most are let through within minutes.
+// approval returns how staff answer a refund: most are approved within minutes.
 func approval(l random) (time.Duration, outcome) {
 	yes := l.chance(0.85)
 	return l.between(8*time.Second, 90*time.Second),

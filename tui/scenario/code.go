@@ -11,8 +11,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What the code of workers does with a run, act by act. It keeps nothing between two activations:
-// where a run stands is in its history.
+// The workflow code of the workers, act by act. It keeps nothing between two activations: the state
+// of a run is in its history.
 
 const stepTimeout = 10 * time.Minute
 
@@ -21,7 +21,7 @@ type activation struct {
 	namespace, run, token string
 	plan                  *plan
 	steps                 map[string]step
-	unwinding             *kagziv1.ErrorDetail // why the code undoes what it did
+	unwinding             *kagziv1.ErrorDetail // the error that the code compensates for
 }
 
 // step is the latest attempt of a step, as the code knows it.
@@ -30,7 +30,7 @@ type step struct {
 	status kagziv1.StepStatus
 	child  string
 	err    *kagziv1.ErrorDetail
-	again  bool // the attempt is over, and the next is to begin
+	again  bool // the attempt ended, and the next one is due
 }
 
 const (
@@ -40,7 +40,8 @@ const (
 	stepFailed    = kagziv1.StepStatus_STEP_STATUS_FAILED
 )
 
-// stepOf is a step of a history. An attempt that was cut short, or that waited for its time, is made again.
+// stepOf returns a step of a history. An attempt that was cut short, or that waits for its retry,
+// runs again.
 func stepOf(s *kagziv1.Step) step {
 	again := s.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION &&
 		(s.Status == stepRunning || s.Status == stepPending || s.Status == stepFailed &&
@@ -48,7 +49,7 @@ func stepOf(s *kagziv1.Step) step {
 	return step{s.StepId, s.Status, s.GetChildRunId(), s.Error, again}
 }
 
-// taken is the activation of a task.
+// taken returns the activation of a task.
 func (d *Day) taken(t *kagziv1.Task) *activation {
 	a := &activation{namespace: t.Namespace, run: t.RunId, token: t.LeaseToken,
 		plan: d.planFor(t.RunId, t.WorkflowType), steps: map[string]step{}}
@@ -79,7 +80,7 @@ func (a *activation) clone() *activation {
 	return &c
 }
 
-// acts is what the code does.
+// acts returns what the code does.
 func (a *activation) acts() []act {
 	switch {
 	case a.unwinding == nil:
@@ -90,8 +91,8 @@ func (a *activation) acts() []act {
 	return cleanUp
 }
 
-// proceed goes through the acts: it takes the results that are there, begins what comes next, and
-// stops where it has to wait.
+// proceed runs the acts: it reads recorded results, starts what comes next, and stops where it has
+// to wait.
 func (d *Day) proceed(w *worker, a *activation) {
 	acts := a.acts()
 	for i := range acts {
@@ -132,7 +133,7 @@ func (d *Day) proceed(w *worker, a *activation) {
 	d.drop(w, a)
 }
 
-// fails is the end of a run whose code lets an error out, after it has undone what it can.
+// fails ends a run whose code returned an error, after compensation.
 func (d *Day) fails(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	if a.unwinding != nil || a.plan.undo == nil {
 		d.fail(w, a, cmp.Or(a.unwinding, why))
@@ -142,7 +143,7 @@ func (d *Day) fails(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	d.proceed(w, a)
 }
 
-// fail ends a run badly. It is not tried again: its steps were.
+// fail ends a run as failed. It is not retried: its steps were.
 func (d *Day) fail(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	d.clearNote(a)
 	e := &kagziv1.ErrorDetail{Code: why.Code, Type: why.Type, Message: why.Message, Stack: why.Stack,
@@ -153,14 +154,15 @@ func (d *Day) fail(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	d.drop(w, a)
 }
 
-// clearNote takes back what the code has last said of itself.
+// clearNote clears the run's note.
 func (d *Day) clearNote(a *activation) {
 	if slices.ContainsFunc(a.acts(), func(a act) bool { return a.note != "" }) {
 		_, _ = d.tasks.SetRunNote(ctx, &kagziv1.SetNote{RunId: a.run, LeaseToken: a.token})
 	}
 }
 
-// work begins the steps of an act that have not begun, or are to be tried again. True: they all have a result.
+// work starts the steps of an act that have not started or are to be retried. It returns true once
+// all have a result.
 func (d *Day) work(w *worker, a *activation, act *act) bool {
 	running, waiting, noted := false, false, act.note == ""
 	for n, name := range act.names() {
@@ -177,7 +179,7 @@ func (d *Day) work(w *worker, a *activation, act *act) bool {
 		running = running || s.status == stepRunning
 		waiting = waiting || s.status == stepPending
 	}
-	if waiting && !running { // for the time of a retry
+	if waiting && !running { // for the delay of a retry
 		_, _ = d.tasks.ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{
 			Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Park: true})
 		d.drop(w, a)
@@ -185,8 +187,8 @@ func (d *Day) work(w *worker, a *activation, act *act) bool {
 	return !running && !waiting
 }
 
-// beginStep begins an attempt, and decides what will come of it; what a person has tried again was
-// put right. False: the run is lost.
+// beginStep starts an attempt and decides its result; a step of a run that a person retried
+// succeeds. It returns false if the run was lost.
 func (d *Day) beginStep(w *worker, a *activation, act *act, n int, name string) (step, bool) {
 	began, err := d.tasks.BeginStep(ctx, &kagziv1.BeginStepRequest{
 		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepName: name, Input: jsonPayload(act.input),
@@ -219,7 +221,7 @@ func (d *Day) beginStep(w *worker, a *activation, act *act, n int, name string) 
 	d.after(takes, func(d *Day) {
 		w, a := d.holds(worker, run, token)
 		if a == nil || a.steps[name].id != s.id || a.steps[name].status != stepRunning {
-			return // it belongs to another now, or to nobody
+			return // another worker has it, or nobody
 		}
 		if fails {
 			d.failStep(w, a, name, mishap)
@@ -244,7 +246,7 @@ func (d *Day) completeStep(w *worker, a *activation, name, output string) {
 	d.proceed(w, a)
 }
 
-// failStep reports a failure: the step is tried again, or has failed for good.
+// failStep reports a failure: the step is retried, or has failed for good.
 func (d *Day) failStep(w *worker, a *activation, name string, m *mishap) {
 	s := a.steps[name]
 	others := false
@@ -258,7 +260,7 @@ func (d *Day) failStep(w *worker, a *activation, name string, m *mishap) {
 	case err != nil:
 		d.drop(w, a)
 		return
-	case failed.ScheduledRetry && !others: // it is parked
+	case failed.ScheduledRetry && !others: // the run is parked
 		d.drop(w, a)
 		return
 	case failed.ScheduledRetry:
@@ -279,7 +281,7 @@ func (d *Day) failStep(w *worker, a *activation, name string, m *mishap) {
 	d.proceed(w, a)
 }
 
-// nap parks the run until a timer is over. True: it is.
+// nap parks the run until a timer fires. It returns true once it did.
 func (d *Day) nap(w *worker, a *activation, act *act) bool {
 	if a.steps[act.name].status == stepCompleted {
 		return true
@@ -292,7 +294,7 @@ func (d *Day) nap(w *worker, a *activation, act *act) bool {
 	return false
 }
 
-// await parks the run until a signal is there, or its time is over. True: one of them is.
+// await parks the run until a signal arrives or times out. It returns true once either happened.
 func (d *Day) await(w *worker, a *activation, act *act) bool {
 	s, known := a.steps[act.name]
 	if s.status == stepCompleted || s.status == stepFailed {
@@ -320,7 +322,8 @@ func (d *Day) await(w *worker, a *activation, act *act) bool {
 	return false
 }
 
-// bear starts the children of an act and parks the run until they have ended. True: they have.
+// bear starts the children of an act and parks the run until they end. It returns true once they
+// did.
 func (d *Day) bear(w *worker, a *activation, act *act) bool {
 	var open []string
 	names := act.names()
@@ -364,7 +367,7 @@ func (d *Day) bear(w *worker, a *activation, act *act) bool {
 	return true
 }
 
-// told has the code of a run drop what it does and clean up, since somebody wants it to stop.
+// told cancels the code of a run, which then cleans up.
 func (d *Day) told(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	if a.unwinding != nil {
 		return

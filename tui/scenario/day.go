@@ -1,9 +1,9 @@
-// Package scenario is a day in a small shop, played on a real server through its API: who starts
-// which runs, what the code of its workers does with them, what goes wrong, and who puts it right.
-// A seed decides all of it. `kagzi tui --demo` and the tests of screens show it.
+// Package scenario plays a day in a small shop on a real server through its API: who starts which
+// runs, what workflow code does with them, what fails, and who fixes it. A seed determines
+// everything. `kagzi tui --demo` and the tests of screens show it.
 //
-// The day is played as fast as the server's clock can be moved: Play returns when the last day has
-// passed. After that it goes on with Advance or Run.
+// The day runs as fast as the server's clock can be moved: Play returns when the last day has
+// passed. Advance or Run continue it.
 package scenario
 
 import (
@@ -22,26 +22,27 @@ import (
 
 // Server is a server whose clock can be moved.
 type Server interface {
-	Direct() grpc.ClientConnInterface // what a call does has been done when it returns; for unary calls
+	Direct() grpc.ClientConnInterface // a call has taken effect when it returns; for unary calls
 	Now() time.Time
 	SetNow(time.Time)
-	Commits() uint64      // how many there were; by which the day knows that somebody else has called
-	Upkeep() time.Time    // does what time has made due, and is when to call it again
+	Commits() uint64      // number of commits; shows whether somebody else made a call
+	Upkeep() time.Time    // does what is due, and returns when to call it again
 	NextDue() time.Time   // when a run may next be claimed
-	TakeDue() [][2]string // the namespaces and queues in which runs may be claimed by now
+	TakeDue() [][2]string // the namespaces and queues in which runs may be claimed now
 }
 
 const (
 	defaultNamespace = "default"
 
-	// Past is how long before its beginning a day has been going on, and Running how long its server has been.
+	// Past is how long the day runs before its beginning, Running how long its server has been up
+	// then.
 	Past    = 24 * time.Hour
 	Running = 74 * time.Hour
 )
 
 // Day is the scenario on a server. It may be used from many goroutines.
 type Day struct {
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards the fields below
 	seed      uint64
 	begin     time.Time
 	server    Server
@@ -52,17 +53,16 @@ type Day struct {
 	spaces    kagziv1.NamespaceServiceClient
 	agenda    agenda
 	random    random
-	plans     map[string]*plan // by run id, where it is not the usual one of its type
+	plans     map[string]*plan // by run id, for runs that differ from their type's plan
 	pieceRuns map[Piece]string
 	workers   []*worker
 	weather   weather
-	commits   uint64 // when the day was last advanced
-	wrong     error  // the first call that had to be answered and was not
+	commits   uint64 // at the last advance
+	wrong     error  // error of the first call that must not fail
 }
 
-// Play has the last day pass on a server that nobody has used, whose clock stands Running before
-// begin. The clock stands at begin when it returns: some 400 runs have ended, and some 40 are open,
-// among them the pieces of ID.
+// Play plays the last day on an unused server, whose clock is Running before begin. It returns with
+// the clock at begin: some 400 runs have ended, and some 40 are open, including the pieces of ID.
 func Play(server Server, seed uint64, begin time.Time) (*Day, error) {
 	d := &Day{seed: seed, begin: begin, random: newRandom(seed, 2), plans: map[string]*plan{},
 		pieceRuns: map[Piece]string{}}
@@ -74,7 +74,7 @@ func Play(server Server, seed uint64, begin time.Time) (*Day, error) {
 	return d, d.wrong
 }
 
-// On is the day as it goes on on another server, which is a copy of its own at this moment.
+// On returns the day on another server, which must be a copy of the day's server at this moment.
 func (d *Day) On(server Server) *Day {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,10 +99,10 @@ func (d *Day) meet(server Server) {
 	d.schedules, d.spaces = kagziv1.NewWorkflowScheduleServiceClient(conn), kagziv1.NewNamespaceServiceClient(conn)
 }
 
-// ctx is that of every call: they are carried out in this process, and take no time.
+// ctx is the context of every call: they run in this process, and take no time.
 var ctx = context.Background()
 
-// must notes a call that had to be answered and was not.
+// must records the error of a call that must not fail.
 func (d *Day) must(what string, err error) bool {
 	if err != nil && d.wrong == nil {
 		d.wrong = fmt.Errorf("scenario: %s: %w", what, err)
@@ -112,16 +112,16 @@ func (d *Day) must(what string, err error) bool {
 
 func (d *Day) now() time.Time { return d.server.Now() }
 
-// Advance lets time pass, and all happen that happens in it.
+// Advance moves the clock and plays everything that happens meanwhile.
 func (d *Day) Advance(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.advance(d.now().Add(by))
 }
 
-// advance lets everything happen that happens until a moment, and stops the clock there.
+// advance plays everything that happens until a moment, and stops the clock there.
 func (d *Day) advance(until time.Time) {
-	if d.server.Commits() != d.commits { // somebody else has called
+	if d.server.Commits() != d.commits { // somebody else made a call
 		d.hear()
 	}
 	for {
@@ -140,7 +140,7 @@ func (d *Day) advance(until time.Time) {
 	d.commits = d.server.Commits()
 }
 
-// earliest is the first of moments, but for those that are unset.
+// earliest returns the first of the set moments.
 func earliest(moments ...time.Time) (first time.Time) {
 	for _, t := range moments {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -153,7 +153,7 @@ func earliest(moments ...time.Time) (first time.Time) {
 // beat is how often Run moves the clock.
 const beat = 50 * time.Millisecond
 
-// Run lets the day's time go, so many times as fast as ours, until ctx ends.
+// Run plays the day at a multiple of real time, until ctx ends.
 func (d *Day) Run(ctx context.Context, speed float64) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -181,17 +181,17 @@ func (d *Day) start(r *kagziv1.StartWorkflowRequest, p *plan) string {
 	return started.RunId
 }
 
-// follow has a run's code do what a plan says.
+// follow sets the plan of a run.
 func (d *Day) follow(run string, p *plan) {
 	if p != planOf(p.kind) {
 		d.plans[run] = p
 	}
 }
 
-// planFor is what the code of a run does.
+// planFor returns the plan of a run's code.
 func (d *Day) planFor(run, kind string) *plan { return cmp.Or(d.plans[run], planOf(kind)) }
 
-// request is a run as somebody starts it who follows a plan.
+// request returns the request that starts a run of a plan.
 func (d *Day) request(p *plan, namespace string) *kagziv1.StartWorkflowRequest {
 	r := &kagziv1.StartWorkflowRequest{
 		Namespace: namespace, WorkflowType: p.kind, TaskQueue: p.queue, Version: p.version, RetryPolicy: p.retry,

@@ -15,7 +15,7 @@ import (
 
 var begin = time.Date(2026, 11, 12, 9, 30, 0, 0, time.UTC)
 
-// played is a day that has been played, and the server that it was played on.
+// played is a played day with its server.
 type played struct {
 	day *scenario.Day
 	box *sandbox.Sandbox
@@ -41,7 +41,7 @@ func options(h sandbox.Hooks) memory.Options {
 	return memory.Options{Now: h.Now, Due: h.Due, Notify: h.Notify, Outcomes: h.Outcomes, Wrote: h.Wrote}
 }
 
-// copied is the same day on a server of its own.
+// copied returns the same day on its own server.
 func (p *played) copied() *played {
 	var c played
 	c.box = p.box.Snapshot().Open(func(h sandbox.Hooks) engine.Store {
@@ -52,7 +52,7 @@ func (p *played) copied() *played {
 	return &c
 }
 
-// history is all runs and their steps as text.
+// history returns all runs and their steps as text.
 func (p *played) history() []string {
 	var lines []string
 	for _, r := range p.db.Runs() {
@@ -64,7 +64,7 @@ func (p *played) history() []string {
 	return lines
 }
 
-// same fails where two histories part.
+// same fails at the first difference of two histories.
 func same(t *testing.T, one, other *played) {
 	t.Helper()
 	had := other.history()

@@ -7,9 +7,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What happens in the shop by itself: customers come, and every few minutes something goes wrong and is put right.
+// Recurring events of the shop: customers arrive, and every few minutes something fails and is
+// fixed.
 
-// weather is what goes wrong around the shop for a while.
+// weather is what fails around the shop for a while.
 type weather struct{ bad string }
 
 const (
@@ -17,19 +18,19 @@ const (
 	mailDown    = "mail server down"
 )
 
-// spoils says that an act fails in this weather.
+// spoils reports whether an act fails in this weather.
 func (x *weather) spoils(a *act) bool { return x.bad != "" && a.during == x.bad }
 
 const (
-	rush      = 20 * time.Minute // before the beginning, from which on there is more to do
-	slowPace  = 15 * time.Minute // between two customers before the rush
-	rushPace  = 10 * time.Second // in it
-	livePace  = 3 * time.Second  // and from the beginning on
-	slowTrips = 5 * time.Hour    // between two things that go wrong, likewise
+	rush      = 20 * time.Minute // before the beginning, more happens from then on
+	slowPace  = 15 * time.Minute // mean time between two customers before the rush
+	rushPace  = 10 * time.Second // during the rush
+	livePace  = 3 * time.Second  // after the beginning
+	slowTrips = 5 * time.Hour    // mean time between two incidents before the rush
 	liveTrips = 4 * time.Minute
 )
 
-// open makes what there is when the server has just been started.
+// open creates what exists when the server was just started.
 func (d *Day) open() {
 	name := "Shop"
 	_, err := d.spaces.UpdateNamespace(ctx, &kagziv1.UpdateNamespaceRequest{
@@ -41,7 +42,8 @@ func (d *Day) open() {
 	d.must("make the namespace staging", err)
 }
 
-// populate makes what there is a day before the beginning, and plans what is to be there at the beginning.
+// populate creates what exists a day before the beginning, and plans what has to exist at the
+// beginning.
 func (d *Day) populate() {
 	d.hires()
 	d.timetables()
@@ -50,13 +52,13 @@ func (d *Day) populate() {
 	d.after(slowTrips, (*Day).trip)
 }
 
-// pace is a time until something happens that happens so often on average; never more than six times as long.
+// pace returns a random time with a mean, at most six times as long.
 func (d *Day) pace(mean time.Duration) time.Duration {
 	wait := -math.Log(1-d.random.Float64()) * float64(mean)
 	return time.Duration(math.Min(wait, 6*float64(mean))).Truncate(time.Millisecond)
 }
 
-// customer has somebody want something, and the next one come.
+// customer plays one customer, and plans the next.
 func (d *Day) customer() {
 	shares := 0
 	for _, p := range catalog {
@@ -85,7 +87,7 @@ func (d *Day) customer() {
 	d.after(next, (*Day).customer)
 }
 
-// trips is what can go wrong.
+// trips lists the possible incidents.
 var trips = []func(*Day){
 	func(d *Day) { d.storm(gatewayDown, 90*time.Second) },
 	func(d *Day) { d.crash("reports-1", 100*time.Second) },
@@ -94,13 +96,13 @@ var trips = []func(*Day){
 	func(d *Day) { d.deploy("mailer-2", 3*time.Minute) },
 }
 
-// trip has something go wrong, and plans the next.
+// trip plays an incident, and plans the next.
 func (d *Day) trip() {
 	pick(d.random, trips)(d)
 	mean := liveTrips
 	if until := d.begin.Sub(d.now()); until > slowTrips+time.Hour {
 		mean = slowTrips
-	} else if until > 0 { // the beginning is as it is planned
+	} else if until > 0 { // the beginning must be as planned
 		mean += until
 	}
 	d.after(mean+d.random.between(0, time.Minute), (*Day).trip)
@@ -112,7 +114,7 @@ func (d *Day) storm(bad string, lasts time.Duration) {
 	d.after(lasts, func(d *Day) { d.weather.bad = "" })
 }
 
-// crash has a worker die without a word, and come back later.
+// crash kills a worker without notice, and restarts it later.
 func (d *Day) crash(id string, after time.Duration) {
 	w := d.worker(id)
 	if !w.online || w.silent {
@@ -122,7 +124,7 @@ func (d *Day) crash(id string, after time.Duration) {
 	d.after(after, func(d *Day) { d.hire(d.worker(id)) })
 }
 
-// deploy has a worker say goodbye, and come back later.
+// deploy drains a worker, and restarts it later.
 func (d *Day) deploy(id string, after time.Duration) {
 	w := d.worker(id)
 	if !w.online || w.silent {
@@ -133,7 +135,7 @@ func (d *Day) deploy(id string, after time.Duration) {
 	d.leaves(w, after)
 }
 
-// timetable is the schedules.
+// timetable lists the schedules.
 var timetable = []struct {
 	name, kind, cron, zone string
 	overlap                kagziv1.OverlapPolicy
@@ -150,7 +152,7 @@ var timetable = []struct {
 	{name: "onboarding-digest", kind: "onboarding", cron: "30 7 * * MON-FRI", zone: "Europe/Kyiv"},
 }
 
-// timetables makes the schedules.
+// timetables creates the schedules.
 func (d *Day) timetables() {
 	for _, t := range timetable {
 		p, enabled := planOf(t.kind), !t.paused

@@ -7,7 +7,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// jsonPayload is text as the SDK sends a value; empty text is no payload.
+// jsonPayload returns text as the SDK sends a value; nil for an empty text.
 func jsonPayload(text string) *kagziv1.Payload {
 	if text == "" {
 		return nil
@@ -118,7 +118,7 @@ func rows(l random, i int) string {
 	return fmt.Sprintf(`{"part":%d,"rows":%d}`, i+1, 1000+l.IntN(90_000))
 }
 
-// bigPayload is about 300 KiB of JSON: a basket with very many lines.
+// bigPayload returns about 300 KiB of JSON: a basket with very many lines.
 func bigPayload() *kagziv1.Payload {
 	var b bytes.Buffer
 	b.WriteString(`{"customer":"acme","note":"yearly stock order","items":[`)
@@ -133,7 +133,7 @@ func bigPayload() *kagziv1.Payload {
 	return &kagziv1.Payload{Data: b.Bytes(), Metadata: map[string]string{"content-type": "application/json"}}
 }
 
-// textPayload is no JSON.
+// textPayload returns a payload that is not JSON.
 func textPayload() *kagziv1.Payload {
 	return &kagziv1.Payload{
 		Data: []byte(
@@ -142,7 +142,7 @@ func textPayload() *kagziv1.Payload {
 	}
 }
 
-// binaryPayload is the beginning of an image.
+// binaryPayload returns the start of an image.
 func binaryPayload() *kagziv1.Payload {
 	data := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x40\x00\x00\x00\x40\x08\x06\x00\x00\x00")
 	for i := range 1024 {

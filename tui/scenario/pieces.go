@@ -12,7 +12,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Piece names a run that every day has at its beginning, for tests and for those who show something.
+// Piece names a run that every day has at its beginning, for tests and demos.
 type Piece string
 
 // The pieces. Those of the first group are open at the beginning.
@@ -26,9 +26,9 @@ const (
 	Parent     Piece = "parent"     // SLEEPING, waiting for the child Retrying
 	Retrying   Piece = "retrying"   // PENDING: its fourth attempt failed
 	Paused     Piece = "paused"     // by a person
-	Cancelling Piece = "cancelling" // told to stop, with a grace; its code cleans up
-	Gated      Piece = "gated"      // PENDING: its concurrency key has no slot
-	Delayed    Piece = "delayed"    // PENDING: to start in two hours
+	Cancelling Piece = "cancelling" // cancelled with a grace; its code cleans up
+	Gated      Piece = "gated"      // PENDING: its concurrency key has no free slot
+	Delayed    Piece = "delayed"    // PENDING: starts in two hours
 	Draining   Piece = "draining"   // RUNNING on a worker that drains
 
 	Family     Piece = "family"     // COMPLETED with three children, one of which failed
@@ -37,33 +37,33 @@ const (
 	Chatty     Piece = "chatty"     // COMPLETED after three signals
 	Big        Piece = "big"        // COMPLETED, with an input of 300 KiB
 	Text       Piece = "text"       // COMPLETED, with an input that is no JSON
-	Binary     Piece = "binary"     // COMPLETED, with an output that is an image
+	Binary     Piece = "binary"     // COMPLETED, with an input that is not JSON
 	Failed     Piece = "failed"     // FAILED with a stack, after its code undid what it had done
 	TimedOut   Piece = "timed-out"  // TIMED_OUT
 	Cancelled  Piece = "cancelled"  // CANCELLED with a reason
 	Terminated Piece = "terminated" // TERMINATED with a reason
 	Crashed    Piece = "crashed"    // COMPLETED after its worker was lost
-	Hostile    Piece = "hostile"    // FAILED, with text in every field that means harm to a terminal
+	Hostile    Piece = "hostile"    // FAILED, with text in every field that could harm a terminal
 	Pinned     Piece = "pinned"     // COMPLETED and pinned
 )
 
-// ID is the run id of a piece.
+// ID returns the run id of a piece.
 func (d *Day) ID(p Piece) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pieceRuns[p]
 }
 
-// scene is how a piece comes about.
+// scene describes how a piece comes about.
 type scene struct {
 	piece  Piece
 	before time.Duration // the beginning: when it is started
 	plan   *plan
 	tweak  func(*kagziv1.StartWorkflowRequest)
-	then   func(d *Day, run string) // once it is started
+	then   func(d *Day, run string) // called after the start
 }
 
-// altered is a plan of the catalog with some of it changed.
+// altered returns a changed copy of a plan of the catalog.
 func altered(kind string, change func(*plan)) *plan {
 	p := *planOf(kind)
 	p.acts = append([]act(nil), p.acts...)
@@ -72,7 +72,7 @@ func altered(kind string, change func(*plan)) *plan {
 	return &p
 }
 
-// takes has the act with a name take so long.
+// takes sets how long the act with a name takes.
 func (p *plan) takes(name string, d time.Duration) {
 	for i := range p.acts {
 		if p.acts[i].name == name {
@@ -81,17 +81,17 @@ func (p *plan) takes(name string, d time.Duration) {
 	}
 }
 
-// sure takes all chance of failure out of a plan.
+// sure removes all chance of failure from a plan.
 func (p *plan) sure() {
 	for i := range p.acts {
 		p.acts[i].odds, p.acts[i].during = 0, ""
 	}
 }
 
-// sureOf is a plan of the catalog that goes well.
+// sureOf returns a plan of the catalog that never fails.
 func sureOf(kind string) *plan { return altered(kind, (*plan).sure) }
 
-// rehearse plans the scenes, and what else has to be as it is at the beginning.
+// rehearse plans the scenes, and other state that must exist at the beginning.
 func (d *Day) rehearse() {
 	for _, s := range append(openScenes(), endedScenes()...) {
 		d.at(d.begin.Add(-s.before), func(d *Day) { d.play(s) })
@@ -140,12 +140,12 @@ func (d *Day) cancel(namespace, run string, grace time.Duration, reason string) 
 	d.hear()
 }
 
-// named gives a run an external id that can be found again.
+// named sets the external id of a run.
 func named(id string) func(*kagziv1.StartWorkflowRequest) {
 	return func(m *kagziv1.StartWorkflowRequest) { m.ExternalId = id }
 }
 
-// openScenes are those whose run is open at the beginning.
+// openScenes returns the scenes of runs that are open at the beginning.
 func openScenes() []scene {
 	scenes := []scene{
 		{FanOut, 110 * time.Second, batch(), named("photos-2026-autumn"), nil},
@@ -215,10 +215,10 @@ func openScenes() []scene {
 	return scenes
 }
 
-// holdOn has the worker that is to drain take a run that has just been started.
+// holdOn makes the worker that will drain claim a run that was just started.
 func holdOn(d *Day, _ string) { d.poll(d.worker("orders-0"), false) }
 
-// batch is a fan-out of 100 parallel steps.
+// batch returns a plan with 100 parallel steps.
 func batch() *plan {
 	return altered("thumbnail", func(p *plan) {
 		p.acts = []act{
@@ -231,7 +231,7 @@ func batch() *plan {
 	})
 }
 
-// backfill is a run that does one thing after another for a long time.
+// backfill returns a plan with many steps, one after the other.
 func backfill() *plan {
 	return altered("report.nightly", func(p *plan) {
 		p.acts = nil
@@ -244,7 +244,7 @@ func backfill() *plan {
 	})
 }
 
-// parentOf is an order that waits for a child.
+// parentOf returns an order that waits for a child.
 func parentOf(kid *plan) *plan {
 	return altered("order", func(p *plan) {
 		p.sure()
@@ -254,7 +254,7 @@ func parentOf(kid *plan) *plan {
 	})
 }
 
-// declinedMail is a mail that is tried again and again.
+// declinedMail returns a mail that is retried again and again.
 func declinedMail() *plan {
 	return altered("invoice.send", func(p *plan) {
 		p.sure()
@@ -264,7 +264,7 @@ func declinedMail() *plan {
 	})
 }
 
-// limited is a run that a service of somebody else keeps off.
+// limited returns a run that an external service rate-limits.
 func limited() *plan {
 	return altered("sync.crm", func(p *plan) {
 		p.sure()
@@ -278,7 +278,7 @@ func limited() *plan {
 	})
 }
 
-// prioritised has a run go before others.
+// prioritised sets the priority of a run.
 func prioritised(n int32) func(*kagziv1.StartWorkflowRequest) {
 	return func(m *kagziv1.StartWorkflowRequest) { m.Priority = proto.Int32(n) }
 }

@@ -6,7 +6,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// endedScenes are those whose run has ended before the beginning.
+// endedScenes returns the scenes of runs that ended before the beginning.
 func endedScenes() []scene {
 	return []scene{
 		{Family, 65 * time.Minute, family(), named("gallery-release"), nil},
@@ -14,7 +14,7 @@ func endedScenes() []scene {
 			p.sure()
 			p.undo = nil
 			p.acts[2].failing, p.acts[2].mishap = 1, &declinedMishap
-		}), named("order-70112"), mended},
+		}), named("order-70112"), fixed},
 		{Chatty, 3 * time.Hour, altered("refund.approval", (*plan).sure), named("refund-10117"), signalsCome},
 		{Big, 33 * time.Minute, sureOf("order"), func(m *kagziv1.StartWorkflowRequest) {
 			m.ExternalId, m.Input = "order-yearly-stock", bigPayload()
@@ -65,7 +65,7 @@ func endedScenes() []scene {
 	}
 }
 
-// family is a run with three children, the second of which fails.
+// family returns a run with three children, the second of which fails.
 func family() *plan {
 	bad := altered("thumbnail", func(p *plan) { p.sure(); p.acts[1].failing = 1 })
 	return altered("import.catalog", func(p *plan) {
@@ -79,8 +79,8 @@ func family() *plan {
 	})
 }
 
-// mended has a person put the failed step right, and try the run again.
-func mended(d *Day, run string) {
+// fixed overrides the failed step of a run by hand, and retries the run.
+func fixed(d *Day, run string) {
 	d.after(10*time.Minute, func(d *Day) {
 		reason := "charged by hand, see ticket 4411"
 		_, err := d.runs.OverrideStep(ctx, &kagziv1.OverrideStepRequest{
@@ -97,7 +97,7 @@ func mended(d *Day, run string) {
 	})
 }
 
-// signalsCome has people send three signals, of which the code takes one.
+// signalsCome sends three signals, of which the code consumes one.
 func signalsCome(d *Day, run string) {
 	for i, text := range []string{`{"seen_by":"jonas"}`, `{"seen_by":"priya"}`, `{"approved":true,"by":"mira"}`} {
 		name := "seen"
@@ -113,11 +113,11 @@ func signalsCome(d *Day, run string) {
 	}
 }
 
-// nasty is text that means harm to whoever prints it as it is: it clears the screen, sets the
-// title, copies to the clipboard, colours, turns the direction of reading, hides, and breaks lines.
+// nasty is text that harms a terminal that prints it unescaped: it clears the screen, sets the
+// title, copies to the clipboard, colours, changes the text direction, hides, and breaks lines.
 const nasty = "\x1b[2J\x1b]0;owned\a\x1b]52;c;b3duZWQ=\a[red::b]tag[-] \u202egnp.exe\u202c \u2066x\u2069 ze\u200bro \u009b31m 漢字 👩\u200d👩\u200d👧 a\u0301\r\nline\ttwo\x7f ${x} `id` ';--"
 
-// hostile is a plan whose code says nasty things, wherever a server takes them.
+// hostile returns a plan that puts nasty into every field that a server accepts.
 func hostile() *plan {
 	return altered("order", func(p *plan) {
 		p.undo = nil

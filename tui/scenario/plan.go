@@ -7,32 +7,32 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// plan is what a workflow type's code does, as data.
+// plan describes the code of a workflow type as data.
 type plan struct {
 	kind    string // the workflow type
 	queue   string
 	version string
-	share   int // how often it is started, among all
+	share   int // weight among all started runs
 	acts    []act
-	// what its code does when it has failed for good, or is told to stop; nil: cleans up
+	// compensation after a final failure or a cancellation; nil: cleanUp
 	undo   []act
 	input  func(l random) string            // JSON
 	output func(l random) string            // JSON
-	result *kagziv1.Payload                 // in place of output
+	result *kagziv1.Payload                 // replaces output
 	tags   func(l random) map[string]string // nil: none
 	named  func(l random) string            // external id; nil: none
 	key    func(l random) string            // concurrency key; nil: none
 	retry  *kagziv1.RetryPolicy             // nil: the default
-	// when and how people answer the signal that it waits for; nil: nobody does
+	// answer returns when and how people answer the signal that it waits for; nil: nobody does
 	answer func(l random) (time.Duration, outcome)
-	limit  time.Duration // on the whole run; 0: none
-	kids   map[int]*plan // what its children do, where that is not the usual
+	limit  time.Duration // of the whole run; 0: none
+	kids   map[int]*plan // plans of its children, by index, if they differ from their type's
 }
 
 // outcome is a signal that somebody sends.
 type outcome struct{ name, payload string }
 
-// actKind says what an act of a plan is.
+// actKind is the kind of an act.
 type actKind uint8
 
 const (
@@ -42,35 +42,35 @@ const (
 	child // child runs
 )
 
-// act is one thing after another that code does: a step or, with times, so many at once.
+// act is one part of the code, done in order: a step, or with times that many in parallel.
 type act struct {
 	name        string
 	kind        actKind
-	takes, upTo time.Duration        // how long its code works, or how long it sleeps; upTo 0: as long as takes
-	odds        float64              // that an attempt fails
-	failing     int                  // so many attempts fail in any case, before others may succeed
-	retry       *kagziv1.RetryPolicy // nil: that of the run decides
-	mishap      *mishap              // what goes wrong; nil: the usual
+	takes, upTo time.Duration        // how long its code runs, or how long it sleeps; upTo 0: exactly takes
+	odds        float64              // of failure, per attempt
+	failing     int                  // this many first attempts always fail
+	retry       *kagziv1.RetryPolicy // nil: that of the run
+	mishap      *mishap              // its error; nil: the usual one
 	during      string               // the weather in which it fails
-	signal      string               // that it waits for
+	signal      string               // to wait for
 	limit       time.Duration        // of that wait; 0: none
-	starts      []string             // the types of its children
-	tolerates   bool                 // the code goes on though it has failed
+	starts      []string             // types of its children
+	tolerates   bool                 // the code continues after a failure
 	times       int                  // 0: once
 	input       string               // JSON; empty: none
 	output      func(l random, i int) string
-	note        string // the run's note while it goes on
+	note        string // the run's note meanwhile
 }
 
-// mishap is how code fails.
+// mishap is an error of the code.
 type mishap struct {
 	kind, message, stack string
-	fatal                bool // is not tried again
+	fatal                bool // not retried
 	again                time.Duration
 	metadata             map[string]string
 }
 
-// names are those of the act's steps.
+// names returns the names of the act's steps.
 func (a *act) names() []string {
 	switch {
 	case len(a.starts) > 1:
@@ -96,12 +96,12 @@ func (m *mishap) detail() *kagziv1.ErrorDetail {
 	}
 }
 
-// cleanUp is what code does that is told to stop and has nothing of its own to undo.
+// cleanUp is the cleanup of cancelled code that has nothing to compensate.
 var cleanUp = []act{{name: "clean-up", takes: 1500 * time.Millisecond, upTo: 4 * time.Second, output: done}}
 
 func done(random, int) string { return `{"done":true}` }
 
-// planOf is the plan of a workflow type. One that nobody has written a plan for does three short steps.
+// planOf returns the plan of a workflow type; the default is three short steps.
 func planOf(kind string) *plan {
 	for _, p := range catalog {
 		if p.kind == kind {

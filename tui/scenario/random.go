@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// random is a source of randomness that follows from a seed. A copy made by clone draws the same from there on.
+// random is a seeded source of randomness. A copy made by clone continues with the same numbers.
 type random struct {
 	*rand.Rand
 	source *rand.PCG
@@ -21,7 +21,7 @@ func (l random) clone() random {
 	return random{rand.New(&source), &source}
 }
 
-// between is a length of time from a to b, both included, in whole milliseconds; with b before a it is a.
+// between returns a duration from a to b, both included, in whole milliseconds; a if b is before a.
 func (l random) between(a, b time.Duration) time.Duration {
 	if b <= a {
 		return a
@@ -31,10 +31,10 @@ func (l random) between(a, b time.Duration) time.Duration {
 
 func (l random) chance(p float64) bool { return l.Float64() < p }
 
-// pick is one of several.
+// pick returns a random element.
 func pick[T any](l random, of []T) T { return of[l.IntN(len(of))] }
 
-// mix is a number that follows from others and looks random: for facts that are worked out whenever they are asked for.
+// mix returns a hash of numbers, for values that are derived again whenever they are needed.
 func mix(numbers ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, n := range numbers {

@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// staffing is the workers of the shop.
+// staffing lists the workers of the shop.
 var staffing = []struct {
 	id, host, queue, version, platform string
 	types                              []string
@@ -40,20 +40,20 @@ var staffing = []struct {
 const (
 	mediaSlots = 6
 
-	// restart is after what time a process that is gone is started again.
+	// restart is how long it takes to restart a process that is gone.
 	restart = 3 * time.Minute
-	// heartbeat is how often a worker is heard from. Long ago it was less often, which nobody can see any more.
+	// heartbeat is the heartbeat interval. Before the rush it is longer, which no longer shows.
 	heartbeat     = 10 * time.Second
 	rareHeartbeat = 25 * time.Second
 )
 
-// worker is a process that runs code.
+// worker is a process that runs workflow code.
 type worker struct {
 	number            int // in staffing
 	id                string
-	lives             int  // how often its process was started; 0: it is not there
-	online            bool // it is there, and takes runs
-	silent            bool // it answers no more
+	lives             int  // number of starts of its process; 0: never started
+	online            bool // running and claiming runs
+	silent            bool // it does not respond any more
 	since             time.Time
 	held              []*activation
 	completed, failed int32 // since its last heartbeat
@@ -77,7 +77,8 @@ func (d *Day) worker(id string) *worker {
 	return nil
 }
 
-// holds is the worker and the activation of a run, nil when it is not held there any more.
+// holds returns the worker and the activation of a run; nil if the worker does not hold it any
+// more.
 func (d *Day) holds(worker, run, token string) (*worker, *activation) {
 	w := d.worker(worker)
 	for _, a := range w.held {
@@ -88,7 +89,7 @@ func (d *Day) holds(worker, run, token string) (*worker, *activation) {
 	return w, nil
 }
 
-// hires has the workers come online.
+// hires brings the workers online.
 func (d *Day) hires() {
 	for i, s := range staffing {
 		w := &worker{number: i, id: s.id, completed: int32(1800 - 230*i), failed: int32(40 - 5*i)}
@@ -101,7 +102,7 @@ func (d *Day) hires() {
 func (d *Day) hire(w *worker) {
 	s := staffing[w.number]
 	if s.id == "orders-0" && d.now().After(d.begin) {
-		s.version = "2.4.1" // what it was drained for
+		s.version = "2.4.1" // the version that it was drained for
 	}
 	dice := mix(d.seed, uint64(w.number), uint64(d.now().Unix()))
 	_, err := d.tasks.Register(ctx, &kagziv1.RegisterRequest{
@@ -128,7 +129,7 @@ func (d *Day) pulse() time.Duration {
 	return heartbeat
 }
 
-// beats is the heartbeats of one life of a worker.
+// beats sends the heartbeats of one life of a worker.
 func (d *Day) beats(id string, life int) {
 	w := d.worker(id)
 	if w.lives != life || w.since.IsZero() || w.silent {
@@ -138,7 +139,7 @@ func (d *Day) beats(id string, life int) {
 	d.after(d.pulse(), func(d *Day) { d.beats(id, life) })
 }
 
-// beat sends a heartbeat, and does what it is answered.
+// beat sends a heartbeat, and acts on the answer.
 func (d *Day) beat(w *worker) {
 	uptime := d.now().Sub(w.since)
 	dice := mix(d.seed, uint64(w.number+1), uint64(d.now().Unix()))
@@ -157,7 +158,7 @@ func (d *Day) beat(w *worker) {
 		r.Held = append(r.Held, &kagziv1.Lease{RunId: a.run, LeaseToken: a.token})
 	}
 	answer, err := d.tasks.Heartbeat(ctx, r)
-	if err != nil { // a person has taken it off: its process ends
+	if err != nil { // a person forced it offline: its process ends
 		d.leaves(w, restart)
 		return
 	}
@@ -178,7 +179,7 @@ func (d *Day) beat(w *worker) {
 	}
 }
 
-// hear has all workers hear at once what somebody has changed.
+// hear makes all workers react at once to a change by somebody else.
 func (d *Day) hear() {
 	for _, w := range d.workers {
 		if !w.since.IsZero() && !w.silent {
@@ -190,7 +191,7 @@ func (d *Day) hear() {
 	}
 }
 
-// goesWhenDone has a worker that drains leave when it holds nothing any more.
+// goesWhenDone ends a draining worker once it holds no runs.
 func (d *Day) goesWhenDone(w *worker) {
 	if !w.online && !w.silent && !w.since.IsZero() && len(w.held) == 0 {
 		_, _ = d.tasks.Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: w.id})
@@ -198,7 +199,7 @@ func (d *Day) goesWhenDone(w *worker) {
 	}
 }
 
-// leaves ends the process of a worker, and has it started again later.
+// leaves ends the process of a worker, and restarts it later.
 func (d *Day) leaves(w *worker, after time.Duration) {
 	w.online, w.silent, w.since, w.held = false, false, time.Time{}, nil
 	id := w.id
@@ -209,7 +210,7 @@ func (d *Day) leaves(w *worker, after time.Duration) {
 	})
 }
 
-// drop forgets a run that the worker holds no more, and takes another.
+// drop releases a run that the worker does not hold any more, and claims another.
 func (d *Day) drop(w *worker, a *activation) {
 	i := slices.Index(w.held, a)
 	if i < 0 {
@@ -223,17 +224,17 @@ func (d *Day) drop(w *worker, a *activation) {
 	}
 }
 
-// claim has the workers claim what has become due.
+// claim makes the workers claim due runs.
 func (d *Day) claim() {
 	for _, q := range d.server.TakeDue() {
 		d.offer(q[0], q[1])
 	}
 }
 
-// offer has the workers of a queue claim what is due there, the least busy first.
+// offer makes the workers of a queue claim due runs, least busy first.
 func (d *Day) offer(namespace, queue string) {
 	if namespace != defaultNamespace {
-		return // it has no workers
+		return // no workers
 	}
 	var able []*worker
 	for _, w := range d.workers {
@@ -249,7 +250,8 @@ func (d *Day) offer(namespace, queue string) {
 	}
 }
 
-// poll has a worker claim one run, or as many as it has room for. False: it got none, or it is full.
+// poll makes a worker claim one run, or as many as it has slots for. It returns false if it got
+// none or is full.
 func (d *Day) poll(w *worker, many bool) bool {
 	s := staffing[w.number]
 	room := int(s.most) - len(w.held)

@@ -6,10 +6,10 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// plain is the terminal's own text on its own background.
+// plain is the terminal's default text and background.
 var plain = tcell.StyleDefault
 
-// palette is the few colours that a theme differs in.
+// palette holds the few colours in which themes differ.
 type palette struct {
 	background                                         tcell.Color // of everything
 	text, faint, good, bad, busy, wait, asleep, paused tcell.Color
@@ -17,7 +17,7 @@ type palette struct {
 	selected, onSelected                               tcell.Color // default: reverse video
 }
 
-// builtin are the themes that come with the program. The first is the default, the last the one without colours.
+// builtin lists the built-in themes: the default first, the one without colours last.
 var builtin = []*Theme{
 	coloured("terminal", palette{
 		background: tcell.ColorDefault, text: tcell.ColorDefault, faint: tcell.ColorDefault,
@@ -49,7 +49,7 @@ var builtin = []*Theme{
 	mono(),
 }
 
-// coloured makes a theme of a palette.
+// coloured returns a theme with a palette.
 func coloured(name string, p palette) *Theme {
 	base := plain.Background(p.background).Foreground(p.text)
 	faint := base.Foreground(p.faint)
@@ -80,7 +80,7 @@ func coloured(name string, p palette) *Theme {
 	return t
 }
 
-// mono names no colour at all. Reverse video is left to the cursor alone, so that it can be found.
+// mono returns a theme without colours. Only the cursor uses reverse video, so that it stands out.
 func mono() *Theme {
 	t := &Theme{Name: "mono", glyphs: &unicodeGlyphs}
 	t.styles = [styles]tcell.Style{

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// styleNames and roleNames are what a file calls the parts of a theme.
+// styleNames and roleNames are the names of styles and roles in a theme file.
 var (
 	styleNames = [styles]string{
 		render.Plain: "plain", render.Dim: "dim", render.Good: "good", render.Bad: "bad", render.Busy: "busy",
@@ -40,16 +40,16 @@ var (
 
 // Load reads a theme from a TOML file:
 //
-//	base = "dark"                  # a theme that comes with the program; default "terminal"
-//	[styles]                       # what data means
+//	base = "dark"                  # a built-in theme; default "terminal"
+//	[styles]                       # meanings of data
 //	good = "#6cc07a bold"
-//	[roles]                        # what the program draws itself
+//	[roles]                        # parts of the UI
 //	selected = "white on blue"
 //
-// A look is a colour, "on" and a background colour, and attributes. A colour that is missing is
-// that of the base; attributes are those named and no others. Colours are "#rrggbb", names as HTML
-// has them, or "default" for the terminal's own. The theme is called like the file without its
-// ending. Names and words that mean nothing are errors that say which was probably meant.
+// A look is a colour, "on" and a background colour, and attributes. A missing colour is taken from
+// the base; attributes are not. Colours are "#rrggbb", HTML names, or "default" for the terminal's
+// own. The theme's name is the file's without its extension. An unknown name or word is an error
+// that proposes the nearest one.
 func Load(path string) (*Theme, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func (t *Theme) fill(table string, value any, names []string, looks []tcell.Styl
 	return nil
 }
 
-// parseLook is a style with the colours and attributes that the words say.
+// parseLook returns a style with the colours and attributes of a text.
 func parseLook(text string, style tcell.Style) (tcell.Style, error) {
 	style = style.Normal()
 	background := false
@@ -143,12 +143,12 @@ func parseLook(text string, style tcell.Style) (tcell.Style, error) {
 		}
 	}
 	if background {
-		return style, fmt.Errorf("a colour is missing behind %q", "on")
+		return style, fmt.Errorf("a colour is missing after %q", "on")
 	}
 	return style, nil
 }
 
-// parseColour reads "#rrggbb", "default" or a name.
+// parseColour parses "#rrggbb", "default" or a name.
 func parseColour(word string) (tcell.Color, error) {
 	if word == "default" {
 		return tcell.ColorDefault, nil
@@ -156,7 +156,7 @@ func parseColour(word string) (tcell.Color, error) {
 	if digits, ok := strings.CutPrefix(word, "#"); ok {
 		n, err := strconv.ParseUint(digits, 16, 24)
 		if err != nil || len(digits) != 6 {
-			return 0, fmt.Errorf("%q is no colour: after # there must be six hexadecimal digits", word)
+			return 0, fmt.Errorf("%q is not a colour: want six hexadecimal digits after #", word)
 		}
 		return tcell.NewHexColor(int32(n)), nil
 	}
@@ -182,7 +182,7 @@ func sorted(m map[string]any) []string {
 	return keys
 }
 
-// unknown is the error about a name that there is not, with the one that is nearest to it.
+// unknown returns the error about an unknown name, with the nearest known one.
 func unknown(what, name string, known []string) error {
 	known = slices.Clone(known)
 	sort.Strings(known)
@@ -193,7 +193,7 @@ func unknown(what, name string, known []string) error {
 		}
 	}
 	if nearest == "" {
-		return fmt.Errorf("%s %q is not known", what, name)
+		return fmt.Errorf("%s %q is unknown", what, name)
 	}
-	return fmt.Errorf("%s %q is not known; did you mean %q?", what, name, nearest)
+	return fmt.Errorf("%s %q is unknown; did you mean %q?", what, name, nearest)
 }

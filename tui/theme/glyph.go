@@ -8,8 +8,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Glyph is a sign that says something a second way beside its colour. Each has a form for terminals
-// that show ASCII only.
+// Glyph is a symbol that repeats what a colour says. Each has a form for ASCII-only terminals.
 type Glyph uint8
 
 const (
@@ -30,25 +29,25 @@ const (
 	Mark     // a marked row
 	Alert    // something is wrong
 	Broken   // not connected
-	Polling  // connected, but asking instead of being told
-	Up       // there is more above; ascending
-	Down     // there is more below; descending
-	Left     // there is more on the left
-	Right    // there is more on the right; between crumbs
-	Folded   // something is hidden in here
-	Unfolded // it is open
-	Ellipsis // something was cut
-	Full     // a cell of a bar that is full
-	Empty    // one that is not
-	Rest     // time that a run slept
+	Polling  // connected, but polling
+	Up       // more above; ascending
+	Down     // more below; descending
+	Left     // more on the left
+	Right    // more on the right; between crumbs
+	Folded   // contains hidden rows
+	Unfolded // rows are shown
+	Ellipsis // text was cut
+	Full     // full cell of a bar
+	Empty    // empty cell of a bar
+	Rest     // time in which a run slept
 	Between  // time between two attempts
-	Tip      // the end of a bar that still grows
+	Tip      // end of an open bar
 	Break    // time that was left out
 	Line     // horizontal line
 	Bar      // vertical line
 	Branch   // of a tree: more follow
 	LastOne  // of a tree: the last
-	Through  // of a tree: the line of an elder
+	Through  // of a tree: line of an ancestor
 	CornerTL
 	CornerTR
 	CornerBL
@@ -78,7 +77,7 @@ var asciiGlyphs = [glyphs]string{
 	CornerBR: "+",
 }
 
-// Eighths are a cell filled from the left by one to eight eighths; only full cells in ASCII.
+// Eighths returns a cell filled from the left by one to eight eighths; in ASCII only the full cell.
 func (t *Theme) Eighths() []string {
 	if t.ascii {
 		return []string{"#"}
@@ -86,7 +85,7 @@ func (t *Theme) Eighths() []string {
 	return []string{"▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}
 }
 
-// Levels are a cell filled from below, for sparklines, lowest first.
+// Levels returns a cell filled from below, lowest first, for sparklines.
 func (t *Theme) Levels() []string {
 	if t.ascii {
 		return []string{"_", ".", "-", "=", "*", "#"}
@@ -94,8 +93,8 @@ func (t *Theme) Levels() []string {
 	return []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 }
 
-// For is the theme fit for a screen: without colours where there are none or they are not wanted,
-// and with glyphs that it can show.
+// For returns the theme for a screen: without colours if it has none or noColour is set, and with
+// glyphs that it can show.
 func (t *Theme) For(screen tcell.Screen, noColour, ascii bool) *Theme {
 	if noColour || screen.Colors() == 0 {
 		t = Mono()
@@ -106,14 +105,14 @@ func (t *Theme) For(screen tcell.Screen, noColour, ascii bool) *Theme {
 	return t
 }
 
-// Sign is a glyph with its word and its look: never a colour alone.
+// Sign is a glyph with its word and style: a colour never stands alone.
 type Sign struct {
 	Glyph Glyph
 	Word  string
 	Style render.Style
 }
 
-// Cell is the sign as a cell of a table.
+// Cell returns the sign as a cell of a table.
 func (t *Theme) Cell(s Sign) render.Cell {
 	return render.Cell{Text: t.Glyph(s.Glyph) + " " + s.Word, Style: s.Style}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// OfRun is the sign of a run as it stands; a pending run that has failed before is retrying.
+// OfRun returns the sign of a run; a pending run that failed before is retrying.
 func OfRun(r *kagziv1.Workflow) Sign {
 	if r.GetPaused() && !render.Ended(r.GetStatus()) {
 		return Sign{Paused, "paused", render.Paused}
@@ -16,7 +16,7 @@ func OfRun(r *kagziv1.Workflow) Sign {
 	return OfStatus(r.GetStatus())
 }
 
-// OfStatus is the sign of a run's status alone.
+// OfStatus returns the sign of a run's status.
 func OfStatus(s kagziv1.WorkflowStatus) Sign {
 	switch s {
 	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING:
@@ -39,7 +39,7 @@ func OfStatus(s kagziv1.WorkflowStatus) Sign {
 	return Sign{Pending, "unknown", render.Dim}
 }
 
-// OfStep is the sign of an attempt of a step.
+// OfStep returns the sign of an attempt of a step.
 func OfStep(s *kagziv1.Step) Sign {
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_PENDING:
@@ -57,7 +57,7 @@ func OfStep(s *kagziv1.Step) Sign {
 	return Sign{Pending, "unknown", render.Dim}
 }
 
-// OfWorker is the sign of a worker's status.
+// OfWorker returns the sign of a worker's status.
 func OfWorker(s kagziv1.WorkerStatus) Sign {
 	switch s {
 	case kagziv1.WorkerStatus_WORKER_STATUS_ONLINE:
@@ -68,7 +68,7 @@ func OfWorker(s kagziv1.WorkerStatus) Sign {
 	return Sign{Offline, "offline", render.Dim}
 }
 
-// OfSchedule is the sign of a schedule: one that cannot fire is broken, whether it is on or not.
+// OfSchedule returns the sign of a schedule: one that cannot fire is broken, paused or not.
 func OfSchedule(s *kagziv1.WorkflowSchedule) Sign {
 	switch {
 	case s.GetBroken() != "":

@@ -1,5 +1,5 @@
-// Package theme owns how the terminal UI looks: which colours and attributes a meaning has, and
-// which glyphs the terminal can show. It draws nothing.
+// Package theme defines how the terminal UI looks: the colours and attributes of each meaning, and
+// the glyphs that the terminal can show. It draws nothing.
 package theme
 
 import (
@@ -10,30 +10,30 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Role is a part that the UI itself draws. What data means is a render.Style.
+// Role is a part that the UI itself draws. The meaning of data is a render.Style.
 type Role uint8
 
 const (
 	Text     Role = iota
-	Faint         // what matters less
+	Faint         // less important text
 	Border        // lines around and between
 	Title         // of a view, a dialog, a section
 	Head          // titles of columns
-	Crumb         // the way to the view that is open
+	Crumb         // the path to the open view
 	Key           // a key in the hints and the help
 	Selected      // the row under the cursor
-	Marked        // a row that the next action is for
+	Marked        // rows that the next action applies to
 	Fresh         // a row that just changed
 	Stale         // rows that may be out of date
-	Field         // where something can be typed
-	Ghost         // the completion that a key would accept
-	Warning       // something is wrong and it is not this row
-	Danger        // what cannot be taken back
+	Field         // an input
+	Ghost         // a completion that a key accepts
+	Warning       // a problem outside of this row
+	Danger        // an action that cannot be undone
 	Success       // an action that worked
 	roles
 )
 
-// Theme is one look. Make it with New; it is not changed after that.
+// Theme is one look. Create it with New; it is immutable.
 type Theme struct {
 	Name   string
 	styles [styles]tcell.Style // by render.Style
@@ -42,10 +42,10 @@ type Theme struct {
 	ascii  bool
 }
 
-// styles is how many meanings there are.
+// styles is the number of styles.
 const styles = int(render.Strong) + 1
 
-// Style is how a meaning looks.
+// Style returns the look of a meaning.
 func (t *Theme) Style(s render.Style) tcell.Style {
 	if int(s) >= len(t.styles) {
 		return t.styles[render.Plain]
@@ -53,23 +53,23 @@ func (t *Theme) Style(s render.Style) tcell.Style {
 	return t.styles[s]
 }
 
-// Role is how a part of the UI looks.
+// Role returns the look of a part of the UI.
 func (t *Theme) Role(r Role) tcell.Style { return t.roles[r] }
 
-// Glyph is the text of a glyph in this theme's set.
+// Glyph returns the text of a glyph in this theme's set.
 func (t *Theme) Glyph(g Glyph) string { return t.glyphs[g] }
 
-// ASCII says whether the glyphs are those of a terminal that has no others.
+// ASCII reports whether the glyphs are limited to ASCII.
 func (t *Theme) ASCII() bool { return t.ascii }
 
-// WithASCII is the same theme with plain glyphs.
+// WithASCII returns the same theme with ASCII glyphs.
 func (t *Theme) WithASCII() *Theme {
 	plain := *t
 	plain.glyphs, plain.ascii = &asciiGlyphs, true
 	return &plain
 }
 
-// Names are the themes that come with the program, the default first.
+// Names returns the names of the built-in themes, the default first.
 func Names() []string {
 	names := make([]string, len(builtin))
 	for i, t := range builtin {
@@ -78,7 +78,7 @@ func Names() []string {
 	return names
 }
 
-// New is the theme with that name; ok is false when there is none.
+// New returns the theme with a name; ok is false if there is none.
 func New(name string) (t *Theme, ok bool) {
 	i := slices.IndexFunc(builtin, func(t *Theme) bool { return t.Name == name })
 	if i < 0 {
@@ -87,8 +87,8 @@ func New(name string) (t *Theme, ok bool) {
 	return builtin[i], true
 }
 
-// Default uses the sixteen colours of the user's own palette on the terminal's own background.
+// Default uses the sixteen colours of the terminal's palette on its own background.
 func Default() *Theme { return builtin[0] }
 
-// Mono tells everything by attributes and glyphs, for NO_COLOR and for terminals without colours.
+// Mono uses only attributes and glyphs, for NO_COLOR and for terminals without colours.
 func Mono() *Theme { return builtin[len(builtin)-1] }

@@ -62,19 +62,19 @@ border = "default on #102030 dim italic"
 
 func TestLoad_says_what_was_probably_meant(t *testing.T) {
 	for text, want := range map[string]string{
-		`base = "drak"`:                   `base "drak" is not known; did you mean "dark"?`,
-		"[style]\ngood = \"red\"":         `key "style" is not known; did you mean "styles"?`,
-		"[styles]\ngoood = \"red\"":       `name "goood" is not known; did you mean "good"?`,
-		"[roles]\nselect = \"red\"":       `name "select" is not known; did you mean "selected"?`,
-		"[roles]\nhead = \"redd\"":        `word "redd" is not known; did you mean "red"?`,
-		"[roles]\nhead = \"red blod\"":    `word "blod" is not known; did you mean "bold"?`,
+		`base = "drak"`:                   `base "drak" is unknown; did you mean "dark"?`,
+		"[style]\ngood = \"red\"":         `key "style" is unknown; did you mean "styles"?`,
+		"[styles]\ngoood = \"red\"":       `name "goood" is unknown; did you mean "good"?`,
+		"[roles]\nselect = \"red\"":       `name "select" is unknown; did you mean "selected"?`,
+		"[roles]\nhead = \"redd\"":        `word "redd" is unknown; did you mean "red"?`,
+		"[roles]\nhead = \"red blod\"":    `word "blod" is unknown; did you mean "bold"?`,
 		"[roles]\nhead = \"#12345\"":      "six hexadecimal digits",
 		"[roles]\nhead = \"#+12345\"":     "six hexadecimal digits",
 		"[roles]\nhead = \"red on\"":      "a colour is missing",
-		"[roles]\nhead = \"red on bold\"": `word "bold" is not known`,
+		"[roles]\nhead = \"red on bold\"": `word "bold" is unknown`,
 		"[roles]\nhead = 7":               "roles.head must be a text",
 		"roles = 7":                       "roles must be a table",
-		"zzzzzzzzzz = 1":                  `key "zzzzzzzzzz" is not known`,
+		"zzzzzzzzzz = 1":                  `key "zzzzzzzzzz" is unknown`,
 		"base = ":                         "mine.toml",
 	} {
 		got, err := load(t, text)
@@ -123,8 +123,8 @@ func TestThemes_name_every_part(t *testing.T) {
 	}
 }
 
-// TestMono_names_no_colour pins what a terminal without colours needs: tcell would turn every
-// coloured cell into reverse video there.
+// TestMono_names_no_colour protects terminals without colours: tcell would turn every coloured cell
+// into reverse video there.
 func TestMono_names_no_colour(t *testing.T) {
 	m := Mono()
 	for _, style := range append(m.styles[:], m.roles[:]...) {

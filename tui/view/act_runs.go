@@ -27,7 +27,7 @@ func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string)
 			Least: clients, Hint: 3, Off: r.noneOpen, Run: r.cancel},
 		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, without cleanup", Group: GroupAct,
 			Changes: true, Off: r.noneOpen, Run: r.terminate},
-		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]",
+		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart | --keep-all]",
 			Help: "retry the ended run from the selected step", Group: GroupAct, Changes: true, Hint: 4,
 			Off: r.noneEnded, Run: r.retry},
 		{Name: "signal", Keys: []string{"s"}, Help: "send a signal to the run", Group: GroupAct, Changes: true,
@@ -182,13 +182,15 @@ func (r runDeeds) retry(args []string) error {
 	o := model.RetryOptions{FromStep: r.step()}
 	if len(args) > 0 {
 		if o.FromStep = args[0]; len(args) > 1 {
-			return fmt.Errorf("retry takes one step, or --restart, got %q", strings.Join(args, " "))
+			return fmt.Errorf("retry takes one step, --restart or --keep-all, got %q", strings.Join(args, " "))
 		}
 	}
-	line := "A new run keeps all completed steps."
+	line := "A new run keeps all completed steps; it is refused if the run has compensated."
 	switch {
 	case o.FromStep == "--restart":
 		o, line = model.RetryOptions{Restart: true}, "A new run starts from the beginning and keeps no steps."
+	case o.FromStep == "--keep-all":
+		o, line = model.RetryOptions{KeepAll: true}, "A new run keeps all completed steps, compensations too."
 	case o.FromStep != "":
 		line = fmt.Sprintf("A new run keeps the steps completed before %q; that step and later ones run again.",
 			o.FromStep)

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/settings"
 )
 
-// statusOf is a run's status in the shop.
+// statusOf returns a run's status in the shop.
 func statusOf(t *testing.T, w *shop, id string) string {
 	t.Helper()
 	answer, err := w.GetWorkflow(context.Background(), &kagziv1.GetWorkflowRequest{RunId: id})
@@ -25,7 +25,8 @@ func statusOf(t *testing.T, w *shop, id string) string {
 	return render.RunStatusCell(answer.GetWorkflow()).Text
 }
 
-// onRun opens the list of runs with the cursor on the first that a filter chooses, and is that run's id.
+// onRun opens the list of runs with the cursor on the first one that matches a filter, and returns
+// its id.
 func onRun(t *testing.T, r *fixture, filter string) string {
 	t.Helper()
 	if err := r.app.command("runs " + filter); err != nil {
@@ -203,9 +204,15 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 		if got := statusOf(t, w, id); strings.Contains(got, "paused") {
 			t.Fatalf("the run is %s, want it resumed", got)
 		}
-		onRun(t, r, "status:failed type:order")
+		onRun(t, r, "status:failed type:import.catalog")
 		r.press("t")
 		r.shows("Retry the run", "kagzi workflow retry", "keeps all completed steps")
+		r.press("tab", "enter")
+		r.shows("give :retry a step, --restart or --keep-all", "refund-car")
+		if err := r.app.command("retry --keep-all"); err != nil {
+			t.Fatal(err)
+		}
+		r.shows("--keep-all", "compensations too")
 		r.press("tab", "enter")
 		r.shows("retried as")
 	})
@@ -217,7 +224,7 @@ func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 		r.press("n")
 		r.shows("Start a run")
 		r.press("ctrl-s")
-		r.shows("this is needed")
+		r.shows("a value is required")
 		r.shows("<ctrl-s> start", "<esc> cancel")
 		r.lacks("<enter> open")
 		r.shows("-100 to 100, higher first", "such as 90s, 2h or 7d; empty means now")
@@ -264,7 +271,7 @@ func TestWhatFailsIsSaidAndCanBeTriedAgain(t *testing.T) {
 	})
 }
 
-// slowToPause is a server whose first pause takes until it is told what came of it.
+// slowToPause is a server whose first pause waits for its result.
 type slowToPause struct {
 	tui.API
 	came chan error

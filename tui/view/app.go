@@ -10,7 +10,7 @@
 //   - Pages about one thing use about.go, except the run, which has tabs (run*.go).
 //   - The overview, the event log and the comparison of two runs are thin pages over
 //     internal/overview, eventlist and diff.
-//   - Around a page: the frame (frame.go), layers over the page (layer.go), global keys (global.go).
+//   - Around a page: the frame (frame.go), layers over it (layer.go), global keys (global.go).
 //   - Changes: act.go, act_runs.go and the file of each kind of thing.
 //   - The program: options and event loop (app.go), clipboard, files and editor (copy.go). The
 //     screen, times, figures and settings are in internal/terminal, clock, format and settings.

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// lineOf is the first line of the screen with a label, from the label on.
+// lineOf returns the first screen line with a label, from the label on.
 func lineOf(t *testing.T, r *fixture, label string) string {
 	t.Helper()
 	for line := range strings.Lines(r.draw()) {

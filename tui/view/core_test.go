@@ -22,7 +22,7 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/settings"
 )
 
-// inShop is the options of a program that shows a shop; w is that shop once the bubble has begun.
+// inShop returns options for a shop; w is that shop once the bubble runs.
 func inShop(w **shop, open string) func() Options {
 	return func() Options {
 		*w = newShop()
@@ -64,7 +64,7 @@ func TestNoKeyMeansTwoThings(t *testing.T) {
 	})
 }
 
-// everyView is a command for each view.
+// everyView returns a command for each view.
 func everyView(w *shop) []string {
 	commands := []string{"overview", "runs", "workers", "schedules", "queues", "namespaces", "server", "events"}
 	return append(commands, "run "+firstRun(w), "worker "+firstWorker(w), "schedule "+firstSchedule(w))
@@ -237,7 +237,7 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 		want []string
 	}{
 		"nobody is there": {errGone, []string{"no server answers",
-			"See that one runs there and can be reached from here"}},
+			"Check that a server runs there and is reachable from here"}},
 		"no key": {status.Error(codes.Unauthenticated,
 			"an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients"),
 			[]string{"Cannot show this: an API key is needed: give a key with --api-key-file",

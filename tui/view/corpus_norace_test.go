@@ -2,8 +2,8 @@
 
 package view
 
-// corpusShare is which of the hostile strings are tried: all of them.
+// corpusShare selects the hostile texts to test: all of them.
 const corpusShare = 1
 
-// raced says whether the race detector watches.
+// raced reports whether the race detector is on.
 const raced = false

@@ -60,8 +60,8 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 	}
 }
 
-// screens goes through one of so many views with its tabs, others for the next number, through the
-// dialogs of one of them, and through what can lie over them, and looks at what is drawn.
+// screens goes through one of so many views with its tabs, the others with later numbers, through
+// the dialogs of one and the layers, and checks each screen.
 func screens(r *fixture, w *shop, tty *memoryTty, number, every int, text string) {
 	views := append(everyView(w), "run "+w.ID(scenario.Failed))
 	for i, view := range views {
@@ -103,7 +103,7 @@ func screens(r *fixture, w *shop, tty *memoryTty, number, every int, text string
 	look(r, tty, "a command that there is not")
 }
 
-// keysOf are the keys that show more of a view: its tabs, its parts, and what can be looked at closer.
+// keysOf returns the keys that show more of a view: its tabs, parts and details.
 func keysOf(a *App, view string) []string {
 	switch {
 	case strings.HasPrefix(view, "run "):
@@ -116,7 +116,7 @@ func keysOf(a *App, view string) []string {
 	return []string{"y", "enter"}
 }
 
-// dialogsOf are the keys that ask for something, or ask whether something is meant.
+// dialogsOf returns the keys that open dialogs and forms.
 func dialogsOf(a *App) []string {
 	var keys []string
 	for _, action := range a.actions() {
@@ -130,7 +130,7 @@ func dialogsOf(a *App) []string {
 	return append(keys, "d", "?", "ctrl-w")
 }
 
-// look finds fault with what is on the screen and what was written to the terminal.
+// look checks the screen and the bytes written to the terminal.
 func look(r *fixture, tty *memoryTty, where string) {
 	r.t.Helper()
 	fault := faultOf(r)
@@ -142,7 +142,7 @@ func look(r *fixture, tty *memoryTty, where string) {
 	}
 }
 
-// faultOf finds cells that hold more than a printable character, and frames that are not whole.
+// faultOf finds cells that hold more than a printable character, and incomplete frames.
 func faultOf(r *fixture) error {
 	c := newFrameCheck(r.screen.(*mirror), r.app.look)
 	if harm := r.screen.(*mirror).harm; harm != "" {
@@ -162,7 +162,7 @@ func faultOf(r *fixture) error {
 	return errors.Join(c.wide(), c.box(0, top, c.width-1, bottom))
 }
 
-// frameCheck looks at the lines around things.
+// frameCheck checks the lines of frames.
 type frameCheck struct {
 	cells         []string
 	width, height int
@@ -181,7 +181,8 @@ func newFrameCheck(screen *mirror, look *theme.Theme) *frameCheck {
 
 func (c *frameCheck) at(x, y int) string { return c.cells[y*c.width+x] }
 
-// box finds fault unless there is a box with these corners, open only in its upper edge, where titles are.
+// box finds a fault unless there is a box with these corners. Its upper edge may be interrupted by
+// a title.
 func (c *frameCheck) box(left, top, right, bottom int) error {
 	for _, corner := range []struct {
 		x, y  int
@@ -207,7 +208,7 @@ func (c *frameCheck) box(left, top, right, bottom int) error {
 	return nil
 }
 
-// wide finds characters of two cells of which the second has been drawn over, or that leave the screen.
+// wide finds wide characters whose second cell was overwritten, or that leave the screen.
 func (c *frameCheck) wide() error {
 	for i, text := range c.cells {
 		x, y := i%c.width, i/c.width

@@ -11,10 +11,10 @@ import (
 	"github.com/kagzi/kagzi/tui"
 )
 
-// spoil makes an API of a shop in whose answers all that users may have written says text.
+// spoil returns an API of a shop in which every field that users can write holds text.
 func spoil(w *shop, text string) tui.API { return tui.Over(&spoiledLine{w.line, spoiler{text: text}}) }
 
-// spoiledLine is the way to a server that spoils what comes back.
+// spoiledLine is a connection that spoils the answers.
 type spoiledLine struct {
 	*line
 	spoiler spoiler
@@ -34,7 +34,7 @@ func (c *spoiledLine) NewStream(ctx context.Context, desc *grpc.StreamDesc, meth
 	return &spoiledStream{stream, c.spoiler}, err
 }
 
-// spoiledStream is a stream over such a line.
+// spoiledStream is a stream over such a connection.
 type spoiledStream struct {
 	grpc.ClientStream
 	spoiler spoiler
@@ -58,7 +58,7 @@ func (s *spoiledStream) RecvMsg(into any) error {
 // spoiler writes its text into messages.
 type spoiler struct{ text string }
 
-// kept are fields that servers make, or check so strictly that nothing can hide in them.
+// kept lists fields that servers create, or check so strictly that nothing can hide in them.
 var kept = map[protoreflect.Name]bool{
 	"run_id": true, "schedule_id": true, "worker_id": true, "step_id": true, "parent_run_id": true, "namespace": true,
 	"next_page_token": true, "page_token": true,
@@ -67,14 +67,15 @@ var kept = map[protoreflect.Name]bool{
 	"cron_expr": true, "session_id": true, "new_run_id": true,
 }
 
-// longestName is how long a server lets names be; longFields are those that may hold more.
+// longestName is the server's limit for names; longFields lists fields that may be longer.
 const longestName = 255
 
 var longFields = map[protoreflect.Name]bool{
 	"message": true, "stack": true, "value": true, "note": true, "description": true, "sentence": true, "reason": true,
 	"detail": true}
 
-// value is what a text becomes. What it was stays behind it, so that things that differ still do.
+// value returns the spoiled value. The original follows the text, so that different values stay
+// different.
 func (s spoiler) value(name protoreflect.Name, was string) string {
 	switch {
 	case len(s.text) <= longestName:
@@ -106,7 +107,7 @@ func (s spoiler) message(m protoreflect.Message) {
 	})
 }
 
-// payload is raw text, or a document with the text in it, by what it was.
+// payload returns raw text, or a document with the text in it, depending on the original.
 func (s spoiler) payload(was []byte) []byte {
 	if len(was)%2 == 0 {
 		return []byte(s.text)

@@ -108,7 +108,7 @@ func TestAnEventShowsAllOfItselfAndOpensWhatItIsAbout(t *testing.T) {
 	})
 }
 
-// lossy is a server of whose events some never come.
+// lossy is a server that loses some of its events.
 type lossy struct{ tui.API }
 
 type lossyStream struct {

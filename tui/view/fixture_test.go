@@ -12,15 +12,15 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// fixture is the program on a screen in memory, in a bubble in which time stands until everything
-// is at rest. What it would do in its event loop is done step by step.
+// fixture runs the program on a screen in memory, in a bubble in which time stands still until
+// everything waits. The test does the steps of the event loop.
 type fixture struct {
 	t      *testing.T
 	app    *App
 	screen tcell.SimulationScreen
 }
 
-// onFixture runs body in a bubble. The options are made within it, and so must be the shop that they hold.
+// onFixture runs body in a bubble. The options, and the shop in them, must be created inside it.
 func onFixture(t *testing.T, options func() Options, width, height int, body func(r *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func onFixture(t *testing.T, options func() Options, width, height int, body fun
 	})
 }
 
-// settle lets everything that is under way come to rest, but for time.
+// settle waits until everything waits for time.
 func (r *fixture) settle() {
 	for {
 		synctest.Wait()
@@ -59,7 +59,7 @@ func (r *fixture) settle() {
 	}
 }
 
-// pass lets time go by.
+// pass advances the time.
 func (r *fixture) pass(d time.Duration) {
 	r.settle()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -68,7 +68,7 @@ func (r *fixture) pass(d time.Duration) {
 	}
 }
 
-// keyNames are the keys that are no single character.
+// keyNames maps names to the keys that are not characters.
 var keyNames = map[string]tcell.Key{
 	"enter": tcell.KeyEnter, "esc": tcell.KeyEscape, "tab": tcell.KeyTab, "shift-tab": tcell.KeyBacktab,
 	"up": tcell.KeyUp, "down": tcell.KeyDown,
@@ -112,7 +112,7 @@ func (r *fixture) enter(text string) {
 	}
 }
 
-// draw draws a frame and is what the screen shows.
+// draw draws a frame and returns the screen.
 func (r *fixture) draw() string {
 	w, h := r.screen.Size()
 	f := newFrame(r.app)
@@ -143,7 +143,7 @@ func (r *fixture) shows(texts ...string) {
 	}
 }
 
-// lacks fails when one of the texts is on the screen.
+// lacks fails if one of the texts is on the screen.
 func (r *fixture) lacks(texts ...string) {
 	r.t.Helper()
 	screen := r.draw()

@@ -22,7 +22,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// resting is a shop in which nothing happens although its clock goes on.
+// resting is a shop in which nothing happens although its clock runs.
 type resting struct {
 	tui.API
 	offset func() time.Duration
@@ -60,7 +60,7 @@ func (s restingStream) Recv() (*kagziv1.WatchEvent, error) {
 	return event, err
 }
 
-// quiet is how many bytes a second a screen may cost on which nothing happens.
+// quiet limits the bytes per second of a screen on which nothing happens.
 const quiet = 200
 
 func TestAScreenOnWhichNothingHappensCostsLittle(t *testing.T) {
@@ -122,7 +122,7 @@ func TestTheProgramAsItRunsCostsLittle(t *testing.T) {
 	})
 }
 
-// simulated is a screen in memory that counts how often it was given back.
+// simulated is a screen in memory that counts how often it was closed.
 type simulated struct {
 	tcell.SimulationScreen
 	finished int
@@ -170,7 +170,7 @@ func TestNothingIsLeftRunningAfterQuit(t *testing.T) {
 	})
 }
 
-// faulty is a page that panics when it is drawn, or when a key is pressed.
+// faulty is a page that panics when it is drawn, or at a key press.
 type faulty struct {
 	list
 	draws, keys bool
@@ -233,7 +233,7 @@ func TestAPanicGivesTheTerminalBackAndIsReported(t *testing.T) {
 	}
 }
 
-// counted is an API that counts the runs that it was told have changed.
+// counted is an API that counts the changed runs that it reports.
 type changesCounted struct {
 	tui.API
 	count *int
@@ -256,7 +256,7 @@ func (s countingStream) Recv() (*kagziv1.WatchEvent, error) {
 	return event, err
 }
 
-// BenchmarkBusy is what the list of runs costs a terminal while several hundred runs change in each second.
+// BenchmarkBusy measures what the list of runs costs while several hundred runs change per second.
 func BenchmarkBusy(b *testing.B) {
 	for _, open := range []string{"runs", "overview"} {
 		b.Run(open, func(b *testing.B) {
@@ -290,7 +290,7 @@ func BenchmarkBusy(b *testing.B) {
 	}
 }
 
-// BenchmarkDrawManyRuns is what a frame of the list of 20,000 runs takes.
+// BenchmarkDrawManyRuns measures a frame of a list of 20,000 runs.
 func BenchmarkDrawManyRuns(b *testing.B) {
 	for _, size := range []struct{ width, height int }{{80, 24}, {200, 60}} {
 		b.Run(fmt.Sprintf("%dx%d", size.width, size.height), func(b *testing.B) {

@@ -116,7 +116,7 @@ func TestAWaitGrowsOnTheScreenWhileNothingIsHeard(t *testing.T) {
 	})
 }
 
-// young is a shop whose server was started a while ago.
+// young is a shop whose server was started recently.
 type young struct {
 	*shop
 	since time.Duration

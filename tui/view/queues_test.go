@@ -12,7 +12,7 @@ import (
 
 func TestQueuesLookRight(t *testing.T) { goldenView(t, "queues", always("queues")) }
 
-// noWorkers is a server with a queue in which runs of two types wait for a worker that is not there.
+// noWorkers is a server with a queue in which runs of two types wait for a missing worker.
 type noWorkers struct{ tui.API }
 
 func (noWorkers) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest,

@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// readme is where the screens below are shown.
+// readme is the file with the screens below.
 const readme = "../../README.md"
 
 func TestTheScreensInTheReadmeAreTrue(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/format"
 )
 
-// keyed is a server whose caller has a key of a role. It is the screens that heed it.
+// keyed is a server whose caller has a key with a role. The screens apply it.
 type keyed struct {
 	tui.API
 	role kagziv1.KeyRole
@@ -24,7 +24,7 @@ func (k keyed) WhoAmI(context.Context, *kagziv1.WhoAmIRequest, ...grpc.CallOptio
 	return &kagziv1.WhoAmIResponse{Key: &kagziv1.Key{Name: "ada", Role: k.role}, KeysRequired: true}, nil
 }
 
-// cautious is a server that warns of something.
+// cautious is a server that reports a warning.
 type cautious struct {
 	tui.API
 	of string
@@ -39,7 +39,7 @@ func (a cautious) GetServerInfo(ctx context.Context, request *kagziv1.GetServerI
 	return info, err
 }
 
-// asked is a server whose caller has a key of a role.
+// asked is a server whose caller has a key with a role.
 func asked(role kagziv1.KeyRole) func() Options {
 	return func() Options {
 		w := newShop()
@@ -106,7 +106,7 @@ func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 	})
 }
 
-// discreet is a server that does not tell the caller its activity, nor its workers.
+// discreet is a server that reports neither its activity nor its workers to the caller.
 type discreet struct{ *shop }
 
 func (discreet) GetActivity(context.Context, *kagziv1.GetActivityRequest,

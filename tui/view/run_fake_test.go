@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// WatchWorkflow tells of no run once they are lost.
+// WatchWorkflow finds no run once they are lost.
 func (f *forgetful) WatchWorkflow(ctx context.Context, request *kagziv1.WatchWorkflowRequest,
 	options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
 	if f.lost {
@@ -23,7 +23,7 @@ func (f *forgetful) WatchWorkflow(ctx context.Context, request *kagziv1.WatchWor
 	return f.shop.WatchWorkflow(ctx, request, options...)
 }
 
-// told is a stream of messages that are all there.
+// told is a stream of prepared messages.
 type told[M any] struct {
 	grpc.ClientStream
 	messages []*M
@@ -74,7 +74,8 @@ func (l *long) WatchWorkflow(context.Context, *kagziv1.WatchWorkflowRequest,
 		messages: []*kagziv1.WatchWorkflowEvent{{Steps: l.steps}, {Workflow: l.run}, {SnapshotDone: true}}}, nil
 }
 
-// BenchmarkARunOf10000Steps draws each tab of a very long run: the first time, as after a change, and again.
+// BenchmarkARunOf10000Steps draws each tab of a very long run: first, after a change, and
+// unchanged.
 func BenchmarkARunOf10000Steps(b *testing.B) {
 	l := newLong(10_000)
 	screen := tcell.NewSimulationScreen("UTF-8")

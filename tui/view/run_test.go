@@ -20,10 +20,11 @@ import (
 	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// absent is a run id that no shop has.
+// absent is a run id that exists in no shop.
 const absent = "0193a1b2-0000-7000-8000-000000000000"
 
-// runOf is the command that opens a piece of a shop; in a shop that has none, one for a run that is not there.
+// runOf returns the command that opens a piece of a shop, or a run that does not exist if the shop
+// has no pieces.
 func runOf(piece scenario.Piece) func(*shop) string {
 	return func(w *shop) string {
 		if id := w.ID(piece); id != "" {
@@ -46,7 +47,7 @@ func onPiece(t *testing.T, piece scenario.Piece, width, height int, body func(r 
 	})
 }
 
-// goOn lets the shop and the program go on together.
+// goOn advances the shop and the program together.
 func (r *fixture) goOn(w *shop, d time.Duration) {
 	for step := 500 * time.Millisecond; d > 0; d -= step {
 		w.Advance(min(step, d))
@@ -56,7 +57,7 @@ func (r *fixture) goOn(w *shop, d time.Duration) {
 
 func TestARunLooksRight(t *testing.T) { goldenView(t, "run", runOf(scenario.Failed)) }
 
-// looks are the tabs on the runs that show them best.
+// looks lists tabs with the runs that show them best.
 var looks = []struct {
 	name  string
 	piece scenario.Piece
@@ -116,7 +117,7 @@ func TestTheTimelineGrowsWhileAStepRuns(t *testing.T) {
 	})
 }
 
-// soFar is how long the timeline says that the step under the cursor has been running.
+// soFar returns how long the step under the cursor has been running, by the timeline.
 func soFar(t *testing.T, r *fixture) time.Duration {
 	t.Helper()
 	found := regexp.MustCompile(`so far (\S+)`).FindStringSubmatch(r.draw())
@@ -298,5 +299,5 @@ func TestWhatWasReadOfARunStaysWhenItIsDeleted(t *testing.T) {
 	})
 }
 
-// errDeleted is how a server answers for a run that retention has deleted.
+// errDeleted is a server's answer for a run that retention has deleted.
 var errDeleted = status.Error(codes.NotFound, "no run has this id")

@@ -12,7 +12,7 @@ import (
 
 func TestRunsLookRight(t *testing.T) { goldenView(t, "runs", always("runs")) }
 
-// statuses are those of the rows that are loaded, each once.
+// statuses returns the distinct statuses of the loaded rows.
 func (p *runsPage) statuses() []kagziv1.WorkflowStatus {
 	var list []kagziv1.WorkflowStatus
 	for _, r := range p.runs.All() {

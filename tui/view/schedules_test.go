@@ -158,7 +158,7 @@ func TestADeletedSchedulesPageIsLeft(t *testing.T) {
 	})
 }
 
-// slowToDelete is a shop in which a schedule is deleted when the gate opens.
+// slowToDelete is a shop in which deleting a schedule waits for the gate.
 type slowToDelete struct {
 	*shop
 	gate chan struct{}

@@ -14,15 +14,15 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// sizes are the windows that every view is drawn in.
+// sizes lists the window sizes in which every view is drawn.
 var sizes = []struct{ width, height int }{{60, 15}, {80, 24}, {120, 32}, {200, 50}}
 
-// errGone is how a server that is not there answers.
+// errGone is the error of a server that does not run.
 var errGone = status.Error(codes.Unavailable,
 	`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
 
-// states are what a view can be in. before is done to the shop before the program begins, after
-// when it has come to rest.
+// states lists the states of a view. before changes the shop before the program starts, after
+// changes it once the program waits.
 var states = []struct {
 	name   string
 	shop   func() *shop
@@ -39,8 +39,8 @@ var states = []struct {
 	}},
 }
 
-// goldenView draws a view at every size and in every state. open is the command that opens it in a
-// shop, keys are pressed then.
+// goldenView draws a view at every size and in every state. open returns the command that opens it,
+// and keys are pressed then.
 func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...string) {
 	t.Helper()
 	if raced {
@@ -69,15 +69,15 @@ func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...st
 	golden(t, name, jitter.ReplaceAllString(all.String(), "reconnecting in 2s"))
 }
 
-// jitter is the one thing on the screens that is left to chance: when a lost connection is tried again.
+// jitter matches the only random text on the screens: the delay before a reconnect.
 var jitter = regexp.MustCompile(`reconnecting in \ds`)
 
-// always is a command that is the same in every shop.
+// always returns the same command for every shop.
 func always(command string) func(*shop) string {
 	return func(*shop) string { return command }
 }
 
-// firstRun, firstWorker and firstSchedule are ids of things in a shop; empty in one that has none.
+// firstRun, firstWorker and firstSchedule return ids of a shop's objects; empty if it has none.
 func firstRun(w *shop) string {
 	answer, _ := w.ListWorkflows(context.Background(),
 		&kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1}})

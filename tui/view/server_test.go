@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui"
 )
 
-// serverTold is a server that always tells the same of its calls, and is as well as a test wants it to be.
+// serverTold is a server with fixed call statistics and the health that a test sets.
 type serverTold struct {
 	tui.API
 	sick string
@@ -69,7 +69,7 @@ func TestTheServerLooksRight(t *testing.T) {
 	golden(t, "server", jitter.ReplaceAllString(all.String(), "reconnecting in 2s"))
 }
 
-// programsOnly is a server that tells a caller no more than its program has to know.
+// programsOnly is a server that reports only the public facts.
 type programsOnly struct{ tui.API }
 
 func (a programsOnly) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest,
@@ -93,7 +93,7 @@ func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
 	})
 }
 
-// fileAlone is what is told of a database file that no server is asked about.
+// fileAlone answers for a database file without a server.
 type fileAlone struct{ tui.API }
 
 func (a fileAlone) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest,

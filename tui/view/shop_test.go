@@ -21,7 +21,7 @@ import (
 // begin is when the days of the tests begin.
 var begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// shop is a real server, in memory, on which the day of a shop goes on. Its clock stands still but in Advance.
+// shop is a real server, in memory, with the day of a shop. Its clock moves only in Advance.
 type shop struct {
 	tui.API
 	*scenario.Day
@@ -30,14 +30,14 @@ type shop struct {
 	db   *memory.Database
 }
 
-// master is a day that has been played, of which shops are copies.
+// master is a played day that shops are copied from.
 type master struct {
 	db  *memory.Database
 	at  *sandbox.Snapshot
 	day *scenario.Day
 }
 
-// theDay is what most tests begin with. It is played once, before any bubble.
+// theDay is the start of most tests. It is played once, outside of any bubble.
 var theDay *master
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,8 @@ func playMaster(seed uint64) *master {
 	return &m
 }
 
-// breakSchedule has a schedule stand as on a machine that has lost its time zone, which no call can do.
+// breakSchedule makes a schedule broken, as on a machine without its time zone, which no call can
+// do.
 func (m *master) breakSchedule() {
 	store := m.db.Open(nil)
 	defer func() { _ = store.Close() }()
@@ -82,7 +83,7 @@ func (m *master) breakSchedule() {
 	}
 }
 
-// newShop is the day at its beginning.
+// newShop returns the day at its beginning.
 func newShop() *shop { return theDay.open() }
 
 func (m *master) open() *shop {
@@ -96,7 +97,7 @@ func (m *master) open() *shop {
 	return w
 }
 
-// emptyShop is a server that nobody has used yet. Nothing happens in it.
+// emptyShop returns an unused server. Nothing happens in it.
 func emptyShop() *shop {
 	w := &shop{}
 	w.box = sandbox.New(sandbox.Options{Seed: 1, Begin: begin, Version: "0.4.0-demo",
@@ -108,7 +109,7 @@ func emptyShop() *shop {
 	return w
 }
 
-// withMore is the day with n more runs of the day before, all of which have ended.
+// withMore returns the day with n more ended runs of the day before.
 func (m *master) withMore(n int) *master {
 	more := *m
 	more.db = m.db.Clone()
@@ -137,19 +138,19 @@ func (w *shop) connect() {
 	w.API = tui.Over(w.line)
 }
 
-// Now is the server's time.
+// Now returns the server's time.
 func (w *shop) Now() time.Time { return w.box.Now() }
 
-// Down makes every call fail with err, a gRPC status, and ends every stream with it, until Up.
+// Down makes every call and stream fail with err, a gRPC status, until Up.
 func (w *shop) Down(err error) { w.line.set(func(l *line) { l.down, l.last = err, err; l.falls++ }) }
 
-// Hang leaves every call and stream without an answer until its context ends, or until Up.
+// Hang leaves every call and stream unanswered until its context ends, or until Up.
 func (w *shop) Hang() { w.line.set(func(l *line) { l.hung = true }) }
 
 // Up ends Down and Hang.
 func (w *shop) Up() { w.line.set(func(l *line) { l.down, l.hung = nil, false }) }
 
-// line is the way to a server, which can be cut.
+// line is a connection to a server that can be cut.
 type line struct {
 	grpc.ClientConnInterface
 	mu      sync.Mutex
@@ -168,7 +169,7 @@ func (l *line) set(change func(*line)) {
 	l.changed = make(chan struct{})
 }
 
-// enter waits until the line is not hung, and is how it is then.
+// enter waits until the line does not hang, and returns its state.
 func (l *line) enter(ctx context.Context) (falls int, changed <-chan struct{}, err error) {
 	for {
 		l.mu.Lock()
@@ -237,7 +238,7 @@ func (s *lineStream) RecvMsg(into any) error {
 	return err
 }
 
-// ID is the run id of a piece of the day; empty in a shop that has none.
+// ID returns the run id of a piece of the day; empty if the shop has no pieces.
 func (w *shop) ID(p scenario.Piece) string {
 	if w.Day == nil {
 		return ""

@@ -20,7 +20,7 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 )
 
-// memoryTty is a terminal that keeps what is written to it, and on which nobody types.
+// memoryTty is a terminal that records what is written to it and has no input.
 type memoryTty struct {
 	width, height int
 	closed        chan struct{}
@@ -54,7 +54,7 @@ func (m *memoryTty) Write(p []byte) (int, error) {
 	return m.written.Write(p)
 }
 
-// take is what was written since it was taken last.
+// take returns what was written since the last take.
 func (m *memoryTty) take() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *memoryTty) take() []byte {
 	return taken
 }
 
-// newXterm is a terminal screen, initialised, that writes what most people's terminals are sent.
+// newXterm returns an initialised terminal screen that writes the sequences of common terminals.
 func newXterm(tb testing.TB, tty tcell.Tty) tcell.Screen {
 	tb.Helper()
 	info, err := tcell.LookupTerminfo("xterm-256color")
@@ -81,9 +81,9 @@ func newXterm(tb testing.TB, tty tcell.Tty) tcell.Screen {
 	return screen
 }
 
-// mirror is a screen in memory, of which a terminal shows the same. It knows in which order its
-// cells were drawn, and what no cell should have been given: tcell shows some of that as blanks, on
-// which nobody should rely.
+// mirror is a screen in memory that shows the same as a terminal. It records the order in which
+// cells were drawn, and invalid contents: tcell shows some of those as blanks, which terminals need
+// not.
 type mirror struct {
 	tcell.SimulationScreen
 	terminal tcell.Screen
@@ -132,7 +132,7 @@ func (m *mirror) SetClipboard(data []byte) {
 	m.terminal.SetClipboard(data)
 }
 
-// useXterm keeps out of terminals what is special in the environment of the test.
+// useXterm isolates a test from the terminal settings of its environment.
 func useXterm(tb testing.TB) {
 	tb.Helper()
 	tb.Setenv("LC_ALL", "en_US.UTF-8")
@@ -141,8 +141,8 @@ func useXterm(tb testing.TB) {
 	tb.Setenv("NO_COLOR", "")
 }
 
-// onTerminal runs body in a bubble, on a screen and on a terminal beside it; useXterm goes before.
-// api is made of the shop within the bubble.
+// onTerminal runs body in a bubble, on a screen and a terminal beside it; call useXterm first. api
+// is created from the shop in the bubble.
 func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int,
 	body func(r *fixture, w *shop, tty *memoryTty)) {
 	t.Helper()
@@ -168,7 +168,7 @@ func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open stri
 	})
 }
 
-// What tcell writes for screens that hold nothing but text.
+// What tcell writes for screens of text.
 var (
 	known = []*regexp.Regexp{
 		regexp.MustCompile(`^\x1b\[[0-9;:]*[mH]`), // looks, and places
@@ -181,8 +181,8 @@ var (
 	clipboard = regexp.MustCompile(`^\x1b\]52;c;[A-Za-z0-9+/=]*(?:\x1b\\|\x07)`)
 )
 
-// harmless finds fault with what was written to a terminal unless it is text, and what every screen
-// of text is drawn with. It is also how often the clipboard was set.
+// harmless fails unless only text and the sequences of text screens were written. It returns how
+// often the clipboard was set.
 func harmless(written []byte) (copies int, err error) {
 	for rest := written; len(rest) > 0; {
 		size := plainText(rest)
@@ -203,10 +203,10 @@ func harmless(written []byte) (copies int, err error) {
 	return copies, nil
 }
 
-// longestKnown is how long a sequence is at most, but for that of the clipboard.
+// longestKnown is the length of the longest allowed sequence, except for the clipboard.
 const longestKnown = 64
 
-// plainText is how many bytes of text what was written begins with.
+// plainText returns how many bytes of text the output begins with.
 func plainText(written []byte) int {
 	n := 0
 	for n < len(written) {
@@ -219,7 +219,8 @@ func plainText(written []byte) int {
 	return n
 }
 
-// forbidden says whether a character must never reach a terminal: it is obeyed, not seen, or moves its neighbours.
+// forbidden reports whether a character must never reach a terminal: it is interpreted, invisible,
+// or moves its neighbours.
 func forbidden(r rune) bool {
 	if r >= ' ' && r < 0x7f {
 		return false

@@ -42,7 +42,7 @@ func TestDialog(t *testing.T) {
 	widgettest.Golden(t, "dialog_plain", got+widgettest.DrawStyles(t, d, 80, 15, nil))
 }
 
-// chosen presses keys in a dialog and is the buttons that were chosen.
+// chosen presses keys in a dialog and returns the chosen buttons.
 func chosen(t *testing.T, ask widget.Question, keys ...string) []int {
 	t.Helper()
 	d := widget.NewDialog(plain, ask)

@@ -59,7 +59,7 @@ func TestDocument(t *testing.T) {
 	})
 }
 
-// shownLines is what the rows say, without the path on top.
+// shownLines returns the text of the rows, without the path.
 func shownLines(t *testing.T, d *widget.Document, w, h int) string {
 	t.Helper()
 	_, rows, _ := strings.Cut(widgettest.Draw(t, d, w, h, nil), "\n")
@@ -240,8 +240,8 @@ func TestDocument_nested_deeply(t *testing.T) {
 	}
 }
 
-// TestDocument_walks checks over random documents and foldings that going down row by row and up
-// again visits the same rows.
+// TestDocument_walks checks with random documents and folds that moving down and up row by row
+// reaches the same rows.
 func TestDocument_walks(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -62,7 +62,7 @@ func TestForm(t *testing.T) {
 	widgettest.Golden(t, "form_plain", got+widgettest.DrawStyles(t, f, 80, 24, nil))
 }
 
-// fill presses keys in a form and is what it handed over; nil when nothing was.
+// fill presses keys in a form and returns the submitted values; nil if there were none.
 func fill(t *testing.T, f *widget.Form, keys ...string) map[string]string {
 	t.Helper()
 	var values map[string]string
@@ -206,7 +206,7 @@ func TestForm_says_once_what_the_field_notes_too(t *testing.T) {
 	}
 }
 
-// words is a screen without its lines and the blanks between its words.
+// words returns a screen's words without lines and blanks.
 func words(screen string) string {
 	return strings.Join(strings.FieldsFunc(screen, func(r rune) bool { return r == ' ' || r == '\n' || r == '│' }), " ")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget/widgettest"
 )
 
-// noon is the begin of the runs in these tests.
+// noon is the start of the runs in these tests.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func after(d time.Duration) time.Time { return noon.Add(d) }
@@ -32,8 +32,8 @@ func work(from, to time.Duration, style render.Style) widget.Span {
 	return widget.Span{From: after(from), To: after(to), Style: style}
 }
 
-// order is a run as people have them: a step that failed twice, a sleep of two days, parallel
-// steps, one that still runs.
+// order returns a typical run: a step that failed twice, a sleep of two days, parallel steps, and
+// an open one.
 func order() []widget.Lane {
 	bad := work(1*time.Second, 3*time.Second, render.Bad)
 	bad.End = theme.Failed
@@ -265,7 +265,7 @@ func many(n int) []widget.Span {
 	return spans
 }
 
-// fanOut is a run of n steps of ten attempts each.
+// fanOut returns a run of n steps with ten attempts each.
 func fanOut(n int) []widget.Lane {
 	lanes := make([]widget.Lane, n)
 	for i := range lanes {

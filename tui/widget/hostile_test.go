@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget/widgettest"
 )
 
-// everywhere makes each widget with a text wherever it may come from a user.
+// everywhere returns each widget with a text in every place that users can fill.
 func everywhere(t *testing.T, look func() *theme.Theme, text string) map[string]tview.Primitive {
 	cells := []render.Cell{{Text: text, Style: render.Bad}, {Text: text}}
 	lines := append(widget.TextLines(text, render.Plain), widget.Line{Cells: cells})

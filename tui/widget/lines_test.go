@@ -19,7 +19,7 @@ func numberedLines(n int) []widget.Line {
 	return lines
 }
 
-// firstLine is what stands in the first row.
+// firstLine returns the first row.
 func firstLine(t *testing.T, l *widget.Lines, w, h int) string {
 	t.Helper()
 	line, _, _ := strings.Cut(widgettest.Draw(t, l, w, h, nil), "\n")
@@ -147,7 +147,7 @@ func TestLines_a_wrapped_line_hangs_where_it_says(t *testing.T) {
 	}
 }
 
-// strip takes away the blanks at the ends of the lines.
+// strip removes trailing blanks.
 func strip(screen string) string {
 	lines := strings.Split(screen, "\n")
 	for i := range lines {
@@ -156,8 +156,8 @@ func strip(screen string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestLines_wrapping_loses_nothing checks that the rows of a wrapped line hold its words in their
-// order, each row within the width.
+// TestLines_wrapping_loses_nothing checks that the rows of a wrapped line hold its words in order,
+// each row within the width.
 func TestLines_wrapping_loses_nothing(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("word ", 50), strings.Repeat("unbroken", 40), "a " + strings.Repeat("b", 200) + " c d e",

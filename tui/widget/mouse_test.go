@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget/widgettest"
 )
 
-// at uses the mouse on the place of the screen where a text is drawn, and says whether the widget took it.
+// at sends a mouse event to the position of a text and reports whether the widget handled it.
 func at(t *testing.T, p tview.Primitive, text string, action tview.MouseAction) bool {
 	t.Helper()
 	for y, line := range strings.Split(widgettest.Draw(t, p, 80, 15, nil), "\n") {

@@ -49,7 +49,7 @@ func numbered(from, to int) sliceRows {
 
 func look() *theme.Theme { return theme.Default() }
 
-// drawTable draws a table and is what the screen shows, a string a line.
+// drawTable draws a table and returns the screen, one string per line.
 func drawTable(t *testing.T, table *Table, w, h int) []string {
 	t.Helper()
 	screen := tcell.NewSimulationScreen("UTF-8")
@@ -124,7 +124,7 @@ func TestAtTheTopNewRowsAreSeenAndTheCursorGoesDownWithItsRow(t *testing.T) {
 		t.Fatalf("the cursor is on %s, want row-0010", id)
 	}
 	press(table, "j")
-	// more than fit above the cursor, which somebody has moved: it keeps its row in sight
+	// more rows than fit, above a cursor that was moved: it stays visible on its row
 	table.SetRows(numbered(0, 50))
 	lines = drawTable(t, table, 80, 11)
 	if lineOf(lines, "row-0011") < 0 {
@@ -257,7 +257,7 @@ func TestColumnsAreChosenByPriorityAsTheyFit(t *testing.T) {
 	}
 }
 
-// counted is many rows that count how often they are asked for.
+// counted is a large set of rows that counts the calls.
 type counted struct {
 	n, asked int
 }

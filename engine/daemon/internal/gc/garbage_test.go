@@ -30,7 +30,7 @@ func TestTheHeapMayGrowByAFixedAmountWhileItIsSmallOrMadeOfPayloads(t *testing.T
 	}
 }
 
-func TestMemoryGoesBackWhereLittleOfItIsAskedFor(t *testing.T) {
+func TestUnusedMemoryIsReturnedWhenIdle(t *testing.T) {
 	for _, test := range []struct {
 		asked, unused int64
 		want          bool

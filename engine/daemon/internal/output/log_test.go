@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// nasty is what users may put into a name or an error to take over a terminal or a log.
+// nasty has what users may put into names and errors to take over a terminal or a log.
 var nasty = []string{
 	"\x1b[2J\x1b[31m", "\x1b]0;title\x07", "a\nlevel=ERROR msg=forged", "\r\n", "\x00", "\x7f", "\u009b2J",
 	"\u202eevil", "\u2066x\u2069",

@@ -2,7 +2,7 @@ package platform
 
 import "testing"
 
-func TestTheClockRingsUntilItIsClosed(t *testing.T) {
+func TestTheClockFiresUntilClosed(t *testing.T) {
 	c, err := NewClock()
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAHangupIsHeard(t *testing.T) {
+func TestHangupsReceivesSIGHUP(t *testing.T) {
 	heard, lost, stop := Hangups()
 	defer stop()
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// sink is a collector that keeps what it is sent.
+// sink is a collector that keeps what it receives.
 type sink struct {
 	collector.UnimplementedTraceServiceServer
 	requests chan *collector.ExportTraceServiceRequest

@@ -20,7 +20,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// faked is figures that the test decides about.
+// faked are figures set by the test.
 type faked struct {
 	mu      sync.Mutex
 	asked   int
@@ -49,7 +49,7 @@ func (f *faked) Healthy(context.Context) error {
 	return f.err
 }
 
-// families is the names of Kagzi's own metrics, with how many series each has.
+// families returns the names of Kagzi's own metrics with their number of series.
 func families(t *testing.T, f *faked, log *slog.Logger) func() map[string]int {
 	r := newRegistry(newScraper(f, "v1", log))
 	return func() map[string]int {
@@ -68,7 +68,7 @@ func families(t *testing.T, f *faked, log *slog.Logger) func() map[string]int {
 	}
 }
 
-func TestNobodyIsAskedUnlessSomebodyCollects(t *testing.T) {
+func TestNothingIsReadWithoutAScrape(t *testing.T) {
 	f := &faked{}
 	families(t, f, slog.New(slog.DiscardHandler))
 	if f.asked != 0 {
@@ -101,8 +101,8 @@ func TestADatabaseThatCannotBeReadIsToldOnceAndItsMetricsAreMissing(t *testing.T
 	}
 }
 
-// hanging is figures of a database that says nothing any more, which the server takes for trouble
-// and for unreadable when it has waited long enough.
+// hanging are figures of a hanging database, which the server reports as unhealthy and unreadable
+// after its timeout.
 type hanging struct{ faked }
 
 func (*hanging) Healthy(context.Context) error {
@@ -115,7 +115,7 @@ func (*hanging) Read(context.Context) (server.Reading, error) {
 	return server.Reading{}, errors.New("no answer")
 }
 
-func TestCollectorsHearOfADatabaseThatHangsBeforeTheyGiveUp(t *testing.T) {
+func TestAScrapeOfAHangingDatabaseAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		collect := newRegistry(newScraper(&hanging{}, "v1", slog.New(slog.DiscardHandler)))
 		began := time.Now()
@@ -123,7 +123,7 @@ func TestCollectorsHearOfADatabaseThatHangsBeforeTheyGiveUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const usual = 10 * time.Second // that collectors wait
+		const usual = 10 * time.Second // the usual timeout of collectors
 		if took := time.Since(began); took >= usual {
 			t.Errorf("the answer took %s, and collectors wait for %s", took, usual)
 		}
@@ -142,7 +142,7 @@ func TestCollectorsHearOfADatabaseThatHangsBeforeTheyGiveUp(t *testing.T) {
 	})
 }
 
-// queues is n queues with as many pending runs as their numbers say, from first on.
+// queues returns n queues, numbered from first, each with as many pending runs as its number.
 func queues(first, n int) []server.QueueReading {
 	var list []server.QueueReading
 	for i := first; i < first+n; i++ {
@@ -182,7 +182,7 @@ func TestQueuesKeepTheirPlacesAndTheOthersAreOne(t *testing.T) {
 	}
 	before := placed(first)
 	grown := queues(0, maxPlaces+3)
-	grown[0].Pending = 1_000_000 // which has no place
+	grown[0].Pending = 1_000_000 // it has no place
 	if again := placed(p.assign(grown)); !maps.Equal(before, again) {
 		t.Error("a queue that grew took another's place")
 	}
@@ -199,7 +199,7 @@ type toChannel chan<- string
 func (c toChannel) Write(line []byte) (int, error) {
 	select {
 	case c <- string(line):
-	default: // more than the test wants to know
+	default: // the test needs no more
 	}
 	return len(line), nil
 }

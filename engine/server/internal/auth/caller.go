@@ -113,14 +113,16 @@ func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string)
 		}
 		return nil,
 			noKey(
-				"an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients the metadata `authorization: Bearer SECRET`")
+				"an API key is needed: give --api-key-file or KAGZI_API_KEY, " +
+					"or in other clients the metadata `authorization: Bearer SECRET`")
 	}
 	scheme, text, _ := strings.Cut(authorization[0], " ")
 	id, ok := secret.Parse(text)
 	if len(authorization) > 1 || !strings.EqualFold(scheme, "bearer") || !ok {
 		return nil,
 			noKey(
-				"the API key is malformed: send `authorization: Bearer SECRET` with the whole secret, which begins with kz_")
+				"the API key is malformed: send `authorization: Bearer SECRET` with the whole secret, " +
+					"which begins with kz_")
 	}
 	key := keys.byID[id]
 	if key == nil {

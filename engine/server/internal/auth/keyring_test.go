@@ -91,7 +91,7 @@ func TestTheKeysAreReadAgain(t *testing.T) {
 	})
 }
 
-func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
+func TestCallsAreRefusedWhileKeysCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, l := ringOf("listen")
 		if _, err := k.get(t.Context()); err != nil {
@@ -120,9 +120,9 @@ func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 	})
 }
 
-// TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway: that is what metrics are for, and a server
-// that could never read its keys knows nobody.
-func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
+// TestMetricsCanBeReadDuringAnOutage also checks that a server that could never read its keys
+// refuses all callers.
+func TestMetricsCanBeReadDuringAnOutage(t *testing.T) {
 	away := &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
 	for _, c := range []struct {
 		name    string
@@ -188,9 +188,9 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt, not at the first call either, and nothing
+// TestAKeyRevokedInAnOutageIsRefusedAfterIt, not at the first call either, and nothing
 // but the metrics in it.
-func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
+func TestAKeyRevokedInAnOutageIsRefusedAfterIt(t *testing.T) {
 	for name, method := range map[string]func(*Guard, context.Context, string) error{
 		"the metrics": func(s *Guard, ctx context.Context, header string) error {
 			_, err := s.KeyOf(ctx, header)

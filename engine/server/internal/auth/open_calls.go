@@ -34,7 +34,9 @@ const lateHandler = 500 * time.Millisecond
 
 // errCallOver is the error of an open call whose key has ended.
 var errCallOver = &engine.Error{
-	Kind: engine.KindNoKey, Subject: "key", Message: "the call was ended: its API key has expired or was revoked, or calls have needed a key since it began",
+	Kind: engine.KindNoKey, Subject: "key",
+	Message: "the call was ended: its API key has expired or was revoked, " +
+		"or calls have needed a key since it began",
 }
 
 // Open returns a context for a long call. It ends with the cause errCallOver when the caller's key

@@ -44,7 +44,7 @@ func openCallWith(t *testing.T, s *Guard, secret string) *caller {
 	return c
 }
 
-// ended says whether the call has come to its end, and wants it to be for its key.
+// ended says whether the call has ended, and checks that its key was the reason.
 func (c *caller) ended(t *testing.T) bool {
 	t.Helper()
 	synctest.Wait()
@@ -269,7 +269,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 	})
 }
 
-func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
+func TestWithoutOpenCallsNoKeysAreRead(t *testing.T) {
 	inBubble(t, "listen", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 		time.Sleep(time.Hour)
 		if n := l.Asked(); n != 0 {

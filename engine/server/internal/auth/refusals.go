@@ -18,16 +18,16 @@ import (
 // end.
 
 const (
-	refusalsNoted = 10 // per second; the log of the server counts the rest
-	deadKeyEvery  = 60 // seconds between two records of the same key after its end
+	refusalsRecorded = 10 // per second; the log of the server counts the rest
+	deadKeyEvery     = 60 // seconds between two records of the same key after its end
 )
 
 // refusalLimiter limits how many rows refused callers can add to the database.
 type refusalLimiter struct {
-	mu     sync.Mutex
-	second time.Time // when the count began, by the monotonic clock
-	noted  int
-	more   int // refusals not recorded and not yet logged
+	mu       sync.Mutex
+	second   time.Time // when the count began, by the monotonic clock
+	recorded int
+	more     int // refusals not recorded and not yet logged
 }
 
 // admit says whether to record a refusal, and how many were not recorded in the seconds before.
@@ -36,13 +36,13 @@ func (n *refusalLimiter) admit(now time.Time) (record bool, missed int) {
 	defer n.mu.Unlock()
 	if now.Sub(n.second) >= time.Second {
 		missed = n.more
-		n.second, n.noted, n.more = now, 0, 0
+		n.second, n.recorded, n.more = now, 0, 0
 	}
-	if n.noted >= refusalsNoted {
+	if n.recorded >= refusalsRecorded {
 		n.more++
 		return false, missed
 	}
-	n.noted++
+	n.recorded++
 	return true, missed
 }
 
@@ -96,8 +96,8 @@ func (g *Guard) record(ctx context.Context, event engine.AuditEvent) {
 	event.At = g.store.Now()
 	event.ID, event.Actor = engine.NewID(event.At), ActorOf(ctx)
 	if err := g.store.NoteRefusal(context.WithoutCancel(ctx), event); err != nil {
-		g.log.Warn("refused call could not be written to the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome,
-			"error", err)
+		g.log.Warn("refused call could not be written to the audit log", "method", event.Method,
+			"actor", event.Actor.Name, "outcome", event.Outcome, "error", err)
 	}
 }
 

@@ -15,23 +15,23 @@ import (
 // exist.
 type scope func(g *Guard, ctx context.Context, key *Key, request any) error
 
-// scopeNone is for requests about no namespace.
-func scopeNone(*Guard, context.Context, *Key, any) error { return nil }
+// forNone is for requests about no namespace.
+func forNone(*Guard, context.Context, *Key, any) error { return nil }
 
-// scopeByHandler is for requests whose handler checks the key, because only it knows what the
+// leftToHandler is for requests whose handler checks the key, because only it knows what the
 // request is about.
-func scopeByHandler(*Guard, context.Context, *Key, any) error { return nil }
+func leftToHandler(*Guard, context.Context, *Key, any) error { return nil }
 
-// scopeAll is for requests about all namespaces.
-func scopeAll(_ *Guard, _ context.Context, key *Key, _ any) error {
+// forAll is for requests about all namespaces.
+func forAll(_ *Guard, _ context.Context, key *Key, _ any) error {
 	if key.ReachesAll() {
 		return nil
 	}
 	return denied("this is about all namespaces: it takes an admin's key that is for all, and %q is not", key.Name)
 }
 
-// scopeNamespace is for requests that name one namespace; empty means "default".
-func scopeNamespace(_ *Guard, _ context.Context, key *Key, request any) error {
+// forNamespace is for requests that name one namespace; empty means "default".
+func forNamespace(_ *Guard, _ context.Context, key *Key, request any) error {
 	r, ok := request.(interface{ GetNamespace() string })
 	if !ok {
 		return fmt.Errorf("%T names no namespace", request) // Permissions is wrong
@@ -48,7 +48,7 @@ func (k *Key) enters(namespace string) error {
 	return denied("the API key %q is not for the namespace %q", k.Name, wire.Cut(namespace))
 }
 
-func scopeEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
+func forEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
 	for _, start := range request.(*kagziv1.StartWorkflowsRequest).Requests {
 		if err := key.enters(start.GetNamespace()); err != nil {
 			return err
@@ -57,16 +57,16 @@ func scopeEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
 	return nil
 }
 
-func scopeFilter(_ *Guard, _ context.Context, key *Key, request any) error {
+func forFilter(_ *Guard, _ context.Context, key *Key, request any) error {
 	return key.enters(request.(*kagziv1.BulkWorkflowsRequest).GetFilter().GetNamespace())
 }
 
-func scopeChild(_ *Guard, _ context.Context, key *Key, request any) error {
+func forChild(_ *Guard, _ context.Context, key *Key, request any) error {
 	return key.enters(request.(*kagziv1.StartChildRequest).GetChild().GetNamespace())
 }
 
-// scopeNamespaceOrAll is for requests that mean all namespaces if they name none.
-func scopeNamespaceOrAll(g *Guard, ctx context.Context, key *Key, request any) error {
+// forNamespaceOrAll is for requests that mean all namespaces if they name none.
+func forNamespaceOrAll(g *Guard, ctx context.Context, key *Key, request any) error {
 	var namespace *string
 	switch r := request.(type) {
 	case *kagziv1.GetStatsRequest:
@@ -75,27 +75,27 @@ func scopeNamespaceOrAll(g *Guard, ctx context.Context, key *Key, request any) e
 		namespace = r.Namespace
 	}
 	if namespace == nil {
-		return scopeAll(g, ctx, key, request)
+		return forAll(g, ctx, key, request)
 	}
 	return key.enters(*namespace)
 }
 
-// scopeNamespaceOrKeys is for requests for the audit log; without a namespace, that of the keys.
-func scopeNamespaceOrKeys(g *Guard, ctx context.Context, key *Key, request any) error {
+// forNamespaceOrKeys is for requests for the audit log; without a namespace, that of the keys.
+func forNamespaceOrKeys(g *Guard, ctx context.Context, key *Key, request any) error {
 	namespace := request.(*kagziv1.ListAuditEventsRequest).Namespace
 	if namespace == "" {
-		return scopeAll(g, ctx, key, request)
+		return forAll(g, ctx, key, request)
 	}
 	return key.enters(namespace)
 }
 
-// scopeWorker is for requests that name a worker, which may be OFFLINE.
-func scopeWorker(g *Guard, ctx context.Context, key *Key, request any) error {
+// forWorker is for requests that name a worker, which may be OFFLINE.
+func forWorker(g *Guard, ctx context.Context, key *Key, request any) error {
 	return g.ownWorker(ctx, key, request.(interface{ GetWorkerId() string }).GetWorkerId(), engine.WorkerUnknown)
 }
 
-// scopeLiveWorker is for requests that change a worker.
-func scopeLiveWorker(g *Guard, ctx context.Context, key *Key, request any) error {
+// forLiveWorker is for requests that change a worker.
+func forLiveWorker(g *Guard, ctx context.Context, key *Key, request any) error {
 	return g.ownWorker(ctx, key, request.(interface{ GetWorkerId() string }).GetWorkerId(), engine.WorkerNotFound)
 }
 
@@ -169,10 +169,10 @@ func (g *Guard) MayRegister(ctx context.Context, w *engine.Worker, chosen bool) 
 	return nil
 }
 
-// scopeServedRun is for requests that read a run without its lease: a worker's key may read only
+// forServedRun is for requests that read a run without its lease: a worker's key may read only
 // runs that its worker could claim.
-func scopeServedRun(g *Guard, ctx context.Context, key *Key, request any) error {
-	if err := scopeNamespace(g, ctx, key, request); err != nil || len(key.Queues) == 0 && len(key.Types) == 0 {
+func forServedRun(g *Guard, ctx context.Context, key *Key, request any) error {
+	if err := forNamespace(g, ctx, key, request); err != nil || len(key.Queues) == 0 && len(key.Types) == 0 {
 		return err
 	}
 	namespace, id, err := wire.RunOf(request.(*kagziv1.GetHistoryRequest))

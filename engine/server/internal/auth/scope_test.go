@@ -7,18 +7,18 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestWhatNamesNoNamespaceIsAboutAllAndTakesAKeyThatIsForAll(t *testing.T) {
+func TestARequestWithoutANamespaceNeedsAKeyForAll(t *testing.T) {
 	everywhere := &Key{APIKey: engine.APIKey{Name: "ada", Role: engine.RoleAdmin}}
 	ours := &Key{APIKey: engine.APIKey{Name: "eve", Role: engine.RoleAdmin, Namespaces: []string{"shop", "default"}}}
 	for what, c := range map[string]struct {
 		scope       scope
 		all, ofShop any
 	}{
-		"statistics": {scopeNamespaceOrAll, &kagziv1.GetStatsRequest{},
+		"statistics": {forNamespaceOrAll, &kagziv1.GetStatsRequest{},
 			&kagziv1.GetStatsRequest{Namespace: new("shop")}},
-		"watched statistics": {scopeNamespaceOrAll, &kagziv1.WatchStatsRequest{},
+		"watched statistics": {forNamespaceOrAll, &kagziv1.WatchStatsRequest{},
 			&kagziv1.WatchStatsRequest{Namespace: new("shop")}},
-		"audit events": {scopeNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
+		"audit events": {forNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
 			&kagziv1.ListAuditEventsRequest{Namespace: "shop"}},
 	} {
 		for _, of := range []struct {

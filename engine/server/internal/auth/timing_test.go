@@ -57,7 +57,7 @@ func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
 }
 
 // difference is Welch's t of how long compare takes with a and with b, in samples that alternate at
-// random. Of each, the slowest tenth is left out, in which the machine did something else.
+// random. It leaves out the slowest tenth of each, during which the machine did other work.
 func difference(rnd *rand.Rand, samples int, compare func(*[sha256.Size]byte) bool, a, b *[sha256.Size]byte) float64 {
 	const calls = 64 // in a sample, for the sake of the clock
 	var took [2][]float64

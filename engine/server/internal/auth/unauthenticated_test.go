@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
 
-func TestWhoFailsTooOftenIsAnsweredLate(t *testing.T) {
+func TestTooManyFailuresDelayTheAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &unauthenticated{}
 		took := func(host string) time.Duration {
@@ -84,12 +84,12 @@ func TestRefusalsAreRecordedAFewASecond(t *testing.T) {
 		for range 1000 {
 			s.noteRefusal(t.Context(), engine.AuditEvent{Method: "PauseWorkflow"})
 		}
-		if n := len(l.Recorded()); n != refusalsNoted {
-			t.Errorf("%d of a thousand refusals are recorded, want %d", n, refusalsNoted)
+		if n := len(l.Recorded()); n != refusalsRecorded {
+			t.Errorf("%d of a thousand refusals are recorded, want %d", n, refusalsRecorded)
 		}
 		time.Sleep(time.Second)
 		s.noteRefusal(t.Context(), engine.AuditEvent{Method: "PauseWorkflow"})
-		if n := len(l.Recorded()); n != refusalsNoted+1 || s.refused.left() != 0 ||
+		if n := len(l.Recorded()); n != refusalsRecorded+1 || s.refused.left() != 0 ||
 			!strings.Contains(log.String(), "count=990") {
 			t.Errorf("a second later %d are recorded, %d not told, and the log says %s", n, s.refused.left(),
 				log.String())

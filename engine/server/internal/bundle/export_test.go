@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
 
-// wide is a store in which one run has many children, and these have none.
+// wide is a store in which one run has many children, which have none.
 type wide struct {
 	*servertest.Books
 	parent engine.ID
@@ -51,7 +51,7 @@ func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
 
 // What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be
 // said of the run that was asked for.
-func TestAnExportOfWhichARunIsDeletedMeanwhileIsToBeTriedAgain(t *testing.T) {
+func TestAnExportWhoseRunIsDeletedMeanwhileIsRetryable(t *testing.T) {
 	b := servertest.Family()
 	root, first := b.Runs[3].ID, b.Runs[2].ID
 	x := export{ctx: t.Context(), store: b, namespace: "default", at: servertest.Began, most: maxCapsuleRuns,

@@ -34,7 +34,7 @@ func arrived(t *testing.T, runs ...capsuleOf) []engine.ImportedRun {
 	return all
 }
 
-func TestAttemptsAreImportedInTheirOrderAndCountedAnew(t *testing.T) {
+func TestAttemptsAreImportedInOrderAndRenumbered(t *testing.T) {
 	lost, failure := engine.InterruptedFailure(), engine.Failure{Message: "no"}
 	n := 10
 	step := func(name string, sequence int64, attempt int, status engine.StepStatus, f *engine.Failure) engine.Step {

@@ -5,14 +5,14 @@ import (
 	"testing/synctest"
 )
 
-func TestOneLargeCallAloneHasRoom(t *testing.T) {
+func TestOneLargeCallAloneFits(t *testing.T) {
 	var c InFlight
 	if !c.TryAcquire(2*MaxBytes) || c.TryAcquire(MinBytes+1) || !c.TryAcquire(MinBytes) {
 		t.Error("one call alone has room, and another beside it only if it is light")
 	}
 }
 
-func TestNewCallsTakeNoRoomThatASessionWaitsFor(t *testing.T) {
+func TestNewCallsDoNotOvertakeWaitingSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c InFlight
 		const small = 1 << 20

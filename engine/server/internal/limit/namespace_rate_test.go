@@ -47,7 +47,7 @@ func TestABatchIsRefusedAsAWholeAndCountsForEachOfItsNamespaces(t *testing.T) {
 	}
 }
 
-func TestNamespacesPastThoseThatAreToldApartShareAQuota(t *testing.T) {
+func TestNamespacesBeyondTheLimitShareAQuota(t *testing.T) {
 	q, now := NamespaceRate{PerSecond: 1}, time.Now()
 	for i := range maxQuotas {
 		q.take(map[string]int{fmt.Sprint(i): 1}, now)

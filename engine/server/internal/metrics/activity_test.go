@@ -17,13 +17,13 @@ func busy(t *testing.T, tell func(t *testing.T, r *Recorder)) {
 	synctest.Test(t, func(t *testing.T) { tell(t, NewRecorder(&Events{}, slog.New(slog.DiscardHandler), time.Now)) })
 }
 
-// activityAt is what was done, up to a moment.
+// activityAt returns the activity up to a time.
 type activityAt struct {
 	points []*kagziv1.ActivityPoint
 	at     time.Time
 }
 
-// done is what was done, in points of this length.
+// done returns the activity in points of this length.
 func done(r *Recorder, step time.Duration) activityAt {
 	points, underWay := r.Activity(step == time.Minute)
 	return activityAt{points, time.Now().Add(-underWay)}
@@ -109,7 +109,7 @@ func TestActivityGoesBackTenMinutesInSecondsAndADayInMinutes(t *testing.T) {
 	})
 }
 
-func TestTheEndOfARunCountsAsWhatItWas(t *testing.T) {
+func TestTheEndOfARunIsCountedByItsStatus(t *testing.T) {
 	for status, want := range map[engine.RunStatus]Counted{
 		engine.RunCompleted: RunCompleted, engine.RunFailed: RunFailed, engine.RunTimedOut: RunFailed,
 		engine.RunCancelled: RunStopped, engine.RunTerminated: RunStopped,

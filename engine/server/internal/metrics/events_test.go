@@ -207,7 +207,7 @@ func TestTheLatestEventsAreKeptWithoutGaps(t *testing.T) {
 	}
 }
 
-func TestAFloodOfOneMessageIsCountedAndWashesNothingElseOut(t *testing.T) {
+func TestManyEventsOfOneMessageDoNotDisplaceOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Events
 		for second := range 3 {

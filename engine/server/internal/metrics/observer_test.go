@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
 
-func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
+func TestRunsThatFailedBySideEffectAreLoggedUpToALimit(t *testing.T) {
 	var log bytes.Buffer
 	r := NewRecorder(&Events{}, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	s := r.Observer()

@@ -18,7 +18,7 @@ func newSession(b *servertest.Books) *session {
 	return w
 }
 
-// told is the words to stop that the session would send, since the last call.
+// told returns the messages to stop a run that the session would have sent since the last call.
 func told(w *session) []*kagziv1.CancelTask {
 	var words []*kagziv1.CancelTask
 	for _, o := range w.out.unasked {

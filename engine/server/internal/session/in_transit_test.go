@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
+func TestATaskIsInTransitUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newSession(&servertest.Books{}), &network{free: make(chan error)}
 		w.out.stream, w.out.sentTask = l.send, w.sent
@@ -45,8 +45,8 @@ func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 	})
 }
 
-// A worker that counts says what has come, so that it does not matter how slow its line is.
-func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
+// A worker that reports tasks_received may have a connection of any speed.
+func TestATaskIsInTransitUntilItsWorkerHasReceivedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newSession(&servertest.Books{}), &network{free: make(chan error)}
 		w.out.stream, w.out.sentTask = l.send, w.sent
@@ -101,7 +101,7 @@ func TestAWorkerCannotHaveReceivedLessThanNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
+func TestTasksInTransitCountAsNamedAndAreNotAnswered(t *testing.T) {
 	under, lost := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()},
 		engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
 	b := &servertest.Books{Beat: engine.Beat{

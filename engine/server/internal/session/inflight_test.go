@@ -89,7 +89,7 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 	})
 }
 
-// sessionOf is a session of a worker of which the answers are caught.
+// sessionOf returns a session of a worker whose answers are recorded.
 func sessionOf(s *Service, end context.CancelCauseFunc, answered chan<- *kagziv1.SessionResponse) *session {
 	w := &session{service: s, worker: engine.Worker{ID: "w"}, end: end, wake: make(chan struct{}, 1),
 		room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, queues: map[string]runQueue{},

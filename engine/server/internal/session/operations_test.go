@@ -122,7 +122,7 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 	}
 }
 
-func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
+func TestAStartTimeIsAcceptedUnlessItIsImpossible(t *testing.T) {
 	for what, c := range map[string]struct {
 		told *timestamppb.Timestamp
 		want time.Time
@@ -228,7 +228,7 @@ func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 	})
 }
 
-func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
+func TestChildrenAreAnsweredInOrderAsFarAsTheyFit(t *testing.T) {
 	b := &servertest.Books{}
 	var ids []string
 	for i := range 4 {

@@ -13,7 +13,7 @@ import (
 
 func TestEveryPayloadThatACallBringsIsCounted(t *testing.T) {
 	payload := (*kagziv1.Payload)(nil).ProtoReflect().Descriptor()
-	// fill puts a payload of 1 MiB wherever the message has room for one, and says how many.
+	// fill sets every payload of a message to 1 MiB and returns how many there are.
 	var fill func(m protoreflect.Message) int
 	fill = func(m protoreflect.Message) (n int) {
 		fields := m.Descriptor().Fields()

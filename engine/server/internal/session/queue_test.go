@@ -14,8 +14,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// grouping is a store that carries out what it has been handed when it is told to, all in one
-// commit, in the order in which it came.
+// grouping is a store that executes its pending writes when commit is called: in one commit, in
+// order.
 type grouping struct {
 	servertest.StubStore
 	unordered bool // it keeps no order, and gives nobody a place
@@ -55,8 +55,8 @@ func (l *grouping) CompleteRun(_ context.Context, p engine.CompleteRunParams) (e
 	return engine.Completed{Status: engine.RunCompleted}, l.write(p.Ticket, "end")
 }
 
-// commit carries out what waits, and says how much that was. The last is answered first, as may
-// happen between goroutines.
+// commit executes the pending writes and returns their number. It answers the last one first, as
+// may happen between goroutines.
 func (l *grouping) commit() int {
 	synctest.Wait()
 	l.mu.Lock()

@@ -318,8 +318,8 @@ func (u *untold) tell(log *slog.Logger, worker string, err error) {
 		u.others.Add(1)
 		return
 	}
-	log.Warn("changes of a worker could not be read; its next heartbeat gets them", "worker", worker, "others_since_last", u.others.Swap(0),
-		"error", err)
+	log.Warn("changes of a worker could not be read; its next heartbeat gets them", "worker", worker,
+		"others_since_last", u.others.Swap(0), "error", err)
 }
 
 // look compares the leases and the status that the worker knows with those in the store, and tells

@@ -24,7 +24,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// polling is a poller that has a place, and what says whether runs are claimed for it.
+// polling is a poller in a matcher, with a function that says whether it may get runs.
 func polling(b *servertest.Books) (w *session, waits func() bool) {
 	w = newSession(b)
 	d := matching.New(b, nil)
@@ -33,7 +33,7 @@ func polling(b *servertest.Books) (w *session, waits func() bool) {
 	return w, func() bool { return isPolling(d) }
 }
 
-// isPolling says whether somebody would be given a run of queue q and type t.
+// isPolling says whether a poller waits for a run of queue q and type t.
 func isPolling(d *matching.Matcher) bool {
 	return d.Waits(&engine.StartRun{Run: engine.Run{
 		ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
@@ -64,7 +64,7 @@ func beatOf(held []*kagziv1.Lease) *kagziv1.SessionRequest {
 		Heartbeat: &kagziv1.HeartbeatRequest{Held: held}}}
 }
 
-func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
+func TestRunsThatWereNotSentAreReleased(t *testing.T) {
 	b := &servertest.Books{}
 	w := newSession(b) // which sends nothing
 	w.say(outgoing{message: &kagziv1.SessionResponse{}})
@@ -88,7 +88,7 @@ func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
 	}
 }
 
-func TestASessionEndsWhenWhatIsUnderWayIsAnswered(t *testing.T) {
+func TestASessionEndsWhenItsOperationsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSession(&servertest.Books{})
 		answer, over := make(chan struct{}), make(chan struct{})
@@ -237,7 +237,7 @@ func (r *registrar) RegisterWorker(ctx context.Context, p engine.RegisterWorkerP
 	return p.Worker, ctx.Err()
 }
 
-func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
+func TestAFewWorkersAreRegisteredAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &registrar{Books: &servertest.Books{}}
 		s, stopping := newTestService(store), make(chan struct{})
@@ -288,7 +288,7 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 	})
 }
 
-func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
+func TestASessionIsNotNotifiedOfItsOwnRegistration(t *testing.T) {
 	w := newSession(&servertest.Books{})
 	w.service.sessions.add(w)
 	for _, c := range []struct {
@@ -426,7 +426,7 @@ func chosen(m proto.Message, choice protoreflect.Name) protoreflect.Message {
 	return r.Get(r.WhichOneof(r.Descriptor().Oneofs().ByName(choice))).Message()
 }
 
-func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
+func TestASessionRefusesOperationsWithoutAValidPlace(t *testing.T) {
 	credit := func(seq, after int64, tasks int32) *kagziv1.SessionRequest {
 		return &kagziv1.SessionRequest{Seq: seq, After: after,
 			Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: tasks}}}
@@ -449,7 +449,7 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 	}
 }
 
-func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
+func TestUntoldWorkersAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		s := newTestService(&servertest.KeyStore{})

@@ -84,9 +84,9 @@ func under(name string) bool {
 	}
 }
 
-// TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing: what reads an operation has a stack that is
+// TestTheGoroutineThatWaitsForAHeartbeatHasReadNothing: what reads an operation has a stack that is
 // twice as large afterwards, until the next collection of garbage, and copies it for that.
-func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
+func TestTheGoroutineThatWaitsForAHeartbeatHasReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(writing{})
 		defer s.pool.Close()

@@ -78,7 +78,7 @@ func (w *waitStream) wait(ids ...engine.ID) {
 	synctest.Wait()
 }
 
-// told is what has been answered, one message a line.
+// told returns the answers, one message per line.
 func (w *waitStream) told() string {
 	synctest.Wait()
 	var lines []string

@@ -94,8 +94,8 @@ func (h *hub) read(ctx context.Context, namespace string, changed changes) batch
 	runs, err := h.getRuns(ctx, namespace, slices.Collect(maps.Keys(changed.runs)))
 	if err != nil {
 		if ctx.Err() == nil {
-			h.log.Warn("changed runs could not be read; their watchers are told to read the list again", "namespace", namespace,
-				"error", err)
+			h.log.Warn("changed runs could not be read; their watchers are told to read the list again",
+				"namespace", namespace, "error", err)
 		}
 		b.workflows = true
 		return b

@@ -56,7 +56,7 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 	})
 }
 
-func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
+func TestAWatcherGetsAChangeWithinItsInterval(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(10 * time.Second)})
 		notifyRun(s, 1) // from now on the reader is at rest, for as long as its only watcher wants
@@ -77,7 +77,7 @@ func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
 	})
 }
 
-func TestAWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
+func TestAWatcherGetsNoMoreThanOneEventPerInterval(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(50 * time.Millisecond)})
 		sc := watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(time.Second)})
@@ -97,7 +97,7 @@ func TestAWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
 	})
 }
 
-func TestWhoWatchesAnIdleNamespaceIsOnlyToldTheTime(t *testing.T) {
+func TestAWatcherOfAnIdleNamespaceGetsOnlyTheTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		began := time.Now()
@@ -162,7 +162,7 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 	})
 }
 
-func TestEachNotificationIsToldToThoseItConcerns(t *testing.T) {
+func TestEachNotificationReachesTheWatchersItConcerns(t *testing.T) {
 	for _, c := range []struct {
 		notification engine.Notification
 		want         *kagziv1.WatchEvent
@@ -304,7 +304,7 @@ func TestWhatAWatcherHasNotTakenStaysBounded(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsToBeReadByTheWatchers(t *testing.T) {
+func TestWatchersReadWhatTheServerCouldNot(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		store.set(func() { store.broken = engine.ErrUnavailable })
 		sc := watching(t, s, &kagziv1.WatchRequest{})
@@ -316,7 +316,7 @@ func TestWhatCannotBeReadIsToBeReadByTheWatchers(t *testing.T) {
 	})
 }
 
-func TestADefectInReadingEndsNoServer(t *testing.T) {
+func TestAPanicInAReadingDoesNotEndTheServer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		var log strings.Builder
 		s.hub.store, s.hub.log = servertest.StubStore{}, slog.New(slog.NewTextHandler(&log, nil)) // it panics
@@ -332,7 +332,7 @@ func TestADefectInReadingEndsNoServer(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
+func TestNothingIsLeftAfterTheLastWatcher(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		a, b := watching(t, s, &kagziv1.WatchRequest{}), watching(t, s, &kagziv1.WatchRequest{})
 		a.stop()

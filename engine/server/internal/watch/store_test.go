@@ -97,7 +97,7 @@ func (s *screen) Send(e *kagziv1.WatchEvent) error {
 	return s.ctx.Err()
 }
 
-// taken is what came since the last time.
+// taken returns what arrived since the last call.
 func (s *screen) taken() []delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ear notes who was told of an end.
+// ear records which waiters were called.
 type ear struct{ heard map[*waiter]int }
 
 func (e ear) ended(w *waiter, _ *engine.Ending) { e.heard[w]++ }

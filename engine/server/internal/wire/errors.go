@@ -109,4 +109,5 @@ func LogLevelOf(code codes.Code) slog.Level {
 }
 
 // ErrUnsupported refuses operations of a newer API, whose fields this server does not know.
-var ErrUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation; it may be older than the client"}
+var ErrUnsupported = &engine.Error{Kind: engine.KindUnsupported,
+	Message: "this server does not know the operation; it may be older than the client"}
