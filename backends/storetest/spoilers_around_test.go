@@ -25,23 +25,23 @@ var aroundSabotages = []sabotage{
 	{"a wait for all is no wait for any", func(s engine.Store) engine.Store {
 		return wakesAtTheFirst{s}
 	}, []string{"child"}},
-	{"an output says of which child's run it is", func(s engine.Store) engine.Store { return namesTheFirstRun{s} },
+	{"an output names the run of the child", func(s engine.Store) engine.Store { return namesTheFirstRun{s} },
 		[]string{
-			"child/the output of a child that has continued as new names the run that it is of, and of no other child"}},
+			"child/the output of a continued child names the run it came from"}},
 	{"a grace is no deadline", func(s engine.Store) engine.Store {
 		return tellsNoGraceFromADeadline{s}
 	}, []string{"deadline"}},
 	{"a deadline ends a run", func(s engine.Store) engine.Store { return neverExpires{s} }, []string{"deadline"}},
 	{"a grace is given", func(s engine.Store) engine.Store { return givesNoGrace{s} }, []string{"grace"}},
 	{"a failure has its handler", func(s engine.Store) engine.Store { return forgetsHandlers{s} }, []string{"handler"}},
-	{"a continuation goes on", func(s engine.Store) engine.Store { return endsLoops{s} }, []string{"continue"}},
+	{"a run can continue", func(s engine.Store) engine.Store { return endsLoops{s} }, []string{"continue"}},
 	{"a key has its limit", func(s engine.Store) engine.Store { return forgetsKeys{s} }, []string{"key"}},
 	{"a paused run rests", func(s engine.Store) engine.Store { return pausesInWords{s} }, []string{"pause"}},
 	{"a retry keeps results", func(s engine.Store) engine.Store { return retriesFromScratch{s} }, []string{"repair"}},
 	{"an override says why", func(s engine.Store) engine.Store { return overridesInSilence{s} }, []string{"repair"}},
 	{"a pinned run is kept", func(s engine.Store) engine.Store { return pinsNothing{s} }, []string{"repair"}},
 	{"an imported run is kept from its import", func(s engine.Store) engine.Store { return forgetsImports{s} },
-		[]string{"repair/an imported run is kept from when it was imported, however long ago it ended elsewhere"}},
+		[]string{"repair/retention of an imported run counts from its import"}},
 	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store {
 		return overwrites{s}

@@ -12,8 +12,8 @@ var keySabotages = []sabotage{
 	{"a revoked key opens nothing", func(s engine.Store) engine.Store {
 		return revokesInWords{s}
 	}, []string{"api key"}},
-	{"the ring holds what is not revoked", func(s engine.Store) engine.Store {
-		return ringsOfAll{s}
+	{"the keyring holds keys that are not revoked", func(s engine.Store) engine.Store {
+		return returnsRevoked{s}
 	}, []string{"api key"}},
 	{"the first key is an admin's", func(s engine.Store) engine.Store {
 		return locksEverybodyOut{s}
@@ -24,11 +24,11 @@ var keySabotages = []sabotage{
 	}, []string{"api key", "model"}},
 	{"a secret is kept", func(s engine.Store) engine.Store { return forgetsHashes{s} }, []string{"api key"}},
 	{"a key ends when it was to", func(s engine.Store) engine.Store { return lastsForEver{s} }, []string{"api key"}},
-	{"a change of a key rings", func(s engine.Store) engine.Store {
+	{"a change of a key notifies", func(s engine.Store) engine.Store {
 		return mute{s, engine.NotifyKeys}
 	}, []string{"api key"}},
 	{"a use is no change of a key", func(s engine.Store) engine.Store { return makesNoise{s} }, []string{"api key"}},
-	{"uses are noted", func(s engine.Store) engine.Store { return forgetsUses{s} }, []string{"api key", "model"}},
+	{"uses are recorded", func(s engine.Store) engine.Store { return forgetsUses{s} }, []string{"api key", "model"}},
 	{"a refusal is written down", func(s engine.Store) engine.Store {
 		return refusesInSilence{s}
 	}, []string{"api key"}},
@@ -53,9 +53,9 @@ func (d revokesInWords) RevokeKey(ctx context.Context, p engine.RevokeKeyParams)
 	return d.Store.RevokeKey(ctx, p)
 }
 
-type ringsOfAll struct{ engine.Store }
+type returnsRevoked struct{ engine.Store }
 
-func (d ringsOfAll) Keyring(ctx context.Context) ([]engine.APIKey, error) {
+func (d returnsRevoked) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	keys, _, err := d.ListKeys(ctx, engine.Page{Limit: engine.MaxPage})
 	return keys, err
 }

@@ -58,11 +58,11 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"a verdict counts the failures", func(s engine.Store) engine.Store {
 		return countsToOne{s}
 	}, []string{"retry", "model"}},
-	{"luck is told", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
+	{"the jitter is passed in", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
 	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store {
 		return keepsLeases{s}
 	}, []string{"worker"}},
-	{"the second look may fail", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
+	{"a lost worker may have been heard", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
 	{"one server takes a lost worker off", func(s engine.Store) engine.Store {
 		return takesItself{s}
 	}, []string{"lost", "model"}},

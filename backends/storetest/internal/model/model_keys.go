@@ -60,17 +60,17 @@ func (m *model) revokeKey(p engine.RevokeKeyParams) string {
 	if !k.RevokedAt.IsZero() {
 		return fixture.KeyText(*k)
 	}
-	others, heirs := 0, 0
+	others, successors := 0, 0
 	for _, other := range m.keyring() {
 		if other == k {
 			continue
 		}
 		others++
 		if keepsAll(other) {
-			heirs++
+			successors++
 		}
 	}
-	if keepsAll(k) && heirs == 0 && others > 0 {
+	if keepsAll(k) && successors == 0 && others > 0 {
 		return errText(engine.ErrPrecondition)
 	}
 	k.RevokedAt = p.Now

@@ -9,7 +9,7 @@ import (
 )
 
 var StoreCases = []fixture.Case{
-	{Name: "a fresh store is healthy and says what it is", Run: func(s *fixture.F) {
+	{Name: "a new store is healthy and describes itself", Run: func(s *fixture.F) {
 		s.Must(s.Store.Health(s.Ctx), "Health")
 		s.Must(s.Store.Failure(), "Failure")
 		select {
@@ -38,14 +38,14 @@ var StoreCases = []fixture.Case{
 			s.Fatalf("notifications = %q, want in-process, listen or polling", d.Notifications)
 		}
 	}},
-	{Name: "its clock shows whole microseconds in UTC", Run: func(s *fixture.F) {
+	{Name: "Now returns whole microseconds in UTC", Run: func(s *fixture.F) {
 		now := s.Store.Now()
 		s.SameTime("Now", now, engine.Micros(now))
 		if off := time.Since(now).Abs(); off > time.Minute {
 			s.Fatalf("Now is %s away from this machine's clock", off)
 		}
 	}},
-	{Name: "a fresh store is empty", Run: func(s *fixture.F) {
+	{Name: "a new store is empty", Run: func(s *fixture.F) {
 		runs, info, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space},
 			engine.Page{Limit: 10, Count: true})
 		s.Must(err, "ListRuns")
