@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// busy is a store with runs in every state.
+// busy returns a store with runs in every state.
 func busy(t *testing.T) *Store {
 	t.Helper()
 	s := fresh(t)
@@ -70,7 +70,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	sound, err := os.ReadFile(s.path) // once: each database of a case of its own would be made and migrated anew
+	sound, err := os.ReadFile(s.path) // once: making and migrating a database for each case would be slow
 	if err != nil {
 		t.Fatal(err)
 	}

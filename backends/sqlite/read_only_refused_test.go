@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// writing is every method of these that does not only read.
+// writing returns every method of these that may write.
 func writing() (methods []reflect.Method) {
 	reading := map[string]bool{"LiveWorkers": true, "DueSchedules": true, "Keyring": true, "ListKeys": true}
 	for _, kind := range []reflect.Type{
