@@ -324,6 +324,9 @@ func read[V any](ctx context.Context, s *Store, name string, do func(*tx) (V, er
 	return call(ctx, s, name, false, nil, do)
 }
 
+// Uncertainty returns 0, because Now reads the clock itself.
+func (s *Store) Uncertainty() time.Duration { return 0 }
+
 // Now returns the time by the clock of the options, or else the wall clock (in a synctest bubble,
 // the bubble's clock).
 func (s *Store) Now() time.Time {

@@ -41,19 +41,20 @@ func OpenEnd(ctx context.Context, address string) (*End, error) {
 		return nil, err
 	}
 	e := &End{config: config, place: "postgres://" + describeDatabase(config), identity: map[string]string{}}
-	if path := e.config.ConnConfig.RuntimeParams["search_path"]; path != "" {
-		e.place += "?" + url.Values{"search_path": {path}}.Encode()
-	}
 	if e.control, err = e.connect(ctx); err != nil {
 		return nil, err
 	}
 	err = checkServer(ctx, e.control, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
-		err = requireSchema(ctx, e.control)
+		err = config.pin(ctx, e.control)
+	}
+	if err == nil {
+		err = config.requireSchema(ctx, e.control)
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	e.place += "?" + url.Values{schemaName: {config.schema}}.Encode()
 	return e, nil
 }
 
@@ -66,7 +67,7 @@ func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil,
 			errors.New(
-				"a pooler stands before the database, and copies and backups need sessions of their own: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
+				"the database is behind a pooler, and copies and backups need their own sessions: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
 	}
 	if err := applySettings(ctx, conn, copySettings); err != nil {
 		conn.Close(context.WithoutCancel(ctx))

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"hash/fnv"
@@ -21,10 +23,12 @@ type concurrencyKey struct{ kind, name string }
 
 // head is a due run, and how many leases its key has.
 type head struct {
-	id    engine.ID
-	key   concurrencyKey
-	limit int
-	held  int
+	id      engine.ID
+	due     int64 // microseconds
+	key     concurrencyKey
+	limit   int
+	held    int
+	decided bool // it was chosen or gated
 }
 
 // freeSlots holds how much limits and keys leave free.
@@ -122,12 +126,11 @@ func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (gated 
 
 // heads reads the due runs, in order, and the free slots, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free freeSlots, err error) {
-	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1),
-		"starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
+	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1)})
 	free = freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
-		err = row.Scan(idOf(&h.id), &h.key.kind, &h.key.name, &h.limit, &h.held)
+		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held)
 		return h, err
 	})
 	for _, h := range heads {
@@ -189,29 +192,48 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through the due runs and returns those to claim, at most as many as there are slots,
-// and those before them whose key has no free slot. It skips runs that a limit of the queue or a
-// type blocks.
+// choose goes through the due runs, first by age for as many as must be taken by it. It returns the
+// runs to claim, at most as many as there are slots, and those before them whose key has no free
+// slot. It skips runs that a limit of the queue or a type blocks.
 func (c *claim) choose(heads []head, free freeSlots, slots int) (taken, waiting []engine.ID) {
-	for _, h := range heads {
-		if len(taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+	order := make([]*head, len(heads))
+	for i := range heads {
+		heads[i].decided = false
+		order[i] = &heads[i]
+	}
+	aged := slices.Clone(order)
+	slices.SortFunc(aged, func(a, b *head) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
+	})
+	c.chooseIn(aged, &free, min(c.byAge, slots), &taken, &waiting)
+	c.chooseIn(order, &free, slots, &taken, &waiting)
+	return taken, waiting
+}
+
+// chooseIn chooses in this order until that many are taken.
+func (c *claim) chooseIn(order []*head, free *freeSlots, slots int, taken, waiting *[]engine.ID) {
+	for _, h := range order {
+		if len(*taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
 			break
+		}
+		if h.decided {
+			continue
 		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
 			continue
 		}
+		h.decided = true
 		if h.key.name != "" {
 			if free.keys[h.key] >= max(h.limit, 1) {
-				waiting = append(waiting, h.id)
+				*waiting = append(*waiting, h.id)
 				continue
 			}
 			free.keys[h.key]++
 		}
-		taken = append(taken, h.id)
+		*taken = append(*taken, h.id)
 		free.queue++
 		free.types[h.key.kind]++
 	}
-	return taken, waiting
 }
 
 // considered returns the number of heads up to the last chosen one.

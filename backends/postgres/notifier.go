@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
@@ -38,7 +37,7 @@ const (
 // others can count, and sends a hello when it begins to listen.
 type notifier struct {
 	log    *slog.Logger
-	pool   *pgxpool.Pool
+	pool   *pool
 	config *address
 	sender string // identifies our own notifications
 	local  storekit.Listeners
@@ -62,7 +61,7 @@ type notifier struct {
 	group  sync.WaitGroup
 }
 
-func newNotifier(log *slog.Logger, pool *pgxpool.Pool, config *address) *notifier {
+func newNotifier(log *slog.Logger, pool *pool, config *address) *notifier {
 	var id [6]byte
 	rand.Read(id[:])
 	n := &notifier{
@@ -111,7 +110,7 @@ func (n *notifier) start(ctx context.Context, conn *pgx.Conn) error {
 	n.group.Go(func() { n.settleUnknown(running) })
 	if n.config.pooled() {
 		conn.Close(ctx)
-		n.log.Info("a pooler stands before the database, so notifications are not heard; looking every second instead")
+		n.log.Info("the database is behind a pooler, so notifications do not work; polling every second instead")
 		n.group.Go(func() {
 			for running.Err() == nil {
 				n.pollFor(running, pollEvery)
@@ -121,7 +120,7 @@ func (n *notifier) start(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if err := n.listenOn(ctx, conn); err != nil {
 		conn = nil
-		n.log.Warn("notifications do not work; looking every second instead", "error", translate("listen", err))
+		n.log.Warn("notifications do not work; polling every second instead", "error", translate("listen", err))
 	}
 	n.group.Go(func() { n.keepListening(running, conn) })
 	return nil
@@ -226,7 +225,7 @@ func (n *notifier) flush() {
 		return
 	}
 	if err := n.send(ctx, encodeNotifications(n.sender, notifications)); err != nil {
-		n.log.Warn("other servers could not be notified; they will be when the database answers", "error",
+		n.log.Warn("cannot notify other servers; notifying them once the database answers", "error",
 			translate("notify", err))
 		n.commitUnknown()
 	}
@@ -373,13 +372,13 @@ func (n *notifier) keepListening(ctx context.Context, conn *pgx.Conn) {
 			if ctx.Err() != nil {
 				return
 			}
-			n.log.Warn("the connection that listens is lost; connecting again", "error", translate("listen", err))
+			n.log.Warn("lost the connection for notifications; reconnecting", "error", translate("listen", err))
 		}
 		n.pollFor(ctx, wait)
 		wait = min(2*wait, maxReconnect)
 		conn = n.listen(ctx)
 		if conn != nil {
-			n.log.Info("listening again")
+			n.log.Info("receiving notifications again")
 			n.local.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 		}
 	}

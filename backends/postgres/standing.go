@@ -196,14 +196,14 @@ var refusingStandingSQL string
 
 // refuseMoved refuses a database whose rows were moved to another one, or are still being copied
 // into it.
-func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
+func refuseMoved(ctx context.Context, conn querier) error {
 	var refusal error
 	err := refusing(ctx, conn, func(name, value string) { refusal = engine.ServingRefused(name, value) })
 	return errors.Join(err, refusal)
 }
 
 // refusing calls tell with the reason why the database must not be served, if there is one.
-func refusing(ctx context.Context, conn *pgx.Conn, tell func(name, value string)) error {
+func refusing(ctx context.Context, conn querier, tell func(name, value string)) error {
 	var known bool
 	if err := conn.QueryRow(ctx, hasStandingSQL).Scan(&known); err != nil || !known {
 		return translate("read the state of the database", err)
@@ -227,8 +227,8 @@ var getStandingSQL string
 
 // NoteRestored records that the database was filled from a backup, and from which.
 func NoteRestored(ctx context.Context, url, from string, at time.Time) error {
-	return withConnection(ctx, url, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, setStandingSQL, args{"name": engine.StandingRestored, "value": from, "at": micros(at)})
+	return withConnection(ctx, url, pgx.TxOptions{}, func(_ *address, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, setStandingSQL, args{"name": engine.StandingRestored, "value": from, "at": micros(at)})
 		return translate("record that the database was restored", err)
 	})
 }

@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -54,7 +53,9 @@ type Store struct {
 	pooled bool // sessions of the database are shared by a pooler, see connect.go
 
 	database   string // host/database, for people
+	schemaName string // schema of the tables
 	schema     int
+	warnings   []string // about the database, found when it was opened
 	floors     floors
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
 	namespaces sync.Map // string to struct{}: namespaces that are known to exist
@@ -73,8 +74,8 @@ type Store struct {
 
 // sessions holds all sessions of a store except the one that listens.
 type sessions struct {
-	pool  *pgxpool.Pool // for writes; its plans do not depend on statistics
-	views *pgxpool.Pool // for reads, separate so that lists cannot starve heartbeats
+	pool  *pool // for writes; its plans do not depend on statistics
+	views *pool // for reads, separate so that lists cannot starve heartbeats
 }
 
 var (
@@ -83,8 +84,12 @@ var (
 )
 
 // Open connects to the database of a postgres:// URL. It waits up to half a minute for one that is
-// still starting, and migrates it unless o.KeepSchema is set. It uses the schema that the URL's
-// search_path names. o.ReadOnly is refused.
+// still starting, and migrates it unless o.KeepSchema is set. o.ReadOnly is refused.
+//
+// The schema is the one that the URL names with schema=, or else the first on the session's
+// search_path that holds Kagzi's tables, or else the first on it. Every connection uses that schema
+// while the store is open. A new schema is refused if the role can see another one that holds
+// Kagzi's tables, unless the URL names one with schema= or search_path=.
 //
 // A pooler in transaction mode is detected, unless the URL's pool_mode names the mode:
 // "transaction", or "session" for one that keeps sessions whole. In transaction mode NOTIFY does
@@ -107,11 +112,11 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := prepare(ctx, config, o)
+	conn, warnings, err := prepare(ctx, config, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, warnings: warnings, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {
@@ -124,13 +129,14 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 }
 
 func newSessions(ctx context.Context, config *address) (s sessions, err error) {
-	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+	if s.pool, err = newPool(ctx, config, writeSettings, localSettings, config.writes); err != nil {
 		return sessions{}, translate("open the database", err)
 	}
-	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+	if s.views, err = newPool(ctx, config, viewSettings, localViewSettings, config.views); err != nil {
 		s.pool.Close()
 		return sessions{}, translate("open the database", err)
 	}
+	s.pool.sibling, s.views.sibling = s.views, s.pool
 	return s, nil
 }
 
@@ -152,7 +158,7 @@ func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) erro
 	if err != nil {
 		return err
 	}
-	s.schema = newest
+	s.schema, s.schemaName = newest, config.place.schema
 	s.notifier = newNotifier(s.log, s.pool, config)
 	if err := s.notifier.start(ctx, conn); err != nil {
 		return err
@@ -201,6 +207,9 @@ func (s *Store) stop() bool {
 
 // Now returns the database's time without asking the database.
 func (s *Store) Now() time.Time { return s.clock.now() }
+
+// Uncertainty returns how long the answer took that Now relies on.
+func (s *Store) Uncertainty() time.Duration { return s.clock.uncertainty() }
 
 // Fatal returns a channel that is never closed: a Postgres that cannot sync its disk stops by
 // itself, and is then unavailable.

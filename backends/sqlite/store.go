@@ -261,6 +261,9 @@ func (s *Store) SetHolder(text string) error {
 // Now returns the wall clock's time.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
+// Uncertainty returns 0, because Now reads the clock itself.
+func (s *Store) Uncertainty() time.Duration { return 0 }
+
 // stalledAfter is how long one commit may take before Health reports a stalled disk.
 const stalledAfter = 4 * time.Second
 

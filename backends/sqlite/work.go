@@ -17,7 +17,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	c, err := s.claim(ctx, p)
 	out := c.out
 	for err == nil && c.unfinished {
-		p.Slots = c.slots[len(c.taken):]
+		p.Slots, p.ByAge = c.slots[len(c.taken):], c.byAge
 		if c, err = s.claim(ctx, p); err != nil && len(out.Tasks) > 0 {
 			out.Limited = true // what was claimed is not taken back; the caller claims again
 			return out, nil
@@ -33,7 +33,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 // token, because the claim is on disk before any later write.
 func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) {
 	c, err := writeAs(ctx, s, &call{verb: "Claim", harmless: true}, func(t *tx) (claim, error) {
-		c := claim{tx: t, p: &p}
+		c := claim{tx: t, p: &p, byAge: p.ByAge}
 		err := c.run()
 		return c, err
 	})
@@ -53,6 +53,7 @@ type claim struct {
 	leased     int                    // how many of these have their leases
 	keys       map[concurrencyKey]int // slots of concurrency keys in use
 	gated      int                    // runs that were found to wait for a slot
+	byAge      int                    // how many more runs to take by age
 	unfinished bool                   // the rest is left to another transaction
 	out        engine.Claimed
 }
@@ -68,7 +69,7 @@ type candidate struct {
 	lane    *lane
 	id      engine.ID
 	due     time.Time
-	starved bool
+	decided bool // it was taken or gated
 }
 
 func (c *claim) run() error {
@@ -147,9 +148,9 @@ func (c *claim) meet() {
 //go:embed sql/claim.sql
 var claimSQL string
 
-// heads returns the due runs that may be among the first, in claim order. Of each lane it reads as
-// many as there are claim slots, and one more to tell whether any are left over; more once some
-// were found to be gated.
+// heads returns the due runs that may be among the first, by priority and then by age. Of each lane
+// it reads as many as there are claim slots, and one more to tell whether any are left over; more
+// once some were found to be gated.
 func (c *claim) heads() ([]candidate, error) {
 	limit := len(c.slots) - len(c.taken) + 1 + min(c.gated, maxGated)
 	var due []candidate
@@ -157,9 +158,7 @@ func (c *claim) heads() ([]candidate, error) {
 		l := &c.lanes[i]
 		l.ahead = 0
 		err := c.query(&claimSQL, func(r *row) error {
-			head := candidate{lane: l, id: r.id(), due: r.time()}
-			head.starved = c.p.Now.Sub(head.due) >= engine.StarvationAfter
-			due = append(due, head)
+			due = append(due, candidate{lane: l, id: r.id(), due: r.time()})
 			l.ahead++
 			return nil
 		}, num("lane_id", l.id), instant("now", engine.Micros(c.p.Now)), num("limit", limit))
@@ -170,30 +169,49 @@ func (c *claim) heads() ([]candidate, error) {
 	}
 	if len(c.lanes) > 1 {
 		slices.SortFunc(due, func(a, b candidate) int {
-			if a.starved != b.starved {
-				if a.starved {
-					return -1
-				}
-				return 1
-			}
-			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), a.due.Compare(b.due),
-				slices.Compare(a.id[:], b.id[:]))
+			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), byAge(&a, &b))
 		})
 	}
 	return due, nil
 }
 
-// choose takes runs in order, as far as limits allow. again means that gated runs used up the heads
-// of a lane, so that the runs after them must be read before anything else is taken.
+func byAge(a, b *candidate) int {
+	return cmp.Or(a.due.Compare(b.due), slices.Compare(a.id[:], b.id[:]))
+}
+
+// choose takes runs as far as limits allow: first those to take by age, then the others in claim
+// order. again means that gated runs used up the heads of a lane, so that the runs after them must
+// be read before anything else is taken.
 func (c *claim) choose(due []candidate) (again bool, err error) {
 	free, err := c.free(len(due))
 	if err != nil {
 		return false, err
 	}
+	order := make([]*candidate, len(due))
+	for i := range due {
+		order[i] = &due[i]
+	}
 	freeOf := map[string]int{}
+	if c.byAge > 0 && len(c.lanes) > 1 { // in one lane both orders are the same
+		aged := slices.Clone(order)
+		slices.SortFunc(aged, byAge)
+		if again, err = c.chooseIn(aged, true, &free, freeOf); again || c.unfinished || err != nil {
+			return again, err
+		}
+	}
+	return c.chooseIn(order, false, &free, freeOf)
+}
+
+// chooseIn is choose for runs in this order; with aged, only as many as must be taken by age.
+func (c *claim) chooseIn(due []*candidate, aged bool, free *int, freeOf map[string]int) (again bool, err error) {
 	c.out.Limited = false
-	for i, run := range due {
-		if free == 0 {
+	for _, run := range due {
+		switch {
+		case aged && c.byAge == 0:
+			return false, nil
+		case run.decided:
+			continue
+		case *free == 0:
 			c.out.Limited = true
 			return false, nil
 		}
@@ -205,15 +223,17 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 			c.out.Limited = true
 			continue
 		}
-		taken, err := c.take(&due[i])
+		taken, err := c.take(run)
 		if err != nil {
 			return false, err
 		}
+		run.decided = true
 		if taken {
-			free--
+			*free--
 			freeOf[run.lane.kind]--
+			c.byAge = max(0, c.byAge-1)
 		}
-		if run.lane.ahead--; run.lane.ahead == 0 && run.lane.more && free > 0 {
+		if run.lane.ahead--; run.lane.ahead == 0 && run.lane.more && *free > 0 {
 			c.unfinished = c.gated >= maxGated
 			return !c.unfinished, nil
 		}

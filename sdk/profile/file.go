@@ -111,7 +111,7 @@ func open() (*document, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	return parse(path, data)
+	return parse(path, fileText(data))
 }
 
 // known are the tables of a file. Those of clients declare no keys, so that decoding reports each

@@ -51,7 +51,7 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	case run.Status.Ended() && run.Status != engine.RunCancelled:
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
-	until := engine.Micros(u.now.Add(p.Grace))
+	until := engine.Micros(u.now.Add(p.Grace + p.Margin))
 	if run.Status.Ended() || !run.CancelRequestedAt.IsZero() && !until.Before(run.GraceUntil) {
 		return engine.RunEnd{Status: run.Status, GraceUntil: run.GraceUntil}, nil
 	}

@@ -49,7 +49,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	}
 	if p.Kind == engine.StepFunction {
 		limit := cmp.Or(p.StartToClose, run.Timeouts.StartToClose, engine.DefaultStepTimeout)
-		step.TimeoutAt = engine.Micros(u.now.Add(limit)) // not from StartedAt, which is the worker's clock
+		step.TimeoutAt = engine.Micros(u.now.Add(limit + p.Margin)) // not from StartedAt, the worker's clock
 		u.notifyTimer()
 	}
 	if err := u.put(run, prev, &step); err != nil {

@@ -112,6 +112,12 @@ type Tx interface {
 	Unconsumed(run engine.ID) ([]engine.Signal, error)
 	CountSignals(run engine.ID) (waiting int, last int64, err error)
 	InsertSignals(signals []engine.Signal) error
+	// MeasureUnconsumed returns the bytes of the waiting signals. MoveSignals moves them to another
+	// run, which has none; they keep their sequences.
+	MeasureUnconsumed(run engine.ID) (int64, error)
+	MoveSignals(from, to engine.ID) error
+	// SignalInChain says whether a run with this FirstRunID has received a signal of that id.
+	SignalInChain(first engine.ID, signalID string) (bool, error)
 	ConsumeSignal(run engine.ID, sequence int64, step string) error
 
 	// Schedule finds a schedule by id or, if ref is zero, by name; an empty namespace matches any.

@@ -18,7 +18,8 @@ type unitOfWork struct {
 	ended   []*Run              // the dirty runs that ended
 	slots   []*Run              // runs that freed a slot of their concurrency key, once for each slot
 	next    []engine.StartRun   // starts to insert after the dirty runs, because they may take over external ids
-	passed  []engine.Signal     // signals for these starts
+	passed  []engine.Signal     // copies of signals for these starts
+	moved   []engine.ID         // runs whose unconsumed signals move to the run they continued as
 	effects *engine.SideEffects // side effects that the operation does not return; nil: none yet
 }
 
@@ -94,6 +95,11 @@ func (u *unitOfWork) flush() error {
 	}
 	if len(u.passed) > 0 {
 		if err := u.tx.InsertSignals(u.passed); err != nil {
+			return err
+		}
+	}
+	for _, from := range u.moved {
+		if err := u.tx.MoveSignals(from, u.runs[from].ContinuedAs); err != nil {
 			return err
 		}
 	}

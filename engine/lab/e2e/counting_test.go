@@ -26,6 +26,8 @@ var _ engine.Store = (*counting)(nil)
 
 func (c *counting) Now() time.Time { return c.store.Now() }
 
+func (c *counting) Uncertainty() time.Duration { return c.store.Uncertainty() }
+
 func (c *counting) Health(ctx context.Context) error {
 	defer c.call()()
 	return c.store.Health(ctx)
@@ -270,10 +272,9 @@ func (c *counting) ListRetries(ctx context.Context, namespace string, run engine
 	return c.store.ListRetries(ctx, namespace, run)
 }
 
-func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
-	now time.Time) (engine.Circumstances, error) {
+func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
 	defer c.call()()
-	return c.store.ExplainInputs(ctx, namespace, run, now)
+	return c.store.ExplainInputs(ctx, namespace, run)
 }
 
 func (c *counting) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -196,29 +197,29 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 	})
 }
 
-func TestARunOfLowPriorityIsNotStarved(t *testing.T) {
+func TestPriorities(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		w := s.register(t)
-		low := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Priority = proto.Int32(-100) })
-		urgent := func() string {
-			return s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Priority = proto.Int32(100) })
+		with := func(priority int32) string {
+			return s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Priority = proto.Int32(priority) })
 		}
-		first := urgent()
-		if got := w.take(t).RunId; got != first {
-			t.Errorf("at first %s is handed out, want the urgent one", got)
+		low := with(-100)
+		with(-100)
+		s.Jump(time.Hour)
+		var urgent []string
+		for range engine.ClaimByAgeEvery {
+			urgent = append(urgent, with(100))
 		}
-		urgent()
-		s.Jump(30 * time.Second)
-		later := []string{urgent(), urgent()}
-		if got := w.take(t).RunId; slices.Contains(append(later, low), got) {
-			t.Errorf("before its minute is over %s is handed out, want the urgent one of old", got)
+		for i := range engine.ClaimByAgeEvery - 1 {
+			if got := w.take(t).RunId; got != urgent[i] {
+				t.Fatalf("run %d handed out is %s, want the urgent one, however long the others wait", i, got)
+			}
 		}
-		s.Jump(31 * time.Second)
 		if got := w.take(t).RunId; got != low {
-			t.Errorf("after a minute %s is handed out, want the one that has waited", got)
+			t.Errorf("the eighth run handed out is %s, want the one that has been due longest", got)
 		}
-		if got := []string{w.take(t).RunId, w.take(t).RunId}; !slices.Equal(got, later) {
-			t.Errorf("after it come %v, want the urgent ones in their order", got)
+		if got := w.take(t).RunId; got != urgent[len(urgent)-1] {
+			t.Errorf("the ninth run handed out is %s, want the last urgent one", got)
 		}
 	})
 }
