@@ -21,7 +21,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{{Run: engine.Run{
 			ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
-			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
+			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // only for lost workers
 	if err != nil {
 		t.Fatal(err)
 	}

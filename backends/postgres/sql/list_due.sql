@@ -1,5 +1,5 @@
--- The heads of the lanes, in the order in which they are to be taken, unlocked, with how many leases of their concurrency key there are. No
--- row: nothing is due.
+-- The heads of the lanes, in claim order, without locks, with the number of leases of their concurrency key. No row:
+-- nothing is due.
 with meeting as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
