@@ -202,7 +202,7 @@ type ParentClose uint8
 const (
 	CloseUnset     ParentClose = 0 // as CloseAbandon
 	CloseAbandon   ParentClose = 1
-	CloseCancel    ParentClose = 2
+	CloseCancel    ParentClose = 2 // it gets what is left of the parent's grace
 	CloseTerminate ParentClose = 3
 )
 

@@ -123,19 +123,21 @@ func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 
 func waitingForChild(step *engine.Step) string { return "child:" + step.ChildRunID.String() }
 
-// closeChildren ends the open children that are not to outlive the run, and theirs in turn.
+// closeChildren ends the open children that are not to outlive the run, and theirs in turn. If the
+// run ended within its grace, children that are cancelled have the rest of it to clean up.
 func (u *unitOfWork) closeChildren(parent *Run) error {
-	ids, err := u.tx.OpenChildren(parent.ID)
+	children, err := u.openChildren(parent)
 	if err != nil {
 		return err
 	}
 	reason := "the parent run " + parent.ID.String() + " has ended: it is " + parent.Status.String()
-	for _, id := range ids {
-		child, err := u.find("", id)
-		if err != nil {
-			return err
-		}
-		if child == nil || child.Status.Ended() {
+	for _, child := range children {
+		if child.ParentClose == engine.CloseCancel && leavesGrace(parent, u.now) {
+			if sooner(child, parent.GraceUntil) {
+				if err := u.askToStop(child, parent.GraceUntil, reason); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		status := engine.RunCancelled
@@ -150,6 +152,31 @@ func (u *unitOfWork) closeChildren(parent *Run) error {
 		}
 	}
 	return nil
+}
+
+// openChildren is the open children that are not to outlive the run.
+func (u *unitOfWork) openChildren(parent *Run) (open []*Run, err error) {
+	ids, err := u.tx.OpenChildren(parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		child, err := u.find("", id)
+		if err != nil {
+			return nil, err
+		}
+		if child != nil && !child.Status.Ended() {
+			open = append(open, child)
+		}
+	}
+	return open, nil
+}
+
+// leavesGrace says that the run, which has ended, was asked to stop and did not use up its grace.
+// Whoever cancelled or terminated it at once meanwhile wants no more of its code to run.
+func leavesGrace(run *Run, now time.Time) bool {
+	atOnce := run.Status == engine.RunTerminated || run.Status == engine.RunCancelled && run.FinalToken.IsZero()
+	return !atOnce && run.GraceUntil.After(now)
 }
 
 // handle starts the handlers of a run that has failed.

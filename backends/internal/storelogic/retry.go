@@ -198,13 +198,16 @@ func begunAfterFailure(run *Run, steps []engine.Step) (names []string) {
 }
 
 // reopen gives a CHILD step that only the end of its run has ended what has become of its child
-// since: it is open while the child is, or COMPLETED. It is false when there is nothing to keep.
+// since: it is open while the child is, or COMPLETED. It is false when there is nothing to keep, as
+// of a child that is being cancelled.
 func (u *unitOfWork) reopen(step *engine.Step) (bool, error) {
 	child, err := u.newestOf(step.ChildRunID)
 	if err != nil || child == nil {
 		return false, err
 	}
 	switch {
+	case !child.Status.Ended() && !child.CancelRequestedAt.IsZero():
+		return false, nil // it will end as CANCELLED
 	case !child.Status.Ended():
 		step.Status, step.Error, step.FinishedAt = engine.StepRunning, nil, time.Time{}
 		return true, nil

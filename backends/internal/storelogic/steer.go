@@ -52,20 +52,47 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
 	until := engine.Micros(u.now.Add(p.Grace))
-	if run.Status.Ended() || !run.CancelRequestedAt.IsZero() && !until.Before(run.GraceUntil) {
+	if run.Status.Ended() || !sooner(run, until) {
 		return engine.RunEnd{Status: run.Status, GraceUntil: run.GraceUntil}, nil
 	}
-	run.GraceUntil = until
-	if run.CancelRequestedAt.IsZero() {
-		u.requestCancel(run, p.Reason)
+	if err := u.askToStop(run, until, p.Reason); err != nil {
+		return engine.RunEnd{}, err
 	}
-	u.change(run)
-	u.notifyWorker(run.Holder)
-	u.notifyTimer()
 	if err := u.audit(p.By, p.AuditID, "CancelWorkflow", onRun(run), p.Reason, "grace "+p.Grace.String()); err != nil {
 		return engine.RunEnd{}, err
 	}
 	return engine.RunEnd{Status: run.Status, Changed: true, GraceUntil: until}, u.flush()
+}
+
+// sooner says that a request to stop by until changes something: it is the first, or it leaves less
+// time than the one before.
+func sooner(run *Run, until time.Time) bool {
+	return run.CancelRequestedAt.IsZero() || until.Before(run.GraceUntil)
+}
+
+// askToStop asks the code of an open run to stop by until, and with it the code of the children that
+// are cancelled with the run: they get the same time to clean up.
+func (u *unitOfWork) askToStop(run *Run, until time.Time, reason string) error {
+	run.GraceUntil = until
+	if run.CancelRequestedAt.IsZero() {
+		u.requestCancel(run, reason)
+	}
+	u.change(run)
+	u.notifyWorker(run.Holder)
+	u.notifyTimer()
+	children, err := u.openChildren(run)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if child.ParentClose != engine.CloseCancel || !sooner(child, until) {
+			continue
+		}
+		if err := u.askToStop(child, until, "the parent run "+run.ID.String()+" is being cancelled"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requestCancel has the code told: by its worker, or by the next one, for which the run is due.

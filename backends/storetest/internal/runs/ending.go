@@ -138,6 +138,82 @@ var GraceCases = []fixture.Case{
 		fixture.Equal(s, "reason", list[1].Reason, "please stop")
 		fixture.Equal(s, "subject", list[0].Subject, "run")
 	}},
+	{Name: "children that are cancelled with the run get its grace, and theirs", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		told := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
+		held := s.ClaimChild(told)
+		grandchild := s.Child(held, "grandchild", fixture.Closing(engine.CloseCancel))
+		left := []engine.ID{s.Child(l, "stay"), s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))}
+		over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
+		s.Cancel(over)
+		until := s.Now.Add(time.Minute)
+		s.CancelWithin(l.RunID, time.Minute)
+		for _, id := range []engine.ID{told, grandchild} {
+			s.SameTime("grace until", s.Run(id).GraceUntil, until)
+			s.SameTime("requested at", s.Run(id).CancelRequestedAt, s.Now)
+		}
+		fixture.Equal(s, "reason", s.Run(told).CancelReason, "the parent run "+l.RunID.String()+" is being cancelled")
+		for _, id := range append(left, over) {
+			s.SameTime("grace until", s.Run(id).GraceUntil, time.Time{})
+		}
+		s.Pass(time.Second)
+		s.CancelWithin(l.RunID, time.Second)
+		s.SameTime("grace until, shortened", s.Run(told).GraceUntil, s.Now.Add(time.Second))
+		s.Finish(l, "cleaned up")
+		s.Status(l.RunID, engine.RunCancelled)
+		s.Status(told, engine.RunRunning)
+		s.Status(left[1], engine.RunTerminated)
+		s.Complete(held, "undo", "x")
+		s.Finish(held, "cleaned up")
+		s.Status(told, engine.RunCancelled)
+		s.Status(grandchild, engine.RunPending)
+		s.Pass(time.Second)
+		s.SameExpired(s.Expire(), engine.Expired{Runs: 1, Cancelled: []engine.ID{grandchild}})
+	}},
+	{Name: "children started within the grace get the rest of it at the end", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		until := s.Now.Add(time.Minute)
+		s.CancelWithin(l.RunID, time.Minute)
+		late := s.Child(l, "late", fixture.Closing(engine.CloseCancel))
+		held := s.ClaimChild(late)
+		s.SameTime("grace until", s.Run(late).GraceUntil, time.Time{})
+		s.Pass(time.Second)
+		s.Finish(l, "")
+		s.SameTime("grace until", s.Run(late).GraceUntil, until)
+		s.Finish(held, "cleaned up")
+		s.Status(late, engine.RunCancelled)
+	}},
+	{Name: "the end of the grace, and an end at once, end the children too", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		for what, end := range map[string]func(engine.ID){
+			"expiry": func(engine.ID) { s.Pass(time.Minute); s.Expire() },
+			"cancel": func(run engine.ID) { s.Cancel(run) },
+			"terminate": func(run engine.ID) {
+				_, err := s.Store.TerminateRun(s.Ctx, s.EndParams(run, "enough"))
+				s.Must(err, "TerminateRun")
+			},
+		} {
+			l := s.Held()
+			child := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
+			s.ClaimChild(child)
+			s.CancelWithin(l.RunID, time.Minute)
+			end(l.RunID)
+			fixture.Equal(s, "child after "+what, s.Run(child).Status, engine.RunCancelled)
+		}
+	}},
+	{Name: "a retry does not take over a child that is being cancelled", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		child := s.Child(l, "ship", fixture.Closing(engine.CloseCancel))
+		s.ClaimChild(child)
+		s.CancelWithin(l.RunID, time.Minute)
+		s.Finish(l, "")
+		again := s.Retry(l.RunID).RunID
+		fixture.Equal(s, "steps of the retry", len(s.Attempts(again, "")), 0)
+		s.Status(child, engine.RunRunning)
+	}},
 	{Name: "a run that has ended is not told to stop, and stays as it is", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for status, run := range s.EndedRuns() {
