@@ -93,6 +93,10 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 		return
 	}
 	failure := engine.ChildFailure(&child.Run)
+	if child.Status == engine.RunCancelled && child.ParentClose == engine.CloseCancel &&
+		!parent.CancelRequestedAt.IsZero() {
+		failure.Metadata[engine.MetaCancelledWithParent] = "true"
+	}
 	if child.Status == engine.RunCompleted {
 		failure = engine.ChildTooLarge(&child.Run)
 	}
@@ -134,7 +138,7 @@ func (u *unitOfWork) closeChildren(parent *Run) error {
 	for _, child := range children {
 		if child.ParentClose == engine.CloseCancel && leavesGrace(parent, u.now) {
 			if sooner(child, parent.GraceUntil) {
-				if err := u.askToStop(child, parent.GraceUntil, reason); err != nil {
+				if err := u.askChild(child, parent.GraceUntil, reason); err != nil {
 					return err
 				}
 			}
@@ -144,10 +148,7 @@ func (u *unitOfWork) closeChildren(parent *Run) error {
 		if child.ParentClose == engine.CloseTerminate {
 			status = engine.RunTerminated
 		}
-		failure := engine.EndedByFailure(status, reason)
-		u.notifyWorker(child.Holder)
-		u.sideEffects().Stopped++
-		if err := u.end(child, status, &failure, engine.Token{}); err != nil {
+		if err := u.stopChild(child, status, reason); err != nil {
 			return err
 		}
 	}

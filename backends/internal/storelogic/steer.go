@@ -30,6 +30,11 @@ func endByPerson(tx Tx, p engine.EndRunParams, status engine.RunStatus, method s
 	case run.Status.Ended():
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
+	return u.endAtOnce(run, p, status, method)
+}
+
+func (u *unitOfWork) endAtOnce(run *Run, p engine.EndRunParams, status engine.RunStatus,
+	method string) (engine.RunEnd, error) {
 	failure := engine.EndedByFailure(status, p.Reason)
 	u.notifyWorker(run.Holder)
 	if err := u.end(run, status, &failure, engine.Token{}); err != nil {
@@ -45,15 +50,17 @@ func endByPerson(tx Tx, p engine.EndRunParams, status engine.RunStatus, method s
 func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return engine.RunEnd{}, err
-	case run.Status.Ended() && run.Status != engine.RunCancelled:
-		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
 	until := engine.Micros(u.now.Add(p.Grace))
-	if run.Status.Ended() || !sooner(run, until) {
+	switch {
+	case run.Status.Ended() && run.Status != engine.RunCancelled:
+		return engine.RunEnd{}, engine.RunEnded(&run.Run)
+	case run.Status.Ended() || !sooner(run, until):
 		return engine.RunEnd{Status: run.Status, GraceUntil: run.GraceUntil}, nil
+	case run.NeverRan():
+		return u.endAtOnce(run, p, engine.RunCancelled, "CancelWorkflow")
 	}
 	if err := u.askToStop(run, until, p.Reason); err != nil {
 		return engine.RunEnd{}, err
@@ -88,11 +95,27 @@ func (u *unitOfWork) askToStop(run *Run, until time.Time, reason string) error {
 		if child.ParentClose != engine.CloseCancel || !sooner(child, until) {
 			continue
 		}
-		if err := u.askToStop(child, until, "the parent run "+run.ID.String()+" is being cancelled"); err != nil {
+		if err := u.askChild(child, until, "the parent run "+run.ID.String()+" is being cancelled"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// askChild is askToStop for a child. One that never ran ends.
+func (u *unitOfWork) askChild(child *Run, until time.Time, reason string) error {
+	if child.NeverRan() {
+		return u.stopChild(child, engine.RunCancelled, reason)
+	}
+	return u.askToStop(child, until, reason)
+}
+
+// stopChild ends a child because of its parent.
+func (u *unitOfWork) stopChild(child *Run, status engine.RunStatus, reason string) error {
+	failure := engine.EndedByFailure(status, reason)
+	u.notifyWorker(child.Holder)
+	u.sideEffects().Stopped++
+	return u.end(child, status, &failure, engine.Token{})
 }
 
 // requestCancel has the code told: by its worker, or by the next one, for which the run is due.

@@ -75,8 +75,9 @@ var GraceCases = []fixture.Case{
 		}
 	}},
 	{Name: "when the grace is over the run is cancelled wherever it stands", Run: func(s *fixture.F) {
-		l := s.Held()
-		waits := s.Start(fixture.DueAt(s.Now.Add(time.Hour)))
+		l, waiting := s.Held(), s.Held()
+		waits := waiting.RunID
+		s.Await(waiting, "go", "go")
 		s.CancelWithin(l.RunID, time.Minute)
 		s.CancelWithin(waits, 2*time.Minute)
 		s.Pass(time.Minute - time.Microsecond)
@@ -144,6 +145,8 @@ var GraceCases = []fixture.Case{
 		told := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
 		held := s.ClaimChild(told)
 		grandchild := s.Child(held, "grandchild", fixture.Closing(engine.CloseCancel))
+		s.ClaimChild(grandchild)
+		idle := s.Child(held, "idle", fixture.Closing(engine.CloseCancel))
 		left := []engine.ID{s.Child(l, "stay"), s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))}
 		over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
 		s.Cancel(over)
@@ -153,6 +156,9 @@ var GraceCases = []fixture.Case{
 			s.SameTime("grace until", s.Run(id).GraceUntil, until)
 			s.SameTime("requested at", s.Run(id).CancelRequestedAt, s.Now)
 		}
+		s.Failure("error of a child that never ran", s.Status(idle, engine.RunCancelled).Error,
+			engine.EndedByFailure(engine.RunCancelled, "the parent run "+told.String()+" is being cancelled"))
+		fixture.Equal(s, "mark of its step", s.Step(told, "idle").Error.Metadata[engine.MetaCancelledWithParent], "true")
 		fixture.Equal(s, "reason", s.Run(told).CancelReason, "the parent run "+l.RunID.String()+" is being cancelled")
 		for _, id := range append(left, over) {
 			s.SameTime("grace until", s.Run(id).GraceUntil, time.Time{})
@@ -167,7 +173,7 @@ var GraceCases = []fixture.Case{
 		s.Complete(held, "undo", "x")
 		s.Finish(held, "cleaned up")
 		s.Status(told, engine.RunCancelled)
-		s.Status(grandchild, engine.RunPending)
+		s.Status(grandchild, engine.RunRunning)
 		s.Pass(time.Second)
 		s.SameExpired(s.Expire(), engine.Expired{Runs: 1, Cancelled: []engine.ID{grandchild}})
 	}},
@@ -213,6 +219,22 @@ var GraceCases = []fixture.Case{
 		again := s.Retry(l.RunID).RunID
 		fixture.Equal(s, "steps of the retry", len(s.Attempts(again, "")), 0)
 		s.Status(child, engine.RunRunning)
+	}},
+	{Name: "a run whose code has never run is cancelled at once", Run: func(s *fixture.F) {
+		due, later := s.Start(), s.Start(fixture.DueAt(s.Now.Add(time.Hour)))
+		s.Pause(later)
+		for _, id := range []engine.ID{due, later} {
+			end := s.CancelWithin(id, time.Minute)
+			fixture.Equal(s, "status", end.Status, engine.RunCancelled)
+			fixture.Equal(s, "changed", end.Changed, true)
+			s.Failure("error", s.Status(id, engine.RunCancelled).Error,
+				engine.EndedByFailure(engine.RunCancelled, "please stop"))
+			fixture.Equal(s, "events", len(s.Audit(id.String())) > 0, true)
+		}
+		l := s.Held()
+		next := s.NewRun()
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+		fixture.Equal(s, "status of a continuation", s.CancelWithin(next.ID, time.Minute).Status, engine.RunPending)
 	}},
 	{Name: "a run that has ended is not told to stop, and stays as it is", Run: func(s *fixture.F) {
 		s.Worker("w1")
@@ -487,7 +509,7 @@ var DeadlineCases = []fixture.Case{
 	}},
 	{Name: "of a deadline and a grace the earlier one ends it, each in its way", Run: func(s *fixture.F) {
 		by := func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) }
-		a, b := s.Start(by), s.Start(by)
+		a, b := s.Held(by).RunID, s.Held(by).RunID
 		s.CancelWithin(a, time.Second)
 		s.CancelWithin(b, time.Hour)
 		s.Pass(time.Minute)
