@@ -325,6 +325,9 @@ func read[V any](ctx context.Context, s *Store, name string, do func(*tx) (V, er
 	return call(ctx, s, name, false, nil, do)
 }
 
+// Uncertainty is none: Now is the clock itself.
+func (s *Store) Uncertainty() time.Duration { return 0 }
+
 // Now is the clock of the options, else the wall clock, or that of the bubble which the test runs in.
 func (s *Store) Now() time.Time {
 	if now := s.db.options.Now; now != nil {

@@ -277,6 +277,42 @@ func (t *tx) InsertSignals(signals []engine.Signal) error {
 	return nil
 }
 
+func (t *tx) MeasureUnconsumed(run engine.ID) (bytes int64, err error) {
+	for _, s := range t.db.runs[run].Signals {
+		if s.StepName == "" {
+			bytes += int64(s.Payload.Size())
+		}
+	}
+	return bytes, nil
+}
+
+func (t *tx) MoveSignals(from, to engine.ID) error {
+	old, next := t.change(from), t.change(to)
+	var consumed []engine.Signal
+	for _, s := range old.Signals {
+		if s.StepName != "" {
+			consumed = append(consumed, s)
+			continue
+		}
+		s.RunID = to
+		next.Signals = append(next.Signals, s)
+	}
+	old.Signals = consumed
+	return nil
+}
+
+func (t *tx) SignalInChain(first engine.ID, id string) (bool, error) {
+	for _, r := range t.db.runs {
+		if r.FirstRunID != first {
+			continue
+		}
+		if s := t.signal(r.ID, func(s *engine.Signal) bool { return s.SignalID == id && id != "" }); s != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
 	signals := t.change(run).Signals
 	for i := range signals {

@@ -249,8 +249,7 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 }
 
 // Circumstances is what a run may wait for.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.ID,
-	now time.Time) (engine.Circumstances, error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.ID) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(t *tx) (c engine.Circumstances, err error) {
 		r, err := t.run(namespace, id)
 		if err != nil {
@@ -261,7 +260,6 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.I
 		c.Workers = t.workersBy(func(w *engine.Worker) bool {
 			return w.Namespace == namespace && w.Status != engine.WorkerOffline && slices.Contains(w.Queues, r.Queue)
 		})
-		fresh := func(r *Run) int { return count(r.HeldAt.After(now.Add(-engine.StarvationAfter))) }
 		for _, o := range t.db.runs {
 			if o.Namespace != namespace {
 				continue
@@ -272,7 +270,7 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.I
 				c.RunningOfType += count(o.Queue == r.Queue && o.Type == r.Type)
 				c.RunningOfKey += count(ofKey)
 			}
-			ahead := cmp.Or(fresh(o)-fresh(r), cmp.Compare(r.Priority, o.Priority), o.HeldAt.Compare(r.HeldAt),
+			ahead := cmp.Or(cmp.Compare(r.Priority, o.Priority), o.HeldAt.Compare(r.HeldAt),
 				compareIDs(o.ID, r.ID)) < 0
 			c.AheadInLine += count(ofKey && o.Gated && r.Gated && ahead)
 		}

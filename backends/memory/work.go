@@ -58,7 +58,15 @@ func (c *claim) run() engine.Claimed {
 			c.out.NextDue = r.AvailableAt
 		}
 	}
-	slices.SortFunc(due, c.order)
+	slices.SortFunc(due, byAge)
+	for _, r := range due {
+		if len(c.slots) == 0 || len(c.out.Tasks) >= c.p.ByAge {
+			break
+		}
+		c.take(r)
+	}
+	due = slices.DeleteFunc(due, func(r *Run) bool { return c.db.runs[r.ID].AvailableAt.IsZero() })
+	slices.SortStableFunc(due, func(a, b *Run) int { return b.Priority - a.Priority })
 	for _, r := range due {
 		if len(c.slots) == 0 {
 			break
@@ -82,15 +90,9 @@ func (c *claim) online() {
 	}
 }
 
-func (c *claim) order(a, b *Run) int {
-	starved := func(r *Run) int {
-		if c.p.Now.Sub(r.AvailableAt) >= engine.StarvationAfter {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(starved(a)-starved(b), b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt),
-		compareIDs(a.ID, b.ID))
+// byAge orders runs by how long they have been due, longest first.
+func byAge(a, b *Run) int {
+	return cmp.Or(a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
 }
 
 // leases counts those that the filter takes.

@@ -46,16 +46,19 @@ var checkTextsSQL string
 // Check looks for what is wrong in the database: broken indexes, references to nothing, and rows
 // that contradict each other. It reads everything, on one snapshot. Servers may be at work.
 func Check(ctx context.Context, url string) (findings []engine.Finding, err error) {
-	err = withConnection(ctx, url, func(conn *pgx.Conn) (err error) {
-		findings, err = checkOn(ctx, conn)
+	err = withConnection(ctx, url, snapshot, func(_ *address, tx pgx.Tx) (err error) {
+		findings, err = check(ctx, tx)
 		return err
 	})
 	return findings, err
 }
 
+// snapshot is a transaction that reads the rows of one moment.
+var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
+// checkOn is Check on a session whose search_path leads to the schema.
 func checkOn(ctx context.Context, conn *pgx.Conn) (findings []engine.Finding, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) (err error) {
 		findings, err = check(ctx, tx)
 		return err
 	})
@@ -135,6 +138,12 @@ func checkSchema(ctx context.Context, tx pgx.Tx) (findings []engine.Finding, err
 	done, err := appliedTo(ctx, tx)
 	if err != nil {
 		return nil, err
+	}
+	if state, err := stateOf(ctx, tx); err != nil {
+		return nil, err
+	} else if state.foreign {
+		return nil, errors.New("the table schema_migrations is another program's, and the schema holds no tables of kagzi's: " +
+			"name the schema of kagzi with ?schema= in the database URL")
 	}
 	if len(done) == 0 {
 		return nil, errors.New("the database holds no schema: `kagzi db migrate` makes it")

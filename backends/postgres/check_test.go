@@ -189,7 +189,8 @@ func TestOfAnOlderSchemaNoRowsAreChecked(t *testing.T) {
 	}
 	admin := adminConnection(t, url)
 	err = pgx.BeginFunc(t.Context(), admin, func(tx pgx.Tx) error {
-		_, err := migrateOnce(t.Context(), tx, list[:2])
+		a := &address{place: place{byPath: true}}
+		_, err := a.migrateOnce(t.Context(), tx, list[:2])
 		return err
 	})
 	if err != nil {

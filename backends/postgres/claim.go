@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := claim{store: s, p: &p, slots: p.Slots}
+	c := claim{store: s, p: &p, slots: p.Slots, byAge: p.ByAge}
 	return c.run()
 }
 
@@ -34,6 +34,7 @@ type claim struct {
 	store *Store
 	p     *engine.ClaimParams
 	slots []engine.ClaimSlot // that were not used yet, of workers that are ONLINE as far as is known
+	byAge int                // how many more runs are taken by age
 	out   engine.Claimed
 	whole bool // the next look is to begin at the beginning of the lanes
 }
@@ -115,6 +116,7 @@ func (c *claim) use(found look) {
 		used[task.Lease.Token] = true
 	}
 	c.out.Tasks = append(c.out.Tasks, found.tasks...)
+	c.byAge = max(0, c.byAge-len(found.tasks)) // these come first
 	var left []engine.ClaimSlot
 	for _, g := range c.slots {
 		switch {
@@ -133,10 +135,10 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	for attempt := 1; ; attempt++ {
 		floored := c.store.floors.look(queueKey{c.p.Namespace, c.p.Queue}, c.whole)
 		found := look{asked: len(c.slots), bounded: floored.bounded()}
-		batch := c.store.newBatch()
+		batch := &pgx.Batch{}
 		c.queue(batch, floored, &found)
 		engine.Failpoint("postgres.before_commit")
-		err := c.store.pool.SendBatch(ctx, batch).Close()
+		err := c.store.pool.send(ctx, batch)
 		floored.end(found.heads, err == nil && found.candidates == found.asked)
 		if err == nil {
 			engine.Failpoint("postgres.after_commit")
@@ -174,7 +176,7 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited,
 		"type_limits": limits, "queue_limit": int64(p.QueueLimit),
 		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1),
-		"starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+		"by_age": int64(c.byAge),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
 }
@@ -243,18 +245,17 @@ func (c *claim) complete(task *engine.Task) {
 
 // histories reads what the runs have recorded so far, after their claim: nobody else writes about them now.
 func (c *claim) histories(ctx context.Context) error {
-	batch := c.store.newBatch()
-	queued := batch.Len()
+	batch := &pgx.Batch{}
 	for i := range c.out.Tasks {
 		task := &c.out.Tasks[i]
 		if task.Run.Steps > 0 {
 			queueHistory(batch, task.Run.ID, 0, c.p.HistoryBytes, &task.History, &task.NextSequence)
 		}
 	}
-	if batch.Len() == queued {
+	if batch.Len() == 0 {
 		return nil
 	}
-	if err := c.store.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := c.store.pool.send(ctx, batch); err != nil {
 		// The leases stand, but nobody knows of them: their workers' next heartbeats do not name
 		// them, which frees them.
 		c.out = engine.Claimed{}

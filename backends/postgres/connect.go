@@ -23,6 +23,7 @@ import (
 const (
 	writeConnections = 14
 	viewConnections  = 5 // with the one that listens 20 in all
+	leastConnections = 3 // one to write, one to read, one that listens
 	openTimeout      = 30 * time.Second
 	oldestVersion    = 140000
 )
@@ -31,6 +32,8 @@ const (
 type setting struct{ name, value string }
 
 var commonSettings = []setting{
+	{"quote_all_identifiers", "off"},
+	{"standard_conforming_strings", "on"},
 	{"synchronous_commit", "on"},
 	{"lock_timeout", "2s"},
 	{"idle_in_transaction_session_timeout", "10s"},
@@ -39,6 +42,15 @@ var commonSettings = []setting{
 
 // readCommitted is of every session: whoever has waited for a lock is to see what its last holder has written.
 var readCommitted = setting{"default_transaction_isolation", "read committed"}
+
+// plainSettings are of connections outside the pools, whose work may take long: a migration, a check.
+var plainSettings = []setting{
+	{"quote_all_identifiers", "off"},
+	{"standard_conforming_strings", "on"},
+	{"statement_timeout", "0"},
+	{"lock_timeout", "0"},
+	{"idle_in_transaction_session_timeout", "0"},
+}
 
 // sessionSettings are of every session that no pooler shares out. One may be idle for as long as
 // nothing happens: the one that listens is then.
@@ -93,25 +105,77 @@ func parseURL(url string) (*address, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second
 	}
-	a := &address{Config: config}
+	a := &address{Config: config, writes: writeConnections, views: viewConnections, place: place{
+		byPath: c.RuntimeParams["search_path"] != "" || strings.Contains(c.RuntimeParams["options"], "search_path")}}
+	var named bool
+	if a.named, named = c.RuntimeParams[schemaName]; named && a.named == "" {
+		return nil, engine.Invalid("db", schemaName+" is empty; want the name of a schema, or leave it out")
+	}
+	if err := a.setPools(url); err != nil {
+		return nil, err
+	}
 	mode := poolMode(c.RuntimeParams[poolModeName])
 	delete(c.RuntimeParams, poolModeName) // which is for us, and not the server's
+	delete(c.RuntimeParams, schemaName)   // likewise
+	if a.named != "" {
+		delete(c.RuntimeParams, "search_path") // over which it wins
+	}
 	return a, a.setMode(mode)
 }
 
-func newPool(ctx context.Context, base *address, settings []setting, size int32) (*pgxpool.Pool, error) {
-	config := base.Copy()
-	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
-	config.MaxConnLifetime = time.Hour
-	config.MaxConnIdleTime = 5 * time.Minute
-	config.HealthCheckPeriod = time.Minute
-	config.PingTimeout = 2 * time.Second
-	if !base.pooled() {
-		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			return applySettings(ctx, conn, settings)
+// setPools shares the connections that the address allows out to the pools: of the usual 20, or of
+// pool_max_conns, one listens, and a quarter of the others reads.
+func (a *address) setPools(url string) error {
+	plain, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return engine.Invalid("db", "is not a valid postgres:// address")
+	}
+	has := func(name string) bool { return plain.RuntimeParams[name] != "" }
+	if has("pool_max_conns") {
+		if a.MaxConns < leastConnections {
+			return engine.Invalid("db", "has pool_max_conns=%d; want at least %d: one connection to write, one to read and one that listens",
+				a.MaxConns, leastConnections)
+		}
+		a.views = max(1, (a.MaxConns-1)/4)
+		a.writes = a.MaxConns - 1 - a.views
+	}
+	for _, name := range []string{"pool_min_conns", "pool_min_idle_conns"} {
+		if has(name) {
+			return engine.Invalid("db", "has %s, which has no effect: connections are opened when they are needed; leave it out", name)
 		}
 	}
-	return pgxpool.NewWithConfig(ctx, config)
+	for name, set := range map[string]func(){
+		"pool_max_conn_lifetime":   func() { a.MaxConnLifetime = time.Hour },
+		"pool_max_conn_idle_time":  func() { a.MaxConnIdleTime = 5 * time.Minute },
+		"pool_health_check_period": func() { a.HealthCheckPeriod = time.Minute },
+		"pool_ping_timeout":        func() { a.PingTimeout = 2 * time.Second },
+	} {
+		if !has(name) {
+			set()
+		}
+	}
+	return nil
+}
+
+// newPool makes the pool of one kind of connections; local is what a transaction sets behind a pooler.
+func newPool(ctx context.Context, base *address, settings, local []setting, size int32) (*pool, error) {
+	config := base.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
+	p := &pool{permits: make(chan struct{}, size)}
+	for range size {
+		p.permits <- struct{}{}
+	}
+	if base.pooled() {
+		p.local = slices.Concat(local, base.place.settings())
+	} else {
+		all := slices.Concat(settings, base.place.settings())
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			return applySettings(ctx, conn, all)
+		}
+	}
+	var err error
+	p.Pool, err = pgxpool.NewWithConfig(ctx, config)
+	return p, err
 }
 
 // applySettings is for a session that no pooler shares out.
@@ -133,29 +197,82 @@ func describeDatabase(config *address) string {
 // prepare waits for the database, refuses one that would lose acknowledged writes, and brings its
 // schema up to date. The connection that it did this with is left for listening: to make one costs
 // the database a process.
-func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
+func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, []string, error) {
 	conn, err := connect(ctx, config, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := prepareOn(ctx, conn, o); err != nil {
+	err = config.prepareOn(ctx, conn, o)
+	var warnings []string
+	if err == nil {
+		warnings, err = config.warnings(ctx, conn)
+	}
+	if err != nil {
 		conn.Close(context.WithoutCancel(ctx))
-		return nil, err
+		return nil, nil, err
 	}
-	return conn, nil
+	for _, text := range warnings {
+		o.Log.Warn("the database should be changed", "database", describeDatabase(config), "why", text)
+	}
+	return conn, warnings, nil
 }
 
-func prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
+func (a *address) prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
 	if err := checkServer(ctx, conn, o); err != nil {
 		return err
 	}
-	if err := refuseMoved(ctx, conn); err != nil {
+	if err := a.pin(ctx, conn); err != nil {
 		return err
 	}
-	if o.KeepSchema {
-		return requireSchema(ctx, conn)
+	err := a.within(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if err := refuseMoved(ctx, tx); err != nil {
+			return err
+		}
+		if o.KeepSchema {
+			return a.requireSchema(ctx, tx)
+		}
+		return nil
+	})
+	if err != nil || o.KeepSchema {
+		return err
 	}
-	return migrate(ctx, conn)
+	return a.migrate(ctx, conn, o.Log)
+}
+
+// warnings are what an operator should change about a database that is served all the same.
+func (a *address) warnings(ctx context.Context, q querier) (list []string, err error) {
+	encoding, err := encodingWarning(ctx, q)
+	for _, text := range []string{a.ambiguity(), encoding} {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list, err
+}
+
+// pin finds the schema and sets it for the session, if no pooler shares that out.
+func (a *address) pin(ctx context.Context, conn *pgx.Conn) error {
+	if err := a.place.find(ctx, conn); err != nil || a.pooled() || a.schema == "" {
+		return err
+	}
+	return translate("set the schema", applySettings(ctx, conn, a.place.settings()))
+}
+
+// within calls do in a transaction that sees the schema, on a connection outside the pools.
+func (a *address) within(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, do func(tx pgx.Tx) error) error {
+	var foreign error // not of the database
+	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		local := settingArgs(slices.Concat(plainSettings, a.place.settings()))
+		if _, err := tx.Exec(ctx, setLocalSQL.text, setLocalSQL.bind(local)...); err != nil {
+			return err
+		}
+		foreign = do(tx)
+		return foreign
+	})
+	if err != nil && foreign == nil {
+		return translate("use the database", err)
+	}
+	return err
 }
 
 // connect tries until the database is up. What will not pass by waiting, such as a wrong password, ends it at once.
@@ -194,7 +311,7 @@ func (a *address) refusal(err error) error {
 	case strings.HasPrefix(state, "28"):
 		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
-		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s",
+		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb --encoding UTF8 --template template0 %s",
 			describeDatabase(a), a.ConnConfig.Database)
 	case state == codeBadValue, state == codeUndefined, state == codeFixed, state == codeForbidden:
 		e, _ := errors.AsType[*pgconn.PgError](err)
@@ -275,8 +392,8 @@ func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) erro
 // A pooler in transaction mode, such as PgBouncer, gives a session of the database to a connection
 // for one transaction only. What a session would keep is lost then: prepared statements,
 // parameters, LISTEN and the locks that are not a transaction's. Behind one the store sends each
-// statement whole, sets parameters for each transaction that writes, and looks every second instead
-// of being notified.
+// statement whole, in a transaction that sets its parameters, the schema among them (pool.go), and
+// looks every second instead of being notified.
 
 // poolMode says how long a connection keeps a session of the database, in PgBouncer's words.
 type poolMode string
@@ -293,7 +410,9 @@ const poolModeName = "pool_mode"
 // address is where the database is, and what stands before it.
 type address struct {
 	*pgxpool.Config
-	mode poolMode
+	place
+	mode          poolMode
+	writes, views int32 // how many connections the pools have at most
 }
 
 // pooled says that sessions are shared, of an address whose mode is known.
@@ -321,7 +440,7 @@ func (a *address) dial(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil || a.pooled() {
 		return conn, err
 	}
-	if err := applySettings(ctx, conn, nil); err != nil {
+	if err := applySettings(ctx, conn, slices.Concat(plainSettings, a.place.settings())); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
@@ -363,9 +482,13 @@ func refusedParameter(err error) error {
 	if !ok {
 		return nil
 	}
+	instead := ""
+	if name == "search_path" {
+		instead = ", or name the schema with ?schema="
+	}
 	return fmt.Errorf(
 		"the pooler before the database does not pass on %s: leave it out of the address and set it for the database's user"+
-			" (alter role … set %s = …), or give the address of the database itself", name, name)
+			" (alter role … set %s = …)%s, or give the address of the database itself", name, name, instead)
 }
 
 //go:embed sql/set_local.sql
@@ -377,19 +500,8 @@ var setLocalSQL = hot(setLocalText)
 // whole begins before its arguments are there, and a pooler passes on megabytes slowly.
 var localSettings = append(slices.Clone(writeSettings), setting{"statement_timeout", "10s"})
 
-// newBatch is for statements of one transaction, with the parameters that the writing pool's sessions would have.
-func (s *Store) newBatch() *pgx.Batch {
-	batch := &pgx.Batch{}
-	s.queueSettings(batch)
-	return batch
-}
-
-// queueSettings is for a transaction that has just begun.
-func (s *Store) queueSettings(batch *pgx.Batch) {
-	if s.pooled {
-		batch.Queue(setLocalSQL.text, setLocalSQL.bind(settingArgs(localSettings))...)
-	}
-}
+// localViewSettings are the reading pool's.
+var localViewSettings = append(slices.Clone(viewSettings), setting{"transaction_read_only", "on"})
 
 func settingArgs(settings []setting) args {
 	names, values := make([]string, len(settings)), make([]string, len(settings))

@@ -40,19 +40,20 @@ func OpenEnd(ctx context.Context, address string) (*End, error) {
 		return nil, err
 	}
 	e := &End{config: config, place: "postgres://" + describeDatabase(config), identity: map[string]string{}}
-	if path := e.config.ConnConfig.RuntimeParams["search_path"]; path != "" {
-		e.place += "?" + url.Values{"search_path": {path}}.Encode()
-	}
 	if e.control, err = e.connect(ctx); err != nil {
 		return nil, err
 	}
 	err = checkServer(ctx, e.control, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
-		err = requireSchema(ctx, e.control)
+		err = config.pin(ctx, e.control)
+	}
+	if err == nil {
+		err = config.requireSchema(ctx, e.control)
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	e.place += "?" + url.Values{schemaName: {config.schema}}.Encode()
 	return e, nil
 }
 

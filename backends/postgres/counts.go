@@ -100,7 +100,7 @@ func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
 		return err
 	})
 	err := s.view(ctx, "count the queues", func(ctx context.Context) error {
-		return s.views.SendBatch(ctx, batch).Close()
+		return s.views.send(ctx, batch)
 	})
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (
 			return row.Scan(timeOf(&out.OldestDue))
 		})
 	err := s.view(ctx, "count everything", func(ctx context.Context) error {
-		return s.views.SendBatch(ctx, batch).Close()
+		return s.views.send(ctx, batch)
 	})
 	if err != nil {
 		return engine.Stats{}, err

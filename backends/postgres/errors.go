@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -35,6 +38,14 @@ const (
 	codeFixed         = "55P02" // likewise
 	codeForbidden     = "42501" // likewise, or to connect at all
 	codeFenced        = "KZ001" // our own: a copy has the database, see copy.go
+
+	// Of what a call holds, and so the same each time. Those of a class with them are not: 22012 is used inside.
+	codeNoEquivalent = "22P05" // a character that the database's encoding has not
+	codeNoCharacter  = "22021" // bytes that are no character
+	codeTooLong      = "22001"
+	codeOutOfRange   = "22003"
+	codeCheck        = "23514"
+	codeLimit        = "54000" // such as an entry of an index that is too large
 )
 
 var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
@@ -75,6 +86,50 @@ func unsettled(err error) bool {
 	return engine.KindOf(translate("commit", err)) == engine.KindUnavailable
 }
 
+// ofData says that the error belongs to what a call holds: it would fail in the same way each time.
+func ofData(err error) bool {
+	switch sqlState(err) {
+	case codeNoEquivalent, codeNoCharacter, codeTooLong, codeOutOfRange, codeCheck, codeLimit:
+		return true
+	}
+	return false
+}
+
+var untranslatable = regexp.MustCompile(`byte sequence ((?:0x[0-9a-f]{2} ?)+) in encoding "UTF8" has no equivalent in encoding "(\w+)"`)
+
+var invalidBytes = regexp.MustCompile(`invalid byte sequence for encoding "(\w+)"`)
+
+const moveAdvice = "leave it out, or have the operator move to a database with the encoding UTF8 (kagzi db copy)"
+
+// refuseData is the refusal of such a call.
+func refuseData(doing string, e *pgconn.PgError) error {
+	refusal := &engine.Error{Kind: engine.KindInvalid}
+	switch e.Code {
+	case codeNoEquivalent:
+		character, encoding := "a character", "its encoding"
+		if m := untranslatable.FindStringSubmatch(e.Message); m != nil {
+			bytes, _ := hex.DecodeString(strings.NewReplacer("0x", "", " ", "").Replace(m[1]))
+			r, _ := utf8.DecodeRune(bytes)
+			character, encoding = fmt.Sprintf("the character %U", r), m[2]
+		}
+		refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold %s of a text of this call: %s",
+			doing, encoding, character, moveAdvice)
+	case codeNoCharacter:
+		refusal.Message = doing + ": a text of this call is not valid UTF-8, or holds a NUL character: leave it out"
+		if m := invalidBytes.FindStringSubmatch(e.Message); m != nil && m[1] != encodingUTF8 {
+			refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold a text of this call: %s", doing, m[1], moveAdvice)
+		}
+	case codeTooLong, codeLimit:
+		refusal.Kind = engine.KindTooLarge
+		refusal.Message = fmt.Sprintf("%s: the database cannot hold a value of this call: it is too large (SQLSTATE %s)", doing, e.Code)
+	case codeOutOfRange:
+		refusal.Message = fmt.Sprintf("%s: the database cannot hold a number of this call: it is out of range (SQLSTATE %s)", doing, e.Code)
+	default:
+		refusal.Message = fmt.Sprintf("%s: the database refuses a value of this call (SQLSTATE %s, constraint %s)", doing, e.Code, e.ConstraintName)
+	}
+	return refusal
+}
+
 // translate turns an error of the driver into one of the engine. It drops the driver's own words
 // where they could name the address, and wraps what nobody foresaw with what was being done.
 func translate(doing string, err error) error {
@@ -103,7 +158,8 @@ func translateState(doing string, e *pgconn.PgError) error {
 	case e.Code == codeFenced:
 		return unavailable("%s", e.Message) // which the copy wrote
 	case e.Code == codeTooMany:
-		return unavailable("the database accepts no more connections")
+		return unavailable("the database accepts no more connections; raise the limit of its server, database or role to at least %d,"+
+			" or set pool_max_conns in the database URL", leastConnections)
 	case e.Code == codeReadOnly:
 		return errReadOnly
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:
@@ -112,11 +168,14 @@ func translateState(doing string, e *pgconn.PgError) error {
 		return unavailable("the database took too long to answer")
 	case e.Code == codeForbidden: // whose message names what is in the schema, and no values
 		return fmt.Errorf(
-			"%s: the database's user may not do that (%s); have it own the database, or a schema that search_path names", doing, e.Message)
+			"%s: the database's user may not do that (%s); have it own the database, or a schema that the database URL names with ?schema=", doing, e.Message)
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):
 		return unavailable("the database does not answer as it should (SQLSTATE %s)", e.Code)
+	}
+	if ofData(e) {
+		return refuseData(doing, e)
 	}
 	// Message and detail may quote values of users; the code says enough.
 	if e.ConstraintName != "" {

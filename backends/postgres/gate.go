@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"hash/fnv"
@@ -21,10 +23,12 @@ type concurrencyKey struct{ kind, name string }
 
 // head is a due run, and how many leases its key has.
 type head struct {
-	id    engine.ID
-	key   concurrencyKey
-	limit int
-	held  int
+	id      engine.ID
+	due     int64 // microseconds
+	key     concurrencyKey
+	limit   int
+	held    int
+	decided bool // it was chosen, or waits
 }
 
 // room is what limits and keys leave free.
@@ -121,12 +125,11 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 
 // heads is what is due, in order, and what is free, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free room, err error) {
-	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1),
-		"starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
+	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1)})
 	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
-		err = row.Scan(idOf(&h.id), &h.key.kind, &h.key.name, &h.limit, &h.held)
+		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held)
 		return h, err
 	})
 	for _, h := range heads {
@@ -187,29 +190,48 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through what is due: the runs that are to be taken, at most as many as there are
-// slots, and those before them whose key has no slot. What a limit of the queue or a type holds
-// back is passed over.
+// choose goes through what is due, first by age as far as runs are to be taken by it: the runs that
+// are to be taken, at most as many as there are slots, and those before them whose key has no slot.
+// What a limit of the queue or a type holds back is passed over.
 func (c *claim) choose(heads []head, free room, slots int) (taken, waiting []engine.ID) {
-	for _, h := range heads {
-		if len(taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+	order := make([]*head, len(heads))
+	for i := range heads {
+		heads[i].decided = false
+		order[i] = &heads[i]
+	}
+	aged := slices.Clone(order)
+	slices.SortFunc(aged, func(a, b *head) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
+	})
+	c.chooseIn(aged, &free, min(c.byAge, slots), &taken, &waiting)
+	c.chooseIn(order, &free, slots, &taken, &waiting)
+	return taken, waiting
+}
+
+// chooseIn chooses in this order until so many are taken.
+func (c *claim) chooseIn(order []*head, free *room, slots int, taken, waiting *[]engine.ID) {
+	for _, h := range order {
+		if len(*taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
 			break
+		}
+		if h.decided {
+			continue
 		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
 			continue
 		}
+		h.decided = true
 		if h.key.name != "" {
 			if free.keys[h.key] >= max(h.limit, 1) {
-				waiting = append(waiting, h.id)
+				*waiting = append(*waiting, h.id)
 				continue
 			}
 			free.keys[h.key]++
 		}
-		taken = append(taken, h.id)
+		*taken = append(*taken, h.id)
 		free.queue++
 		free.types[h.key.kind]++
 	}
-	return taken, waiting
 }
 
 // considered is how many of the heads there are up to the last that was chosen.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/engine"
@@ -18,7 +19,7 @@ var describeSQL string
 
 // Describe tells what the store is and where.
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
-	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
+	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema, Warnings: s.warnings}
 	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
 	restored, syncCommit, fsync, fullPages := "", "", "", ""
 	err := s.view(ctx, "describe the database", func(ctx context.Context) (err error) {
@@ -30,12 +31,14 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	listening, since := s.notifier.state()
 	d.Notifications = s.notifier.mode()
 	d.Facts = []engine.Fact{
+		{Name: "schema", Value: s.schemaName},
 		{Name: "durability", Value: fmt.Sprintf(
 			"synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},
 		{Name: "connections to read", Value: reading},
 		{Name: "notifications", Value: s.listenText(listening, since)},
 		{Name: "clock offset", Value: s.clock.text()},
+		{Name: "clock uncertainty", Value: fmt.Sprintf("%.1f ms", float64(s.clock.uncertainty())/float64(time.Millisecond))},
 	}
 	if restored != "" {
 		d.Facts = append([]engine.Fact{{Name: "restored", Value: restored}}, d.Facts...)
@@ -120,16 +123,18 @@ var dropRoomSQL string
 // tryToWrite asks the database by a write that leaves nothing behind.
 func (s *Store) tryToWrite(ctx context.Context) error {
 	ended := s.suspicions.write()
-	batch := s.newBatch()
+	batch := &pgx.Batch{}
 	batch.Queue(takeRoomSQL)
 	batch.Queue(dropRoomSQL)
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.send(ctx, batch)
 	ended(err)
 	return translate("try to write", err)
 }
 
 const (
 	measureEvery = time.Minute
+	measureSoon  = 10 * time.Second      // after a reading that is coarse: timers are late by as much
+	coarse       = 10 * time.Millisecond // uncertainty
 	// suspended is how far wall clock and monotonic clock may drift apart before the offset is not believed any more.
 	suspended = time.Second
 )
@@ -148,7 +153,9 @@ type clock struct {
 type reading struct {
 	local    time.Time
 	remote   time.Time
-	measured time.Time // by the local clock; before local where the database did not answer since
+	within   time.Duration // the database's clock showed remote at the earliest, and so much later at the latest
+	before   time.Duration // within of the reading before, by which calls under way have asked for the time
+	measured time.Time     // by the local clock; before local where the database did not answer since
 }
 
 // text is by how much the database's clock is ahead of this machine's, for people.
@@ -162,7 +169,7 @@ func (r *reading) at(local time.Time) time.Time { return r.remote.Add(local.Sub(
 
 func (r *reading) stale(local time.Time) bool {
 	monotonic, wall := local.Sub(r.local), local.Round(0).Sub(r.local.Round(0))
-	return monotonic > measureEvery || (wall-monotonic).Abs() > suspended
+	return monotonic > measureEvery || r.within > coarse && monotonic > measureSoon || (wall-monotonic).Abs() > suspended
 }
 
 // now is the database's time. When the reading is old, a new one is taken in the background.
@@ -176,20 +183,27 @@ func (c *clock) now() time.Time {
 			defer cancel()
 			if err := c.read(ctx); err != nil {
 				// The old offset serves on; ask again in a minute, not at every call.
-				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), measured: r.measured})
+				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), within: r.within,
+					before: r.before, measured: r.measured})
 			}
 		})
 	}
 	return engine.Micros(r.at(local))
 }
 
+// uncertainty is by how much the database's clock may be ahead of what now has told.
+func (c *clock) uncertainty() time.Duration {
+	r := c.reading.Load()
+	return max(r.within, r.before)
+}
+
 // read takes three readings and keeps the one that took the least time, for it is the most exact.
 // What the database's clock showed when it was read it shows by the moment of the answer at the
-// latest, so that this clock is never ahead of it: a sleep that ended by it has ended. Under load a
-// reading may have waited for seconds, and for a connection at that: what it does not refute stays.
+// latest, so that this clock is never ahead of it: a sleep that ended by it has ended. How far it
+// may be behind is how long the answer took. Under load a reading may have waited for seconds, and
+// for a connection at that: what it does not refute of the last one stays.
 func (c *clock) read(ctx context.Context) error {
 	var best *reading
-	var took time.Duration
 	for range 3 {
 		before := time.Now()
 		remote, err := c.measure(ctx)
@@ -197,13 +211,23 @@ func (c *clock) read(ctx context.Context) error {
 			return err
 		}
 		after := time.Now()
-		if d := after.Sub(before); best == nil || d < took {
-			best, took = &reading{local: after, remote: remote, measured: after}, d
+		// what was read is cut to whole microseconds
+		if within := after.Sub(before) + time.Microsecond; best == nil || within < best.within {
+			best = &reading{local: after, remote: remote, within: within, measured: after}
 		}
 	}
 	if old := c.reading.Load(); old != nil {
-		if ahead := old.at(best.local).Sub(best.remote); ahead >= 0 && ahead <= took {
-			best.remote = old.at(best.local)
+		best.before = old.within
+		earliest, latest := old.at(best.local), old.at(best.local).Add(old.within)
+		end := best.remote.Add(best.within)
+		if !earliest.After(end) && !latest.Before(best.remote) { // both may be true
+			if earliest.After(best.remote) {
+				best.remote = earliest
+			}
+			if latest.Before(end) {
+				end = latest
+			}
+			best.within = end.Sub(best.remote)
 		}
 	}
 	c.reading.Store(best)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
@@ -38,7 +37,7 @@ const (
 // can count, and says hello when it begins.
 type notifier struct {
 	log    *slog.Logger
-	pool   *pgxpool.Pool
+	pool   *pool
 	config *address
 	sender string // tells our own notifications
 	local  storekit.Listeners
@@ -62,7 +61,7 @@ type notifier struct {
 	group  sync.WaitGroup
 }
 
-func newNotifier(log *slog.Logger, pool *pgxpool.Pool, config *address) *notifier {
+func newNotifier(log *slog.Logger, pool *pool, config *address) *notifier {
 	var id [6]byte
 	rand.Read(id[:])
 	n := &notifier{

@@ -82,7 +82,7 @@ func TestWritesBehindAPoolerDoNotRelyOnTheSession(t *testing.T) {
 		t.Fatalf("a write has settings %v, %v", settings, err)
 	}
 	var left string
-	if err := s.pool.QueryRow(t.Context(), "show enable_seqscan").Scan(&left); err != nil || left != "on" {
+	if err := s.pool.Pool.QueryRow(t.Context(), "show enable_seqscan").Scan(&left); err != nil || left != "on" {
 		t.Fatalf("a write left enable_seqscan %s, %v: want on", left, err)
 	}
 }

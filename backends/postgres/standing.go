@@ -196,14 +196,14 @@ var hasStandingSQL string
 var refusingStandingSQL string
 
 // refuseMoved refuses a database whose rows have gone to another one, or are still on their way into it.
-func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
+func refuseMoved(ctx context.Context, conn querier) error {
 	var refusal error
 	err := refusing(ctx, conn, func(name, value string) { refusal = engine.ServingRefused(name, value) })
 	return errors.Join(err, refusal)
 }
 
 // refusing tells why the database is not to be served, if it is not.
-func refusing(ctx context.Context, conn *pgx.Conn, tell func(name, value string)) error {
+func refusing(ctx context.Context, conn querier, tell func(name, value string)) error {
 	var known bool
 	if err := conn.QueryRow(ctx, hasStandingSQL).Scan(&known); err != nil || !known {
 		return translate("read how the database stands", err)
@@ -227,8 +227,8 @@ var getStandingSQL string
 
 // NoteRestored says of a database that it was filled out of a backup, and of which.
 func NoteRestored(ctx context.Context, url, from string, at time.Time) error {
-	return withConnection(ctx, url, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, setStandingSQL, args{"name": engine.StandingRestored, "value": from, "at": micros(at)})
+	return withConnection(ctx, url, pgx.TxOptions{}, func(_ *address, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, setStandingSQL, args{"name": engine.StandingRestored, "value": from, "at": micros(at)})
 		return translate("note that the database was restored", err)
 	})
 }

@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -54,7 +53,9 @@ type Store struct {
 	pooled bool // sessions of the database are shared, see pooler.go
 
 	database   string // host/database, for people
+	schemaName string // where the tables are
 	schema     int
+	warnings   []string // about the database, found as it was opened
 	floors     floors
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
 	namespaces sync.Map // string to struct{}: likewise
@@ -73,8 +74,8 @@ type Store struct {
 
 // sessions are all of a store but the one that listens.
 type sessions struct {
-	pool  *pgxpool.Pool // writes; its plans do not depend on statistics
-	views *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
+	pool  *pool // writes; its plans do not depend on statistics
+	views *pool // reading, apart, so that lists cannot starve heartbeats
 }
 
 var (
@@ -83,8 +84,12 @@ var (
 )
 
 // Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is
-// still starting, and migrates it unless o.KeepSchema is set. The schema that the URL's search_path
-// names is used. o.ReadOnly is refused.
+// still starting, and migrates it unless o.KeepSchema is set. o.ReadOnly is refused.
+//
+// The schema is the one that the URL names with schema=, or else the first on the session's
+// search_path that holds Kagzi's tables, or else the first on it. Every connection keeps to that
+// schema while the store is open. A new schema is refused while another one that the role can see
+// holds Kagzi's tables, unless the URL names one with schema= or search_path=.
 //
 // A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is:
 // "transaction", or "session" for one that leaves sessions whole. Behind the former other servers'
@@ -107,11 +112,11 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := prepare(ctx, config, o)
+	conn, warnings, err := prepare(ctx, config, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, warnings: warnings, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {
@@ -124,13 +129,14 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 }
 
 func newSessions(ctx context.Context, config *address) (s sessions, err error) {
-	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+	if s.pool, err = newPool(ctx, config, writeSettings, localSettings, config.writes); err != nil {
 		return sessions{}, translate("open the database", err)
 	}
-	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+	if s.views, err = newPool(ctx, config, viewSettings, localViewSettings, config.views); err != nil {
 		s.pool.Close()
 		return sessions{}, translate("open the database", err)
 	}
+	s.pool.sibling, s.views.sibling = s.views, s.pool
 	return s, nil
 }
 
@@ -152,7 +158,7 @@ func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) erro
 	if err != nil {
 		return err
 	}
-	s.schema = newest
+	s.schema, s.schemaName = newest, config.place.schema
 	s.notifier = newNotifier(s.log, s.pool, config)
 	if err := s.notifier.start(ctx, conn); err != nil {
 		return err
@@ -201,6 +207,9 @@ func (s *Store) stop() bool {
 
 // Now is the database's time, at no cost.
 func (s *Store) Now() time.Time { return s.clock.now() }
+
+// Uncertainty is how long the answer took by which Now is known.
+func (s *Store) Uncertainty() time.Duration { return s.clock.uncertainty() }
 
 // Fatal is never closed: a Postgres that cannot sync its disk stops by itself, and its client sees it as unavailable.
 func (s *Store) Fatal() <-chan struct{} { return s.fatal }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -29,7 +28,7 @@ const (
 // It is a storelogic.Tx, whose methods know no context.
 type tx struct {
 	store  *Store
-	conn   *pgxpool.Conn
+	conn   *session
 	batch  *pgx.Batch
 	bytes  int // of the payloads in batch, as far as they were counted
 	events []storekit.Event
@@ -154,8 +153,10 @@ func (t *tx) commit() error {
 }
 
 // rollback ends a transaction that failed, if it has begun, so that its connection can be used again.
-func (t *tx) rollback() {
-	if c := t.conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+func (t *tx) rollback() { rollback(t.conn) }
+
+func rollback(s *session) {
+	if c := s.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		defer cancel()
 		// Without an answer the connection is closed, which is as good.

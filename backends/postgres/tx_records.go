@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -95,6 +96,44 @@ func (t *tx) InsertSignals(signals []engine.Signal) error {
 		}
 	}
 	return nil
+}
+
+//go:embed sql/measure_unconsumed.sql
+var measureUnconsumedSQL string
+
+// MeasureUnconsumed is exact while the run is locked.
+func (t *tx) MeasureUnconsumed(run engine.ID) (int64, error) {
+	sizes, err := collect(t, measureUnconsumedSQL, args{"run_id": [16]byte(run)}, func(r pgx.CollectableRow) (int64, error) {
+		var count, data int64
+		var text string
+		if err := r.Scan(&count, &data, &text); err != nil {
+			return 0, err
+		}
+		meta, err := storekit.ReadMapText(text)
+		return data + count*int64(engine.Payload{Metadata: meta}.Size()), err
+	})
+	var bytes int64
+	for _, size := range sizes {
+		bytes += size
+	}
+	return bytes, err
+}
+
+//go:embed sql/move_signals.sql
+var moveSignalsSQL string
+
+// MoveSignals keeps the rows where they are.
+func (t *tx) MoveSignals(from, to engine.ID) error {
+	return t.queue(moveSignalsSQL, args{"run_id": [16]byte(from), "to": [16]byte(to)})
+}
+
+//go:embed sql/signal_in_chain.sql
+var signalInChainSQL string
+
+// SignalInChain tells what is committed.
+func (t *tx) SignalInChain(first engine.ID, signalID string) (bool, error) {
+	var run [16]byte
+	return t.found(signalInChainSQL, args{"first": [16]byte(first), "signal_id": signalID}, &run)
 }
 
 //go:embed sql/consume_signal.sql

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -136,8 +135,7 @@ var getRunSQL = runColumns.Expand(getRunText)
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
-	now time.Time) (c engine.Circumstances, err error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances, err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
 	batch := &pgx.Batch{}
@@ -158,15 +156,13 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		c.Workers, err = pgx.CollectRows(rows, scanWorker)
 		return err
 	})
-	batch.Queue(getCircumstancesSQL, merge(one, args{"starved_since": micros(now.Add(-engine.StarvationAfter))})).Query(
-		func(rows pgx.Rows) error {
-			places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
-			_, err := pgx.ForEachRow(rows, places, func() error { return nil })
-			return err
-		})
+	batch.Queue(getCircumstancesSQL, one).Query(func(rows pgx.Rows) error {
+		places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
+		_, err := pgx.ForEachRow(rows, places, func() error { return nil })
+		return err
+	})
 	err = s.view(ctx, "look at a run's circumstances", func(ctx context.Context) error {
-		snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-		return pgx.BeginTxFunc(ctx, s.views, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
+		return s.views.within(ctx, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
 	})
 	if err == nil && missing {
 		err = engine.RunNotFound(run)
@@ -247,9 +243,9 @@ func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) (steps [
 		if err := s.exists(ctx, p.Namespace, p.RunID); err != nil {
 			return err
 		}
-		batch := s.newBatch()
+		batch := &pgx.Batch{}
 		queueHistory(batch, p.RunID, p.From, p.Bytes, &steps, &next)
-		return s.pool.SendBatch(ctx, batch).Close()
+		return s.pool.send(ctx, batch)
 	})
 	if err != nil {
 		return nil, 0, err

@@ -83,8 +83,11 @@ func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) e
 	defer conn.Release() // closes the connection when the transaction is open still
 	t := &tx{store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
 	t.batch.Queue("begin")
-	s.queueSettings(t.batch)
-	if first != nil {
+	if s.pool.local != nil { // before anything is described, see enter
+		s.pool.queueSettings(t.batch)
+		err = t.send()
+	}
+	if err == nil && first != nil {
 		if err = t.lockKeys(first.keys); err == nil {
 			err = t.prepare(first.runs)
 		}
@@ -429,14 +432,14 @@ func (w *writer) answer(group []*call) {
 func (s *Store) writeGroup(group []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	batch, answers := s.newBatch(), &groupAnswers{}
+	batch, answers := &pgx.Batch{}, &groupAnswers{}
 	queueLocks(batch, group)
 	queueSteps(batch, answers, group)
 	queueFinishes(batch, answers, group)
 	queueStarts(batch, answers, group)
 	engine.Failpoint("postgres.before_commit")
 	ended := s.suspicions.write()
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.send(ctx, batch)
 	ended(err)
 	s.floors.due(dueOf(group))
 	if err == nil {
@@ -509,7 +512,7 @@ func queueLocks(batch *pgx.Batch, group []*call) {
 
 // alone says that the group failed by what one of its calls holds, or by a rival, and that each may be tried by itself.
 func alone(err error) bool {
-	if retryable(err) {
+	if retryable(err) || ofData(err) {
 		return true
 	}
 	_, lost := errors.AsType[*engine.Error](translate("", err))

@@ -259,6 +259,9 @@ func (s *Store) SetHolder(text string) error {
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
+// Uncertainty is none: Now is the clock itself.
+func (s *Store) Uncertainty() time.Duration { return 0 }
+
 // stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble
 // is to show within 5 s.
 const stalledAfter = 4 * time.Second

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
@@ -262,8 +261,7 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 var getCircumstancesSQL string
 
 // ExplainInputs is one snapshot.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
-	now time.Time) (engine.Circumstances, error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
 		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
 		if err != nil {
@@ -283,7 +281,7 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 			c.NamespaceEnabled, c.RunningInQueue, c.RunningOfType = r.flag(), int(r.num()), int(r.num())
 			c.RunningOfKey, c.AheadInLine = int(r.num()), int(r.num())
 			return nil
-		}, idArg("run_id", run), instant("starved_since", engine.Micros(now.Add(-engine.StarvationAfter))))
+		}, idArg("run_id", run))
 		return c, err
 	})
 }

@@ -17,7 +17,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	c, err := s.claim(ctx, p)
 	out := c.out
 	for err == nil && c.unfinished {
-		p.Slots = c.slots[len(c.taken):]
+		p.Slots, p.ByAge = c.slots[len(c.taken):], c.byAge
 		if c, err = s.claim(ctx, p); err != nil && len(out.Tasks) > 0 {
 			out.Limited = true // what was handed out is not taken back; the rest comes again
 			return out, nil
@@ -33,7 +33,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 // the disk before whatever is recorded later, and the token is refused from then on.
 func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) {
 	c, err := writeAs(ctx, s, &call{verb: "Claim", harmless: true}, func(t *tx) (claim, error) {
-		c := claim{tx: t, p: &p}
+		c := claim{tx: t, p: &p, byAge: p.ByAge}
 		err := c.run()
 		return c, err
 	})
@@ -53,6 +53,7 @@ type claim struct {
 	leased     int                    // of these: they have their leases
 	keys       map[concurrencyKey]int // slots of concurrency keys in use
 	gated      int                    // runs that were found to wait for a slot
+	byAge      int                    // how many more runs are taken by age
 	unfinished bool                   // so many that the rest is for another transaction
 	out        engine.Claimed
 }
@@ -68,7 +69,7 @@ type candidate struct {
 	lane    *lane
 	id      engine.ID
 	due     time.Time
-	starved bool
+	decided bool // it was taken, or is gated now
 }
 
 func (c *claim) run() error {
@@ -147,7 +148,7 @@ func (c *claim) meet() {
 //go:embed sql/claim.sql
 var claimSQL string
 
-// heads is the due runs that could be among the first, in the order in which they are to be taken:
+// heads is the due runs that could be among the first, by priority and then by age:
 // of each lane as many as there are claim slots left, and one more to tell whether any is left
 // over; more of them once some were found to be gated.
 func (c *claim) heads() ([]candidate, error) {
@@ -157,9 +158,7 @@ func (c *claim) heads() ([]candidate, error) {
 		l := &c.lanes[i]
 		l.ahead = 0
 		err := c.query(&claimSQL, func(r *row) error {
-			head := candidate{lane: l, id: r.id(), due: r.time()}
-			head.starved = c.p.Now.Sub(head.due) >= engine.StarvationAfter
-			due = append(due, head)
+			due = append(due, candidate{lane: l, id: r.id(), due: r.time()})
 			l.ahead++
 			return nil
 		}, num("lane_id", l.id), instant("now", engine.Micros(c.p.Now)), num("limit", limit))
@@ -170,31 +169,49 @@ func (c *claim) heads() ([]candidate, error) {
 	}
 	if len(c.lanes) > 1 {
 		slices.SortFunc(due, func(a, b candidate) int {
-			if a.starved != b.starved {
-				if a.starved {
-					return -1
-				}
-				return 1
-			}
-			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), a.due.Compare(b.due),
-				slices.Compare(a.id[:], b.id[:]))
+			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), byAge(&a, &b))
 		})
 	}
 	return due, nil
 }
 
-// choose takes in order what the limits leave free. again says that the heads of a lane were used
-// up by runs that are gated now, so that what follows them is to be looked at before anything else
-// is taken.
+func byAge(a, b *candidate) int {
+	return cmp.Or(a.due.Compare(b.due), slices.Compare(a.id[:], b.id[:]))
+}
+
+// choose takes what the limits leave free: first those that are to be taken by age, then the others
+// in their order. again says that the heads of a lane were used up by runs that are gated now, so
+// that what follows them is to be looked at before anything else is taken.
 func (c *claim) choose(due []candidate) (again bool, err error) {
 	free, err := c.free(len(due))
 	if err != nil {
 		return false, err
 	}
+	order := make([]*candidate, len(due))
+	for i := range due {
+		order[i] = &due[i]
+	}
 	freeOf := map[string]int{}
+	if c.byAge > 0 && len(c.lanes) > 1 { // in one lane both orders are the same
+		aged := slices.Clone(order)
+		slices.SortFunc(aged, byAge)
+		if again, err = c.chooseIn(aged, true, &free, freeOf); again || c.unfinished || err != nil {
+			return again, err
+		}
+	}
+	return c.chooseIn(order, false, &free, freeOf)
+}
+
+// chooseIn is choose in the order of these runs; by age it takes so many only as are to be.
+func (c *claim) chooseIn(due []*candidate, aged bool, free *int, freeOf map[string]int) (again bool, err error) {
 	c.out.Limited = false
-	for i, run := range due {
-		if free == 0 {
+	for _, run := range due {
+		switch {
+		case aged && c.byAge == 0:
+			return false, nil
+		case run.decided:
+			continue
+		case *free == 0:
 			c.out.Limited = true
 			return false, nil
 		}
@@ -206,15 +223,17 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 			c.out.Limited = true
 			continue
 		}
-		taken, err := c.take(&due[i])
+		taken, err := c.take(run)
 		if err != nil {
 			return false, err
 		}
+		run.decided = true
 		if taken {
-			free--
+			*free--
 			freeOf[run.lane.kind]--
+			c.byAge = max(0, c.byAge-1)
 		}
-		if run.lane.ahead--; run.lane.ahead == 0 && run.lane.more && free > 0 {
+		if run.lane.ahead--; run.lane.ahead == 0 && run.lane.more && *free > 0 {
 			c.unfinished = c.gated >= maxGated
 			return !c.unfinished, nil
 		}

@@ -423,6 +423,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 		if call.carryOut(t); call.err == nil {
 			continue
 		}
+		call.err = dbfile.OfData(call.verb, call.err)
 		t.events = t.events[:sent]
 		if !t.wrote && dbfile.IsRefusal(call.err) {
 			continue

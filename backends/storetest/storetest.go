@@ -42,6 +42,7 @@ func suites() []suite {
 		{"step", runs.StepCases},
 		{"sleep", runs.SleepCases},
 		{"retry", runs.RetryCases},
+		{"clock", runs.ClockCases},
 		{"finish", runs.FinishCases},
 		{"cancel", runs.CancelCases},
 		{"grace", runs.GraceCases},

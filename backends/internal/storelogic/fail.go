@@ -38,7 +38,7 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 	if !p.StartedAt.IsZero() {
 		step.StartedAt = p.StartedAt // by which a repetition is known
 	}
-	v = fail(run, &step, p.Failure, u.now, p.Jitter)
+	v = fail(run, &step, p.Failure, u.now, p.Margin, p.Jitter)
 	if err := u.put(run, prev, &step); err != nil {
 		return v, err
 	}
@@ -52,9 +52,10 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 }
 
 // fail makes the attempt a failed one, and asks the rule what follows.
-func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, jitter float64) engine.Verdict {
+func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, margin time.Duration,
+	jitter float64) engine.Verdict {
 	step.Failures++
-	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now, jitter)
+	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now.Add(margin), jitter)
 	step.Status, step.Error, step.FinishedAt, step.TimeoutAt = engine.StepFailed, &failure, now, time.Time{}
 	if v.Retry {
 		step.Status, step.RetryAt = engine.StepPending, v.RetryAt

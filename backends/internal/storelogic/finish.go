@@ -63,17 +63,19 @@ func (u *unitOfWork) parentStep(run *Run) (engine.ID, error) {
 	return run.ParentStepID, nil
 }
 
-// passSignals passes unconsumed signals to the run that this one continues as.
+// passSignals moves unconsumed signals to the run that this one continues as, with their bytes.
 func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
-	signals, err := u.tx.Unconsumed(run.ID)
+	waiting, _, err := u.tx.CountSignals(run.ID)
+	if err != nil || waiting == 0 {
+		return err
+	}
+	bytes, err := u.tx.MeasureUnconsumed(run.ID)
 	if err != nil {
 		return err
 	}
-	for i := range signals {
-		signals[i].RunID, signals[i].Sequence = next.ID, int64(i+1)
-		next.Bytes += int64(signals[i].Payload.Size())
-	}
-	u.passed = append(u.passed, signals...)
+	run.Bytes -= bytes
+	next.Bytes += bytes
+	u.moved = append(u.moved, run.ID)
 	return nil
 }
 
@@ -151,7 +153,7 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 		}
 		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Jitter)
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now.Add(p.Margin), p.Jitter)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
 		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)

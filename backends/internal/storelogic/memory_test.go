@@ -201,6 +201,9 @@ func (m *memory) CountSignals(engine.ID) (int, int64, error) {
 }
 
 func (m *memory) Unconsumed(engine.ID) ([]engine.Signal, error) { return nil, nil }
+func (m *memory) MeasureUnconsumed(engine.ID) (int64, error)    { return 0, nil }
+func (m *memory) MoveSignals(_, _ engine.ID) error              { return nil }
+func (m *memory) SignalInChain(engine.ID, string) (bool, error) { return false, nil }
 
 func (m *memory) InsertSignals(signals []engine.Signal) error {
 	m.signals = append(m.signals, signals...)

@@ -19,6 +19,12 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 		if err != nil || had != nil {
 			return engine.Signalled{Repeated: had != nil}, err
 		}
+		if !run.ContinuedAs.IsZero() { // the signal may have moved to a run that goes on for this one
+			had, err := tx.SignalInChain(run.Chain(), p.SignalID)
+			if err != nil || had {
+				return engine.Signalled{Repeated: had}, err
+			}
+		}
 	}
 	size := p.Payload.Size()
 	switch {
@@ -154,7 +160,7 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
 	p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	step.Awaited = 1
-	if err := u.putWait(run, prev, step, p.Timeout); err != nil {
+	if err := u.putWait(run, prev, step, p.Timeout, p.Margin); err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	if !p.Hold {
@@ -168,12 +174,12 @@ func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
 	return engine.AwaitedSignal{Step: *step, Waiting: true}, u.flush()
 }
 
-func (u *unitOfWork) putWait(run *Run, prev, step *engine.Step, timeout time.Duration) error {
+func (u *unitOfWork) putWait(run *Run, prev, step *engine.Step, timeout, margin time.Duration) error {
 	if prev != nil && prev.ID == step.ID {
 		return u.tx.SetAwaited([]engine.ID{step.ID}, step.Awaited)
 	}
 	if timeout > 0 {
-		step.WakeAt = engine.Micros(u.now.Add(timeout))
+		step.WakeAt = engine.Micros(u.now.Add(timeout + margin))
 	}
 	return u.put(run, prev, step)
 }

@@ -60,7 +60,7 @@ func (u *unitOfWork) setTimer(run *Run, prev *engine.Step, p *engine.SleepParams
 	step.Kind, step.Duration, step.WakeAt = engine.StepSleep, p.Duration, p.Until
 	if p.Until.IsZero() {
 		step.StartedAt = u.now
-		step.WakeAt = u.now.Add(p.Duration)
+		step.WakeAt = engine.Micros(u.now.Add(p.Duration + p.Margin))
 	}
 	u.count(run, fresh, 0)
 	return u.put(run, prev, &step)

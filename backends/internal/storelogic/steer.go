@@ -53,7 +53,7 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	if err != nil {
 		return engine.RunEnd{}, err
 	}
-	until := engine.Micros(u.now.Add(p.Grace))
+	until := engine.Micros(u.now.Add(p.Grace + p.Margin))
 	switch {
 	case run.Status.Ended() && run.Status != engine.RunCancelled:
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)

@@ -49,7 +49,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	}
 	if p.Kind == engine.StepFunction {
 		limit := cmp.Or(p.StartToClose, run.Timeouts.StartToClose, engine.DefaultStepTimeout)
-		step.TimeoutAt = engine.Micros(u.now.Add(limit)) // not from StartedAt, which a worker tells by its own clock
+		step.TimeoutAt = engine.Micros(u.now.Add(limit + p.Margin)) // not from StartedAt, which a worker tells by its own clock
 		u.notifyTimer()
 	}
 	if err := u.put(run, prev, &step); err != nil {

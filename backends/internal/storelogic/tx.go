@@ -106,6 +106,12 @@ type Tx interface {
 	Unconsumed(run engine.ID) ([]engine.Signal, error)
 	CountSignals(run engine.ID) (waiting int, last int64, err error)
 	InsertSignals(signals []engine.Signal) error
+	// MeasureUnconsumed returns the bytes of the signals that wait. MoveSignals makes them those of
+	// another run, which has none; they keep their sequences.
+	MeasureUnconsumed(run engine.ID) (int64, error)
+	MoveSignals(from, to engine.ID) error
+	// SignalInChain says whether a run with this FirstRunID has had a signal of that id.
+	SignalInChain(first engine.ID, signalID string) (bool, error)
 	ConsumeSignal(run engine.ID, sequence int64, step string) error
 
 	// Schedule goes by id or, when ref is none, by name; an empty namespace is any. nil when there

@@ -19,7 +19,8 @@ type unitOfWork struct {
 	ended   []*Run              // those of the dirty runs that ended
 	slots   []*Run              // runs that gave a slot of their concurrency key back, once for each slot
 	next    []engine.StartRun   // starts to insert after the dirty runs: they may take over external ids
-	passed  []engine.Signal     // signals for these starts
+	passed  []engine.Signal     // copies of signals for these starts
+	moved   []engine.ID         // runs whose unconsumed signals move to the run that they continued as
 	effects *engine.SideEffects // what the operation did and does not return; nil: nothing yet
 }
 
@@ -95,6 +96,11 @@ func (u *unitOfWork) flush() error {
 	}
 	if len(u.passed) > 0 {
 		if err := u.tx.InsertSignals(u.passed); err != nil {
+			return err
+		}
+	}
+	for _, from := range u.moved {
+		if err := u.tx.MoveSignals(from, u.runs[from].ContinuedAs); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	}
 	var out engine.TimedOut
 	for _, id := range order {
-		verdicts, err := u.timeout(id, of[id], p.Jitter)
+		verdicts, err := u.timeout(id, of[id], p.Margin, p.Jitter)
 		if err != nil {
 			return engine.TimedOut{}, err
 		}
@@ -127,7 +127,8 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 }
 
 // timeout fails these attempts of a run and ends its lease.
-func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, jitter float64) ([]engine.TimedOutAttempt, error) {
+func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, margin time.Duration,
+	jitter float64) ([]engine.TimedOutAttempt, error) {
 	run, err := u.run("", id)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, jitter float64) (
 	final, out := false, make([]engine.TimedOutAttempt, len(late))
 	for i := range late {
 		step := &late[i]
-		v := fail(run, step, engine.StepTimedOutFailure(), u.now, jitter)
+		v := fail(run, step, engine.StepTimedOutFailure(), u.now, margin, jitter)
 		final = final || !v.Retry
 		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Worker: step.WorkerID, Verdict: v}
 		step.Token = engine.Token{} // no lease has reported this, so no late report is a repetition of it

@@ -64,6 +64,34 @@ func PooledURL(t T) (pooled, direct string) {
 	return pooler.url.JoinPath("..", name).String(), server.JoinPath("..", name).String()
 }
 
+// OwnDatabase makes an empty database that belongs to a role of its own, which is named like it.
+// own is its address for the role, and admin for a superuser; neither sets a search_path. With
+// options, such as "encoding 'LATIN1'", the database is made from template0. On a given server,
+// where the role would need a password, the test is skipped.
+func OwnDatabase(t T, options string) (own, admin string) {
+	t.Helper()
+	base, err := fast.start()
+	if err == nil && fast.given {
+		err = errors.New("roles are made on a private server only")
+	}
+	if err != nil {
+		refuse(t, err)
+		return "", ""
+	}
+	if options != "" {
+		options += " template template0"
+	}
+	name := "kagzi_test_" + randomHex()
+	for _, statement := range []string{"create role " + name + " login", "create database " + name + " owner " + name + " " + options} {
+		if err := fast.administer(statement); err != nil {
+			t.Fatalf("a database for the test: %v", err)
+		}
+	}
+	owned := *base.JoinPath("..", name)
+	owned.User = url.User(name)
+	return owned.String(), base.JoinPath("..", name).String()
+}
+
 var pooler lazyPooler
 
 // lazyPooler is PgBouncer, started when the first test asks for it.

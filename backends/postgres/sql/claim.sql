@@ -8,6 +8,8 @@
 -- In a lane that has a floor nothing earlier is looked at. What was claimed stays in the index until it is vacuumed, and who comes to the heads
 -- from the beginning passes all of it each time.
 --
+-- So many as are to be taken by age come before all others, which go by priority.
+--
 -- Only a run that waits for a worker has an available_at; so nothing is said of its status, nor of a worker's in a way that an index would know.
 -- Indexes of what is open are empty in a quiet hour: reading all of one looks cheap then, and the plan stays while it fills.
 --
@@ -31,7 +33,7 @@ with online as materialized (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
 ), due as materialized (
-    select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved, h.keyed
+    select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.keyed
     from meeting m
     cross join lateral (
         select run_id, available_at, concurrency_key <> '' as keyed from runs
@@ -39,17 +41,25 @@ with online as materialized (
         order by available_at, run_id
         limit @heads
     ) h
-), ranked as (
-    select d.*,
-           row_number() over (partition by workflow_type order by starved desc, priority desc, available_at, run_id) as place_in_type
-    from due d
 ), type_room as materialized (
     select t.workflow_type, t.most - (
         select count(*) from leases l
         where l.namespace = @namespace and l.task_queue = @task_queue and l.workflow_type = t.workflow_type) as room
     from unnest(@limited_types::text[], @type_limits::bigint[]) as t (workflow_type, most)
+), aged as materialized (
+    select d.run_id, row_number() over (order by d.available_at, d.run_id) as age
+    from (select *, row_number() over (partition by workflow_type order by available_at, run_id) as place_in_type from due) d
+    left join type_room t on t.workflow_type = d.workflow_type
+    where t.room is null or d.place_in_type <= t.room
+    order by age
+    limit @by_age
+), ranked as (
+    select d.*, a.age,
+           row_number() over (partition by workflow_type order by a.age, priority desc, available_at, d.run_id) as place_in_type
+    from due d
+    left join aged a on a.run_id = d.run_id
 ), candidates as materialized (
-    select r.run_id, r.keyed, row_number() over (order by r.starved desc, r.priority desc, r.available_at, r.run_id) as place
+    select r.run_id, r.keyed, row_number() over (order by r.age, r.priority desc, r.available_at, r.run_id) as place
     from ranked r
     left join type_room t on t.workflow_type = r.workflow_type
     where t.room is null or r.place_in_type <= t.room

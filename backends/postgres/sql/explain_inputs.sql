@@ -13,6 +13,6 @@ select
      from runs o
      where o.namespace = r.namespace and o.workflow_type = r.workflow_type and o.concurrency_key = r.concurrency_key
        and o.gated and r.gated
-       and (o.held_at > @starved_since, -o.priority, o.held_at, o.run_id) < (r.held_at > @starved_since, -r.priority, r.held_at, r.run_id))
+       and (-o.priority, o.held_at, o.run_id) < (-r.priority, r.held_at, r.run_id))
 from runs r
 where r.run_id = @run_id

@@ -11,7 +11,7 @@ with meeting as materialized (
               where o.key = r.key and (r.value = '' or o.value = r.value))))
 )
 select
-    h.run_id, m.workflow_type, h.concurrency_key, h.concurrency_limit, case when h.concurrency_key = '' then 0 else (
+    h.run_id, h.available_at, m.workflow_type, h.concurrency_key, h.concurrency_limit, case when h.concurrency_key = '' then 0 else (
         select count(*) from leases l
         where l.namespace = @namespace and l.workflow_type = m.workflow_type and l.concurrency_key = h.concurrency_key
           and l.concurrency_key <> '') end
@@ -22,4 +22,4 @@ cross join lateral (
     order by available_at, run_id
     limit @heads
 ) h
-order by h.available_at <= @starved_since desc, m.priority desc, h.available_at, h.run_id
+order by m.priority desc, h.available_at, h.run_id

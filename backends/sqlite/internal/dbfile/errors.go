@@ -93,6 +93,19 @@ func IsRefusal(err error) bool {
 	return ok
 }
 
+// OfData turns an error that belongs to what a call holds into a refusal: it would fail in the same
+// way each time. Other errors pass unchanged.
+func OfData(verb string, err error) error {
+	switch sqlite3.Code(err) {
+	case sqlite3.CodeTooBig:
+		return &engine.Error{Kind: engine.KindTooLarge,
+			Message: verb + ": the database cannot hold a value that large; make it smaller"}
+	case sqlite3.CodeMismatch:
+		return &engine.Error{Kind: engine.KindInvalid, Message: verb + ": the database cannot hold a value of this call: it has the wrong type"}
+	}
+	return err
+}
+
 // Translate turns a driver's error into one that callers can act on. Errors of the engine pass
 // unchanged.
 func Translate(verb string, err error) error {
@@ -107,6 +120,8 @@ func Translate(verb string, err error) error {
 		return ErrExhausted
 	case sqlite3.CodeBusy, sqlite3.CodeLocked:
 		return errBusy
+	case sqlite3.CodeTooBig, sqlite3.CodeMismatch:
+		return OfData(verb, err)
 	}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -207,26 +207,37 @@ func (m *model) claim(p engine.ClaimParams) string {
 			next = r.AvailableAt
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *modelRun) int { return claimOrder(a.Run, b.Run, p.Now) })
+	slices.SortFunc(due, byAge)
 	answer, limited := "", false
 	grants := slices.DeleteFunc(slices.Clone(p.Slots), func(g engine.ClaimSlot) bool {
 		w := m.workers[g.WorkerID]
 		return w == nil || w.Status != engine.WorkerOnline
 	})
-	for _, r := range due {
-		if len(grants) == 0 {
-			break
+	aged := 0
+	hand := func(r *modelRun) {
+		if len(grants) == 0 || r.Status == engine.RunRunning {
+			return
 		}
 		if limit := p.TypeLimits[r.Type]; p.QueueLimit > 0 && running >= p.QueueLimit || limit > 0 &&
 			ofType[r.Type] >= limit {
 			limited = true
-			continue
+			return
 		}
 		m.take(r, grants[0], p.Now)
+		aged++
 		answer += fmt.Sprintf("%s to %s of %s; ", r.ID, grants[0].Token.Wire()[:8], grants[0].WorkerID)
 		grants = grants[1:]
 		running++
 		ofType[r.Type]++
+	}
+	for _, r := range due {
+		if aged < p.ByAge {
+			hand(r)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *modelRun) int { return b.Priority - a.Priority })
+	for _, r := range due {
+		hand(r)
 	}
 	if len(grants) > 0 {
 		answer += fmt.Sprintf("next %s limited %t", fixture.Clock(next), limited)
@@ -234,19 +245,8 @@ func (m *model) claim(p engine.ClaimParams) string {
 	return answer
 }
 
-func claimOrder(a, b engine.Run, now time.Time) int {
-	starved := func(r engine.Run) int {
-		if now.Sub(r.AvailableAt) >= engine.StarvationAfter {
-			return 0
-		}
-		return 1
-	}
-	if d := starved(a) - starved(b); d != 0 {
-		return d
-	}
-	if d := b.Priority - a.Priority; d != 0 {
-		return d
-	}
+// byAge orders runs by how long they have been due.
+func byAge(a, b *modelRun) int {
 	if d := a.AvailableAt.Compare(b.AvailableAt); d != 0 {
 		return d
 	}

@@ -57,13 +57,16 @@ func (f *stream) claim() act {
 	if f.chance(30) {
 		p.TypeLimits = map[string]int{"a": 1 + f.roll.IntN(2)}
 	}
+	if f.chance(40) {
+		p.ByAge = 1 + f.roll.IntN(2)
+	}
 	worker := f.one("w1", "w2", "w3")
 	for range 1 + f.roll.IntN(3) {
 		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: worker, Token: f.mint.Token()})
 	}
 	return act{
-		text: fmt.Sprintf("claim %v for %s, %d grants, limits %d %v", p.Types, worker, len(p.Slots), p.QueueLimit,
-			p.TypeLimits),
+		text: fmt.Sprintf("claim %v for %s, %d grants, %d by age, limits %d %v", p.Types, worker, len(p.Slots), p.ByAge,
+			p.QueueLimit, p.TypeLimits),
 		store: func(ctx context.Context, s engine.Store) string {
 			claimed, err := s.Claim(ctx, p)
 			if err != nil {

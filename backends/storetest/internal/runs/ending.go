@@ -388,6 +388,48 @@ var ContinueCases = []fixture.Case{
 		fixture.Equal(s, "repeated", s.Signal(next.ID, "item", "c", fixture.SignalID("c")).Repeated, true)
 		fixture.Equal(s, "signals of the next run", len(s.Signals(next.ID)), 2)
 	}},
+	{Name: "unread signals move with their bytes and keep their sequences", Run: func(s *fixture.F) {
+		l := s.Held()
+		for _, item := range []string{"a", "bb", "ccc"} {
+			_, err := s.Store.SignalRun(s.Ctx, engine.SignalRunParams{Namespace: fixture.Space, RunID: l.RunID,
+				Name: "item", Payload: engine.Payload{Data: []byte(item), Metadata: map[string]string{"k": item}},
+				Now: s.Now})
+			s.Must(err, "SignalRun")
+		}
+		before := s.Run(l.RunID).Bytes
+		s.Await(l, "item", "item")
+		next := engine.StartRun{Run: engine.Run{ID: s.ID(), Input: fixture.Text("in")}}
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+		const moved = 2*2 + 1 + 2*3 + 1 // data and metadata
+		fixture.Equal(s, "bytes of the old run", s.Run(l.RunID).Bytes, before-moved)
+		fixture.Equal(s, "bytes of the next run", s.Run(next.ID).Bytes, 2+moved)
+		fixture.Equal(s, "signals of the old run", len(s.Signals(l.RunID)), 1)
+		list := s.Signals(next.ID)
+		fixture.Equal(s, "signals of the next run", len(list), 2)
+		for i, signal := range list {
+			fixture.Equal(s, "sequence", signal.Sequence, int64(i+2))
+			fixture.Equal(s, "run", signal.RunID, next.ID)
+		}
+		s.Signal(next.ID, "item", "d")
+		fixture.Equal(s, "sequence of the next signal", s.Signals(next.ID)[2].Sequence, 4)
+	}},
+	{Name: "a repeated signal is found in the run that it moved to", Run: func(s *fixture.F) {
+		l := s.Held()
+		first := l.RunID
+		s.Signal(first, "item", "a", fixture.SignalID("a"))
+		for i := range 2 {
+			next := engine.StartRun{Run: engine.Run{ID: s.ID()}}
+			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+			l = s.Claim("w1").Lease
+			fixture.Equal(s, "repeated", s.Signal(first, "item", "a", fixture.SignalID("a")).Repeated, true)
+			if i == 0 {
+				s.Await(l, "item", "item")
+			}
+		}
+		_, err := s.Store.SignalRun(s.Ctx, engine.SignalRunParams{Namespace: fixture.Space, RunID: first, Name: "item",
+			SignalID: "b", Now: s.Now})
+		s.Refused(err, engine.ErrPrecondition, "SignalRun of an ended run")
+	}},
 	{Name: "a limit on the whole run counts anew", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: time.Hour}), func(r *engine.StartRun) {
 			r.DeadlineAt = s.Now.Add(time.Hour)

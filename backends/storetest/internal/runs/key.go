@@ -67,17 +67,17 @@ var KeyCases = []fixture.Case{
 		line := func(when string, want ...engine.ID) {
 			s.Helper()
 			for ahead, id := range want {
-				c, err := s.Store.ExplainInputs(s.Ctx, fixture.Space, id, s.Now)
+				c, err := s.Store.ExplainInputs(s.Ctx, fixture.Space, id)
 				s.Must(err, "ExplainInputs")
 				fixture.Equal(s, fmt.Sprintf("gated %s, number %d", when, ahead), c.Run.Gated, true)
 				fixture.Equal(s, fmt.Sprintf("ahead %s of number %d", when, ahead), c.AheadInLine, ahead)
 			}
 		}
 		line("at first", urgent, first, last)
-		s.Pass(engine.StarvationAfter - time.Second)
-		line("when the first has waited long", first, urgent, last)
+		s.Pass(time.Hour)
+		line("when the first has waited long", urgent, first, last)
 		s.Finish(l, "done")
-		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, first)
+		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, urgent)
 	}},
 	{Name: "a gated run does not stand in the way of others", Run: func(s *fixture.F) {
 		s.Held(fixture.Keyed("k", 1))
@@ -188,8 +188,17 @@ var KeyCases = []fixture.Case{
 		next := s.Start(fixture.WithPriority(5))
 		last := s.Start(fixture.Keyed("c", 1), fixture.WithPriority(5))
 		s.SameIDs("claimed by priority", s.ClaimedIDs("w1", 1), []engine.ID{high})
-		s.Pass(engine.StarvationAfter - time.Second)
-		s.SameIDs("claimed when one has waited long", s.ClaimedIDs("w1", 9), []engine.ID{low, next, last})
+		s.SameIDs("claimed by age", s.ClaimedIDs("w1", 1, fixture.ByAge(1)), []engine.ID{low})
+		s.SameIDs("claimed at last", s.ClaimedIDs("w1", 9), []engine.ID{next, last})
+	}},
+	{Name: "a claim by age passes over runs whose key has no slot", Run: func(s *fixture.F) {
+		s.Held(fixture.Keyed("a", 1))
+		s.Start(fixture.Keyed("a", 1), fixture.WithPriority(-5))
+		s.Pass(time.Second)
+		old := s.Start(fixture.Keyed("b", 1), fixture.WithPriority(-9))
+		s.Pass(time.Second)
+		urgent := s.Start(fixture.WithPriority(5))
+		s.SameIDs("claimed", s.ClaimedIDs("w1", 2, fixture.ByAge(1)), []engine.ID{old, urgent})
 	}},
 	{Name: "a run with a key goes only to offers that meet its requirements", Run: func(s *fixture.F) {
 		s.Worker("w1")
@@ -413,7 +422,7 @@ var KeyCases = []fixture.Case{
 				Namespace: n, Method: "DisableNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 			s.Must(err, "UpdateNamespace")
 			for _, l := range lines {
-				c, err := s.Store.ExplainInputs(s.Ctx, l.namespace, l.waits, s.Now)
+				c, err := s.Store.ExplainInputs(s.Ctx, l.namespace, l.waits)
 				s.Must(err, "ExplainInputs")
 				fixture.Equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == fixture.Space)
 				fixture.Equal(s, "running in the queue", c.RunningInQueue, l.inQueue)

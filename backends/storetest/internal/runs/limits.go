@@ -103,16 +103,31 @@ var LimitsCases = []fixture.Case{
 		low := s.Start(fixture.OfType("a"))
 		s.Pass(time.Second)
 		high := s.Start(fixture.OfType("a"), fixture.WithPriority(5))
-		first := func(want engine.ID) {
+		first := func(want engine.ID, changes ...func(*engine.ClaimParams)) {
 			s.Helper()
-			tasks := s.ClaimLimited(2, typeLimit("a", 1)).Tasks
+			tasks := s.ClaimLimited(2, append(changes, typeLimit("a", 1))...).Tasks
 			fixture.Equal(s, "tasks", len(tasks), 1)
 			fixture.Equal(s, "the first", tasks[0].Run.ID, want)
 			s.Release(tasks[0].Lease, false)
 		}
 		first(high)
-		s.Pass(engine.StarvationAfter - time.Second)
-		first(low)
+		first(low, fixture.ByAge(1))
+	}},
+	{Name: "a claim by age passes over a type at its limit", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		for range 3 {
+			s.Start(fixture.OfType("a"), fixture.WithPriority(-5))
+		}
+		s.Pass(time.Second)
+		old := s.Start(fixture.OfType("b"), fixture.WithPriority(-5))
+		s.Pass(time.Second)
+		urgent := s.Start(fixture.OfType("b"), fixture.WithPriority(5))
+		claimed := s.ClaimLimited(4, typeLimit("a", 1), fixture.ByAge(2))
+		fixture.Equal(s, "tasks", len(claimed.Tasks), 3)
+		fixture.Equal(s, "first type", claimed.Tasks[0].Run.Type, "a")
+		fixture.Equal(s, "second", claimed.Tasks[1].Run.ID, old)
+		fixture.Equal(s, "third", claimed.Tasks[2].Run.ID, urgent)
+		fixture.Equal(s, "limited", claimed.Limited, true)
 	}},
 	{Name: "both limits hold together", Run: func(s *fixture.F) {
 		s.Worker("w1")

@@ -100,17 +100,23 @@ var ClaimCases = []fixture.Case{
 		one := s.Start(fixture.WithPriority(1), fixture.DueAt(t.Add(3*time.Second)))
 		s.SameIDs("order", s.ClaimedIDs("w1", 6), []engine.ID{high, one, early, twin, late, low})
 	}},
-	{Name: "a run that has been due for StarvationAfter goes before all priorities", Run: func(s *fixture.F) {
+	{Name: "priorities hold however long a run has been due", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		low := s.Start(fixture.WithPriority(-100))
+		s.Pass(time.Hour)
+		high := s.Start(fixture.WithPriority(100))
+		s.SameIDs("order", s.ClaimedIDs("w1", 2), []engine.ID{high, low})
+	}},
+	{Name: "as many runs as asked for are taken by age before the others", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		t := s.Now
-		s.Pass(2 * engine.StarvationAfter)
-		high := s.Start(fixture.WithPriority(100), fixture.DueAt(s.Now))
-		starved := s.Start(fixture.WithPriority(-100), fixture.DueAt(s.Now.Add(-engine.StarvationAfter)))
-		almost := s.Start(fixture.WithPriority(-100),
-			fixture.DueAt(s.Now.Add(-engine.StarvationAfter+time.Microsecond)))
-		starvedHigh := s.Start(fixture.WithPriority(50), fixture.DueAt(s.Now.Add(-engine.StarvationAfter)))
-		oldest := s.Start(fixture.WithPriority(0), fixture.DueAt(t))
-		s.SameIDs("order", s.ClaimedIDs("w1", 5), []engine.ID{starvedHigh, oldest, starved, high, almost})
+		s.Pass(time.Minute)
+		due := func(priority, after int) engine.ID {
+			return s.Start(fixture.WithPriority(priority), fixture.DueAt(t.Add(time.Duration(after)*time.Second)))
+		}
+		high, oldest, second, higher, third := due(50, 9), due(-100, 1), due(0, 2), due(100, 8), due(-50, 3)
+		s.SameIDs("order", s.ClaimedIDs("w1", 4, fixture.ByAge(2)), []engine.ID{oldest, second, higher, high})
+		s.SameIDs("left", s.ClaimedIDs("w1", 4, fixture.ByAge(9)), []engine.ID{third})
 	}},
 	{Name: "only runs of the namespace, queue and types are taken", Run: func(s *fixture.F) {
 		s.Worker("w1")
