@@ -345,7 +345,9 @@ func Status(ctx context.Context, url string) (status engine.SchemaStatus, err er
 			if err := a.requireEmpty(ctx, tx); err != nil {
 				status.Refusal = err.Error()
 			}
-			return nil
+			state, err := stateOf(ctx, tx)
+			status.Absent = !state.there && a.named != ""
+			return err
 		}
 		if status.Warnings, err = a.warnings(ctx, tx); err != nil {
 			return err

@@ -592,7 +592,7 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 	path, _ := closedOne(t)
 	foreign(t, path, "update namespaces set display_name = 'mended'")
 	findings, err := Check(t.Context(), path)
-	if err != nil || len(findings) == 0 || !strings.Contains(findings[0].Text, "another program") {
+	if err != nil || len(findings) == 0 || !strings.Contains(findings[len(findings)-1].Text, "another program") {
 		t.Fatalf("findings = %v (%v), want the pages that the other program wrote", findings, err)
 	}
 	if _, err := Open(t.Context(), path, engine.OpenOptions{}); !isDamage(err) {
