@@ -51,7 +51,7 @@ with online as materialized (
 ), aged as materialized (
     select d.run_id, row_number() over (order by d.available_at, d.run_id) as age
     from (select *, row_number() over (partition by workflow_type order by available_at, run_id) as place_in_type from due) d
-    left join type_room t on t.workflow_type = d.workflow_type
+    left join type_slots t on t.workflow_type = d.workflow_type
     where t.free_slots is null or d.place_in_type <= t.free_slots
     order by age
     limit @by_age
