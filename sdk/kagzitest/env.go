@@ -261,6 +261,15 @@ func ReplaceStep[T any](e *Env, name string, fn func(ctx context.Context) (T, er
 	e.replaced[name] = func(ctx context.Context) (any, error) { return fn(ctx) }
 }
 
+// ReplaceDo is ReplaceStep for a step that the code runs with kagzi.Do.
+func ReplaceDo(e *Env, name string, fn func(ctx context.Context) error) {
+	if fn == nil {
+		ReplaceStep[any](e, name, nil)
+		return
+	}
+	ReplaceStep(e, name, func(ctx context.Context) (any, error) { return nil, fn(ctx) })
+}
+
 func (e *Env) replacement(name string) seam.Step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
