@@ -514,7 +514,8 @@ func TestGracefulCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-began
-			if err := run.Cancel(t.Context(), "now"); err != nil {
+			if _, err := run.c.workflows.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{
+				RunId: run.ID(), Reason: "now"}); err != nil {
 				t.Fatal(err)
 			}
 			isCancelled(t, "cause", <-cause)

@@ -109,6 +109,10 @@ func TestRepair(t *testing.T) {
 			return r.Unpin(ctx, "why")
 		},
 			&kagziv1.PinWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why"}},
+		{"cancel", "CancelWorkflow", &kagziv1.CancelWorkflowResponse{},
+			func(ctx context.Context, r *Run) error { return r.Cancel(ctx, "why") },
+			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why",
+				Grace: durationpb.New(30 * time.Second)}},
 		{"cancel with a grace", "CancelWorkflow", &kagziv1.CancelWorkflowResponse{},
 			func(ctx context.Context, r *Run) error { return r.CancelGracefully(ctx, time.Minute, "why") },
 			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why",
