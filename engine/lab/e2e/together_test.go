@@ -27,10 +27,10 @@ func TestStepsChildrenAndSignalsInParallel(t *testing.T) {
 			defer randMu.Unlock()
 			return time.Duration(dice.IntN(n)) * time.Millisecond
 		}
-		var stays atomic.Int64
+		var activations atomic.Int64
 		handle := func(w *kagzi.Worker) {
 			kagzi.Handle(w, "everything", func(ctx kagzi.Context, n int) (string, error) {
-				stays.Add(1)
+				activations.Add(1)
 				signals := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
 					sum := 0
 					for range 3 {
@@ -133,6 +133,6 @@ func TestStepsChildrenAndSignalsInParallel(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d stays of %d runs", stays.Load(), runs)
+		t.Logf("%d activations of %d runs", activations.Load(), runs)
 	})
 }
