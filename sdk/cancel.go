@@ -56,7 +56,7 @@ func (g *graceContext) Deadline() (time.Time, bool) {
 // cancellation it behaves like ctx.
 //
 //	if errors.Is(err, kagzi.ErrCancelled) {
-//		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
+//		undoErr := kagzi.Do(kagzi.Cleanup(ctx), "refund", refund)
 //		return Receipt{}, errors.Join(err, undoErr)
 //	}
 func Cleanup(ctx Context) Context {

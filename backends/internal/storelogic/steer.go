@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CancelRun ends the run as CANCELLED, or tells its code to come to an end.
+// CancelRun ends the run as CANCELLED or, with a Grace, asks its code to stop.
 func CancelRun(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	if p.Grace > 0 {
 		return tellToStop(tx, p)
@@ -71,7 +71,7 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	return engine.RunEnd{Status: run.Status, Changed: true, GraceUntil: until}, u.flush()
 }
 
-// sooner says that a request to stop by until changes something: it is the first, or it leaves less
+// sooner reports whether a request to stop by until changes something: it is the first, or it leaves less
 // time than the one before.
 func sooner(run *Run, until time.Time) bool {
 	return run.CancelRequestedAt.IsZero() || until.Before(run.GraceUntil)
@@ -118,7 +118,8 @@ func (u *unitOfWork) stopChild(child *Run, status engine.RunStatus, reason strin
 	return u.end(child, status, &failure, engine.Token{})
 }
 
-// requestCancel has the code told: by its worker, or by the next one, for which the run is due.
+// requestCancel asks the run's code to stop: through its worker or, if no worker has it, through
+// the next claim, for which it makes the run due.
 func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	run.CancelRequestedAt, run.CancelReason, run.TiedTo = u.now, reason, true
 	if !run.Token.IsZero() {
@@ -130,7 +131,7 @@ func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	u.due(run)
 }
 
-// PauseRun keeps the run from the workers.
+// PauseRun keeps the run from being claimed.
 func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -162,7 +163,7 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// ResumeRun gives the run back to the workers.
+// ResumeRun makes a paused run claimable again.
 func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -190,7 +191,7 @@ func (u *unitOfWork) unpause(run *Run) {
 	u.notifyQueue(&run.Run)
 }
 
-// PinRun keeps the run from Prune, or lets it go.
+// PinRun sets or clears Pinned.
 func PinRun(tx Tx, p engine.PinRunParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -215,7 +216,7 @@ func PinRun(tx Tx, p engine.PinRunParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// whole is the run as it stands, with its payloads.
+// whole returns the run with its payloads.
 func (u *unitOfWork) whole(run *Run) (whole engine.Run, err error) {
 	whole = run.Run
 	whole.Input, whole.Output, err = u.tx.Payloads(run.ID)

@@ -42,9 +42,9 @@ const (
 )
 
 var abuseHalves = flag.Int("abuse.halves", 300,
-	"how many connections say nothing, or half of it, at once; each takes two open files")
+	"open this many silent or half-open connections at once; each takes two files")
 
-var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
+var abusePace = flag.Int("abuse.pace", 0, "repeat an abuse this often a millisecond (default: as fast as possible)")
 
 // abusePaced limits, in milliseconds, how long an abuse with a pace lasts.
 const abusePaced = 2000
@@ -539,7 +539,7 @@ func (b *neighbour) end() (said string, err error) {
 func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 	if raced && testing.Short() {
 		t.Skip(
-			"what is bounded here is the program as it is built, which needs several times less than under the race detector")
+			"the limits are for a normal build; the race detector needs several times more")
 	}
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	run := s.start(t)

@@ -124,7 +124,7 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 		first := w.take(t)
 		if got := []string{first.RunId, w.take(t).RunId, w.take(t).RunId}; !slices.Equal(
 			got, []string{line[0], free, otherKey}) {
-			t.Errorf("handed out %v, want the first of the line and those that are not in it", got)
+			t.Errorf("handed out %v, want the first of the key and the runs without one", got)
 		}
 		w.wantNothing(t, "while the first of the key runs")
 		for _, next := range line[1:] {

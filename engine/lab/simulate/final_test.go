@@ -102,7 +102,7 @@ func TestSomebodyHasToHaveAskedForARun(t *testing.T) {
 		},
 		"a retry": func(r *memory.Run) {
 			r.RetriedFrom = engine.ID{9}
-		}, "what goes on for another": func(r *memory.Run) { r.ContinuedFrom = engine.ID{9} },
+		}, "a continuation of no run": func(r *memory.Run) { r.ContinuedFrom = engine.ID{9} },
 	} {
 		w := untold(nil)
 		w.asked(row(watchedRun, engine.RunCompleted, change))

@@ -60,7 +60,7 @@ var (
 )
 
 // road carries the calls of one server.
-func (t *traffic) road(s *server) memory.Road {
+func (t *traffic) road(s *server) memory.Transport {
 	return func(ctx context.Context, c *memory.Call) error {
 		r := &pendingCall{Call: c, server: s, done: make(chan struct{})}
 		if !t.enter(ctx, r) {

@@ -303,7 +303,7 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 		w.report.note("leases lost")
 	}
 	if r.Status == engine.RunFailed && old.Status != engine.RunFailed && lost {
-		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its losses, of which there are %d",
+		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its %d losses",
 			r.ID, r.LeaseLosses)
 	}
 }

@@ -153,7 +153,7 @@ func TestWatch(t *testing.T) {
 		{"the holder starts another run", []change{claim, {sleeps(1), nil, row(watchedOther, engine.RunPending)}}, 0},
 
 		{"an ended run is spared", []change{{call("PinRun", nil), ended(), spared}}, 0},
-		{"an ended run goes on", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
+		{"an ended run runs again", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
 		{"an ended run has another result", []change{
 			{call("X", nil), ended(), ended(func(r *memory.Run) { r.Output.Data = []byte("else") })}}, 4},
 		{"an ended run ended at another time", []change{

@@ -138,7 +138,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("%d connections were cut, want 1", n)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that was cut goes on")
+		t.Error("a connection that was cut still works")
 	}
 }
 
@@ -401,10 +401,10 @@ func TestWhatProvesNothing(t *testing.T) {
 	}{
 		"in time": {inTime, need{faults: 1}, ""},
 		"late": {late, need{faults: 1},
-			"0 of 2 starts outside of the faults were acknowledged, want 80 %"},
+			"0 of 2 starts outside the faults were acknowledged, want 80 %"},
 		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
 		"upgrades done by then": {inTime, need{faults: 1, cutShort: 1},
-			"0 upgrades were killed before the new schema was there, want 1"},
+			"0 upgrades were killed before the new schema was complete, want 1"},
 	} {
 		torture := &torture{scenario: scenario{need: test.need, inject: powerCuts}, events: test.events, faulty: 10e9,
 			healed: 20e9}
