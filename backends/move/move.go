@@ -90,7 +90,7 @@ func (c *passage) hint(err error) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%w; the source stays fenced: run the same command again to go on, or give the copy up with `kagzi db copy --release URL`", err)
+		"%w; the source stays fenced: run the same command again to continue, or abandon the copy with `kagzi db copy --release URL`", err)
 }
 
 // compare finds the tables, which must be the same at both ends.
@@ -196,7 +196,7 @@ func (c *passage) judge(ctx context.Context) error {
 		return nil
 	case c.movedAs != "" && !c.params.Snapshot && (c.moved.Done || c.moved.To != c.to.Place()):
 		return refuse(
-			"the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
+			"the source is fenced for a copy to %s; continue that copy, or abandon it with `kagzi db copy --release URL`", c.moved.To)
 	}
 	for _, t := range c.tables {
 		n, err := c.to.Count(ctx, t.Name)
@@ -299,12 +299,12 @@ func Release(ctx context.Context, d Database, force bool) error {
 	}
 	var m engine.Moved
 	if err := json.Unmarshal([]byte(value), &m); err != nil && !force {
-		return fmt.Errorf("read where the database was moved to: %w; --force releases it all the same", err)
+		return fmt.Errorf("read where the database was moved to: %w; --force releases it anyway", err)
 	}
 	if m.Done && !force {
 		return refuse(
-			"the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
-				"if nobody has served that one and it is thrown away, --force releases this one", m.To)
+			"the copy to %s is complete and may be in use: with servers on both databases, every run and tick would happen twice; "+
+				"if no server has run on the copy and you discard it, --force releases this database", m.To)
 	}
 	return d.Unfence(ctx, engine.StandingMoved, value, "")
 }

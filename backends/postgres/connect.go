@@ -265,7 +265,7 @@ func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) erro
 	}
 	if os.Getenv("KAGZI_ALLOW_UNSAFE_DB") != "1" {
 		return fmt.Errorf(
-			"the database runs with %s and may lose acknowledged writes; mend that, or set KAGZI_ALLOW_UNSAFE_DB=1 to go on all the same",
+			"the database runs with %s and may lose acknowledged writes; turn it on, or set KAGZI_ALLOW_UNSAFE_DB=1 to start anyway",
 			strings.Join(unsafe, ", "))
 	}
 	o.Log.Warn("the database may lose acknowledged writes", "settings", strings.Join(unsafe, ", "))

@@ -24,7 +24,7 @@ func (s *Store) currentReader(ctx context.Context, c *dbfile.Reader) (*dbfile.Re
 	number, err := dbfile.SchemaNumber(ctx, seen.Conn)
 	if err == nil && number != s.schema {
 		err = &engine.Error{Kind: engine.KindPrecondition,
-			Message: "another kagzi has changed the schema of the database meanwhile; open it anew"}
+			Message: "another kagzi has changed the schema of the database; open it again"}
 	}
 	if err != nil && !seen.Current(s.path) {
 		err = nil // there is more to it: who reads next finds out

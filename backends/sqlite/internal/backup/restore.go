@@ -24,7 +24,7 @@ type Rows struct {
 
 // errHoldsRows refuses to replace a database that somebody has used.
 var errHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
-	Message: "the database that is to be filled holds rows already; --force replaces it and keeps its file, --dry-run tells what would be lost"}
+	Message: "the database has rows; --force replaces it and keeps the old file, --dry-run shows what would be lost"}
 
 // Restore puts the backup p.File in the place of the database at path, which no server may have.
 // The new file is made beside it, taken up (storelogic.AfterRestore) and checked before it takes
