@@ -7,6 +7,34 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)
 
+func TestClaimTurn(t *testing.T) {
+	for name, c := range map[string]struct{ claims, runs, byAge int }{
+		"one run a claim":                         {80, 1, 10},
+		"three runs a claim":                      {80, 3, 29},
+		"a hundred runs a claim pay at the next":  {9, 100, 100},
+		"claims that find nothing change nothing": {80, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var turn ClaimTurn
+			got := 0
+			for i := range c.claims {
+				n := turn.ByAge()
+				if c.runs == 1 && (n == 1) != (i%ClaimByAgeEvery == ClaimByAgeEvery-1) {
+					t.Errorf("run %d: %d by age, want every eighth", i+1, n)
+				}
+				got += n
+				turn = turn.After(n, c.runs)
+			}
+			if got != c.byAge {
+				t.Errorf("%d of %d runs by age, want %d", got, c.claims*c.runs, c.byAge)
+			}
+		})
+	}
+	if got := ClaimTurn(100).After(12, 1); got != 5 {
+		t.Errorf("turn %d after a claim that found one run, want 5: what it owes is forgotten", got)
+	}
+}
+
 func TestAfterStepFailed(t *testing.T) {
 	once := &RetryPolicy{MaximumAttempts: 1, Jitter: -1}
 	slow := &RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 5000, Jitter: -1}
@@ -22,21 +50,21 @@ func TestAfterStepFailed(t *testing.T) {
 		f         Failure
 		want      Verdict
 	}{
-		{"without a policy the default holds", nil, nil, 1, Failure{}, at(time.Second)},
-		{"whose third failure is the last", nil, nil, 3, Failure{}, Verdict{}},
-		{"the run's policy comes before the default", slow, nil, 3, Failure{}, third},
-		{"the step's before the run's", slow, once, 1, Failure{}, Verdict{}},
-		{"also where it allows more", once, slow, 1, Failure{}, at(5 * time.Second)},
-		{"an empty policy of the step is the default, not the run's", once, &RetryPolicy{}, 1, Failure{},
+		{"without a policy the default applies", nil, nil, 1, Failure{}, at(time.Second)},
+		{"the default's third failure is the last", nil, nil, 3, Failure{}, Verdict{}},
+		{"the run's policy overrides the default", slow, nil, 3, Failure{}, third},
+		{"the step's policy overrides the run's", slow, once, 1, Failure{}, Verdict{}},
+		{"the step's policy overrides a stricter one of the run", once, slow, 1, Failure{}, at(5 * time.Second)},
+		{"an empty step policy is the default, not the run's", once, &RetryPolicy{}, 1, Failure{},
 			at(time.Second)},
-		{"a failure's own wish sets the delay", nil, nil, 1, Failure{RetryAfterMS: 42}, at(42 * time.Millisecond)},
-		{"also past the maximum", nil, nil, 1, Failure{RetryAfterMS: 3_600_000}, at(time.Hour)},
-		{"but no further than ten years", nil, nil, 1, Failure{RetryAfterMS: 1 << 62}, at(MaxDelay)},
-		{"and allows no attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
-		{"what cannot be retried is not", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42}, Verdict{}},
-		{"nor what the policy names", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"},
+		{"RetryAfter of a failure sets the delay", nil, nil, 1, Failure{RetryAfterMS: 42}, at(42 * time.Millisecond)},
+		{"RetryAfter may exceed the maximum interval", nil, nil, 1, Failure{RetryAfterMS: 3_600_000}, at(time.Hour)},
+		{"RetryAfter is at most ten years", nil, nil, 1, Failure{RetryAfterMS: 1 << 62}, at(MaxDelay)},
+		{"RetryAfter allows no further attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
+		{"a non-retryable failure is not retried", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42}, Verdict{}},
+		{"a failure type that the policy names is not retried", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"},
 			Verdict{}},
-		{"nor what begins as the policy says", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1,
+		{"a message prefix that the policy names is not retried", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1,
 			Failure{Message: "no such card"}, Verdict{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,7 +146,7 @@ func TestPark(t *testing.T) {
 		{"a timer", []Step{sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
 		{"a retry", []Step{retry(later)}, Parked{RunPending, later, ""}},
 		{"a retry that became due since the claim", []Step{retry(noon)}, Parked{RunPending, noon, ""}},
-		{"a retry that was due at the claim is nothing to wait for",
+		{"a retry that was due at the claim is not waited for",
 			[]Step{retry(noon.Add(-time.Second)), sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
 		{"the earlier of two timers", []Step{sleep("a", later), sleep("b", soon)},
 			Parked{RunSleeping, soon, "timer:b"}},
@@ -132,7 +160,7 @@ func TestPark(t *testing.T) {
 		{"a timer that was over when it was set wakes as of then",
 			[]Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: noon.Add(-time.Second),
 				WakeAt: noon.Add(-time.Hour)}}, Parked{RunSleeping, noon.Add(-time.Second), "timer:a"}},
-		{"it wakes now when the clock was set back since",
+		{"a past timer wakes now if the clock was set back",
 			[]Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: later, WakeAt: noon.Add(-time.Hour)}},
 			Parked{RunSleeping, noon, "timer:a"}},
 		{"a signal with a limit", []Step{signal(1, later)}, Parked{RunSleeping, later, "signal:go"}},
@@ -140,7 +168,7 @@ func TestPark(t *testing.T) {
 			Parked{RunSleeping, time.Time{}, "signal:go"}},
 		{"a timer beside a signal without a limit", []Step{signal(1, time.Time{}), sleep("a", later)},
 			Parked{RunSleeping, later, "timer:a"}},
-		{"a signal and a child that the code has not asked for again are nothing to wait for",
+		{"waits that the code has not repeated are ignored",
 			[]Step{signal(0, soon), child(0)}, Parked{Status: RunPending, AvailableAt: noon}},
 		{"a child", []Step{child(1)}, Parked{RunSleeping, time.Time{}, "child:" + ID{}.String()}},
 		{"what has ended is ignored", []Step{{Kind: StepFunction, Status: StepFailed, RetryAt: soon},

@@ -57,7 +57,7 @@ type Run struct {
 	Type       string
 	Version    string
 	Status     RunStatus
-	Priority   int // -100 to 100, higher first, until one has been due for StarvationAfter
+	Priority   int // -100 to 100, higher first
 
 	Attempts    int // 1 plus the retried failures of its steps and of the run itself
 	Failures    int // failures of the run itself (FailRun), counted by its own RetryPolicy
@@ -129,11 +129,25 @@ type Run struct {
 	BelowHandler bool
 }
 
+// Chain returns the first run of the chain of runs that continued as one another, which may be r.
+func (r *Run) Chain() ID {
+	if r.FirstRunID.IsZero() {
+		return r.ID
+	}
+	return r.FirstRunID
+}
+
 // Tied says whether ending the run needs more than writing the run itself: other rows depend on its
 // end, or its end removes an Error, as an imported run may have.
 func (r *Run) Tied() bool {
 	return r.Error != nil || r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" ||
 		!r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
+}
+
+// NeverRan says that no worker has run the code of the run, or of one whose results it keeps or
+// that it continues. Nothing is to be cleaned up when it is cancelled.
+func (r *Run) NeverRan() bool {
+	return r.StartedAt.IsZero() && r.Steps == 0 && r.ContinuedFrom.IsZero()
 }
 
 // ExpiresAt returns when Kagzi ends the run by itself: DeadlineAt or GraceUntil, whichever is
@@ -202,7 +216,7 @@ type ParentClose uint8
 const (
 	CloseUnset     ParentClose = 0 // as CloseAbandon
 	CloseAbandon   ParentClose = 1
-	CloseCancel    ParentClose = 2
+	CloseCancel    ParentClose = 2 // it gets what is left of the parent's grace
 	CloseTerminate ParentClose = 3
 )
 
@@ -300,10 +314,7 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.ConcurrencyKey != "" {
 		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
 	}
-	s.ContinuedFrom, s.FirstRunID = run.ID, run.FirstRunID
-	if s.FirstRunID.IsZero() {
-		s.FirstRunID = run.ID
-	}
+	s.ContinuedFrom, s.FirstRunID = run.ID, run.Chain()
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
 	return s

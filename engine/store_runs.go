@@ -41,7 +41,9 @@ type Runs interface {
 	// and GraceUntil, and sends NotifyTimer. It notifies the run's worker; a run without one
 	// becomes PENDING and due now, and is no longer paused. If cancellation was requested before,
 	// only an earlier GraceUntil has an effect (otherwise Changed is false). CompleteRun, FailRun
-	// and EndExpired say how such a run ends.
+	// and EndExpired say how such a run ends. The code of its open children with CloseCancel, and
+	// of theirs, is asked to stop by the same GraceUntil. A run or child that NeverRan has no code
+	// to ask: it ends at once.
 	CancelRun(ctx context.Context, p EndRunParams) (RunEnd, error)
 	// TerminateRun ends the run as TERMINATED, in the same way as CancelRun without a Grace.
 	TerminateRun(ctx context.Context, p EndRunParams) (RunEnd, error)
@@ -61,7 +63,7 @@ type Runs interface {
 	// signal waits for AwaitSignal. A SIGNAL step whose WakeAt is not after Now times out instead.
 	//
 	// A SignalID that the run has received before is no error (Repeated), no matter what happened
-	// to the run since. Otherwise an ended run is RunEnded. It is ErrTooLarge if MaxSignals signals
+	// to the run since, even if the signal moved to the run that it continued as. Otherwise an ended run is RunEnded. It is ErrTooLarge if MaxSignals signals
 	// wait already, or if the run would pass MaxRunBytes.
 	SignalRun(ctx context.Context, p SignalRunParams) (Signalled, error)
 	// RetryRun makes a new PENDING run from a run that ended as FAILED, CANCELLED, TIMED_OUT or
@@ -118,6 +120,7 @@ type EndRunParams struct {
 	By        Actor
 	AuditID   ID // of the audit event
 	Now       time.Time
+	Margin    time.Duration // see Store.Uncertainty; added to GraceUntil
 }
 
 // RunEnd answers CancelRun and TerminateRun.

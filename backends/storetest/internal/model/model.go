@@ -10,33 +10,33 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// model is the contract in memory, without any thought of speed, disk or rivals: what a store must
-// answer to one call after another. It knows less than a store: no payloads of runs, no rings, and
-// none of what the contract leaves open.
+// model implements the contract in memory for one call after another, without speed, durability or
+// concurrency. It knows less than a store: no payloads of runs, no notifications, and nothing that
+// the contract leaves open.
 type model struct {
 	runs     []*modelRun // by id
 	workers  map[string]*engine.Worker
 	requests map[string]modelStart
-	writes   map[string]modelWrite // by token and what was written about
+	writes   map[string]modelWrite // by token and subject of the write
 	keys     []*engine.APIKey      // by id
 }
 
 type modelRun struct {
 	engine.Run
-	token      engine.Token // zero: nobody holds it
+	token      engine.Token // zero: not held
 	holder     string
 	claimedAt  time.Time
 	progressed bool
 	attempts   []*engine.Step
 }
 
-// modelStart is what a request was first told, and for what.
+// modelStart is what a request asked for, and its first answer.
 type modelStart struct {
 	content string
 	answer  engine.Started
 }
 
-// modelWrite is a write that counted.
+// modelWrite is a write that took effect.
 type modelWrite struct{ content, answer string }
 
 func newModel() *model {
@@ -53,7 +53,7 @@ func (m *model) run(id engine.ID) *modelRun {
 	return nil
 }
 
-// latest is the newest attempt of a step, or nil.
+// latest returns the newest attempt of a step, or nil.
 func (r *modelRun) latest(name string) *engine.Step {
 	for _, a := range r.attempts {
 		if a.Name == name && a.Latest {
@@ -89,7 +89,7 @@ func (m *model) start(p engine.StartRun) string {
 	return startedText(answer)
 }
 
-// external is the run that stands in the way of a start.
+// external returns the run that has the external id of a start.
 func (m *model) external(p engine.StartRun) *modelRun {
 	for _, r := range slices.Backward(m.runs) {
 		if p.ExternalID != "" && r.ExternalID == p.ExternalID && (!r.Status.Ended() || p.Reuse == engine.ReuseNever) {
@@ -114,7 +114,7 @@ func (m *model) end(p engine.EndRunParams, status engine.RunStatus) string {
 	return fmt.Sprint(engine.RunEnd{Status: status, Changed: true})
 }
 
-// over ends a run and whatever is open in it.
+// over ends a run and everything open in it.
 func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	if r.holder != "" {
 		r.wake(now)
@@ -132,7 +132,7 @@ func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	r.FinishedAt = now
 }
 
-// settle takes the lease from a run.
+// settle ends the lease of a run.
 func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	if r.progressed {
 		r.LeaseLosses = 0
@@ -141,7 +141,7 @@ func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	r.token, r.holder, r.progressed = engine.Token{}, "", false
 }
 
-// wake ends the timers that are due.
+// wake completes due timers.
 func (r *modelRun) wake(now time.Time) {
 	for _, a := range r.attempts {
 		if a.Kind == engine.StepSleep && a.Status == engine.StepRunning && !a.WakeAt.After(now) {
@@ -150,7 +150,7 @@ func (r *modelRun) wake(now time.Time) {
 	}
 }
 
-// free interrupts what runs and makes the run wait until then.
+// free interrupts running steps and makes the run wait until at.
 func (m *model) free(r *modelRun, status engine.RunStatus, at, now time.Time) {
 	r.wake(now)
 	for _, a := range r.attempts {
@@ -207,26 +207,37 @@ func (m *model) claim(p engine.ClaimParams) string {
 			next = r.AvailableAt
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *modelRun) int { return claimOrder(a.Run, b.Run, p.Now) })
+	slices.SortFunc(due, byAge)
 	answer, limited := "", false
 	grants := slices.DeleteFunc(slices.Clone(p.Slots), func(g engine.ClaimSlot) bool {
 		w := m.workers[g.WorkerID]
 		return w == nil || w.Status != engine.WorkerOnline
 	})
-	for _, r := range due {
-		if len(grants) == 0 {
-			break
+	aged := 0
+	hand := func(r *modelRun) {
+		if len(grants) == 0 || r.Status == engine.RunRunning {
+			return
 		}
 		if limit := p.TypeLimits[r.Type]; p.QueueLimit > 0 && running >= p.QueueLimit || limit > 0 &&
 			ofType[r.Type] >= limit {
 			limited = true
-			continue
+			return
 		}
 		m.take(r, grants[0], p.Now)
+		aged++
 		answer += fmt.Sprintf("%s to %s of %s; ", r.ID, grants[0].Token.Wire()[:8], grants[0].WorkerID)
 		grants = grants[1:]
 		running++
 		ofType[r.Type]++
+	}
+	for _, r := range due {
+		if aged < p.ByAge {
+			hand(r)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *modelRun) int { return b.Priority - a.Priority })
+	for _, r := range due {
+		hand(r)
 	}
 	if len(grants) > 0 {
 		answer += fmt.Sprintf("next %s limited %t", fixture.Clock(next), limited)
@@ -234,19 +245,8 @@ func (m *model) claim(p engine.ClaimParams) string {
 	return answer
 }
 
-func claimOrder(a, b engine.Run, now time.Time) int {
-	starved := func(r engine.Run) int {
-		if now.Sub(r.AvailableAt) >= engine.StarvationAfter {
-			return 0
-		}
-		return 1
-	}
-	if d := starved(a) - starved(b); d != 0 {
-		return d
-	}
-	if d := b.Priority - a.Priority; d != 0 {
-		return d
-	}
+// byAge orders runs by how long they have been due.
+func byAge(a, b *modelRun) int {
 	if d := a.AvailableAt.Compare(b.AvailableAt); d != 0 {
 		return d
 	}
