@@ -86,7 +86,9 @@ func (c *Client) Close() error {
 // Conn returns the client's gRPC connection, for API calls that the SDK does not wrap.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
-// Run is a handle to one run. Making a handle does not call the server.
+// Run is a handle to one run. Making a handle does not call the server. The handle of a run that
+// continued as new works as long as a run of its chain exists: after retention has deleted the first
+// run, calls go to the newest.
 type Run struct {
 	c      *Client
 	id     string
