@@ -44,7 +44,7 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	}
 	if p.RequestID != "" {
 		kept := *p
-		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept})
+		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept, engine.Micros(p.CreatedAt)})
 	}
 	return engine.Started{RunID: old.ID, Existed: true}
 }
@@ -55,12 +55,17 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	answer.Repeated = true
 	var first *engine.Run
 	q, known := t.db.requests[name{p.Namespace, p.RequestID}]
+	past, gone := t.db.past[name{p.Namespace, p.RequestID}]
 	id := t.first(func(r *Run) bool {
 		return r.Namespace == p.Namespace && r.RequestID == p.RequestID && p.RequestID != ""
 	})
 	switch {
 	case !id.IsZero():
 		answer.RunID, first = id, &t.db.runs[id].Run
+	case gone && p.RequestID != "":
+		answer.RunID, answer.Existed = past.run, true
+		asked := past.start.Run
+		asked.Input, first = p.Input, &asked // the input is not kept
 	case known && p.RequestID != "":
 		answer.RunID, answer.Existed, first = q.run, true, &q.start.Run
 	case t.db.runs[p.ID] != nil && t.db.runs[p.ID].Namespace == p.Namespace:

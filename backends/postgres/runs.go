@@ -280,7 +280,8 @@ func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus
 // repeated is the first answer to the start's request, if it has had one.
 func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	var first engine.Run
-	places := append([]any{idOf(&answer.RunID), &answer.Existed, &first.Queue, &first.Type, &first.ExternalID},
+	gone := false
+	places := append([]any{idOf(&answer.RunID), &answer.Existed, &gone, &first.Queue, &first.Type, &first.ExternalID},
 		payloadPlaces(&first.Input)...)
 	found, err = t.found(getRequestSQL, args{
 		"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(r.ID)}, places...)
@@ -288,7 +289,7 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 		return engine.Started{}, false, err
 	}
 	if first.Type != r.Type || first.Queue != r.Queue || first.ExternalID != r.ExternalID ||
-		!first.Input.Equal(r.Input) {
+		!gone && !first.Input.Equal(r.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true, nil
 	}
 	answer.Repeated = true

@@ -153,9 +153,10 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	same := false
 	repeated, err = t.found(&getRequestSQL, func(r *row) (err error) {
 		answer = engine.Started{RunID: r.id(), Existed: r.flag(), Repeated: true}
+		gone := r.flag()
 		queue, kind, external := r.text(), r.text(), r.text()
 		input, err := readPayload(r)
-		same = queue == p.Queue && kind == p.Type && external == p.ExternalID && input.Equal(p.Input)
+		same = queue == p.Queue && kind == p.Type && external == p.ExternalID && (gone || input.Equal(p.Input))
 		return err
 	}, text("namespace", p.Namespace), text("request_id", p.RequestID), idArg("run_id", p.ID))
 	switch {

@@ -833,9 +833,11 @@ type StartWorkflowRequest struct {
 	ExternalIdReuse ExternalIdReuse   `protobuf:"varint,108,opt,name=external_id_reuse,json=externalIdReuse,proto3,enum=kagzi.v1.ExternalIdReuse" json:"external_id_reuse,omitempty"`
 	ParentRunId     string            `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"` // parent, if the run is started from a step of another run
 	ParentStepId    string            `protobuf:"bytes,110,opt,name=parent_step_id,json=parentStepId,proto3" json:"parent_step_id,omitempty"`
-	// Identifies this call; repeat it when the call is retried. The same request_id always returns
-	// the same run, ended or not. With another type, queue, external id or input it is a CONFLICT. At
-	// most 64 bytes; the SDK sends a UUIDv7.
+	// Identifies this call; repeat it when the call is retried. The same request_id returns the same
+	// run, ended or not, as long as the run exists and for the server's --request-retention (30 days)
+	// after the request. If the run was deleted meanwhile, already_exists is set and reading it is
+	// NOT_FOUND. With another type, queue, external id or input it is a CONFLICT. At most 64 bytes;
+	// the SDK sends a UUIDv7.
 	RequestId string `protobuf:"bytes,111,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// At most concurrency_limit runs of this workflow type and key are RUNNING at a time.
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
