@@ -42,11 +42,14 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 		return engine.Started{RunID: old.ID, Existed: true,
 			Err: engine.ExternalIDTaken(p.ExternalID, old.ID, old.Status)}
 	}
+	if !old.Status.Ended() && old.Type != p.Type {
+		return engine.Started{Err: engine.ExternalIDOfOtherType(p.ExternalID, old.ID, old.Type)}
+	}
 	if p.RequestID != "" {
 		kept := *p
 		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept, engine.Micros(p.CreatedAt)})
 	}
-	return engine.Started{RunID: old.ID, Existed: true}
+	return engine.Started{RunID: old.ID, Existed: true, OtherInput: !old.Input.Equal(p.Input)}
 }
 
 // requestedBefore is what the request, or the start of this very id, was answered before; it is
@@ -76,6 +79,9 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	if first.Queue != p.Queue || first.Type != p.Type || first.ExternalID != p.ExternalID ||
 		!first.Input.Equal(p.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true
+	}
+	if r := t.db.runs[answer.RunID]; answer.Existed && r != nil {
+		answer.OtherInput = !r.Input.Equal(p.Input)
 	}
 	return answer, true
 }

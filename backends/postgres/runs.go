@@ -240,7 +240,7 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 	if r.ExternalID == "" || r.Origin != engine.OriginUser {
 		return answer, false, nil
 	}
-	id, status, found, err := t.external(r)
+	id, status, kind, found, err := t.external(r)
 	if err != nil {
 		return answer, false, err
 	}
@@ -254,25 +254,30 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 		return answer, false, nil
 	case r.Reuse == engine.ReuseReject:
 		return engine.Started{Err: engine.ExternalIDTaken(r.ExternalID, id, status)}, true, nil
-	case r.RequestID != "":
+	case !status.Ended() && kind != r.Type:
+		return engine.Started{Err: engine.ExternalIDOfOtherType(r.ExternalID, id, kind)}, true, nil
+	}
+	other, err := t.otherInput(id, r)
+	if err == nil && r.RequestID != "" {
 		err = t.LeaveRequest(r, id)
 	}
-	return engine.Started{RunID: id, Existed: true}, true, err
+	return engine.Started{RunID: id, Existed: true, OtherInput: other}, true, err
 }
 
 // external is the run that has the start's external id, held until the commit where a request is to
 // be answered with it.
-func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, found bool, err error) {
+func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, kind string, found bool,
+	err error) {
 	never := r.Reuse == engine.ReuseNever
 	for {
 		found, err = t.found(getExternalSQL, args{
-			"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status))
+			"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status), &kind)
 		if err != nil || !found || r.RequestID == "" || r.Reuse == engine.ReuseReject {
-			return id, status, found, err
+			return id, status, kind, found, err
 		}
 		held, err := t.found(holdExternalSQL, args{"run_id": [16]byte(id), "never": never}, idOf(&id))
 		if err != nil || held {
-			return id, status, held, err
+			return id, status, kind, held, err
 		}
 	}
 }
@@ -293,7 +298,16 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true, nil
 	}
 	answer.Repeated = true
-	return answer, true, nil
+	if answer.Existed && !gone {
+		answer.OtherInput, err = t.otherInput(answer.RunID, r)
+	}
+	return answer, true, err
+}
+
+// otherInput says that the run has another input than the start asks for.
+func (t *tx) otherInput(run engine.ID, r *engine.StartRun) (bool, error) {
+	input, _, err := t.Payloads(run)
+	return !input.Equal(r.Input), err
 }
 
 // madeColumns is the arrays of check_started.sql, one element a start that somebody might have overtaken.

@@ -1046,6 +1046,7 @@ type StartWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	AlreadyExists bool                   `protobuf:"varint,2,opt,name=already_exists,json=alreadyExists,proto3" json:"already_exists,omitempty"`
+	OtherInput    bool                   `protobuf:"varint,100,opt,name=other_input,json=otherInput,proto3" json:"other_input,omitempty"` // with already_exists: the run has another input than this start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1090,6 +1091,13 @@ func (x *StartWorkflowResponse) GetRunId() string {
 func (x *StartWorkflowResponse) GetAlreadyExists() bool {
 	if x != nil {
 		return x.AlreadyExists
+	}
+	return false
+}
+
+func (x *StartWorkflowResponse) GetOtherInput() bool {
+	if x != nil {
+		return x.OtherInput
 	}
 	return false
 }
@@ -4181,10 +4189,12 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x11RequirementsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +
-	"\t_priorityJ\x04\b\x06\x10\a\"U\n" +
+	"\t_priorityJ\x04\b\x06\x10\a\"v\n" +
 	"\x15StartWorkflowResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12%\n" +
-	"\x0ealready_exists\x18\x02 \x01(\bR\ralreadyExists\"S\n" +
+	"\x0ealready_exists\x18\x02 \x01(\bR\ralreadyExists\x12\x1f\n" +
+	"\vother_input\x18d \x01(\bR\n" +
+	"otherInput\"S\n" +
 	"\x15StartWorkflowsRequest\x12:\n" +
 	"\brequests\x18\x01 \x03(\v2\x1e.kagzi.v1.StartWorkflowRequestR\brequests\"\xef\x01\n" +
 	"\x16StartWorkflowsResponse\x12A\n" +
