@@ -51,12 +51,12 @@ func (g *graceContext) Deadline() (time.Time, bool) {
 }
 
 // Cleanup returns a Context for undoing the effects of a cancelled run. It does not end with the
-// cancellation but with the grace period given to Run.CancelGracefully, which is its Deadline, and
-// with the lease. Steps, retries, sleeps, waits and branches work normally under it. Without a
+// cancellation but with the grace period of Run.Cancel or Run.CancelGracefully, which is its
+// Deadline, and with the lease. Steps, retries, sleeps, waits and branches work normally under it. Without a
 // cancellation it behaves like ctx.
 //
 //	if errors.Is(err, kagzi.ErrCancelled) {
-//		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
+//		undoErr := kagzi.Do(kagzi.Cleanup(ctx), "refund", refund)
 //		return Receipt{}, errors.Join(err, undoErr)
 //	}
 func Cleanup(ctx Context) Context {
@@ -383,7 +383,7 @@ func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *session.Operation {
 	return e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{
 		FailStep: &kagziv1.FailStepRequest{
 			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-			StepId: name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
+			StepName: &name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
 		}}}, nil)
 }
 

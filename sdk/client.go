@@ -86,11 +86,15 @@ func (c *Client) Close() error {
 // Conn returns the client's gRPC connection, for API calls that the SDK does not wrap.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
-// Run is a handle to one run. Making a handle does not call the server.
+// Run is a handle to one run. Making a handle does not call the server. The handle of a run that
+// continued as new works as long as a run of its chain exists: after retention has deleted the first
+// run, calls go to the newest.
 type Run struct {
 	c      *Client
 	id     string
 	exists bool
+	// the run that existed has another input
+	otherInput bool
 	// PayloadInfo.Start if known: the run was started by this client and receives no signals of
 	// another run
 	start string
@@ -105,6 +109,11 @@ func (r *Run) ID() string { return r.id }
 // AlreadyExisted reports whether the call that returned the handle found an existing run instead of
 // making one: Start by its external id, Retry an active retry, Import by its RequestID.
 func (r *Run) AlreadyExisted() bool { return r.exists }
+
+// OtherInput reports whether the run that Start found by its external id has another input than the
+// call asked for. With a Codec it is always false: encoded inputs may differ although the values are
+// equal.
+func (r *Run) OtherInput() bool { return r.otherInput }
 
 // payloadInfo returns what the codec is told about a step result or a signal.
 func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (PayloadInfo, error) {
@@ -127,18 +136,18 @@ func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (P
 	return info, nil
 }
 
-// Cancel makes the run CANCELLED at once, without letting it clean up (see CancelGracefully). The
-// context of its running step ends, and later writes of its worker are rejected. Cancelling a
-// cancelled run again is no error; for a run that ended in another way, the error is
-// PRECONDITION_FAILED.
+// DefaultGrace is how long the code of a cancelled run may clean up, unless CancelGracefully says
+// otherwise. The command line has the same default.
+const DefaultGrace = 30 * time.Second
+
+// Cancel asks the run's code to stop and clean up within DefaultGrace: see CancelGracefully, which
+// takes another grace. Terminate ends a run at once.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
-	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
-	})
-	return callError(ctx, err)
+	return r.CancelGracefully(ctx, DefaultGrace, reason)
 }
 
-// Terminate makes the run TERMINATED at once, without letting it clean up.
+// Terminate makes the run TERMINATED at once, without letting it clean up. The context of its
+// running step ends, and later writes of its worker are rejected.
 func (r *Run) Terminate(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,

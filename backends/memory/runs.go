@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StartRuns makes runs, each of which may be refused alone.
+// StartRuns makes runs; each may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	h, starts := handoffs{handoff: p.Handoff}, p.Runs
 	answers, err := write(ctx, s, "StartRuns", p, func(t *tx) ([]engine.Started, error) {
@@ -21,7 +21,7 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 	return answers, err
 }
 
-// start makes the run if nothing stands against it.
+// start makes the run unless a rule of StartRuns prevents it.
 func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	answer, repeated := t.requestedBefore(p)
 	switch {
@@ -42,25 +42,33 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 		return engine.Started{RunID: old.ID, Existed: true,
 			Err: engine.ExternalIDTaken(p.ExternalID, old.ID, old.Status)}
 	}
+	if !old.Status.Ended() && old.Type != p.Type {
+		return engine.Started{Err: engine.ExternalIDOfOtherType(p.ExternalID, old.ID, old.Type)}
+	}
 	if p.RequestID != "" {
 		kept := *p
-		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept})
+		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept, engine.Micros(p.CreatedAt)})
 	}
-	return engine.Started{RunID: old.ID, Existed: true}
+	return engine.Started{RunID: old.ID, Existed: true, OtherInput: !old.Input.Equal(p.Input)}
 }
 
-// requestedBefore is what the request, or the start of this very id, was answered before; it is
-// refused if it asked for something else.
+// requestedBefore returns the earlier answer to the request, or to a start with this run id. A
+// request for something else is refused.
 func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeated bool) {
 	answer.Repeated = true
 	var first *engine.Run
 	q, known := t.db.requests[name{p.Namespace, p.RequestID}]
+	past, gone := t.db.past[name{p.Namespace, p.RequestID}]
 	id := t.first(func(r *Run) bool {
 		return r.Namespace == p.Namespace && r.RequestID == p.RequestID && p.RequestID != ""
 	})
 	switch {
 	case !id.IsZero():
 		answer.RunID, first = id, &t.db.runs[id].Run
+	case gone && p.RequestID != "":
+		answer.RunID, answer.Existed = past.run, true
+		asked := past.start.Run
+		asked.Input, first = p.Input, &asked // the input is not kept
 	case known && p.RequestID != "":
 		answer.RunID, answer.Existed, first = q.run, true, &q.start.Run
 	case t.db.runs[p.ID] != nil && t.db.runs[p.ID].Namespace == p.Namespace:
@@ -71,6 +79,9 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	if first.Queue != p.Queue || first.Type != p.Type || first.ExternalID != p.ExternalID ||
 		!first.Input.Equal(p.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true
+	}
+	if r := t.db.runs[answer.RunID]; answer.Existed && r != nil {
+		answer.OtherInput = !r.Input.Equal(p.Input)
 	}
 	return answer, true
 }
@@ -91,7 +102,7 @@ func (s *Store) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
 	return err
 }
 
-// NoteRefusal leaves the first event of an id as it is.
+// NoteRefusal keeps the first event of an id.
 func (s *Store) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
 	_, err := write(ctx, s, "NoteRefusal", e, func(t *tx) (none struct{}, err error) {
 		if _, known := t.db.audit[e.ID]; !known {

@@ -14,7 +14,7 @@ import (
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 
-// LiveWorkers is the workers that are not OFFLINE, by id.
+// LiveWorkers returns the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) (live []engine.LiveWorker, err error) {
 	err = s.view(ctx, "list the live workers", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, listLiveWorkersSQL)
@@ -33,7 +33,7 @@ func (s *Store) LiveWorkers(ctx context.Context) (live []engine.LiveWorker, err 
 //go:embed sql/due_schedules.sql
 var dueSchedulesSQL string
 
-// DueSchedules is planned as writes are, so that it goes by the index whatever the table holds.
+// DueSchedules uses the writing pool, whose plans always use the index.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time,
 	err error) {
 	err = s.view(ctx, "list the due schedules", func(ctx context.Context) error {
@@ -73,6 +73,9 @@ var prunePayloadSQL string
 //go:embed sql/prune_tags.sql
 var pruneTagsSQL string
 
+//go:embed sql/keep_requests.sql
+var keepRequestsSQL string
+
 //go:embed sql/prune_requests.sql
 var pruneRequestsSQL string
 
@@ -82,10 +85,10 @@ var pruneReceiptsSQL string
 //go:embed sql/prune_run.sql
 var pruneRunSQL string
 
-// prunedRows is how many rows the runs may have that are deleted in one go, about: a statement has to end in its time.
+// prunedRows limits about how many rows one call deletes, so that each statement ends in time.
 const prunedRows = 50_000
 
-// Prune deletes runs after all that refers to them.
+// Prune deletes runs after everything that refers to them.
 func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 	return write(s, "delete old runs", func(t *tx) (int, error) {
 		var old []engine.ID
@@ -100,8 +103,7 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 		if err != nil || len(old) == 0 {
 			return 0, err
 		}
-		// Nothing new can refer to a run that has ended, and is locked, but one that a person had
-		// tried again just before.
+		// An ended run that is locked gets no new references, except from a retry just before.
 		retried, err := t.ids(listRetriedSQL, args{"run_ids": idArray(old)})
 		if err != nil {
 			return 0, err
@@ -115,12 +117,20 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 		if few == 0 {
 			return 0, nil
 		}
-		return few, t.pruneRuns(old[:few])
+		return few, t.pruneRuns(old[:few], p.Requests)
 	})
 }
 
 // pruneRuns deletes these runs, which are locked.
-func (t *tx) pruneRuns(ids []engine.ID) error {
+func (t *tx) pruneRuns(ids []engine.ID, requests time.Time) error {
+	madeAt := make([]int64, len(ids))
+	for i, id := range ids {
+		madeAt[i] = id.MadeAt().UnixMicro()
+	}
+	since := engine.Micros(requests).UnixMicro()
+	if err := t.queue(keepRequestsSQL, args{"run_ids": idArray(ids), "made_at": madeAt, "since": since}); err != nil {
+		return err
+	}
 	for _, statement := range []string{
 		pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
 	} {
@@ -137,10 +147,13 @@ var pruneWorkersSQL string
 //go:embed sql/prune_fires.sql
 var pruneFiresSQL string
 
+//go:embed sql/prune_past_requests.sql
+var prunePastRequestsSQL string
+
 //go:embed sql/prune_audit.sql
 var pruneAuditSQL string
 
-// PruneRecords deletes what is left of workers, ticks and changes.
+// PruneRecords deletes old workers, tick records and audit events.
 func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bool, error) {
 	return write(s, "delete old records", func(t *tx) (more bool, err error) {
 		for _, kind := range []struct {
@@ -150,6 +163,7 @@ func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bo
 		}{
 			{pruneWorkersSQL, p.Workers, micros(engine.Micros(p.Workers))},
 			{pruneFiresSQL, p.Fires, micros(engine.Micros(p.Fires))},
+			{prunePastRequestsSQL, p.Requests, micros(engine.Micros(p.Requests))},
 			{pruneAuditSQL, p.Audit, [16]byte(engine.FirstID(p.Audit))},
 		} {
 			if kind.before.IsZero() {

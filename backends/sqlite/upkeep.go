@@ -20,6 +20,9 @@ var prunePayloadSQL string
 //go:embed sql/prune_tags.sql
 var pruneTagsSQL string
 
+//go:embed sql/keep_requests.sql
+var keepRequestsSQL string
+
 //go:embed sql/prune_requests.sql
 var pruneRequestsSQL string
 
@@ -32,16 +35,17 @@ var pruneSignalsSQL string
 //go:embed sql/prune_run.sql
 var pruneRunSQL string
 
-// pruneSQL deletes a run after all that refers to it.
+// pruneSQL deletes a run after everything that refers to it.
 var pruneSQL = []*string{
 	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL,
 	&pruneRunSQL,
 }
 
-// prunedRows is how many rows the runs may have that are deleted in one go, about: all other writes wait for its end.
+// prunedRows limits about how many rows one transaction deletes, because all other writes wait for
+// it.
 const prunedRows = 10_000
 
-// Prune deletes whole runs.
+// Prune deletes runs with everything that belongs to them.
 func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	return write(ctx, s, "Prune", 0, func(t *tx) (int, error) {
 		var old []engine.ID
@@ -58,6 +62,12 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 			return 0, err
 		}
 		for _, id := range old {
+			kept, err := t.exec(&keepRequestsSQL, idArg("run_id", id), num("made_at", id.MadeAt().UnixMicro()),
+				num("since", engine.Micros(p.Requests).UnixMicro()))
+			if err != nil {
+				return 0, err
+			}
+			t.queues.requests = t.queues.requests || kept > 0
 			for _, statement := range pruneSQL {
 				if _, err := t.exec(statement, idArg("run_id", id)); err != nil {
 					return 0, err
@@ -74,10 +84,13 @@ var pruneWorkersSQL string
 //go:embed sql/prune_fires.sql
 var pruneFiresSQL string
 
+//go:embed sql/prune_past_requests.sql
+var prunePastRequestsSQL string
+
 //go:embed sql/prune_audit.sql
 var pruneAuditSQL string
 
-// PruneRecords deletes what no run needs.
+// PruneRecords deletes old workers, tick records and audit events.
 func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
 	return write(ctx, s, "PruneRecords", 0, func(t *tx) (more bool, err error) {
 		for _, kind := range []struct {
@@ -87,6 +100,7 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 		}{
 			{&pruneWorkersSQL, p.Workers, instant("before", engine.Micros(p.Workers))},
 			{&pruneFiresSQL, p.Fires, instant("before", engine.Micros(p.Fires))},
+			{&prunePastRequestsSQL, p.Requests, instant("before", engine.Micros(p.Requests))},
 			{&pruneAuditSQL, p.Audit, idArg("before", engine.FirstID(p.Audit))},
 		} {
 			if kind.before.IsZero() {
@@ -105,7 +119,7 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 
-// LiveWorkers is the workers that are not OFFLINE, by id.
+// LiveWorkers returns the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 	return read(ctx, s, "LiveWorkers", func(r session) (live []engine.LiveWorker, err error) {
 		err = r.query(&listLiveWorkersSQL, func(r *row) error {
@@ -119,7 +133,8 @@ func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 //go:embed sql/due_schedules.sql
 var dueSchedulesSQL string
 
-// DueSchedules looks at one schedule more than it may answer: that one, or the first that is not due, is the next.
+// DueSchedules reads one schedule more than it may return: that one, or the first that is not due,
+// fires next.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error) {
 	type found struct {
 		due  []engine.Schedule

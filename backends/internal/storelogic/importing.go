@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ImportRuns makes runs as they are given.
+// ImportRuns makes runs with the given ids and fields.
 func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 	u := begin(tx, p.Now)
 	if p.RequestID != "" {
@@ -16,7 +16,7 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 			return engine.Started{}, err
 		}
 		if !id.IsZero() {
-			return u.importedBefore(p.Namespace, id, &p.Runs[0].Run)
+			return u.importedBefore(p.Namespace, p.RequestID, id, &p.Runs[0].Run)
 		}
 	}
 	for i := range p.Runs {
@@ -54,10 +54,17 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 	return engine.Started{RunID: p.Runs[0].Run.ID}, u.flush()
 }
 
-func (u *unitOfWork) importedBefore(namespace string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
-	run, err := u.run(namespace, id)
+func (u *unitOfWork) importedBefore(namespace, requestID string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
+	run, err := u.find(namespace, id)
 	if err != nil {
 		return engine.Started{}, err
+	}
+	if run == nil { // deleted since
+		first, err := u.tx.LeftRequest(namespace, requestID)
+		if err == nil && (first == nil || first.Type != wanted.Type || first.Queue != wanted.Queue) {
+			err = requestConflict(id)
+		}
+		return engine.Started{RunID: id, Existed: true, Repeated: true}, err
 	}
 	same, err := u.asked(id, wanted)
 	if err != nil {
@@ -102,8 +109,8 @@ func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	return nil
 }
 
-// unleased is an attempt without the lease that wrote it. In an open run its code does not run any
-// more, nor does a child that is not part of the import.
+// unleased returns an attempt without its lease. In an open run, a running FUNCTION is interrupted,
+// and so is a child that is not part of the import.
 func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.Step {
 	step.RunID, step.Token, step.Awaited = run, engine.Token{}, 0
 	gone := step.Kind == engine.StepFunction || step.Kind == engine.StepChild && step.ChildRunID.IsZero()
@@ -114,7 +121,7 @@ func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.
 	return step
 }
 
-// tie marks the open parents of the import, which a start would have done.
+// tie sets TiedTo on the open parents of the import, as a start would have done.
 func (u *unitOfWork) tie(runs []engine.ImportedRun) error {
 	for i := range runs {
 		if runs[i].Run.ParentRunID.IsZero() {

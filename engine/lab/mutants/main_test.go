@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/kagzi/kagzi/engine/lab/overlay"
 )
 
-// TestEveryMistakeStillApplies runs none of them: it tells who changes the code which mistakes are to be written anew.
+// TestEveryMistakeStillApplies runs no mistake: it shows which patches a change of the code has
+// outdated.
 func TestEveryMistakeStillApplies(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -26,10 +29,43 @@ func TestEveryMistakeStillApplies(t *testing.T) {
 		if _, err := overlay.Write(t.TempDir(), root, b.edits); err != nil {
 			t.Errorf("mistake %s (%s): %v", b.id, b.what, err)
 		}
+		if !hasTest(t, root, b.test) {
+			t.Errorf("mistake %s (%s): go test %s runs no test", b.id, b.what, strings.Join(b.test, " "))
+		}
 	}
 	if len(bugs) != 56 {
 		t.Errorf("there are %d mistakes, want 56", len(bugs))
 	}
+}
+
+// testFunction finds the names of test functions in a file.
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// hasTest reports whether a package has a test function that the arguments' -run matches.
+func hasTest(t *testing.T, root string, args []string) bool {
+	run := regexp.MustCompile("")
+	for i, arg := range args {
+		if arg == "-run" {
+			top, _, _ := strings.Cut(args[i+1], "/")
+			run = regexp.MustCompile(top)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, args[0], "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunction.FindAllSubmatch(text, -1) {
+			if run.Match(m[1]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func TestWitness(t *testing.T) {
@@ -37,7 +73,7 @@ func TestWitness(t *testing.T) {
 		"    x_test.go:1: seed 12: I5 (only the current lease writes): run":          "seed 12, I5",
 		"--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0s)\n--- FAIL: TestC (0.1s)": "TestA/b",
 		"panic: oh": "a panic",
-		// the machine was slow, or it hangs: nobody knows
+		// a slow machine or a hang: unclear
 		"panic: test timed out after 9m0s\n\trunning tests:\n\t\tTestA (9m0s)": "",
 		"--- FAIL: TestA (0.1s)\npanic: test timed out after 9m0s":             "TestA",
 		"ok": "",
@@ -57,10 +93,10 @@ func TestOnlyMistakesThatAreThereAreTried(t *testing.T) {
 	}
 }
 
-// TestVerdict has a mistake put into a module of its own, which has one test.
+// TestVerdict puts a mistake into a small module that has one test.
 func TestVerdict(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a module anew for each verdict")
+		t.Skip("it builds a module for each verdict")
 	}
 	root := t.TempDir()
 	for name, text := range map[string]string{

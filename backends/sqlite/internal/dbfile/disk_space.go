@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// LowWater is how many bytes must be free for new runs. The rest is for existing runs, so that they
-// can end.
+// LowWater is the free space in bytes that new runs require. Below it, existing runs can still end.
 const LowWater = 256 << 20
 
 // DiskSpace watches the free space of a disk. It asks at most once a second.
 type DiskSpace struct {
 	Dir  string
-	Free func(string) (uint64, error) // nil: freeBytes
+	Free func(string) (uint64, error) // nil: FreeBytes
 	// Changed is called when the disk falls below LowWater, and when it has more again. nil: nothing
 	Changed func(left uint64, low bool)
 
@@ -24,8 +23,8 @@ type DiskSpace struct {
 	low   bool
 }
 
-// Low reports whether the disk has too little space for new runs. If the disk does not tell, it has
-// enough.
+// Low reports whether the disk has too little space for new runs; false if the free space is
+// unknown.
 func (d *DiskSpace) Low() bool {
 	_, low, _ := d.Left()
 	return low
