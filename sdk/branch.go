@@ -38,8 +38,12 @@ type branch struct {
 	busy    bool
 	done    bool
 	waiters []*branch
-	random  *rand.Rand
-	uuids   *rand.ChaCha8
+
+	replayed  bool       // its latest call returned from the record
+	ownResult bool       // the worker that made that call also made its result
+	lines     []heldLine // log lines since that call
+	random    *rand.Rand
+	uuids     *rand.ChaCha8
 }
 
 // Future is the pending result of a function started by Go.
@@ -126,7 +130,8 @@ func (b *branch) forkLocked() (*branch, error) {
 	}
 	b.clock++
 	b.forks++
-	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock, told: b.told}
+	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock, told: b.told,
+		replayed: b.replayed, ownResult: b.ownResult}
 	child.settle()
 	return child, nil
 }
@@ -149,6 +154,7 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 			if b.e.replay != nil {
 				b.e.replay.broke(b, err)
 			}
+			b.writeRest()
 			b.e.fail(errorDetail(err))
 		}()
 		body(&workflowContext{scope, b})
@@ -160,6 +166,10 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 // finish wakes the waiting branches before this one counts as done, so that the run never looks
 // idle in between.
 func (b *branch) finish() {
+	b.e.mu.Lock()
+	b.comesToWait()
+	b.e.mu.Unlock()
+	b.writeRest()
 	b.e.mu.Lock()
 	defer b.e.mu.Unlock()
 	for _, w := range b.waiters {
@@ -178,6 +188,7 @@ func (b *branch) join(by *branch) {
 	by.enterOutsideSteps("a wait for a branch")
 	e.lock()
 	by.clock++
+	by.comesToWait()
 	if !b.done {
 		own := onBranchGoroutine() // checked only when it has to wait: the check is costly
 		if !own {
@@ -196,11 +207,18 @@ func (b *branch) join(by *branch) {
 		by.calls--
 		by.settle()
 	}
+	var lines []heldLine
+	if b.replayed {
+		by.ownResult = by.ownResult && b.ownResult
+	} else {
+		lines = by.fresh()
+	}
 	by.told = by.told || b.told
 	if b.joined(by) {
 		by.noteJoin(b)
 	}
 	e.mu.Unlock()
+	writeLines(lines)
 }
 
 // joined records that another branch has waited for this one: what this one did comes before what
@@ -225,12 +243,14 @@ func (b *branch) begin() {
 		b.halt() // the answer to this call is not recorded
 	}
 	b.e.lock()
-	defer b.e.mu.Unlock()
 	b.calls++
 	if b.calls > 1 {
 		b.loose = true
 	}
 	b.settle()
+	lines := b.fresh()
+	b.e.mu.Unlock()
+	writeLines(lines)
 }
 
 func (b *branch) end() {

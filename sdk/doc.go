@@ -66,6 +66,12 @@
 // with a WorkflowFailedEvent as its input. GlobalFailureHandler is the type that handles failures
 // of all runs.
 //
+// # Logs
+//
+// Logger returns a logger for workflow code and steps. It carries the run, its type, the step, the
+// attempt and the trace id, and is silent in replays. The worker itself logs each failed attempt of a
+// step as a warning, and each failed run as an error with the stack of a panic.
+//
 // # Concurrency
 //
 // Go and Map run functions as branches of a run. The SDK parks a run exactly when all of its

@@ -103,6 +103,21 @@ func ExampleDo() {
 	kagzi.Handle(w, "remind", remind)
 }
 
+// Lines that are written once, although the code runs again after the night.
+func ExampleLogger() {
+	greet := func(ctx kagzi.Context, name string) (bool, error) {
+		kagzi.Logger(ctx).Info("greeting begins", "name", name)
+		kagzi.Sleep(ctx, "night", 12*time.Hour)
+		err := kagzi.Do(ctx, "send", func(ctx context.Context) error {
+			kagzi.Logger(ctx).Debug("sending") // with step=send
+			return send(ctx, "hello "+name)
+		})
+		return err == nil, err
+	}
+	w := kagzi.NewWorker(kagzi.WorkerOptions{})
+	kagzi.Handle(w, "greet", greet)
+}
+
 type Trip struct{ Flight, Hotel string }
 
 // A saga: when a step fails for good or the run is cancelled, what was done before is undone, last

@@ -103,8 +103,9 @@ func (e *execution) run(h handler) {
 	if !e.loadHistory() {
 		return
 	}
-	main := &branch{e: e, ended: make(chan struct{})}
+	main := &branch{e: e, ended: make(chan struct{}), ownResult: true}
 	e.mu.Lock()
+	main.replayed = e.unread > 0
 	main.settle()
 	e.mu.Unlock()
 	var (
@@ -121,6 +122,7 @@ func (e *execution) run(h handler) {
 		if e.replay != nil {
 			e.replay.broke(main, err)
 		}
+		main.writeRest()
 		e.finish(output, err)
 	}()
 	output, err = h(&workflowContext{e.ctx, main}, e)
@@ -193,6 +195,7 @@ func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
 		}}}, func(r *kagziv1.SessionResponse) {
 		e.w.counters.Finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
+		e.logFailedRun(d, r.GetFailedWorkflow())
 		e.over(errFinished)
 	})
 }

@@ -228,3 +228,9 @@ func TestAnnounce(t *testing.T) {
 		}
 	})
 }
+
+func TestRestock(t *testing.T) {
+	in(t, func(w *kagzi.Worker) { kagzi.Handle(w, "restock", Restock) }, func(t *testing.T, env *kagzitest.Env) {
+		want(t, start(t, env, "restock", "book", kagzi.StartOptions{}), 4)
+	})
+}
