@@ -94,6 +94,7 @@ type Restoration struct {
 	Backup   Backup
 	Database string // file name, or host/database
 	Kept     string // the file of the replaced database; empty: there was none
+	Empty    bool   // the target held no rows: nothing was replaced
 	Changed  AfterRestore
 	Progress Progress
 	Findings []Finding // contradictions in the backup, which were restored with it
@@ -318,7 +319,8 @@ type SchemaStatus struct {
 	Applied int      // number of the newest migration applied; 0: an empty database
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of the migrations to apply, in order
-	Missing bool     // there is no database file; migrations make it
+	Missing bool     // no database file yet; migrations create it
+	Absent  bool     // the schema that a Postgres URL names does not exist; migrations create it
 	Place   string   // the Postgres schema that holds the tables, or will; empty elsewhere
 	// Warnings say what an operator should change, one sentence each.
 	Warnings []string

@@ -87,10 +87,11 @@
 //
 // # Cancellation
 //
-// Run.Cancel ends a run at once. Run.CancelGracefully asks its code to stop: its Context, and the
-// context of the running step, end with the cause ErrCancelled. Calls that would start something
-// new return ErrCancelled; Sleep just returns. Compensate under Cleanup, then return. The run
-// becomes CANCELLED when the function returns, whatever it returns, or when the grace period ends.
+// Run.Cancel asks a run's code to stop: its Context, and the context of the running step, end with
+// the cause ErrCancelled. Calls that would start something new return ErrCancelled; Sleep just
+// returns. Compensate under Cleanup, then return. The run becomes CANCELLED when the function
+// returns, whatever it returns, or when the grace period ends: after DefaultGrace, or the time given
+// to Run.CancelGracefully. Run.Terminate ends a run at once, without cleanup.
 //
 //	shipped, err := kagzi.Step(ctx, "ship", ship)
 //	if errors.Is(err, kagzi.ErrCancelled) {

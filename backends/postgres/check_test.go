@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// busyDatabase is the address of a database with runs in every state.
+// busyDatabase returns the address of a database with runs in every state.
 func busyDatabase(t *testing.T) string {
 	t.Helper()
 	url := lentURL(t)
@@ -157,7 +157,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 	}
 }
 
-// expectFinding spoils the database in a transaction that is taken back, and has it checked in between.
+// expectFinding damages the database in a transaction, checks it, and rolls back.
 func expectFinding(t *testing.T, url, script, want string) {
 	t.Helper()
 	ctx := context.Background()

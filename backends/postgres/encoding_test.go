@@ -25,7 +25,7 @@ func TestANewDatabaseWithoutUTF8IsRefused(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// oldStore is a store on an old database with another encoding, and what it logs as it opens.
+// oldStore opens a store on an old database with another encoding, and returns what it logs.
 func oldStore(t *testing.T, encoding, clientEncoding string) (s *Store, log string) {
 	t.Helper()
 	url, admin := pgtest.OwnDatabase(t, "encoding '"+encoding+"' lc_collate 'C' lc_ctype 'C'")
@@ -83,7 +83,7 @@ func TestAnEncodingThatCannotHoldATextFailsTheWrite(t *testing.T) {
 					t.Errorf("%s: %v, want a refusal that names the encoding and %s", what, err, c.named)
 				}
 			}
-			var group sync.WaitGroup // the group of one that is refused holds others, too
+			var group sync.WaitGroup // the refused call's group holds other calls too
 			for i, task := range claimed.Tasks {
 				group.Go(func() {
 					now := s.Now()

@@ -33,19 +33,20 @@ const (
 	codeIdleInTx      = "25P03"
 	codeTxTimeout     = "25P04" // transaction_timeout, from PostgreSQL 17 on
 	codeStalePlan     = "0A000" // a prepared statement outlived a migration
-	codeBadValue      = "22023" // of a parameter of the address, as a session begins
-	codeUndefined     = "42704" // likewise
-	codeFixed         = "55P02" // likewise
-	codeForbidden     = "42501" // likewise, or to connect at all
+	codeBadValue      = "22023" // a parameter of the address has a bad value, when a session begins
+	codeUndefined     = "42704" // a parameter of the address does not exist
+	codeFixed         = "55P02" // a parameter of the address cannot be changed
+	codeForbidden     = "42501" // a parameter of the address, or the connection itself, is not permitted
 	codeFenced        = "KZ001" // our own: a copy has the database, see copy.go
 
-	// Of what a call holds, and so the same each time. Those of a class with them are not: 22012 is used inside.
-	codeNoEquivalent = "22P05" // a character that the database's encoding has not
-	codeNoCharacter  = "22021" // bytes that are no character
+	// Errors about a call's own data, which a retry cannot solve. Not whole classes: 22012 is used
+	// above.
+	codeNoEquivalent = "22P05" // a character that the database's encoding does not have
+	codeNoCharacter  = "22021" // bytes that are not a character
 	codeTooLong      = "22001"
 	codeOutOfRange   = "22003"
 	codeCheck        = "23514"
-	codeLimit        = "54000" // such as an entry of an index that is too large
+	codeLimit        = "54000" // for example an index entry that is too large
 )
 
 var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
@@ -64,7 +65,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// retryable says that the transaction did not happen and may simply be tried again.
+// retryable says whether the transaction did not happen and may be retried.
 func retryable(err error) bool {
 	if _, ok := errors.AsType[*locksFirst](err); ok {
 		return true
@@ -72,21 +73,22 @@ func retryable(err error) bool {
 	switch sqlState(err) {
 	case codeSerialization, codeDeadlock, codeLockTimeout, codeStalePlan:
 		return true
-	case codeNull: // and what is remembered of lanes is forgotten
+	case codeNull: // the cached lanes are dropped
 		return true
 	case codeUnique, codeReference, codeOvertaken:
-		// a rival was first, or has deleted what was found; who looks again finds how it is now
+		// another transaction was first, or deleted what was found; a retry sees the present state
 		return true
 	}
 	return pgconn.SafeToRetry(err)
 }
 
-// unsettled says that a commit which failed with err may count all the same.
+// unsettled says whether a commit that failed with err may have taken effect.
 func unsettled(err error) bool {
 	return engine.KindOf(translate("commit", err)) == engine.KindUnavailable
 }
 
-// ofData says that the error belongs to what a call holds: it would fail in the same way each time.
+// ofData says whether the error is about a call's own data, so that a retry would fail in the same
+// way.
 func ofData(err error) bool {
 	switch sqlState(err) {
 	case codeNoEquivalent, codeNoCharacter, codeTooLong, codeOutOfRange, codeCheck, codeLimit:
@@ -101,7 +103,7 @@ var invalidBytes = regexp.MustCompile(`invalid byte sequence for encoding "(\w+)
 
 const moveAdvice = "leave it out, or have the operator move to a database with the encoding UTF8 (kagzi db copy)"
 
-// refuseData is the refusal of such a call.
+// refuseData returns the refusal of such a call.
 func refuseData(doing string, e *pgconn.PgError) error {
 	refusal := &engine.Error{Kind: engine.KindInvalid}
 	switch e.Code {
@@ -130,8 +132,8 @@ func refuseData(doing string, e *pgconn.PgError) error {
 	return refusal
 }
 
-// translate turns an error of the driver into one of the engine. It drops the driver's own words
-// where they could name the address, and wraps what nobody foresaw with what was being done.
+// translate turns an error of the driver into one of the engine. It drops the driver's text if that
+// could contain the address, and wraps unexpected errors with what was being done.
 func translate(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -146,7 +148,7 @@ func translate(doing string, err error) error {
 		return busy()
 	}
 	if lostConnection(err) {
-		return unavailable("the database does not answer; the call may or may not have counted")
+		return unavailable("the database does not answer; the call may or may not have taken effect")
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -154,9 +156,9 @@ func translate(doing string, err error) error {
 func translateState(doing string, e *pgconn.PgError) error {
 	switch {
 	case e.Code == codeDiskFull:
-		return &engine.Error{Kind: engine.KindExhausted, Message: "the database has no room on its disk"}
+		return &engine.Error{Kind: engine.KindExhausted, Message: "the disk of the database is full"}
 	case e.Code == codeFenced:
-		return unavailable("%s", e.Message) // which the copy wrote
+		return unavailable("%s", e.Message) // written by the copy
 	case e.Code == codeTooMany:
 		return unavailable("the database accepts no more connections; raise the limit of its server, database or role to at least %d,"+
 			" or set pool_max_conns in the database URL", leastConnections)
@@ -166,18 +168,18 @@ func translateState(doing string, e *pgconn.PgError) error {
 		return busy()
 	case e.Code == codeCanceled, e.Code == codeIdleInTx, e.Code == codeTxTimeout:
 		return unavailable("the database took too long to answer")
-	case e.Code == codeForbidden: // whose message names what is in the schema, and no values
+	case e.Code == codeForbidden: // its message names database objects, no values
 		return fmt.Errorf(
 			"%s: the database's user may not do that (%s); have it own the database, or a schema that the database URL names with ?schema=", doing, e.Message)
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):
-		return unavailable("the database does not answer as it should (SQLSTATE %s)", e.Code)
+		return unavailable("the database answered with an unexpected error (SQLSTATE %s)", e.Code)
 	}
 	if ofData(e) {
 		return refuseData(doing, e)
 	}
-	// Message and detail may quote values of users; the code says enough.
+	// Message and detail may quote values of users; the code is enough.
 	if e.ConstraintName != "" {
 		return fmt.Errorf("%s: the database refused (SQLSTATE %s, constraint %s)", doing, e.Code, e.ConstraintName)
 	}

@@ -17,7 +17,7 @@ import (
 //go:embed sql/describe.sql
 var describeSQL string
 
-// Describe tells what the store is and where.
+// Describe returns what the store is and where it is.
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema, Warnings: s.warnings}
 	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
@@ -60,24 +60,24 @@ func (s *Store) listenText(listening bool, since time.Time) string {
 	return fmt.Sprintf("not listening since %s, looking every %s", moment(since), pollEvery)
 }
 
-// moment is by this machine's clock.
+// moment formats a time by this machine's clock.
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// lateAfter is how long a write may be under way before it is suspected that the database takes
-// none. The write that shows it has healthTimeout, and trouble is to show within 5 s.
+// lateAfter is how long a write may take before Health checks by a write of its own whether the
+// database accepts writes. That one may take healthTimeout, and Health must report a problem within
+// 5 s.
 const lateAfter = 2 * time.Second
 
-// suspicions are of a database that answers what it is asked, and may not take writes all the same:
-// its disk is full or stands still, or the standby is gone that its commits wait for. The zero
-// value has none.
+// suspicions records signs that the database answers reads but does not accept writes: its disk is
+// full or hangs, or a synchronous standby is gone. The zero value has none.
 type suspicions struct {
 	mu     sync.Mutex
-	begun  map[uint64]time.Time // of the writes under way
+	begun  map[uint64]time.Time // writes in progress
 	next   uint64
-	failed bool // the last write that came to its end did so for want of the database
+	failed bool // the last write failed because the database was not available
 }
 
-// write notes that a write begins, and with what it returns how it ended.
+// write records that a write begins; the function that it returns records how it ended.
 func (p *suspicions) write() (ended func(error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *suspicions) write() (ended func(error)) {
 	}
 }
 
-// any says that only a write can show whether writes are taken.
+// any says whether only a write can show that writes are accepted.
 func (p *suspicions) any() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ var takeRoomSQL string
 //go:embed sql/drop_room.sql
 var dropRoomSQL string
 
-// tryToWrite asks the database by a write that leaves nothing behind.
+// tryToWrite makes a write that leaves nothing behind.
 func (s *Store) tryToWrite(ctx context.Context) error {
 	ended := s.suspicions.write()
 	batch := &pgx.Batch{}
@@ -133,15 +133,16 @@ func (s *Store) tryToWrite(ctx context.Context) error {
 
 const (
 	measureEvery = time.Minute
-	measureSoon  = 10 * time.Second      // after a reading that is coarse: timers are late by as much
-	coarse       = 10 * time.Millisecond // uncertainty
-	// suspended is how far wall clock and monotonic clock may drift apart before the offset is not believed any more.
+	measureSoon  = 10 * time.Second      // after a coarse reading, because timers are late by its uncertainty
+	coarse       = 10 * time.Millisecond // uncertainty of a coarse reading
+	// suspended is how far wall clock and monotonic clock may drift apart before the offset is
+	// measured again.
 	suspended = time.Second
 )
 
-// clock is the database's clock, read from this machine's: a reading of the database, and the time
-// that has passed since by the local monotonic clock. Nothing is asked of the database but when
-// somebody asks for the time and the reading is old.
+// clock computes the database's time from this machine's clock: a reading of the database's clock,
+// plus the time since by the local monotonic clock. It asks the database only when somebody asks
+// for the time and the reading is old.
 type clock struct {
 	measure   func(ctx context.Context) (time.Time, error) // asks the database
 	reading   atomic.Pointer[reading]
@@ -153,12 +154,12 @@ type clock struct {
 type reading struct {
 	local    time.Time
 	remote   time.Time
-	within   time.Duration // the database's clock showed remote at the earliest, and so much later at the latest
-	before   time.Duration // within of the reading before, by which calls under way have asked for the time
-	measured time.Time     // by the local clock; before local where the database did not answer since
+	within   time.Duration // the database's clock showed a time from remote to remote + within
+	before   time.Duration // within of the last reading, which calls in progress may have used
+	measured time.Time     // local time of the last successful measurement
 }
 
-// text is by how much the database's clock is ahead of this machine's, for people.
+// text says how far the database's clock is ahead of this machine's.
 func (c *clock) text() string {
 	r := c.reading.Load()
 	offset := r.remote.Sub(r.local.Round(0)).Round(100 * time.Microsecond)
@@ -172,7 +173,7 @@ func (r *reading) stale(local time.Time) bool {
 	return monotonic > measureEvery || r.within > coarse && monotonic > measureSoon || (wall-monotonic).Abs() > suspended
 }
 
-// now is the database's time. When the reading is old, a new one is taken in the background.
+// now returns the database's time. If the reading is old, it starts a new one in the background.
 func (c *clock) now() time.Time {
 	local := time.Now()
 	r := c.reading.Load()
@@ -182,7 +183,7 @@ func (c *clock) now() time.Time {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			defer cancel()
 			if err := c.read(ctx); err != nil {
-				// The old offset serves on; ask again in a minute, not at every call.
+				// Keep using the old offset, and measure again in a minute instead of at every call.
 				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), within: r.within,
 					before: r.before, measured: r.measured})
 			}
@@ -191,17 +192,16 @@ func (c *clock) now() time.Time {
 	return engine.Micros(r.at(local))
 }
 
-// uncertainty is by how much the database's clock may be ahead of what now has told.
+// uncertainty returns how far the database's clock may be ahead of what now returned.
 func (c *clock) uncertainty() time.Duration {
 	r := c.reading.Load()
 	return max(r.within, r.before)
 }
 
-// read takes three readings and keeps the one that took the least time, for it is the most exact.
-// What the database's clock showed when it was read it shows by the moment of the answer at the
-// latest, so that this clock is never ahead of it: a sleep that ended by it has ended. How far it
-// may be behind is how long the answer took. Under load a reading may have waited for seconds, and
-// for a connection at that: what it does not refute of the last one stays.
+// read takes three readings and keeps the fastest, which is the most exact. The database's clock
+// showed the value at the latest when the answer arrived, so this clock is never ahead of it: a
+// sleep that ended by this clock has ended. It may be behind by as long as the answer took. Under
+// load a reading may wait for seconds; what it does not contradict of the last one stays.
 func (c *clock) read(ctx context.Context) error {
 	var best *reading
 	for range 3 {

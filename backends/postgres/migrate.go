@@ -35,19 +35,19 @@ var createMigrationsSQL string
 //go:embed sql/lock_migrations.sql
 var lockMigrationsSQL string
 
-// querier is a connection or a transaction of its own.
+// querier is a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// applied is one migration that a database has had.
+// applied is one migration that was applied to a database.
 type applied struct {
 	number         int
 	name, checksum string
 }
 
-// appliedTo is the migrations that the database has had, in order.
+// appliedTo returns the applied migrations, in order.
 func appliedTo(ctx context.Context, q querier) ([]applied, error) {
 	state, err := stateOf(ctx, q)
 	if err != nil {
@@ -67,7 +67,7 @@ func appliedTo(ctx context.Context, q querier) ([]applied, error) {
 	return list, translate("read the state of the schema", err)
 }
 
-// schemaNumber is the newest migration that was applied.
+// schemaNumber returns the number of the newest applied migration.
 func schemaNumber(ctx context.Context, q querier) (int, error) {
 	list, err := appliedTo(ctx, q)
 	if err != nil || len(list) == 0 {
@@ -110,18 +110,19 @@ func (a *address) requireSchema(ctx context.Context, q querier) error {
 }
 
 const (
-	// migrateLock is how long a migration waits for a table at a time: calls of running servers wait behind it.
+	// migrateLock is how long a migration waits for a table's lock per attempt, because calls of
+	// running servers wait behind it.
 	migrateLock     = "300ms"
-	migratePause    = time.Second // between attempts, in which those calls go on
+	migratePause    = time.Second // between attempts, so that those calls continue
 	migrateMaxPause = 5 * time.Second
 )
 
 // migrateTimeout is how long a migration tries to lock its tables.
 var migrateTimeout = 5 * time.Minute
 
-// migrate applies what is missing, each migration in a transaction of its own, and a whole schema
-// in one: who is killed while making it leaves none, rather than one that looks like an older
-// program's. While others use a table that is to be changed, it tries again and again.
+// migrate applies the missing migrations, each in its own transaction, but a whole new schema in
+// one: if it is killed while making a schema, none is left, rather than one that looks like an
+// older program's. While others use a table that must change, it retries.
 func (a *address) migrate(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 	list, err := migrations.List("postgres")
 	if err != nil {
@@ -146,7 +147,7 @@ func (a *address) migrate(ctx context.Context, conn *pgx.Conn, log *slog.Logger)
 				"the tables could not be locked for the migration within %s, because transactions of others use them (%s): end those, or start again later",
 				migrateTimeout, users)
 		}
-		log.Warn("the migration waits for a table that others use; trying again", "database", describeDatabase(a),
+		log.Warn("the migration waits for a table that others use; retrying", "database", describeDatabase(a),
 			"schema", a.schema, "used_by", users, "in", wait)
 		select {
 		case <-ctx.Done():
@@ -161,12 +162,12 @@ func (a *address) migrate(ctx context.Context, conn *pgx.Conn, log *slog.Logger)
 //go:embed sql/table_users.sql
 var tableUsersSQL string
 
-// tableUsers is whose transactions use the tables, for people.
+// tableUsers describes the transactions that use the tables.
 func (a *address) tableUsers(ctx context.Context, conn *pgx.Conn) string {
 	var users []string
 	var pid, seconds int64
 	var name string
-	// What cannot be found out is left out: it is for a message about something else.
+	// Errors are ignored, because this only adds to the text of another message.
 	_ = a.within(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, tableUsersSQL)
 		if err != nil {
@@ -187,8 +188,8 @@ func (a *address) tableUsers(ctx context.Context, conn *pgx.Conn) string {
 //go:embed sql/migration_limits.sql
 var migrationLimitsSQL string
 
-// migrateOnce applies the next migration, or all where there is no schema, and says when there is
-// none left. It waits for another server that migrates, before it has a lock of any table.
+// migrateOnce applies the next migration, or all if there is no schema, and says when none is left.
+// It waits for another server that migrates before it locks any table.
 func (a *address) migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.Migration) (done bool, err error) {
 	if _, err := tx.Exec(ctx, lockMigrationsSQL, args{"key": int64(migrationKey)}); err != nil {
 		return false, translate("lock the schema", err)
@@ -207,7 +208,7 @@ func (a *address) migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.
 	case number > 0:
 		return false, apply(ctx, tx, list[number])
 	}
-	// Another server may have made its tables elsewhere since the schema was found.
+	// Another server may have made its tables in another schema since the schema was found.
 	now := a.place
 	now.schema = a.schema
 	if err := now.findOthers(ctx, tx); err != nil {
@@ -230,11 +231,11 @@ func (a *address) migrateOnce(ctx context.Context, tx pgx.Tx, list []migrations.
 	return true, nil
 }
 
-// apply carries out a migration and notes that.
+// apply carries out a migration and records it.
 func apply(ctx context.Context, tx pgx.Tx, m migrations.Migration) error {
 	if _, err := tx.Exec(ctx, m.SQL); err != nil {
 		if retryable(err) {
-			return err // as it is, so that migrate tries again
+			return err // unchanged, so that migrate retries
 		}
 		return fmt.Errorf("migration %s: %w", m.Name, translate("apply", err))
 	}
@@ -242,11 +243,11 @@ func apply(ctx context.Context, tx pgx.Tx, m migrations.Migration) error {
 	return translate("note the migration", err)
 }
 
-// schemaState is what the schema holds.
+// schemaState describes the content of the schema.
 type schemaState struct {
 	there   bool
-	ours    bool // it has our table of migrations
-	foreign bool // it has another program's
+	ours    bool // it has Kagzi's table of migrations
+	foreign bool // it has another program's table of that name
 	tables  int
 }
 
@@ -255,8 +256,8 @@ func stateOf(ctx context.Context, q querier) (state schemaState, err error) {
 	return state, translate("read the state of the schema", err)
 }
 
-// requireEmpty refuses a schema without our tables that is not there, or holds somebody else's, or
-// is beside one that has ours.
+// requireEmpty refuses a schema without Kagzi's tables that does not exist, holds other tables, or
+// is not the only one with Kagzi's tables.
 func (p *place) requireEmpty(ctx context.Context, q querier) error {
 	state, err := stateOf(ctx, q)
 	switch {
@@ -275,11 +276,11 @@ func (p *place) requireEmpty(ctx context.Context, q querier) error {
 	if err := p.refuseSecond(); err != nil {
 		return err
 	}
-	const advice = "give kagzi a database or a schema of its own, such as with: create schema kagzi; and ?schema=kagzi in the database URL"
+	const advice = "give Kagzi its own database or schema, for example with: create schema kagzi; and ?schema=kagzi in the database URL"
 	switch {
 	case state.foreign:
 		return fmt.Errorf(
-			"the schema %s has a table schema_migrations of another program, whose migrations are noted there; %s", quoted(p.schema), advice)
+			"the schema %s has a table schema_migrations of another program, which records its migrations there; %s", quoted(p.schema), advice)
 	case state.tables > 0:
 		return fmt.Errorf("the schema %s holds tables of another program; %s", quoted(p.schema), advice)
 	}
@@ -291,7 +292,8 @@ func checksum(m migrations.Migration) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Migrate brings the database of a postgres:// URL up to date. It makes the schema that the URL names with schema=.
+// Migrate migrates the database of a postgres:// URL. It makes the schema that the URL names with
+// schema=.
 func Migrate(ctx context.Context, url string) error {
 	config, conn, err := openPlain(ctx, url)
 	if err != nil {
@@ -314,7 +316,7 @@ func Migrate(ctx context.Context, url string) error {
 //go:embed sql/has_schema.sql
 var hasSchemaSQL string
 
-// makeSchema makes the schema that the address names, if it is not there.
+// makeSchema makes the schema that the address names, if it does not exist.
 func (p *place) makeSchema(ctx context.Context, tx pgx.Tx) error {
 	if p.named == "" {
 		return nil
@@ -327,7 +329,7 @@ func (p *place) makeSchema(ctx context.Context, tx pgx.Tx) error {
 	return translate("make the schema "+quoted(p.named), err)
 }
 
-// Status compares the database with the migrations that this program has.
+// Status compares the database with this program's migrations.
 func Status(ctx context.Context, url string) (status engine.SchemaStatus, err error) {
 	list, err := migrations.List("postgres")
 	if err != nil {
@@ -343,7 +345,9 @@ func Status(ctx context.Context, url string) (status engine.SchemaStatus, err er
 			if err := a.requireEmpty(ctx, tx); err != nil {
 				status.Refusal = err.Error()
 			}
-			return nil
+			state, err := stateOf(ctx, tx)
+			status.Absent = !state.there && a.named != ""
+			return err
 		}
 		if status.Warnings, err = a.warnings(ctx, tx); err != nil {
 			return err
@@ -359,7 +363,7 @@ func Status(ctx context.Context, url string) (status engine.SchemaStatus, err er
 	return status, nil
 }
 
-// openPlain opens a connection of its own to the database of an address, and finds the schema.
+// openPlain opens a separate connection to the database of an address, and finds the schema.
 func openPlain(ctx context.Context, url string) (*address, *pgx.Conn, error) {
 	config, err := parseURL(url)
 	if err != nil {
@@ -376,7 +380,7 @@ func openPlain(ctx context.Context, url string) (*address, *pgx.Conn, error) {
 	return config, conn, nil
 }
 
-// withConnection runs do in a transaction on a connection of its own.
+// withConnection runs do in a transaction on a separate connection.
 func withConnection(ctx context.Context, url string, options pgx.TxOptions,
 	do func(a *address, tx pgx.Tx) error) error {
 	config, conn, err := openPlain(ctx, url)

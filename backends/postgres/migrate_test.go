@@ -103,7 +103,7 @@ func TestASchemaMayHaveAnyName(t *testing.T) {
 }
 
 func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
-	url := pgtest.URL(t) + "&synchronous_commit=off" // a given server may have it on
+	url := pgtest.URL(t) + "&synchronous_commit=off" // KAGZI_TEST_POSTGRES may have it on
 	t.Setenv("KAGZI_ALLOW_UNSAFE_DB", "")
 	if _, err := Open(t.Context(), url, engine.OpenOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "synchronous_commit=off") {
@@ -117,7 +117,8 @@ func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
 	}
 }
 
-// TestMigrateWithARolesTimeouts has the first tables take longer than the role lets a statement take.
+// TestMigrateWithARolesTimeouts makes the first tables take longer than the role's statement
+// timeout.
 func TestMigrateWithARolesTimeouts(t *testing.T) {
 	url, admin := pgtest.OwnDatabase(t, "")
 	role := roleOf(t, url)
@@ -166,7 +167,7 @@ func TestAMigrationThatWaitsForALockLetsCallsGoOn(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the migration does not say that it waits")
 	}
-	rival := adminConnection(t, url) // stands for a call of the running server
+	rival := adminConnection(t, url) // represents a call of the running server
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := rival.Exec(ctx, "set lock_timeout = '2s'; update runs set priority = priority")

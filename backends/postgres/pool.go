@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	limitKept  = 5 * time.Second        // after a refused connection, until a further one is asked for
+	limitKept  = 5 * time.Second        // after a refused connection, before another is tried
 	limitPause = 100 * time.Millisecond // between attempts while a pool has no connection at all
 )
 
-// pool is connections of one kind. Where the database refuses a further one, because of a limit,
-// calls wait for one that the pool has. Behind a pooler each use of a connection is a transaction
-// that sets its parameters itself, for the session may be another one each time.
+// pool holds connections of one kind. If the database refuses another connection because of a
+// limit, calls wait for one of the pool's. Behind a pooler each use of a connection is a
+// transaction that sets its parameters itself, because the session may change each time.
 type pool struct {
 	*pgxpool.Pool
-	local   []setting     // what each transaction sets; nil: the sessions have it
+	local   []setting     // set by each transaction; nil: set by the sessions
 	permits chan struct{} // one for each connection that the pool may use now
-	sibling *pool         // gives up a connection when this pool gets none
+	sibling *pool         // gives up a connection if this pool gets none
 	owed    atomic.Bool   // the sibling waits for a connection of this pool
 }
 
-// pooledConn is embedded under a name that leaves its method Conn visible.
+// pooledConn is embedded under this name so that its method Conn stays visible.
 type pooledConn = pgxpool.Conn
 
-// session is a connection in use. Release ends that.
+// session is a connection in use, until Release.
 type session struct {
 	*pooledConn
 	pool *pool
@@ -59,7 +59,7 @@ func (p *pool) Acquire(ctx context.Context) (*session, error) {
 		}
 		refused = err
 		if p.Stat().TotalConns() > 0 {
-			// One of those that the pool has becomes free; meanwhile nobody asks for a further one.
+			// A connection of the pool becomes free; meanwhile nobody tries to open another.
 			p.shelve()
 			continue
 		}
@@ -74,7 +74,7 @@ func (p *pool) Acquire(ctx context.Context) (*session, error) {
 
 func (p *pool) shelve() { time.AfterFunc(limitKept, func() { p.permits <- struct{}{} }) }
 
-// spare closes an idle connection, or else the next one that becomes idle.
+// spare closes an idle connection, or the next one that becomes idle.
 func (p *pool) spare(ctx context.Context) {
 	idle := p.AcquireAllIdle(ctx)
 	for i, conn := range idle {
@@ -98,22 +98,22 @@ func (s *session) Release() {
 		defer cancel()
 		s.Conn().Close(ctx)
 		s.pooledConn.Release()
-		p.shelve() // else the next caller would take the place again
+		p.shelve() // otherwise the next caller would open another one
 		return
 	}
 	s.pooledConn.Release()
 	p.permits <- struct{}{}
 }
 
-// tooMany says that the database, or the pooler before it, has no place for a further connection.
+// tooMany says whether the database, or the pooler in front of it, accepts no more connections.
 func tooMany(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == codeTooMany || strings.Contains(e.Message, "no more connections allowed"))
 }
 
-// enter acquires a connection and, behind a pooler, begins a transaction with the pool's parameters.
-// They are sent ahead of other statements, which are described before they are carried out: in
-// which schema depends on a parameter.
+// enter acquires a connection and, behind a pooler, begins a transaction with the pool's
+// parameters. They are sent before other statements, because a statement is prepared before it
+// runs, and its schema depends on a parameter.
 func (p *pool) enter(ctx context.Context) (*session, error) {
 	s, err := p.Acquire(ctx)
 	if err != nil || p.local == nil {
@@ -129,7 +129,7 @@ func (p *pool) enter(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// queueSettings is for a transaction that has just begun.
+// queueSettings adds the parameters of a transaction that has just begun.
 func (p *pool) queueSettings(batch *pgx.Batch) {
 	if p.local != nil {
 		batch.Queue(setLocalSQL.text, setLocalSQL.bind(settingArgs(p.local))...)
@@ -154,7 +154,7 @@ func (s *session) commit(ctx context.Context) error {
 	return err
 }
 
-// send carries a batch out as one transaction.
+// send carries out a batch as one transaction.
 func (p *pool) send(ctx context.Context, batch *pgx.Batch) error {
 	s, err := p.enter(ctx)
 	if err != nil {
@@ -214,7 +214,7 @@ func (p *pool) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.R
 	return sessionRow{rows, err}
 }
 
-// Ping asks whether the database answers.
+// Ping checks that the database answers.
 func (p *pool) Ping(ctx context.Context) error {
 	s, err := p.Acquire(ctx)
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *pool) Ping(ctx context.Context) error {
 type sessionRows struct {
 	pgx.Rows
 	ctx     context.Context
-	session *session // nil once it is released
+	session *session // nil once released
 	err     error
 }
 

@@ -38,7 +38,7 @@ func TestPoolMaxConns(t *testing.T) {
 	}
 }
 
-// TestStoreWithThreeConnections looks for a call that would need a second connection to end.
+// TestStoreWithThreeConnections looks for calls that would need a second connection.
 func TestStoreWithThreeConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("these suites once more")
@@ -47,7 +47,7 @@ func TestStoreWithThreeConnections(t *testing.T) {
 		"start", "hand-off", "claim", "step")
 }
 
-// work has many callers start runs and list them, and fails the test when a call fails.
+// work makes many callers start and list runs, and fails the test if a call fails.
 func work(t *testing.T, s *Store, callers int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -90,7 +90,7 @@ func TestAConnectionLimitMakesCallsWait(t *testing.T) {
 }
 
 func TestARoleThatQuotesAllIdentifiers(t *testing.T) {
-	url := withParameter(t, pgtest.URL(t), "quote_all_identifiers", "on") // as a role or a database may have it
+	url := withParameter(t, pgtest.URL(t), "quote_all_identifiers", "on") // as set for a role or a database
 	start(t, openAt(t, url), 1)
 	expectSound(t, url)
 	end, err := OpenEnd(t.Context(), url)

@@ -14,19 +14,19 @@ import (
 )
 
 // The schema of a store is found once, when the store is opened, and set for every connection from
-// then on. What search_path says later, of the role or of the database, does not move the store to
+// then on. Later changes of search_path, for the role or the database, do not move the store to
 // other tables.
 
 // schemaName is the parameter of the address that names the schema.
 const schemaName = "schema"
 
-// place is where in a database the tables are, or are to be.
+// place says where in a database the tables are or will be.
 type place struct {
-	named  string   // by the address, with schema=
-	byPath bool     // the address sets search_path, which names a schema, too
-	schema string   // what was found; empty before, and where search_path leads nowhere
-	rest   []string // schemas after it, where the address sets search_path
-	others []string // schemas that hold Kagzi's tables, too, as far as the role can see
+	named  string   // schema= in the address
+	byPath bool     // search_path in the address names a schema
+	schema string   // the schema that was found; empty before, and if search_path names none that exists
+	rest   []string // the following schemas, if the address sets search_path
+	others []string // other schemas with Kagzi's tables that the role can see
 	behind []string // those of them that are on the search_path
 }
 
@@ -36,8 +36,8 @@ var findSchemasSQL string
 //go:embed sql/read_path.sql
 var readPathSQL string
 
-// find looks for the schema: the one that the address names, or the first on the search_path that
-// holds Kagzi's tables, or else the one where new tables go.
+// find finds the schema: the one that the address names, or the first on the search_path that holds
+// Kagzi's tables, or the one where new tables would go.
 func (p *place) find(ctx context.Context, q querier) error {
 	current, onPath, elsewhere, err := holders(ctx, q)
 	if err != nil {
@@ -68,8 +68,8 @@ func (p *place) findOthers(ctx context.Context, q querier) error {
 	return err
 }
 
-// holders is the schema where new tables go, and the schemas that hold Kagzi's tables, on the
-// search_path and elsewhere.
+// holders returns the schema where new tables would go, and the schemas that hold Kagzi's tables,
+// on the search_path and elsewhere.
 func holders(ctx context.Context, q querier) (current string, onPath, elsewhere []string, err error) {
 	rows, err := q.Query(ctx, findSchemasSQL)
 	if err != nil {
@@ -91,7 +91,7 @@ func holders(ctx context.Context, q querier) (current string, onPath, elsewhere 
 	return current, onPath, elsewhere, translate("look for the schema", err)
 }
 
-// settings set the schema for a session or a transaction.
+// settings returns the parameters that set the schema for a session or a transaction.
 func (p *place) settings() []setting {
 	if p.schema == "" {
 		return nil
@@ -103,8 +103,8 @@ func (p *place) settings() []setting {
 	return []setting{{"search_path", strings.Join(path, ", ")}}
 }
 
-// refuseSecond refuses to make tables in a schema that nobody named, while another one has them:
-// the program would start empty beside what it is to go on with.
+// refuseSecond refuses to make tables in a schema that nobody named while another schema has them,
+// because the server would start empty instead of with its data.
 func (p *place) refuseSecond() error {
 	if p.named != "" || p.byPath || len(p.others) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (p *place) refuseSecond() error {
 		strings.Join(quotedNames(p.others), ", "), quoted(p.schema), url.QueryEscape(p.others[0]), url.QueryEscape(p.schema))}
 }
 
-// ambiguity is what an operator is warned of: other tables on the same path. Empty: nothing.
+// ambiguity warns the operator of other tables on the same path; empty: none.
 func (p *place) ambiguity() string {
 	if p.named != "" || len(p.behind) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// roleOf is the role of an address of pgtest.OwnDatabase.
+// roleOf returns the role of an address of pgtest.OwnDatabase.
 func roleOf(t *testing.T, url string) string {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
@@ -70,7 +70,7 @@ func TestSchema(t *testing.T) {
 		start(t, first, 1)
 		execute(t, admin, "create schema authorization "+role)
 		first.pool.Reset()
-		first.views.Reset() // so that the sessions are new ones
+		first.views.Reset() // so that the sessions are new
 		second := openAt(t, url)
 		for _, s := range []*Store{first, second} {
 			start(t, s, 1)
@@ -165,7 +165,7 @@ func TestSchema(t *testing.T) {
 		start(t, first, 1)
 		execute(t, direct, "create table trap.runs (a int)", "create table trap.schema_migrations (a int)",
 			"do $$ begin execute 'alter database ' || current_database() || ' set search_path = trap'; end $$")
-		// the pooler makes new sessions, whose search_path leads elsewhere
+		// the pooler makes new sessions, whose search_path names another schema
 		execute(t, direct, "select count(pg_terminate_backend(pid)) from pg_stat_activity "+
 			"where datname = current_database() and pid <> pg_backend_pid()")
 		for i, s := range []*Store{first, openAt(t, pooled+"&schema=shop")} {
@@ -218,7 +218,7 @@ func TestATableOfMigrationsOfAnotherProgramIsNamed(t *testing.T) {
 			if status, err := Status(t.Context(), url); err != nil || !strings.Contains(status.Refusal, want) {
 				t.Errorf("Status = %+v (%v), want it to say %q", status, err, want)
 			}
-			if _, err := Check(context.Background(), url); err == nil || !strings.Contains(err.Error(), "another program's") {
+			if _, err := Check(context.Background(), url); err == nil || !strings.Contains(err.Error(), "belongs to another program") {
 				t.Errorf("Check: %v, want it to name the table", err)
 			}
 		})

@@ -12,9 +12,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// uncertain is a store that reads the database's clock anew whenever it is asked for the time, as
-// servers do one after the other. The answers are late in turn, by up to 50 ms: that of the second
-// time, by which a case sets its first timer, and not that of the third, which judges it.
+// uncertain is a store that reads the database's clock again whenever it is asked for the time, as
+// different servers do. Some answers are up to 50 ms late: the second, by which a case sets its
+// first timer, but not the third, by which the case judges it.
 type uncertain struct {
 	*Store
 	mu    sync.Mutex
@@ -37,7 +37,7 @@ func openUncertain(tb testing.TB) engine.Store {
 func (u *uncertain) Now() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.clock.reading.Store(nil) // as by another server
+	u.clock.reading.Store(nil) // as another server would
 	if err := u.clock.read(context.Background()); err != nil {
 		panic(err)
 	}
@@ -58,7 +58,7 @@ func TestTheUncertaintyOfTheClock(t *testing.T) {
 				return now, nil
 			}}
 			var timers []time.Time // by the database's clock
-			var set []time.Time    // by that of this machine
+			var set []time.Time    // by this machine's clock
 			const d = time.Second
 			for i := range 60 {
 				if late = lateness[i%len(lateness)] * time.Duration(i%7) / 7; !kept {
@@ -83,8 +83,9 @@ func TestTheUncertaintyOfTheClock(t *testing.T) {
 	}
 }
 
-// TestATimerOfACallUnderWayHasTheMarginOfItsReading reads the clock anew between a call's Now and its Uncertainty.
-func TestATimerOfACallUnderWayHasTheMarginOfItsReading(t *testing.T) {
+// TestTimerMarginOfCallInProgress reads the clock again between a call's Now and
+// its Uncertainty.
+func TestTimerMarginOfCallInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := 50 * time.Millisecond
 		c := clock{measure: func(context.Context) (time.Time, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAnIndexOfTheLogThatCannotGrowIsNoRoomAndLeavesTheOutcomeOpen(t *testing.T) {
+func TestFullDiskForLogIndexLeavesOutcomeUnknown(t *testing.T) {
 	err := &sqlite3.Error{Code: lib.SQLITE_IOERR_SHMSIZE, Text: "no room"}
 	if failure := dbfile.AsFatal(err, false); failure != nil {
 		t.Errorf("it ends the server: %v", failure)
@@ -22,7 +22,7 @@ func TestAnIndexOfTheLogThatCannotGrowIsNoRoomAndLeavesTheOutcomeOpen(t *testing
 		t.Error("it does not count as a full disk")
 	}
 	if got := dbfile.Translate("start", err); engine.KindOf(got) != engine.KindUnavailable ||
-		!strings.Contains(got.Error(), "may or may not have counted") {
+		!strings.Contains(got.Error(), "may or may not have taken effect") {
 		t.Errorf("a caller is told %v, want that nobody knows", got)
 	}
 	for _, other := range []int{lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_FSYNC, lib.SQLITE_IOERR_SHMMAP} {
@@ -33,7 +33,7 @@ func TestAnIndexOfTheLogThatCannotGrowIsNoRoomAndLeavesTheOutcomeOpen(t *testing
 	}
 }
 
-// TestAValueThatTheDatabaseCannotHold has SQLite itself refuse what one of many steps holds.
+// TestAValueThatTheDatabaseCannotHold makes SQLite itself refuse the value of one of many steps.
 func TestAValueThatTheDatabaseCannotHold(t *testing.T) {
 	s := fresh(t)
 	leases := holding(t, s, 8)

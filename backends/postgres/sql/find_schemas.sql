@@ -1,5 +1,6 @@
--- Which schemas hold Kagzi's tables, as far as this role may see: those on the session's search_path first, in its order, the others with place
--- 0. The first row is about the schema that new tables would go to; its name is empty where the path leads nowhere.
+-- Schemas that hold Kagzi's tables, as far as this role can see: those on the session's search_path first, in its
+-- order, the others with place 0. The first row is the schema where new tables would go; its name is empty if the path
+-- names no existing schema.
 select coalesce(current_schema()::text, '') as name, -1 as place
 union all
 (select n.nspname::text, coalesce(p.place, 0)::int

@@ -1,2 +1,2 @@
--- Whether there is a schema of that name. Always one row.
+-- Whether a schema of that name exists. Always one row.
 select exists (select from pg_namespace where nspname = @schema)

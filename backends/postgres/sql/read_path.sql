@@ -1,2 +1,2 @@
--- The schemas on the session's search_path that are there, in its order. Always one row.
+-- The existing schemas on the session's search_path, in its order. Always one row.
 select current_schemas(false)::text[]

@@ -1,5 +1,5 @@
--- Whether the schema is there, whether it holds our migrations, whether a table of that name is somebody else's, and how many tables there are.
--- Always one row.
+-- Whether the schema exists, whether it holds our migrations, whether a table of that name is somebody else's, and how
+-- many tables there are. Always one row.
 with found as (
     select (select count(*) from pg_attribute a
         where a.attrelid = c.oid and not a.attisdropped and a.attname in ('number', 'name', 'checksum', 'applied_at')) = 4 as ours

@@ -1,4 +1,4 @@
--- Who uses tables of the schema in a transaction that is open for a while, the oldest first.
+-- Users of the schema's tables whose transaction has been open for a while, oldest first.
 select a.pid, coalesce(a.application_name, ''), extract(epoch from clock_timestamp() - a.xact_start)::bigint
 from pg_stat_activity a
 where a.pid <> pg_backend_pid() and a.xact_start < clock_timestamp() - interval '200 milliseconds' and exists (

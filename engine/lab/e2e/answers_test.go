@@ -332,7 +332,7 @@ func TestCancelAndTerminate(t *testing.T) {
 			&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
 		wantRefused(t, "the end after the cancel", err, codes.FailedPrecondition, codeLeaseLost, "CANCELLED")
 		if got := detailOf(err).Metadata["status"]; got != "CANCELLED" {
-			t.Errorf("whoever lost to the cancel learns the status %q", got)
+			t.Errorf("the caller that lost to the cancel learns the status %q", got)
 		}
 		run = s.start(t)
 		w.complete(t, w.take(t), "")

@@ -142,7 +142,7 @@ func TestADeadlineBesideAShorterLimitEndsAllThatGoesOnForTheRun(t *testing.T) {
 		}
 		if got := s.get(t, answer.ContinuedAsRunId).DeadlineAt.AsTime(); !got.Equal(
 			named.UTC().Truncate(time.Microsecond)) {
-			t.Errorf("the deadline of the run that goes on is %s, want the named %s", got, named)
+			t.Errorf("the deadline of the continued run is %s, want the named %s", got, named)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
 		"all of it": {once, true},
 		"an end that failed": {[]history.Event{
 			little, none, refused, taken, write(history.End, history.Refused, "RESOURCE_EXHAUSTED", 35)}, true},
-		"an end of which nobody knows": {[]history.Event{
+		"an end with an unknown outcome": {[]history.Event{
 			little, none, refused, taken, write(history.End, history.Unknown, "UNAVAILABLE", 35)}, true},
 		"an end that took too long": {[]history.Event{
 			little, none, refused, taken, write(history.End, history.Unknown, "DEADLINE_EXCEEDED", 35)}, false},

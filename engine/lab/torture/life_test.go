@@ -123,13 +123,13 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 		died    bool
 		want    int
 	}{
-		"nothing":                      {&report{}, nil, false, false, exitHeld},
-		"a death":                      {&report{}, nil, false, true, exitViolated},
-		"trouble":                      {&report{}, nil, true, false, exitViolated},
-		"not carried out":              {nil, errors.New("x"), false, false, exitVacuous},
-		"not carried out for a death":  {nil, errors.New("x"), false, true, exitViolated},
-		"not carried out and trouble":  {nil, errors.New("x"), true, false, exitViolated},
-		"not here, and a death before": {nil, fixture.NotHere("x"), false, true, exitViolated},
+		"nothing":                        {&report{}, nil, false, false, exitHeld},
+		"a death":                        {&report{}, nil, false, true, exitViolated},
+		"trouble":                        {&report{}, nil, true, false, exitViolated},
+		"did not run":                    {nil, errors.New("x"), false, false, exitVacuous},
+		"did not run because of a death": {nil, errors.New("x"), false, true, exitViolated},
+		"did not run, with trouble":      {nil, errors.New("x"), true, false, exitViolated},
+		"not here, and a death before":   {nil, fixture.NotHere("x"), false, true, exitViolated},
 	} {
 		for _, control := range []bool{false, true} {
 			s := scenario{id: "X", control: control, alone: func(_ context.Context, o options) (*report, error) {

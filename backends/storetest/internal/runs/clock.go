@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ClockCases are about timers that are set by one reading of the store's clock and judged by another one.
+// ClockCases are about timers that are set by one reading of the store's clock and judged by
+// another.
 var ClockCases = []fixture.Case{
 	{Name: "the margin is added to each timer that a duration sets", Run: func(s *fixture.F) {
 		const margin = 7 * time.Millisecond
@@ -81,8 +82,7 @@ var ClockCases = []fixture.Case{
 
 const shortTimer = 30 * time.Millisecond
 
-// onTime sets a timer a few times by the store's own clock, and asks for the run that waits for it
-// until it is due.
+// onTime sets a timer a few times by the store's clock, and claims the waiting run until it is due.
 func onTime(s *fixture.F, set func(l engine.Lease, name string, margin time.Duration)) {
 	s.Helper()
 	s.Now = s.Store.Now()
@@ -93,7 +93,7 @@ func onTime(s *fixture.F, set func(l engine.Lease, name string, margin time.Dura
 		set(l, fmt.Sprint("timer-", round), s.Store.Uncertainty())
 		for {
 			s.Now = s.Store.Now()
-			passed := time.Since(begun) // at the moment that the claim is about
+			passed := time.Since(begun) // at the time of the claim
 			claimed := s.ClaimWith(s.ClaimParams("w1"))
 			if len(claimed.Tasks) == 1 {
 				if passed < shortTimer {
