@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 // branch is one line of execution of a run: the workflow function, or a function given to Go. All
@@ -42,6 +43,7 @@ type branch struct {
 	replayed  bool       // its latest call returned from the record
 	ownResult bool       // the worker that made that call also made its result
 	lines     []heldLine // log lines since that call
+	outside   outside
 	random    *rand.Rand
 	uuids     *rand.ChaCha8
 }
@@ -157,6 +159,11 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 			b.writeRest()
 			b.e.fail(errorDetail(err))
 		}()
+		id := goroutineID()
+		b.e.mu.Lock()
+		b.outside.goroutine = id
+		b.e.watch.branches[b] = struct{}{}
+		b.e.mu.Unlock()
 		body(&workflowContext{scope, b})
 		b.finish()
 		returned = true
@@ -178,6 +185,7 @@ func (b *branch) finish() {
 	}
 	b.waiters = nil
 	b.done = true
+	delete(b.e.watch.branches, b)
 	b.untold = b.e.ctx.Err() != nil && !b.told
 	close(b.ended)
 	b.settle()
@@ -206,6 +214,7 @@ func (b *branch) join(by *branch) {
 		}
 		by.calls--
 		by.settle()
+		e.watchOutside()
 	}
 	var lines []heldLine
 	if b.replayed {
@@ -248,6 +257,7 @@ func (b *branch) begin() {
 		b.loose = true
 	}
 	b.settle()
+	b.outside.since = time.Time{}
 	lines := b.fresh()
 	b.e.mu.Unlock()
 	writeLines(lines)
@@ -258,6 +268,7 @@ func (b *branch) end() {
 	defer b.e.mu.Unlock()
 	b.calls--
 	b.settle()
+	b.e.watchOutside()
 }
 
 // settle updates whether the branch counts as busy. Needs e.mu.

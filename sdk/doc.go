@@ -70,7 +70,8 @@
 //
 // Logger returns a logger for workflow code and steps. It carries the run, its type, the step, the
 // attempt and the trace id, and is silent in replays. The worker itself logs each failed attempt of a
-// step as a warning, and each failed run as an error with the stack of a panic.
+// step as a warning, and each failed run as an error with the stack of a panic. It also warns, with a
+// stack, when workflow code is blocked for 5 s outside of SDK calls: such a run cannot be parked.
 //
 // # Concurrency
 //

@@ -65,6 +65,7 @@ type execution struct {
 	recalls   int     // calls that returned from it
 	replay    *replay // set while the code is only compared with a record
 	note      note
+	watch     watch
 
 	busy       int // branches that can continue by themselves
 	generation int // counts the changes of busy
@@ -103,8 +104,10 @@ func (e *execution) run(h handler) {
 	if !e.loadHistory() {
 		return
 	}
-	main := &branch{e: e, ended: make(chan struct{}), ownResult: true}
+	main := &branch{e: e, ended: make(chan struct{}), ownResult: true, outside: outside{goroutine: goroutineID()}}
 	e.mu.Lock()
+	e.watch.branches = map[*branch]struct{}{main: {}}
+	e.watchOutside()
 	main.replayed = e.unread > 0
 	main.settle()
 	e.mu.Unlock()
@@ -248,6 +251,7 @@ func (e *execution) over(cause error) {
 	e.ended = true
 	e.outbox.clear()
 	e.note.stop()
+	e.stopWatch()
 	e.stopGrace()
 	e.quit(cause)
 	e.mu.Unlock()
