@@ -22,6 +22,9 @@
 //	run, err := kagzi.Start(ctx, c, "order", in, kagzi.StartOptions{Queue: "orders"})
 //	receipt, err := kagzi.Result[Receipt](ctx, run)
 //
+// Define ties a workflow type's name to its Go types, so that starting it with another input does not
+// compile.
+//
 // A run is one execution of a workflow function for one input. Everything that the function does to
 // other systems happens in steps: Step runs code with a result, Do code without one. The result of
 // each step is recorded on the server. A run that waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
