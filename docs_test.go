@@ -226,7 +226,7 @@ func printed(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-func TestEachChapterOfTheGuideIsShown(t *testing.T) {
+func TestEachGuideIsShown(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^  kagzi help (?:guide )?(\S+) `)
 	topics := line.FindAllStringSubmatch(printed(t, "help", "guide"), -1)
 	guides, err := filepath.Glob("*/guide/*.md")

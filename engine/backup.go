@@ -167,12 +167,12 @@ func ServingRefused(name, value string) error {
 	to := cmp.Or(m.To, "another database")
 	if !m.Done {
 		return preconditionf(
-			"this database is being moved to %s: run the same `kagzi db copy` again until it ends, and serve that one; "+
-				"`kagzi db copy --release URL` gives the copy up", to)
+			"this database is being moved to %s: run the same `kagzi db copy` again until it completes, then serve the new database; "+
+				"`kagzi db copy --release URL` abandons the copy", to)
 	}
 	return preconditionf(
-		"this database was moved to %s: start the server on that one; to undo it while nobody has served that one, "+
-			"`kagzi db copy --release URL --force`", to)
+		"this database was moved to %s: start the server on that one; if no server has run on it yet, "+
+			"`kagzi db copy --release URL --force` undoes the move", to)
 }
 
 func preconditionf(format string, args ...any) error {

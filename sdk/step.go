@@ -160,8 +160,9 @@ func IdempotencyKey(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns the number of the current attempt of the step, from 1. Attempts that were
-// interrupted by the loss of a worker count. Outside a step it returns 0.
+// Attempt returns the number of the current attempt of the step, from 1. It counts all attempts,
+// also those that the loss of a worker interrupted, which use up none of Retry.Attempts. Outside a
+// step it returns 0.
 func Attempt(ctx context.Context) int {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
 		return s.attempt

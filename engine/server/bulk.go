@@ -114,7 +114,7 @@ func (s *Server) bulkChange(ctx context.Context, r *kagziv1.BulkWorkflowsRequest
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
 			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: r.Reason, By: by,
-				AuditID: engine.NewID(now), Now: now, Grace: grace}
+				AuditID: engine.NewID(now), Now: now, Grace: grace, Margin: s.store.Uncertainty()}
 			ended, err := verb(ctx, p)
 			switch {
 			case err == nil:

@@ -614,7 +614,7 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 }
 
 // No spelling of a method's path bypasses its permission check.
-func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
+func TestAPathMustBeExactlyAMethods(t *testing.T) {
 	t.Parallel()
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)
@@ -664,9 +664,9 @@ func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
 	}
 }
 
-// TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce: a call's data is buffered until it is
+// TestUnauthenticatedCallsAreRefusedAtTheirHeadersUnderLoad: a call's data is buffered until it is
 // complete, before its key can be checked.
-func TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce(t *testing.T) {
+func TestUnauthenticatedCallsAreRefusedAtTheirHeadersUnderLoad(t *testing.T) {
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)
 	list := func() error {

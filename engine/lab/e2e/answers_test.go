@@ -20,7 +20,7 @@ const (
 	codeConflict     = kagziv1.ErrorCode_ERROR_CODE_CONFLICT
 )
 
-func TestHeartbeatsOfWorkersThatAreNotThere(t *testing.T) {
+func TestHeartbeatsOfMissingWorkers(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		beat := func(id string) error {
@@ -202,7 +202,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-func TestAnOldLeaseCannotWriteAfterTheRunWasHandedOn(t *testing.T) {
+func TestAnOldLeaseCannotWriteAfterTheNextClaim(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		run := s.start(t)

@@ -29,7 +29,7 @@ func (s *Server) census(t testing.TB) map[string]int {
 	return held
 }
 
-func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
+func TestNoMoreRunsOfAKeyAreHeldThanItsLimit(t *testing.T) {
 	var o Options // a slow disk must not lose a worker that sends heartbeats
 	o.Server.HeartbeatInterval, o.Server.WorkerLease = 200*time.Millisecond, 5*time.Second
 	eachPair(t, o, func(t *testing.T, one, other *Server) {

@@ -262,7 +262,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
+func TestRefusedCallsAreCountedAndNotChecked(t *testing.T) {
 	report := &Report{Counts: map[string]int{}}
 	w := newWatch(report, true)
 	refused := sleeps(9)

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
+func TestAServerWhoseFileWasMovedMustStopByItself(t *testing.T) {
 	start := func(at int64, o history.Outcome) history.Event {
 		return history.Event{Op: history.Start, Outcome: o, Invoked: at}
 	}
@@ -37,7 +37,7 @@ func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
 	}
 }
 
-func TestWhatIsToBePrivate(t *testing.T) {
+func TestPrivateFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		dir, file os.FileMode
 		files     int

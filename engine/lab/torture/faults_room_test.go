@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-func TestWhatServersSayOfTheirHealth(t *testing.T) {
+func TestHealthThatServersReport(t *testing.T) {
 	says := func(at int64, well bool) healthAnswer { return healthAnswer{at * sec, well} }
 	for name, test := range map[string]struct {
 		heard      []healthAnswer
@@ -44,7 +44,7 @@ func TestWhatServersSayOfTheirHealth(t *testing.T) {
 	}
 }
 
-func TestServersAreToTellOfWantOfRoomInTime(t *testing.T) {
+func TestServersMustReportAFullDiskInTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		red      time.Duration
 		ok, hard bool
@@ -70,7 +70,7 @@ func TestServersAreToTellOfWantOfRoomInTime(t *testing.T) {
 	}
 }
 
-func TestNothingIsToBeAcknowledgedWithoutRoom(t *testing.T) {
+func TestNothingMayBeAcknowledgedOnAFullDisk(t *testing.T) {
 	event := func(op history.Op, o history.Outcome, asked, answered int64) history.Event {
 		return history.Event{Op: op, Outcome: o, Invoked: asked * sec, Returned: answered * sec}
 	}

@@ -55,7 +55,7 @@ func TestRecoveryIsOfTheHalvesThatAreFarthestFromTheFaults(t *testing.T) {
 	}
 }
 
-func TestThroughputDuringTheFaultIsHeldAgainstThatBefore(t *testing.T) {
+func TestThroughputDuringTheFaultIsComparedWithThatBefore(t *testing.T) {
 	before := endsAt(1000, 10*sec, 20*sec)
 	for n, want := range map[int]bool{2000: true, 1800: true, 1500: false, 0: false} {
 		if f := during(&torture{calm: 0, faulty: 20 * sec, healed: 40 * sec, over: 60 * sec,
@@ -88,7 +88,7 @@ func TestTheFirstStartAfterTheLastFault(t *testing.T) {
 	}
 }
 
-func TestFromARunsEndUntilItsClientHearsOfIt(t *testing.T) {
+func TestFromARunsEndUntilItsClientLearnsOfIt(t *testing.T) {
 	at := func(op history.Op, o history.Outcome, status string, at int64) history.Event {
 		return history.Event{Op: op, Run: "r", Outcome: o, Status: status, Returned: at}
 	}
@@ -149,7 +149,7 @@ func TestTheTimeUntilAStartIsAcknowledgedBeginsWithTheFirstCall(t *testing.T) {
 	}
 }
 
-func TestRunsOfLostWorkersAreToBeHandedOutAgainInTime(t *testing.T) {
+func TestRunsOfLostWorkersMustBeHandedOutAgainInTime(t *testing.T) {
 	stopped := &torture{system: &system{shape: shape{Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}}}
 	if f := takeover(stopped); !f.ok || f.got != "none" {
 		t.Errorf("of none: %s", f)
@@ -196,7 +196,7 @@ func replayed(writes ...history.Event) *torture {
 	return t
 }
 
-func TestForgedAndLateWritesAreToBeRefused(t *testing.T) {
+func TestForgedAndLateWritesMustBeRefused(t *testing.T) {
 	write := func(value string, o history.Outcome) history.Event {
 		return history.Event{Op: history.Complete, Value: value, Outcome: o}
 	}

@@ -29,7 +29,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestWhatAReportComesTo(t *testing.T) {
+func TestVerdictOfAReport(t *testing.T) {
 	violated := []check.Line{{ID: "I1"}, {ID: "I2", Violations: []string{"x"}}}
 	slow, broken := []figure{{name: "speed"}}, []figure{{name: "promise", hard: true}}
 	for name, test := range map[string]struct {
@@ -146,7 +146,7 @@ func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
 	}
 }
 
-func TestScenariosAreCarriedOutSideBySide(t *testing.T) {
+func TestScenariosRunInParallel(t *testing.T) {
 	var attempts []attempt
 	together := make(chan struct{})
 	for _, id := range []string{"A", "B"} {
@@ -209,7 +209,7 @@ func TestALineThatHeldNothingProvesNothing(t *testing.T) {
 	}
 }
 
-func TestAClientThatHearsOfNoEndIsTrouble(t *testing.T) {
+func TestAClientThatLearnsOfNoEndIsTrouble(t *testing.T) {
 	for name, test := range map[string]struct {
 		ended    int64
 		scenario scenario
