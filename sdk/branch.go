@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 // branch is one line of execution of a run: the workflow function, or a function given to Go. All
@@ -38,8 +39,13 @@ type branch struct {
 	busy    bool
 	done    bool
 	waiters []*branch
-	random  *rand.Rand
-	uuids   *rand.ChaCha8
+
+	replayed  bool       // its latest call returned from the record
+	ownResult bool       // the worker that made that call also made its result
+	lines     []heldLine // log lines since that call
+	outside   outside
+	random    *rand.Rand
+	uuids     *rand.ChaCha8
 }
 
 // Future is the pending result of a function started by Go.
@@ -126,7 +132,8 @@ func (b *branch) forkLocked() (*branch, error) {
 	}
 	b.clock++
 	b.forks++
-	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock, told: b.told}
+	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock, told: b.told,
+		replayed: b.replayed, ownResult: b.ownResult}
 	child.settle()
 	return child, nil
 }
@@ -149,8 +156,14 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 			if b.e.replay != nil {
 				b.e.replay.broke(b, err)
 			}
+			b.writeRest()
 			b.e.fail(errorDetail(err))
 		}()
+		id := goroutineID()
+		b.e.mu.Lock()
+		b.outside.goroutine = id
+		b.e.watch.branches[b] = struct{}{}
+		b.e.mu.Unlock()
 		body(&workflowContext{scope, b})
 		b.finish()
 		returned = true
@@ -161,6 +174,10 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 // idle in between.
 func (b *branch) finish() {
 	b.e.mu.Lock()
+	b.comesToWait()
+	b.e.mu.Unlock()
+	b.writeRest()
+	b.e.mu.Lock()
 	defer b.e.mu.Unlock()
 	for _, w := range b.waiters {
 		w.blocked--
@@ -168,6 +185,7 @@ func (b *branch) finish() {
 	}
 	b.waiters = nil
 	b.done = true
+	delete(b.e.watch.branches, b)
 	b.untold = b.e.ctx.Err() != nil && !b.told
 	close(b.ended)
 	b.settle()
@@ -178,6 +196,7 @@ func (b *branch) join(by *branch) {
 	by.enterOutsideSteps("a wait for a branch")
 	e.lock()
 	by.clock++
+	by.comesToWait()
 	if !b.done {
 		own := onBranchGoroutine() // checked only when it has to wait: the check is costly
 		if !own {
@@ -195,12 +214,20 @@ func (b *branch) join(by *branch) {
 		}
 		by.calls--
 		by.settle()
+		e.watchOutside()
+	}
+	var lines []heldLine
+	if b.replayed {
+		by.ownResult = by.ownResult && b.ownResult
+	} else {
+		lines = by.fresh()
 	}
 	by.told = by.told || b.told
 	if b.joined(by) {
 		by.noteJoin(b)
 	}
 	e.mu.Unlock()
+	writeLines(lines)
 }
 
 // joined records that another branch has waited for this one: what this one did comes before what
@@ -225,12 +252,15 @@ func (b *branch) begin() {
 		b.halt() // the answer to this call is not recorded
 	}
 	b.e.lock()
-	defer b.e.mu.Unlock()
 	b.calls++
 	if b.calls > 1 {
 		b.loose = true
 	}
 	b.settle()
+	b.outside.since = time.Time{}
+	lines := b.fresh()
+	b.e.mu.Unlock()
+	writeLines(lines)
 }
 
 func (b *branch) end() {
@@ -238,6 +268,7 @@ func (b *branch) end() {
 	defer b.e.mu.Unlock()
 	b.calls--
 	b.settle()
+	b.e.watchOutside()
 }
 
 // settle updates whether the branch counts as busy. Needs e.mu.

@@ -79,8 +79,10 @@ func (c *Child[Out]) RunID() string { return c.c.runID }
 type startedChild struct {
 	name  string
 	runID string
-	known time.Time     // local time when it was last known to run
-	step  *kagziv1.Step // its step with the outcome, nil before; guarded by the execution's mutex
+	// as the code gave them
+	workflowType, externalID string
+	known                    time.Time     // local time when it was last known to run
+	step                     *kagziv1.Step // its step with the outcome, nil before; guarded by the execution's mutex
 }
 
 // StartChild starts a run of a workflow type as a child of this run. It returns when the start is
@@ -111,11 +113,12 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 	if err != nil {
 		return nil, err
 	}
+	c.workflowType, c.externalID = workflowType, opts.ExternalID
 	return &Child[Out]{c}, nil
 }
 
 // Wait parks the run until the child has ended and returns its result. A child that ended without a
-// result is a *RunError with its run id and status. A child that continued as new has the result of
+// result is a *RunError with its run id, status, type and external id. A child that continued as new has the result of
 // its last run. During a cancellation of this run, errors.Is(err, ErrCancelled) is true. Wait may
 // be called more than once.
 //
@@ -206,6 +209,7 @@ func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 		RunID:  cmp.Or(d.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID),
 		Status: Status(cmp.Or(d.GetMetadata()["child_status"], string(StatusFailed))),
 		Type:   d.GetType(), Message: d.GetMessage(), Code: errorCode(d.GetCode()), Stack: d.GetStack(),
+		Step: c.name, WorkflowType: c.workflowType, ExternalID: c.externalID,
 		WithParent: d.GetMetadata()[metaCancelledWithParent] != "",
 	}
 }
@@ -291,6 +295,10 @@ func (b *branch) awaitAll(scope context.Context, children []*startedChild) error
 			return cancelledError(c.name, nil, 0)
 		}
 	}
+	e.lock()
+	b.comesToWait()
+	b.ownResult = false // the result comes from outside
+	e.mu.Unlock()
 	for {
 		open := e.openChildren(children)
 		if len(open) == 0 {

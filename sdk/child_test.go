@@ -67,10 +67,11 @@ func TestChildren(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			r := f.await(t, "r")
-			want := &RunError{RunID: "r.1", Status: StatusFailed, Type: "luck", Message: "no luck with 7"}
+			want := &RunError{RunID: "r.1", Status: StatusFailed, Type: "luck", Message: "no luck with 7",
+				Step: "seven", WorkflowType: "square"}
 			equal(t, errs, []*RunError{want, want})
 			equal(t, []string{r.Error.GetType(), r.Error.GetMessage()},
-				[]string{"luck", "run r.1 failed: no luck with 7"})
+				[]string{"luck", "child seven of type square (run r.1) failed: no luck with 7"})
 		})
 	})
 
@@ -166,7 +167,8 @@ func TestChildren(t *testing.T) {
 			f.start("r", "w", "")
 			d := f.await(t, "r").Error
 			equal(t, outs, []int{0, 1, 4, 9, 16, 25, 36, 0})
-			equal(t, d.GetMessage(), "run r.1 failed: no luck with 0\nrun r.8 failed: no luck with 7")
+			equal(t, d.GetMessage(), "child square of type square (run r.1) failed: no luck with 0\n"+
+				"child square:8 of type square (run r.8) failed: no luck with 7")
 			equal(t, count(f.operations(), "claim r"), 2)
 			equal(t, count(f.operations(), "children 8 any=false hold=false"), 1)
 		})
@@ -371,5 +373,23 @@ func TestAThousandChildrenAreWaitedForAtOnce(t *testing.T) {
 		equal(t, string(f.await(t, "r").Output.GetData()), fmt.Sprint(n*(n-1)/2))
 		equal(t, count(f.operations(), "claim r"), 2)
 		equal(t, count(f.operations(), "children 1000 any=false hold=false"), 1)
+	})
+}
+
+func TestChildErrorsNameTypeExternalIDAndStep(t *testing.T) {
+	withFake(t, func(t *testing.T, f *fake) {
+		w := testWorker(f)
+		Handle(w, "shipment", func(ctx Context, _ int) (int, error) {
+			return Step(ctx, "book", func(context.Context) (int, error) {
+				return 0, NonRetryable(errors.New("carrier: too heavy"))
+			})
+		})
+		Handle(w, "order", func(ctx Context, _ struct{}) (int, error) {
+			return RunChild[int](ctx, "ship:piano", "shipment", 1, ChildOptions{ExternalID: "o-9-piano"})
+		})
+		running(t, w)
+		f.start("r", "order", "")
+		equal(t, f.await(t, "r").Error.GetMessage(), "child ship:piano of type shipment (external id o-9-piano, run r.1) "+
+			"failed: step book: carrier: too heavy")
 	})
 }

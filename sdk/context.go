@@ -143,6 +143,7 @@ func record[T any](b *branch, name string, value func() T) T {
 	if e.replay != nil {
 		b.halt()
 	}
+	b.freshen()
 	v, now := value(), time.Now()
 	p, err := encode(e.w.options.Codec, v, info)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -164,8 +165,14 @@ func preview(data []byte) string {
 // only the type.
 func sameFailure(got, recorded *kagziv1.ErrorDetail) bool {
 	return got.GetType() == recorded.GetType() &&
-		(got.GetType() == "panic" || got.GetMessage() == recorded.GetMessage())
+		(got.GetType() == "panic" || withoutChildNames(got.GetMessage()) == withoutChildNames(recorded.GetMessage()))
 }
+
+// childNames is how the error of a child run names it. Errors that earlier versions of the SDK
+// recorded have only the run's id.
+var childNames = regexp.MustCompile(`child \S+ of type \S+ \((?:external id \S+, )?(run \S+)\)`)
+
+func withoutChildNames(text string) string { return childNames.ReplaceAllString(text, "$1") }
 
 func (r *replay) diverged(step, expected, got string) *Divergence {
 	d := &Divergence{RunID: r.e.info.RunID, WorkflowType: r.e.info.WorkflowType, Step: step,

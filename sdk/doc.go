@@ -22,6 +22,9 @@
 //	run, err := kagzi.Start(ctx, c, "order", in, kagzi.StartOptions{Queue: "orders"})
 //	receipt, err := kagzi.Result[Receipt](ctx, run)
 //
+// Define ties a workflow type's name to its Go types, so that starting it with another input does not
+// compile.
+//
 // A run is one execution of a workflow function for one input. Everything that the function does to
 // other systems happens in steps: Step runs code with a result, Do code without one. The result of
 // each step is recorded on the server. A run that waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
@@ -65,6 +68,13 @@
 // StartOptions.OnFailure names a workflow type that is started when the run fails or times out,
 // with a WorkflowFailedEvent as its input. GlobalFailureHandler is the type that handles failures
 // of all runs.
+//
+// # Logs
+//
+// Logger returns a logger for workflow code and steps. It carries the run, its type, the step, the
+// attempt and the trace id, and is silent in replays. The worker itself logs each failed attempt of a
+// step as a warning, and each failed run as an error with the stack of a panic. It also warns, with a
+// stack, when workflow code is blocked for 5 s outside of SDK calls: such a run cannot be parked.
 //
 // # Concurrency
 //

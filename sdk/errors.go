@@ -82,12 +82,25 @@ type RunError struct {
 	Code  ErrorCode
 	Stack string // of a panic
 
+	// These are set in the error of a child run: the step under which the parent started it, its
+	// workflow type, and its external id if it has one. They are "" in other errors.
+	Step, WorkflowType, ExternalID string
+
 	// WithParent says that this child was cancelled because its parent is being cancelled.
 	WithParent bool
 }
 
+// Error names a child run by its step, type, external id and run id, and any other run by its id.
 func (e *RunError) Error() string {
-	text := fmt.Sprintf("run %s %s", e.RunID, strings.ToLower(strings.ReplaceAll(string(e.Status), "_", " ")))
+	text := "run " + e.RunID
+	if e.Step != "" {
+		external := ""
+		if e.ExternalID != "" {
+			external = "external id " + e.ExternalID + ", "
+		}
+		text = fmt.Sprintf("child %s of type %s (%srun %s)", e.Step, e.WorkflowType, external, e.RunID)
+	}
+	text += " " + strings.ToLower(strings.ReplaceAll(string(e.Status), "_", " "))
 	if e.Message != "" {
 		text += ": " + e.Message
 	}

@@ -63,6 +63,26 @@ func ExampleStart() {
 	}
 }
 
+// A workflow type with its Go types: the client, the worker and parents share it.
+func ExampleDefine() {
+	greet := kagzi.Define[string, Greeting]("greet")
+
+	w := kagzi.NewWorker(kagzi.WorkerOptions{})
+	greet.Handle(w, func(_ kagzi.Context, name string) (Greeting, error) { return Greeting{"hello " + name}, nil })
+
+	c, err := kagzi.NewClient(kagzi.ClientOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	run, err := greet.Start(context.Background(), c, "Ada", kagzi.StartOptions{}) // 7 does not compile
+	if err != nil {
+		log.Fatal(err)
+	}
+	greeting, err := run.Result(context.Background())
+	fmt.Println(greeting.Text, err)
+}
+
 // Many runs started in one commit, then a list of those that failed.
 func ExampleStartMany() {
 	ctx := context.Background()
@@ -101,6 +121,21 @@ func ExampleDo() {
 	}
 	w := kagzi.NewWorker(kagzi.WorkerOptions{})
 	kagzi.Handle(w, "remind", remind)
+}
+
+// Lines that are written once, although the code runs again after the night.
+func ExampleLogger() {
+	greet := func(ctx kagzi.Context, name string) (bool, error) {
+		kagzi.Logger(ctx).Info("greeting begins", "name", name)
+		kagzi.Sleep(ctx, "night", 12*time.Hour)
+		err := kagzi.Do(ctx, "send", func(ctx context.Context) error {
+			kagzi.Logger(ctx).Debug("sending") // with step=send
+			return send(ctx, "hello "+name)
+		})
+		return err == nil, err
+	}
+	w := kagzi.NewWorker(kagzi.WorkerOptions{})
+	kagzi.Handle(w, "greet", greet)
 }
 
 type Trip struct{ Flight, Hotel string }

@@ -65,6 +65,7 @@ type execution struct {
 	recalls   int     // calls that returned from it
 	replay    *replay // set while the code is only compared with a record
 	note      note
+	watch     watch
 
 	busy       int // branches that can continue by themselves
 	generation int // counts the changes of busy
@@ -103,8 +104,11 @@ func (e *execution) run(h handler) {
 	if !e.loadHistory() {
 		return
 	}
-	main := &branch{e: e, ended: make(chan struct{})}
+	main := &branch{e: e, ended: make(chan struct{}), ownResult: true, outside: outside{goroutine: goroutineID()}}
 	e.mu.Lock()
+	e.watch.branches = map[*branch]struct{}{main: {}}
+	e.watchOutside()
+	main.replayed = e.unread > 0
 	main.settle()
 	e.mu.Unlock()
 	var (
@@ -121,6 +125,7 @@ func (e *execution) run(h handler) {
 		if e.replay != nil {
 			e.replay.broke(main, err)
 		}
+		main.writeRest()
 		e.finish(output, err)
 	}()
 	output, err = h(&workflowContext{e.ctx, main}, e)
@@ -193,6 +198,7 @@ func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
 		}}}, func(r *kagziv1.SessionResponse) {
 		e.w.counters.Finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
+		e.logFailedRun(d, r.GetFailedWorkflow())
 		e.over(errFinished)
 	})
 }
@@ -245,6 +251,7 @@ func (e *execution) over(cause error) {
 	e.ended = true
 	e.outbox.clear()
 	e.note.stop()
+	e.stopWatch()
 	e.stopGrace()
 	e.quit(cause)
 	e.mu.Unlock()

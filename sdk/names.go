@@ -32,6 +32,9 @@ func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind
 	if err == nil && b.noteCancellation(scope, claimed, step, seen) {
 		b.comeLive()
 	}
+	if ended := e.verdicts.calls[claimed] != nil; err == nil && (step != nil || ended) {
+		b.replays(kind, ended || recordedAs(step, kind))
+	}
 	if err == nil && step != nil && !arrived {
 		e.names[claimed].recalls = true
 		e.recalling++

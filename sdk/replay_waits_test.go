@@ -94,6 +94,9 @@ func TestReplayOfWaits(t *testing.T) {
 			sleeping, "1", signalled("approval", "true"), childStep("ship", childRuns, ""), done("mail", "1")), ""},
 		{"a run whose child has failed", recorded(failed, "1", signalled("approval", "true"), lost, done("mail", "1")).
 			because("lost", "run "+childRun+" failed: lost at sea"), ""},
+		{"a run whose child has failed, with its names", recorded(
+			failed, "1", signalled("approval", "true"), lost, done("mail", "1")).
+			because("lost", "child ship of type parcel (run "+childRun+") failed: lost at sea"), ""},
 		{"a run whose child was refused", recorded(failed, "1", signalled("approval", "true"), refused).because(
 			"", "step ship: taken"), ""},
 		{"a run that continued as new", recorded(

@@ -144,7 +144,8 @@ func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(con
 type stepKey struct{}
 
 type stepInfo struct {
-	key     string
+	e       *execution
+	name    string
 	attempt int
 }
 
@@ -154,7 +155,7 @@ type stepInfo struct {
 // "".
 func IdempotencyKey(ctx context.Context) string {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
-		return s.key
+		return s.e.info.RunID + "/" + s.name
 	}
 	return ""
 }
@@ -218,7 +219,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 		if b.cancelled(scope) {
 			asCancelled(detail)
 		}
-		retryAt := b.failStep(c, name, detail, started)
+		retryAt := b.failStep(c, name, number, detail, started)
 		if retryAt.IsZero() {
 			return b.settleStep(name, nil, newStepError(name, detail, number))
 		}
@@ -284,7 +285,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 	}
 	ctx, cancel := context.WithTimeoutCause(scope, timeout, errStepTimeout)
 	defer cancel()
-	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{key: e.info.RunID + "/" + name, attempt: number})
+	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{e, name, number})
 
 	started := time.Now()
 	done := make(chan stepResult, 1)
@@ -380,7 +381,8 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 
 // failStep records a failed attempt. It returns the time of the next one by the local clock, or
 // zero when the step has failed for good.
-func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail, started time.Time) time.Time {
+func (b *branch) failStep(c *stepCall, name string, number int, detail *kagziv1.ErrorDetail,
+	started time.Time) time.Time {
 	e := b.e
 	own := onBranchGoroutine()
 	answers := make(chan *kagziv1.FailStepResponse, 1)
@@ -390,6 +392,7 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
 		StepName: &name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(e.at(started)), Hold: hold,
 	}}}, func(r *kagziv1.SessionResponse) {
+		e.logFailedStep(name, number, detail, r.GetFailedStep())
 		if r.GetFailedStep().GetScheduledRetry() && !hold {
 			e.over(errSuspended)
 		}

@@ -19,6 +19,17 @@ func StartOrder(ctx context.Context, c *kagzi.Client, id string, total int) (*ka
 	})
 }
 
+// Gross starts a run of a type that its worker serves with invoice.Handle(w, Invoice).
+func Gross(ctx context.Context, c *kagzi.Client, net int) (int, error) {
+	run, err := invoice.Start(ctx, c, net, kagzi.StartOptions{})
+	if err != nil {
+		return 0, err
+	}
+	return run.Result(ctx)
+}
+
+var invoice = kagzi.Define[int, int]("invoice")
+
 // Outcome waits for the end of a run and tells the ends apart.
 func Outcome(ctx context.Context, run *kagzi.Run) (string, error) {
 	total, err := kagzi.Result[int](ctx, run)

@@ -228,3 +228,17 @@ func TestAnnounce(t *testing.T) {
 		}
 	})
 }
+
+func TestRestock(t *testing.T) {
+	in(t, func(w *kagzi.Worker) { kagzi.Handle(w, "restock", Restock) }, func(t *testing.T, env *kagzitest.Env) {
+		want(t, start(t, env, "restock", "book", kagzi.StartOptions{}), 4)
+	})
+}
+
+func TestGross(t *testing.T) {
+	in(t, func(w *kagzi.Worker) { invoice.Handle(w, Invoice) }, func(t *testing.T, env *kagzitest.Env) {
+		if got, err := Gross(t.Context(), env.Client, 100); got != 119 || err != nil {
+			t.Errorf("got %v, %v, want 119", got, err)
+		}
+	})
+}

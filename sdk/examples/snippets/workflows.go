@@ -45,6 +45,17 @@ func Announce(ctx kagzi.Context, text string) (bool, error) {
 	return err == nil, err
 }
 
+// Restock logs in workflow code and in a step.
+func Restock(ctx kagzi.Context, sku string) (int, error) {
+	n, err := kagzi.Step(ctx, "count", func(ctx context.Context) (int, error) {
+		kagzi.Logger(ctx).Debug("counting", "sku", sku) // with step=count
+		return len(sku), nil
+	})
+	kagzi.Logger(ctx).Info("counted", "sku", sku, "n", n) // once, however often the code is replayed
+	kagzi.Sleep(ctx, "delivery", 24*time.Hour)
+	return n, err
+}
+
 // Ticket shows values that differ from run to run, and are the same in every replay of one run.
 func Ticket(ctx kagzi.Context, event string) (string, error) {
 	number := 1 + kagzi.Random(ctx).IntN(100)
