@@ -37,6 +37,7 @@ type claim struct {
 	*tx
 	p     *engine.ClaimParams
 	slots []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
+	hands map[string]*engine.Suspects
 	out   engine.Claimed
 }
 
@@ -59,11 +60,23 @@ func (c *claim) run() engine.Claimed {
 		}
 	}
 	slices.SortFunc(due, c.order)
+	c.hands = map[string]*engine.Suspects{}
+	blocked := false
 	for _, r := range due {
 		if len(c.slots) == 0 {
 			break
 		}
+		if !c.choose(r.Suspect) {
+			blocked = true
+			continue
+		}
 		c.take(r)
+	}
+	if blocked {
+		c.out.Limited = true
+		if retry := c.p.Now.Add(engine.SuspectRetry); c.out.NextDue.IsZero() || retry.Before(c.out.NextDue) {
+			c.out.NextDue = retry
+		}
 	}
 	if len(c.slots) == 0 {
 		c.out.Limited, c.out.NextDue = false, time.Time{}
@@ -89,8 +102,42 @@ func (c *claim) order(a, b *Run) int {
 		}
 		return 1
 	}
-	return cmp.Or(starved(a)-starved(b), b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt),
-		compareIDs(a.ID, b.ID))
+	return cmp.Or(count(b.Suspect.Is())-count(a.Suspect.Is()), starved(a)-starved(b), b.Priority-a.Priority,
+		a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
+}
+
+// choose moves the first slot whose worker may hold the run to the front, and reports whether there
+// is one.
+func (c *claim) choose(s engine.Suspect) bool {
+	for i, slot := range c.slots {
+		if !s.Is() || c.hand(slot.WorkerID).May(s) {
+			copy(c.slots[1:i+1], c.slots[:i])
+			c.slots[0] = slot
+			return true
+		}
+	}
+	return false
+}
+
+// hand is the suspects that a worker holds.
+func (c *claim) hand(worker string) *engine.Suspects {
+	hand := c.hands[worker]
+	if hand == nil {
+		hand = &engine.Suspects{}
+		for _, r := range c.suspectsOf(worker, c.p.Now) {
+			hand.Add(r.Suspect)
+		}
+		c.hands[worker] = hand
+	}
+	return hand
+}
+
+// suspectsOf is the runs that a worker holds and that are suspects at now.
+func (t *tx) suspectsOf(worker string, now time.Time) []*Run {
+	return t.find(func(r *Run) bool {
+		return r.Lease != nil && r.Lease.Holder == worker && r.Suspect.Is() && !r.Lease.Progressed &&
+			r.Lease.ClaimedAt.After(engine.SuspectSince(now))
+	})
 }
 
 // leases counts those that the filter takes.
@@ -116,6 +163,9 @@ func (c *claim) take(r *Run) {
 	}
 	slot := c.slots[0]
 	c.slots = c.slots[1:]
+	if r.Suspect.Is() {
+		c.hand(slot.WorkerID).Add(r.Suspect)
+	}
 	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", slot.WorkerID
 	if run.StartedAt.IsZero() {
 		run.StartedAt = c.p.Now
@@ -197,7 +247,20 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 	return t.keepWorker(w), false, nil
 }
 
+func (t *tx) Loss(worker string) (l engine.Loss, err error) {
+	if known := t.db.losses[worker]; known != nil {
+		l = *known
+	}
+	if w := t.db.workers[worker]; w != nil {
+		l.Worker, l.At, l.HeardAt = worker, w.DeregisteredAt, w.LastHeartbeatAt
+	}
+	return l, nil
+}
+
 func (t *tx) keepWorker(w engine.Worker) engine.Worker {
+	if w.Status != engine.WorkerOffline && t.db.losses[w.ID] != nil {
+		remove(t, t.db.losses, w.ID)
+	}
 	put(t, t.db.workers, w.ID, &w)
 	return w
 }
@@ -331,6 +394,10 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 	}
 	w := p.Off(known)
 	t.keepWorker(w)
+	if p.Reason == engine.OfflineLost {
+		put(t, t.db.losses, w.ID, &engine.Loss{
+			Runs: len(t.heldBy(w.ID)), Suspects: len(t.suspectsOf(w.ID, w.LastHeartbeatAt))})
+	}
 	t.notifyWorker(w.ID)
 	if err := storelogic.AuditOffline(t, known, p); err != nil {
 		return taken, err

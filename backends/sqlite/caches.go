@@ -17,6 +17,7 @@ type queueCache struct {
 	lanes      map[laneKey]int64
 	lanesOf    map[queueKey][]lane
 	running    map[queueKey]map[string]int // leases by workflow type; nil: nobody has asked yet
+	suspects   bool                        // some suspect may wait
 	requests   bool                        // some start was answered with an earlier run for its request
 }
 
@@ -45,6 +46,9 @@ var knownNamespacesSQL string
 //go:embed sql/list_lanes.sql
 var listLanesSQL string
 
+//go:embed sql/any_suspect.sql
+var anySuspectSQL string
+
 //go:embed sql/any_request.sql
 var anyRequestSQL string
 
@@ -68,6 +72,9 @@ func (k *queueCache) load(t *tx) error {
 	})
 	if err == nil {
 		k.requests, err = t.found(&anyRequestSQL, func(*row) error { return nil })
+	}
+	if err == nil {
+		k.suspects, err = t.found(&anySuspectSQL, func(*row) error { return nil })
 	}
 	k.stale = err != nil
 	return err
@@ -175,6 +182,7 @@ type cachedLease struct {
 	bytes      int64
 	tied       bool // the run's end concerns others
 	progressed bool
+	suspect    bool // what is recorded clears the run, so it takes the slow paths
 	plain      bool // every step of the run was recorded under this lease, in one insert: none of them is open
 	dirty      bool
 }
@@ -189,7 +197,7 @@ func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
 		c = &cachedLease{run: l.RunID}
 		found, err := t.found(&getLeaseSQL, func(r *row) error {
 			c.token, c.namespace, c.queue, c.kind, c.worker = r.token(), r.text(), r.text(), r.text(), r.text()
-			c.steps, c.bytes, c.tied, c.progressed = r.num(), r.num(), r.flag(), r.flag()
+			c.steps, c.bytes, c.tied, c.progressed, c.suspect = r.num(), r.num(), r.flag(), r.flag(), r.flag()
 			return nil
 		}, idArg("run_id", l.RunID))
 		if err != nil || !found {

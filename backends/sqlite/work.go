@@ -52,8 +52,10 @@ type claim struct {
 	taken      []taken                // by the slots, in their order
 	leased     int                    // of these: they have their leases
 	keys       map[concurrencyKey]int // slots of concurrency keys in use
-	gated      int                    // runs that were found to wait for a slot
-	unfinished bool                   // so many that the rest is for another transaction
+	hands      map[string]*engine.Suspects
+	blocked    bool // a suspect was left, as no worker may hold it too
+	gated      int  // runs that were found to wait for a slot
+	unfinished bool // so many that the rest is for another transaction
 	out        engine.Claimed
 }
 
@@ -69,6 +71,7 @@ type candidate struct {
 	id      engine.ID
 	due     time.Time
 	starved bool
+	suspect engine.Suspect
 }
 
 func (c *claim) run() error {
@@ -76,6 +79,10 @@ func (c *claim) run() error {
 		return err
 	}
 	c.meet()
+	limited, nextSuspect, err := c.suspects()
+	if err != nil {
+		return err
+	}
 	for again := true; again; {
 		due, err := c.heads()
 		if err == nil {
@@ -95,9 +102,22 @@ func (c *claim) run() error {
 		c.out.Limited = false
 		return nil
 	}
-	var err error
-	c.out.NextDue, err = c.nextDue()
-	return err
+	c.out.Limited = c.out.Limited || limited || c.blocked
+	if c.out.NextDue, err = c.nextDue(); err != nil {
+		return err
+	}
+	c.dueAt(nextSuspect)
+	if c.blocked {
+		c.dueAt(engine.Micros(c.p.Now).Add(engine.SuspectRetry))
+	}
+	return nil
+}
+
+// dueAt has the next claim be no later than at.
+func (c *claim) dueAt(at time.Time) {
+	if !at.IsZero() && (c.out.NextDue.IsZero() || at.Before(c.out.NextDue)) {
+		c.out.NextDue = at
+	}
 }
 
 //go:embed sql/get_worker_status.sql
@@ -169,18 +189,21 @@ func (c *claim) heads() ([]candidate, error) {
 		l.more = l.ahead == limit
 	}
 	if len(c.lanes) > 1 {
-		slices.SortFunc(due, func(a, b candidate) int {
-			if a.starved != b.starved {
-				if a.starved {
-					return -1
-				}
-				return 1
-			}
-			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), a.due.Compare(b.due),
-				slices.Compare(a.id[:], b.id[:]))
-		})
+		slices.SortFunc(due, inOrder)
 	}
 	return due, nil
+}
+
+// inOrder is the order in which runs are claimed.
+func inOrder(a, b candidate) int {
+	if a.starved != b.starved {
+		if a.starved {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), a.due.Compare(b.due),
+		slices.Compare(a.id[:], b.id[:]))
 }
 
 // choose takes in order what the limits leave free. again says that the heads of a lane were used
@@ -204,6 +227,12 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 		}
 		if limited {
 			c.out.Limited = true
+			continue
+		}
+		if fits, err := c.fits(run.suspect); err != nil {
+			return false, err
+		} else if !fits {
+			c.blocked = true
 			continue
 		}
 		taken, err := c.take(&due[i])
@@ -272,7 +301,11 @@ func (c *claim) take(run *candidate) (bool, error) {
 	to := c.slots[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
 	args := []arg{idArg("run_id", run.id), text("worker_id", to.WorkerID), now, flag("counted", false)}
-	made, err := c.direct(&claimRunSQL, args...)
+	statement := &claimRunSQL
+	if run.suspect.Is() {
+		statement = &claimSuspectSQL
+	}
+	made, err := c.direct(statement, args...)
 	if err != nil {
 		return false, err
 	}
@@ -281,9 +314,12 @@ func (c *claim) take(run *candidate) (bool, error) {
 			return false, err
 		}
 		args[3] = flag("counted", true)
-		if _, err := c.exec(&claimRunSQL, args...); err != nil {
+		if _, err := c.exec(statement, args...); err != nil {
 			return false, err
 		}
+	}
+	if run.suspect.Is() {
+		c.hands[to.WorkerID].Add(run.suspect)
 	}
 	c.notifyRun(run.id)
 	delete(c.unclaimed, run.id)

@@ -57,6 +57,10 @@ type Tx interface {
 	// lost that is when the run's own heartbeat timeout since it was last heard from is over, else
 	// at once.
 	LeftBehind(now time.Time, limit int) ([]Left, time.Time, error)
+	// Loss is the loss of a worker that is OFFLINE: its runs and suspects are counted when it becomes
+	// so as lost, and are 0 otherwise. A suspect counts if it was claimed less than
+	// engine.SuspectFor before the last heartbeat.
+	Loss(worker string) (engine.Loss, error)
 
 	// Attempt is the attempt with the ref's id or, when there is none, the latest of the step with
 	// the ref's name, if it has one; nil when the run has begun neither.
@@ -158,7 +162,7 @@ type Run struct {
 	Token      engine.Token
 	Holder     string // the worker
 	ClaimedAt  time.Time
-	Progressed bool // a step's result was recorded under it
+	Progressed bool // a step's result was recorded under it; saved with whether the run is a Suspect
 	WasHeld    bool // it had a lease when it was read
 }
 

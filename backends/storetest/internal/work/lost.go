@@ -104,7 +104,7 @@ var LostCases = []fixture.Case{
 		for n := 1; n < engine.MaxLeaseLosses; n++ {
 			s.Pass(time.Second)
 			s.Offline("w1", engine.OfflineLost)
-			want := engine.AfterLeaseLost(n-1, false, s.Now)
+			want := engine.AfterLeaseLost(engine.LostRun{Losses: n - 1}, engine.Loss{Runs: 1}, s.Now)
 			run := s.Status(l.RunID, engine.RunPending)
 			fixture.Equal(s, "losses", run.LeaseLosses, n)
 			s.SameTime("available at", run.AvailableAt, want.AvailableAt)
