@@ -2,6 +2,7 @@ package engine
 
 import (
 	"hash/fnv"
+	"maps"
 	"math"
 	"time"
 )
@@ -68,6 +69,13 @@ func (h *Suspects) May(s Suspect) bool {
 		strictest = s.Limit()
 	}
 	return h.ofLoss[s.loss()] < s.Limit() && (strictest == 0 || h.all < strictest)
+}
+
+// Clone returns a copy.
+func (h *Suspects) Clone() *Suspects {
+	c := *h
+	c.ofLoss = maps.Clone(h.ofLoss)
+	return &c
 }
 
 // Add counts a suspect that the worker holds.

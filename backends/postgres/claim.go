@@ -41,14 +41,16 @@ type claim struct {
 // look is what one look found.
 type look struct {
 	online     []string
-	asked      int  // slots
-	due        int  // at the heads of the lanes
-	candidates int  // of those, what slots and limits allow
-	keyed      bool // some of these have a concurrency key: they and what comes after them want a closer look
+	asked      int // slots
+	due        int // at the heads of the lanes
+	candidates int // of those, what slots and limits allow
+	// some of these have a concurrency key: they and what comes after them want a closer look; or suspects are due
+	keyed      bool
 	bounded    bool // what has come before the floors may have been passed
 	heads      []int64
 	tasks      []engine.Task
 	nextDue    time.Time
+	suspectDue time.Time // when the next suspect becomes due, as far as that matters
 }
 
 func (c *claim) run() (engine.Claimed, error) {
@@ -80,16 +82,17 @@ func (c *claim) take(ctx context.Context) error {
 		if c.whole = found.bounded && found.candidates < found.asked; c.whole {
 			continue
 		}
-		missed := !found.keyed && found.candidates > len(found.tasks)
+		missed, blocked := !found.keyed && found.candidates > len(found.tasks), false
 		if found.keyed && len(c.slots) > 0 {
 			passed, err := c.pass(ctx)
 			if err != nil {
 				return err
 			}
-			if passed {
+			if passed.further {
 				continue
 			}
-			missed = true
+			blocked = passed.blocked
+			missed = !blocked || passed.missed
 		}
 		if missed {
 			if futile++; futile < claimLooks {
@@ -99,6 +102,11 @@ func (c *claim) take(ctx context.Context) error {
 		if len(c.slots) > 0 {
 			c.out.Limited = found.due > found.candidates && found.candidates < len(c.slots)+len(found.tasks)
 			c.out.NextDue = found.nextDue
+			c.dueAt(found.suspectDue)
+			if blocked {
+				c.out.Limited = true
+				c.dueAt(c.p.Now.Add(engine.SuspectRetry))
+			}
 			if missed { // rivals hold them for the moment, and may let them go
 				c.out.NextDue = c.p.Now.Add(10 * time.Millisecond)
 			}
@@ -106,6 +114,13 @@ func (c *claim) take(ctx context.Context) error {
 		break
 	}
 	return nil
+}
+
+// dueAt has the next claim be no later than at.
+func (c *claim) dueAt(at time.Time) {
+	if !at.IsZero() && (c.out.NextDue.IsZero() || at.Before(c.out.NextDue)) {
+		c.out.NextDue = at
+	}
 }
 
 // use keeps what was found, and the slots that are left.
@@ -218,7 +233,8 @@ func limitKey(namespace, queue string) int64 {
 func (c *claim) read(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
-		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue)}
+		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue),
+			timeOf(&found.suspectDue)}
 		places := slices.Concat(first, []any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run),
 			payloadPlaces(&task.Run.Input))
 		claimed := rows.RawValues()[len(first)] != nil

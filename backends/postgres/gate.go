@@ -25,6 +25,28 @@ type head struct {
 	key   concurrencyKey
 	limit int
 	held  int
+	// suspect says of which loss the run is a suspect
+	suspect engine.Suspect
+}
+
+// chosen is a run that is to be taken, and for which slot.
+type chosen struct {
+	run  engine.ID
+	slot engine.ClaimSlot
+}
+
+// choice is what choose has come to.
+type choice struct {
+	taken   []chosen
+	waiting []engine.ID // for a slot of their key
+	blocked bool        // a suspect was left, as no worker may hold it too
+}
+
+// passed is what a closer look has come to.
+type passed struct {
+	further bool // runs were taken, or are gated now
+	blocked bool // suspects were left, as no worker may hold them too
+	missed  bool // what was chosen could not be taken
 }
 
 // room is what limits and keys leave free.
@@ -32,6 +54,7 @@ type room struct {
 	queue int            // leases of the queue, with those that are about to be
 	types map[string]int // likewise
 	keys  map[concurrencyKey]int
+	hands map[string]*engine.Suspects // what workers hold; nil: no suspect is due
 }
 
 //go:embed sql/list_due.sql
@@ -63,76 +86,110 @@ var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 // It chooses without locks how far it goes, then locks the workers, the limits and the keys in
 // between, counts anew, and chooses again: whoever else counts a key's leases or frees one waits
 // for its lock (FirstGated).
-func (c *claim) pass(ctx context.Context) (bool, error) {
+func (c *claim) pass(ctx context.Context) (passed, error) {
 	for attempt := 1; ; attempt++ {
 		var found look
-		gated := 0
+		var p passed
 		err := c.store.attempt(ctx, nil, func(t *tx) (err error) {
-			gated, err = c.passIn(t, &found)
+			found = look{}
+			p, err = c.passIn(t, &found)
 			return err
 		})
 		if err == nil {
 			c.use(found)
-			return gated > 0 || len(found.tasks) > 0, nil
+			p.further = p.further || len(found.tasks) > 0
+			return p, nil
 		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
-			return false, translate("claim", err)
+			return passed{}, translate("claim", err)
 		}
 	}
 }
 
-func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
+func (c *claim) passIn(t *tx, found *look) (passed, error) {
 	heads, free, err := c.heads(t)
 	if err != nil {
-		return 0, err
+		return passed{}, err
 	}
 	return c.settle(t, heads, free, found)
 }
 
 // settle hands out, or gates, the first of these runs, which nobody has locked.
-func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, err error) {
-	taken, waiting := c.choose(heads, free, len(c.slots))
-	heads = heads[:considered(heads, taken, waiting)]
+func (c *claim) settle(t *tx, heads []head, free room, found *look) (p passed, err error) {
+	first := c.choose(heads, free, c.slots)
+	p.blocked = first.blocked
+	heads = heads[:considered(heads, &first)]
+	p.missed = len(heads) > 0
 	due := map[engine.ID]bool{}
 	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
-		return 0, err
+		return p, err
 	}
 	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
 	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool {
 		return !slices.Contains(found.online, g.WorkerID)
 	})
-	taken, waiting = c.choose(heads, free, len(slots))
-	if len(waiting) > 0 {
-		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
+	choice := c.choose(heads, free, slots)
+	if len(choice.waiting) > 0 {
+		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(choice.waiting), "now": micros(c.p.Now)})
 		if err != nil {
-			return 0, err
+			return p, err
 		}
 		for _, id := range gone {
 			t.notifyRun(id)
 		}
-		gated = len(gone)
+		p.further = len(gone) > 0
 	}
-	if len(taken) > 0 {
-		c.takeChosen(t, taken, slots, found)
+	if len(choice.taken) > 0 {
+		c.takeChosen(t, choice.taken, found)
 	}
-	return gated, nil
+	return p, nil
 }
 
 // heads is what is due, in order, and what is free, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free room, err error) {
-	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1),
+	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1), "suspects": maxSuspects,
 		"starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
 	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
-		err = row.Scan(idOf(&h.id), &h.key.kind, &h.key.name, &h.limit, &h.held)
+		err = row.Scan(idOf(&h.id), &h.key.kind, &h.key.name, &h.limit, &h.held, jsonOf(&h.suspect))
 		return h, err
 	})
 	for _, h := range heads {
 		free.keys[h.key] = h.held
 	}
+	if err == nil && len(heads) > 0 && heads[0].suspect.Is() {
+		c.countSuspects(t, &free)
+		err = t.send()
+	}
 	return heads, free, err
+}
+
+//go:embed sql/held_suspects.sql
+var heldSuspectsSQL string
+
+// maxSuspects is how many suspects of a queue a claim looks at, the first that are due.
+const maxSuspects = 1000
+
+// countSuspects counts the suspects that the workers hold, with what is sent next.
+func (c *claim) countSuspects(t *tx, free *room) {
+	free.hands = map[string]*engine.Suspects{}
+	workers := workersOf(c.slots)
+	for _, w := range workers {
+		free.hands[w] = &engine.Suspects{}
+	}
+	var worker string
+	var s engine.Suspect
+	t.later(heldSuspectsSQL, args{"workers": workers, "since": micros(engine.Micros(engine.SuspectSince(c.p.Now)))},
+		[]any{&worker, jsonOf(&s)}, func() { free.hands[worker].Add(s) })
+}
+
+// suspectsKey stands for the suspects of a worker in advisory locks: who counts them has its lock.
+func suspectsKey(worker string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("kagzi suspects\x00" + worker))
+	return int64(h.Sum64())
 }
 
 // countQueue counts what limits are about, with what is sent next.
@@ -165,6 +222,12 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 			locks = append(locks, keyNumber(c.p.Namespace, h.key.kind, h.key.name))
 		}
 	}
+	suspects := len(heads) > 0 && heads[0].suspect.Is()
+	if suspects {
+		for _, w := range workersOf(c.slots) {
+			locks = append(locks, suspectsKey(w))
+		}
+	}
 	workers, _ := slotArrays(c.slots)
 	var worker string
 	t.later(lockOnlineSQL, args{"workers": workers}, []any{&worker}, func() {
@@ -174,6 +237,9 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 		return free, err
 	}
 	c.countQueue(t, &free)
+	if suspects {
+		c.countSuspects(t, &free)
+	}
 	var id engine.ID
 	t.later(stillDueSQL, args{"run_ids": idArray(ids), "now": micros(c.p.Now)}, []any{idOf(&id)}, func() {
 		due[id] = true
@@ -187,45 +253,67 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through what is due: the runs that are to be taken, at most as many as there are
-// slots, and those before them whose key has no slot. What a limit of the queue or a type holds
-// back is passed over.
-func (c *claim) choose(heads []head, free room, slots int) (taken, waiting []engine.ID) {
+// choose goes through what is due: the runs that are to be taken, each for the first slot whose
+// worker may hold it, and those before them whose key has no slot. What a limit of the queue or a
+// type holds back is passed over.
+func (c *claim) choose(heads []head, free room, slots []engine.ClaimSlot) (out choice) {
+	slots = slices.Clone(slots)
+	hands := map[string]*engine.Suspects{}
+	for worker, hand := range free.hands {
+		hands[worker] = hand.Clone()
+	}
 	for _, h := range heads {
-		if len(taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+		if len(slots) == 0 || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
 			break
 		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
 			continue
 		}
+		slot := 0
+		if h.suspect.Is() {
+			slot = slices.IndexFunc(slots, func(g engine.ClaimSlot) bool { return hands[g.WorkerID].May(h.suspect) })
+			if slot < 0 {
+				out.blocked = true
+				continue
+			}
+		}
 		if h.key.name != "" {
 			if free.keys[h.key] >= max(h.limit, 1) {
-				waiting = append(waiting, h.id)
+				out.waiting = append(out.waiting, h.id)
 				continue
 			}
 			free.keys[h.key]++
 		}
-		taken = append(taken, h.id)
+		if h.suspect.Is() {
+			hands[slots[slot].WorkerID].Add(h.suspect)
+		}
+		out.taken = append(out.taken, chosen{h.id, slots[slot]})
+		slots = slices.Delete(slots, slot, slot+1)
 		free.queue++
 		free.types[h.key.kind]++
 	}
-	return taken, waiting
+	return out
 }
 
 // considered is how many of the heads there are up to the last that was chosen.
-func considered(heads []head, taken, waiting []engine.ID) int {
+func considered(heads []head, c *choice) int {
 	for n := len(heads); n > 0; n-- {
-		if id := heads[n-1].id; slices.Contains(taken, id) || slices.Contains(waiting, id) {
+		id := heads[n-1].id
+		if slices.Contains(c.waiting, id) || slices.ContainsFunc(c.taken, func(t chosen) bool { return t.run == id }) {
 			return n
 		}
 	}
 	return 0
 }
 
-// takeChosen adds to the batch the claim of what was chosen, in its order, for the slots in theirs.
-func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, found *look) {
+// takeChosen adds to the batch the claim of what was chosen.
+func (c *claim) takeChosen(t *tx, taken []chosen, found *look) {
+	runs, slots := make([]engine.ID, len(taken)), make([]engine.ClaimSlot, len(taken))
+	for i, one := range taken {
+		runs[i], slots[i] = one.run, one.slot
+	}
 	workers, tokens := slotArrays(slots)
-	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens,
+	bound := claimChosenSQL.bind(args{"run_ids": idArray(runs), "workers": workers, "tokens": tokens,
 		"now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {

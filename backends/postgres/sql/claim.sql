@@ -1,7 +1,7 @@
 -- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is deregistered meanwhile, then
 -- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
 -- left to a closer look. Where nothing is due nothing is locked, and nothing written; nor where one of the workers is not ONLINE, so that the
--- slots are taken as they stand: the next look goes without his. The first six columns say what there was, with the earliest time in each lane
+-- slots are taken as they stand: the next look goes without his. The first seven columns say what there was, with the earliest time in each lane
 -- behind the lane's id, and when the next run becomes due if that matters, in one row at least; the others are a run that was claimed, null when
 -- none was.
 --
@@ -10,6 +10,8 @@
 --
 -- Only a run that waits for a worker has an available_at; so nothing is said of its status, nor of a worker's in a way that an index would know.
 -- Indexes of what is open are empty in a quiet hour: reading all of one looks cheap then, and the plan stays while it fills.
+--
+-- Where a suspect is due nothing is claimed: all is left to the closer look, which knows what the workers hold.
 --
 -- What runs wait for is looked up run by run, in an index whatever the statistics say, and not at all for a run without steps. What was found
 -- is looked at again when it is changed, for a rival may have ended it.
@@ -30,6 +32,11 @@ with online as materialized (
           where not exists (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
+), suspects as materialized (
+    select exists (
+        select from runs
+        where namespace = @namespace and task_queue = @task_queue and suspect_at <= @now and workflow_type = any(@types::text[])
+    ) as due
 ), due as materialized (
     select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.available_at <= @starved_since as starved, h.keyed
     from meeting m
@@ -58,7 +65,7 @@ with online as materialized (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
 ), free as materialized (
     select run_id, place from candidates
-    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807)
+    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807) and not (select s.due from suspects s)
 ), working as materialized (
     select worker_id from workers
     where worker_id = any(@workers::text[]) and status + 0 = 1 and (select count(*) from free) > 0
@@ -110,7 +117,7 @@ with online as materialized (
 )
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
-    exists (select from candidates where keyed), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
+    exists (select from candidates where keyed) or (select s.due from suspects s), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
     case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
         select min(h.available_at)
         from meeting m
@@ -120,6 +127,13 @@ select
             order by available_at
             limit 1
         ) h) end,
+    case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
+        select s.suspect_at
+        from runs s
+        join meeting m on m.lane_id = s.lane_id
+        where s.namespace = @namespace and s.task_queue = @task_queue and s.suspect_at > @now
+        order by s.suspect_at
+        limit 1) end,
     r.token,
     {r.run_columns},
     r.lease_losses, r.steps, r.bytes,

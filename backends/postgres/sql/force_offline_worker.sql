@@ -1,10 +1,10 @@
 -- The worker is off. Always one row.
 update workers
-set status = 3, reason = @reason, deregistered_at = @now,
-    last_heartbeat_at = least(last_heartbeat_at, @now), -- the clock may have been set back
-    lost_runs = case when @reason = 2 then (select count(*) from leases l where l.worker_id = @worker_id) else 0 end,
-    lost_suspects = case when @reason = 2 then (
+set status = 3, reason = @reason::smallint, deregistered_at = @now::bigint,
+    last_heartbeat_at = least(last_heartbeat_at, @now::bigint), -- the clock may have been set back
+    lost_runs = case when @reason::smallint = 2 then (select count(*) from leases l where l.worker_id = @worker_id::text) else 0 end,
+    lost_suspects = case when @reason::smallint = 2 then (
         select count(*) from leases l
-        where l.worker_id = @worker_id and l.suspect and not l.progressed
-          and l.claimed_at > least(last_heartbeat_at, @now) - @suspect_us) else 0 end
-where worker_id = @worker_id
+        where l.worker_id = @worker_id::text and l.suspect and not l.progressed
+          and l.claimed_at > least(last_heartbeat_at, @now::bigint) - @suspect_us::bigint) else 0 end
+where worker_id = @worker_id::text
