@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Backup makes a backup of the database in a file that is not there. Servers may be at work on it.
+// Backup makes a backup of the database in a new file. Servers may be running on it.
 func Backup(ctx context.Context, url, file string) (engine.Backup, error) {
 	d, err := parse(url)
 	if err != nil {
@@ -27,7 +27,8 @@ func backupPostgres(ctx context.Context, url, file string) (engine.Backup, error
 	})
 }
 
-// Holder is what the server says of itself that has the database to itself; empty: none has, or several may share it.
+// Holder describes the server that holds the database exclusively; empty if none does, or if
+// several may share it.
 func Holder(url string) (string, error) {
 	d, err := parse(url)
 	if err != nil {
@@ -36,7 +37,8 @@ func Holder(url string) (string, error) {
 	return d.holder(d.at)
 }
 
-// Restore fills the database with a backup. No server may be at work on it; one on Postgres must be empty.
+// Restore fills the database from a backup. No server may be running on it; a Postgres database
+// must be empty.
 func Restore(ctx context.Context, p engine.RestoreParams) (engine.Restoration, error) {
 	d, err := parse(p.URL)
 	if err != nil {
@@ -55,12 +57,12 @@ func restorePostgres(ctx context.Context, url string, p engine.RestoreParams) (e
 	})
 }
 
-// Receive makes a backup in a file that is not there of what fill writes.
+// Receive makes a backup in a new file from what fill writes.
 func Receive(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {
 	return sqlite.ReceiveBackup(ctx, file, fill)
 }
 
-// Verify reads all of a backup, with the contradictions in it; a damaged one is an error.
+// Verify reads a whole backup and returns the contradictions in it; a damaged one is an error.
 func Verify(ctx context.Context, file string) (engine.Backup, []engine.Finding, error) {
 	return sqlite.VerifyBackup(ctx, file)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// heldRun opens the database, has a worker hold a run of it, and closes it.
+// heldRun opens the database, lets a worker claim a run of it, and closes it.
 func heldRun(t *testing.T, url string) engine.Lease {
 	t.Helper()
 	s, err := Open(t.Context(), url, engine.OpenOptions{})

@@ -318,7 +318,10 @@ type SchemaStatus struct {
 	Applied int      // number of the newest migration applied; 0: an empty database
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of the migrations to apply, in order
-	Missing bool     // there is no database file; migrations make it
+	Missing bool     // no database file yet; migrations create it
+	Place   string   // the Postgres schema that holds the tables, or will; empty elsewhere
+	// Warnings say what an operator should change, one sentence each.
+	Warnings []string
 	// Standing is StandingMoved or StandingFilling if the database must not be served; Refusal then
 	// says why and what to do.
 	Standing string

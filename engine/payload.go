@@ -95,7 +95,7 @@ const (
 	MaxConcurrent       = 100_000     // runs that one worker holds at a time
 	DefaultConcurrent   = 100         // of a worker that sets none
 	MaxPollWait         = time.Minute // of one long poll
-	StarvationAfter     = time.Minute // a run that has been due for this long goes before all priorities
+	ClaimByAgeEvery     = 8           // one of so many claimed runs is the one that has been due longest
 	MaxConcurrencyLimit = 1_000_000   // runs at a time of a queue, a type or a concurrency key
 
 	MaxKeys          = 1000 // that are not revoked
@@ -104,7 +104,7 @@ const (
 
 	MaxCatchup     = 100_000          // missed ticks that a schedule replays
 	DefaultCatchup = 100              // of a schedule that sets none
-	OnTime         = 10 * time.Second // a tick that fires later than this counts as missed
+	OnTime         = 10 * time.Second // the newest due tick of a schedule is missed if it is older than this
 )
 
 // CutMark ends an error text that was cut to MaxError.

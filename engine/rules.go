@@ -51,6 +51,19 @@ func decide(p RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verd
 // not take down all of them.
 const MaxLeaseLosses = 10
 
+// ClaimTurn counts the runs claimed from a queue since the last that was taken by age. Each caller of
+// Claim counts its own, so that one in ClaimByAgeEvery of its runs is the one that has been due
+// longest. It counts runs, not slots: how many slots a claim will use is not known before.
+type ClaimTurn int
+
+// ByAge returns how many runs of the next claim are to be taken by age.
+func (t ClaimTurn) ByAge() int { return (int(t) + 1) / ClaimByAgeEvery }
+
+// After returns the turn after a claim that assigned so many runs, byAge of them by age if it could.
+func (t ClaimTurn) After(byAge, runs int) ClaimTurn {
+	return max(0, t+ClaimTurn(runs-byAge*ClaimByAgeEvery))
+}
+
 // Parked is the state of a parked run.
 type Parked struct {
 	Status      RunStatus // SLEEPING for a timer, a signal or a child, PENDING for a retry

@@ -7,6 +7,34 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)
 
+func TestClaimTurn(t *testing.T) {
+	for name, c := range map[string]struct{ claims, runs, byAge int }{
+		"one run a claim":                         {80, 1, 10},
+		"three runs a claim":                      {80, 3, 29},
+		"a hundred runs a claim pay at the next":  {9, 100, 100},
+		"claims that find nothing change nothing": {80, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var turn ClaimTurn
+			got := 0
+			for i := range c.claims {
+				n := turn.ByAge()
+				if c.runs == 1 && (n == 1) != (i%ClaimByAgeEvery == ClaimByAgeEvery-1) {
+					t.Errorf("run %d: %d by age, want every eighth", i+1, n)
+				}
+				got += n
+				turn = turn.After(n, c.runs)
+			}
+			if got != c.byAge {
+				t.Errorf("%d of %d runs by age, want %d", got, c.claims*c.runs, c.byAge)
+			}
+		})
+	}
+	if got := ClaimTurn(100).After(12, 1); got != 5 {
+		t.Errorf("turn %d after a claim that found one run, want 5: what it owes is forgotten", got)
+	}
+}
+
 func TestAfterStepFailed(t *testing.T) {
 	once := &RetryPolicy{MaximumAttempts: 1, Jitter: -1}
 	slow := &RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 5000, Jitter: -1}

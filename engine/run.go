@@ -57,7 +57,7 @@ type Run struct {
 	Type       string
 	Version    string
 	Status     RunStatus
-	Priority   int // -100 to 100, higher first, until one has been due for StarvationAfter
+	Priority   int // -100 to 100, higher first
 
 	Attempts    int // 1 plus the retried failures of its steps and of the run itself
 	Failures    int // failures of the run itself (FailRun), counted by its own RetryPolicy
@@ -130,6 +130,14 @@ type Run struct {
 
 	// Suspect says that the run was in the hands of a worker that was lost, and may have killed it.
 	Suspect Suspect
+}
+
+// Chain returns the first run of the chain of runs that continued as one another, which may be r.
+func (r *Run) Chain() ID {
+	if r.FirstRunID.IsZero() {
+		return r.ID
+	}
+	return r.FirstRunID
 }
 
 // Tied says whether ending the run needs more than writing the run itself: other rows depend on its
@@ -303,10 +311,7 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.ConcurrencyKey != "" {
 		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
 	}
-	s.ContinuedFrom, s.FirstRunID = run.ID, run.FirstRunID
-	if s.FirstRunID.IsZero() {
-		s.FirstRunID = run.ID
-	}
+	s.ContinuedFrom, s.FirstRunID = run.ID, run.Chain()
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
 	return s

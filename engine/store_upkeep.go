@@ -91,6 +91,7 @@ type TimeoutStepsParams struct {
 	Now    time.Time
 	Limit  int
 	Skip   int
+	Margin time.Duration // see Store.Uncertainty; added to RetryAt
 	Jitter float64
 }
 

@@ -38,7 +38,7 @@ type Views interface {
 	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
 	// ExplainInputs returns what Explain needs to know about a run, read at one moment. now decides
 	// its place in the line of its ConcurrencyKey. RunNotFound.
-	ExplainInputs(ctx context.Context, namespace string, run ID, now time.Time) (Circumstances, error)
+	ExplainInputs(ctx context.Context, namespace string, run ID) (Circumstances, error)
 
 	// GetSchedule returns the schedule with the id ref or, if ref is not an id, with that name;
 	// ErrNotFound.
@@ -108,9 +108,8 @@ type Circumstances struct {
 	RunningOfType  int
 	// RunningOfKey counts the leases of its ConcurrencyKey.
 	RunningOfKey int
-	// AheadInLine counts the runs Gated by the same key that come before this one: those held for
-	// StarvationAfter or longer, then by priority, HeldAt and ID. This is the order of Claim with
-	// HeldAt in place of AvailableAt.
+	// AheadInLine counts the runs Gated by the same key that come before this one, by priority,
+	// HeldAt and ID.
 	AheadInLine int
 	// LastPause says who paused the run, when and why; nil: unknown. The store does not set it; its
 	// caller does, from ListAuditEvents.

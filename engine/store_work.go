@@ -69,8 +69,9 @@ import (
 // in every such line whose limit exceeds the number of the key's leases is no longer Gated. It
 // stays PENDING or SLEEPING, its AvailableAt becomes HeldAt, and its queue is notified.
 type Work interface {
-	// Claim assigns due runs to claim slots, both in order. Runs that have been due for
-	// StarvationAfter or longer come first, then by priority, AvailableAt and ID. Claim takes only
+	// Claim assigns due runs to claim slots, both in order. The first ByAge runs are those that have
+	// been due longest, by AvailableAt and ID, whatever their priority; the others go by priority,
+	// AvailableAt and ID. A run that a limit or its key holds back is passed over. Claim takes only
 	// runs of the namespace, queue and types that are PENDING or SLEEPING with AvailableAt <= Now,
 	// and whose requirements the offers meet. It takes at most one run per slot, and keeps within
 	// QueueLimit and TypeLimits. These limit the RUNNING runs of the queue, and of a type in it,
@@ -128,18 +129,18 @@ type Work interface {
 	// failure with the same StartedAt, or with none, is a repetition.
 	FailStep(ctx context.Context, p FailStepParams) (Verdict, error)
 	// Sleep sets a timer. The step becomes a RUNNING SLEEP with WakeAt = Until, or with StartedAt =
-	// Now and WakeAt = Now + Duration. Unless Hold is set, the run is parked and the lease ends. An
-	// Until that has passed makes the run due now, not earlier. A timer that was set before with
+	// Now and WakeAt = Now + Duration + Margin. Unless Hold is set, the run is parked and the lease
+	// ends. An Until that has passed makes the run due now, not earlier. A timer that was set before with
 	// the same Until or Duration keeps its WakeAt. A PENDING SLEEP, which is to run again, is set
 	// again; before its RetryAt that is ErrPrecondition. A step of another kind or a SLEEP that has
 	// ended is a StepConflict.
 	Sleep(ctx context.Context, p SleepParams) error
 	// AwaitSignal consumes the oldest signal of that name for the step, or waits for one. If there
 	// is one, the step is COMPLETED with its payload and the lease continues. Otherwise the step is
-	// RUNNING and Awaited, with WakeAt = Now + Timeout if there is a Timeout; unless Hold is set,
-	// the run is parked and the lease ends (Waiting). A step that has ended is returned unchanged;
-	// one that waits already keeps its WakeAt. A step of another kind or for another signal is a
-	// StepConflict.
+	// RUNNING and Awaited, with WakeAt = Now + Timeout + Margin if there is a Timeout; unless Hold
+	// is set, the run is parked and the lease ends (Waiting). A step that has ended is returned
+	// unchanged; one that waits already keeps its WakeAt. A step of another kind or for another
+	// signal is a StepConflict.
 	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)
 	// StartChild records a CHILD step, RUNNING with ChildRunID, and makes the run p.Child as
 	// StartRuns would, with ParentRunID and ParentStepID set. It returns the step. If a CHILD step
@@ -156,8 +157,9 @@ type Work interface {
 	SetRunNote(ctx context.Context, p SetNoteParams) error
 	// CompleteRun ends the run as COMPLETED with its output. If cancellation was requested, the run
 	// ends as CANCELLED, with the output and with EndedByFailure as its error. With ContinueAs it
-	// also makes the next run as Continuation says, unless the run is CANCELLED: external id,
-	// parent and the signals that no step has consumed pass on to it. If ContinueAs has an external
+	// also makes the next run as Continuation says, unless the run is CANCELLED: external id and
+	// parent pass on to it. The signals that no step has consumed move to it. They keep their
+	// sequences, and their bytes count for it and for the ended run no longer. If ContinueAs has an external
 	// id of its own that another open run holds, it is ErrExists. A repetition with a next run of
 	// another type, queue, external id or input has other content.
 	CompleteRun(ctx context.Context, p CompleteRunParams) (Completed, error)
@@ -182,6 +184,7 @@ type ClaimParams struct {
 	QueueLimit   int            // 0: none
 	TypeLimits   map[string]int // for types without an entry none
 	Slots        []ClaimSlot
+	ByAge        int // so many of the runs are taken by age; see ClaimTurn
 	HistoryBytes int // approximate limit of history per task; always at least one step
 	Now          time.Time
 }
@@ -214,6 +217,7 @@ type BeginStepParams struct {
 	StartToClose time.Duration // TimeoutAt = Now + this; 0: the run's own, else DefaultStepTimeout. Not for a SLEEP.
 	StartedAt    time.Time     // of the execution, identifies it among those of the step; unset: Now
 	Now          time.Time
+	Margin       time.Duration // see Store.Uncertainty; added to TimeoutAt
 }
 
 // Begun answers BeginStep.
@@ -244,7 +248,8 @@ type FailStepParams struct {
 	StartedAt   time.Time    // as in BeginStepParams
 	Hold        bool         // parallel steps still run: keep the lease in any case
 	Now         time.Time
-	Jitter      float64 // [0,1)
+	Margin      time.Duration // see Store.Uncertainty; added to RetryAt
+	Jitter      float64       // [0,1)
 }
 
 // SleepParams holds a timer: Until, or Duration if Until is unset. ID is for the attempt, if it is
@@ -258,6 +263,7 @@ type SleepParams struct {
 	Until    time.Time
 	Hold     bool
 	Now      time.Time
+	Margin   time.Duration // see Store.Uncertainty; added to WakeAt where Duration counts
 }
 
 // AwaitSignalParams describes a wait for a signal. ID is for the attempt, if it is a new one.
@@ -270,6 +276,7 @@ type AwaitSignalParams struct {
 	Timeout time.Duration // 0: no limit
 	Hold    bool
 	Now     time.Time
+	Margin  time.Duration // see Store.Uncertainty; added to WakeAt
 }
 
 // AwaitedSignal answers AwaitSignal.
@@ -327,6 +334,7 @@ type FailRunParams struct {
 	Lease   Lease
 	Failure Failure
 	Now     time.Time
+	Margin  time.Duration // see Store.Uncertainty; added to RetryAt
 	Jitter  float64
 }
 

@@ -433,10 +433,10 @@ func TestSession(t *testing.T) {
 			}
 			f.start("r", "square", "3")
 			equal(t, string(f.await(t, "r").Output.GetData()), "9")
-			const broken = "the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"
+			const broken = "the call cannot be sent: string field contains invalid UTF-8; names, ids and texts must be UTF-8"
 			for name, want := range map[string]string{
 				"broken": `start of workflow type square: option Tags has "of": "caf\xc3", want UTF-8`,
-				"huge":   "more bytes than a server takes",
+				"huge":   "larger than a server accepts",
 				"late":   "the server refused to record the result of step late: " + broken,
 			} {
 				if got := f.await(t, name).Error.GetMessage(); !strings.Contains(got, want) {

@@ -57,7 +57,7 @@ type StartOptions struct {
 
 	StartAt  time.Time     // earliest start (now)
 	Delay    time.Duration // start delay by the server's clock, instead of StartAt (none)
-	Priority int           // -100 to 100, higher first within a queue; runs that are due for a minute come first (0)
+	Priority int           // -100 to 100, higher first within a queue; one run in eight goes by age (0)
 
 	Tags map[string]string // searchable (none)
 	// Requirements are labels or capabilities that a worker must have to claim the run; an empty

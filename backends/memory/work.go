@@ -23,7 +23,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	})
 }
 
-// Claim gives due runs to claim slots.
+// Claim assigns due runs to claim slots.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	p.Now = engine.Micros(p.Now)
 	return write(ctx, s, "Claim", p, func(t *tx) (engine.Claimed, error) {
@@ -32,12 +32,12 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	})
 }
 
-// claim is one Claim at work.
+// claim is one Claim in progress.
 type claim struct {
 	*tx
 	p     *engine.ClaimParams
-	slots []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
-	hands map[string]*engine.Suspects
+	slots []engine.ClaimSlot // slots of ONLINE workers that are left
+	held  map[string]*engine.Suspects
 	out   engine.Claimed
 }
 
@@ -59,16 +59,20 @@ func (c *claim) run() engine.Claimed {
 			c.out.NextDue = r.AvailableAt
 		}
 	}
-	slices.SortFunc(due, c.order)
-	c.hands = map[string]*engine.Suspects{}
-	blocked := false
+	slices.SortFunc(due, byAge)
+	blocked := c.takeSuspects(due)
+	due = slices.DeleteFunc(due, func(r *Run) bool { return r.Suspect.Is() })
+	for _, r := range due {
+		if len(c.slots) == 0 || len(c.out.Tasks) >= c.p.ByAge {
+			break
+		}
+		c.take(r)
+	}
+	due = slices.DeleteFunc(due, func(r *Run) bool { return c.db.runs[r.ID].AvailableAt.IsZero() })
+	slices.SortStableFunc(due, func(a, b *Run) int { return b.Priority - a.Priority })
 	for _, r := range due {
 		if len(c.slots) == 0 {
 			break
-		}
-		if !c.choose(r.Suspect) {
-			blocked = true
-			continue
 		}
 		c.take(r)
 	}
@@ -95,44 +99,42 @@ func (c *claim) online() {
 	}
 }
 
-func (c *claim) order(a, b *Run) int {
-	starved := func(r *Run) int {
-		if c.p.Now.Sub(r.AvailableAt) >= engine.StarvationAfter {
-			return 0
+// takeSuspects claims the due suspects, as far as a worker may hold them, and says whether any was
+// left because no worker may.
+func (c *claim) takeSuspects(due []*Run) (blocked bool) {
+	suspects := slices.DeleteFunc(slices.Clone(due), func(r *Run) bool { return !r.Suspect.Is() })
+	slices.SortStableFunc(suspects, func(a, b *Run) int { return b.Priority - a.Priority })
+	c.held = map[string]*engine.Suspects{}
+	for _, r := range suspects {
+		if len(c.slots) == 0 {
+			break
 		}
-		return 1
+		i := slices.IndexFunc(c.slots, func(g engine.ClaimSlot) bool { return c.suspectsHeld(g.WorkerID).May(r.Suspect) })
+		if i < 0 {
+			blocked = true
+			continue
+		}
+		slot := c.slots[i]
+		c.slots = slices.Insert(slices.Delete(c.slots, i, i+1), 0, slot)
+		c.take(r)
 	}
-	return cmp.Or(count(b.Suspect.Is())-count(a.Suspect.Is()), starved(a)-starved(b), b.Priority-a.Priority,
-		a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
+	return blocked
 }
 
-// choose moves the first slot whose worker may hold the run to the front, and reports whether there
-// is one.
-func (c *claim) choose(s engine.Suspect) bool {
-	for i, slot := range c.slots {
-		if !s.Is() || c.hand(slot.WorkerID).May(s) {
-			copy(c.slots[1:i+1], c.slots[:i])
-			c.slots[0] = slot
-			return true
-		}
-	}
-	return false
-}
-
-// hand is the suspects that a worker holds.
-func (c *claim) hand(worker string) *engine.Suspects {
-	hand := c.hands[worker]
-	if hand == nil {
-		hand = &engine.Suspects{}
+// suspectsHeld counts the suspects that a worker holds.
+func (c *claim) suspectsHeld(worker string) *engine.Suspects {
+	held := c.held[worker]
+	if held == nil {
+		held = &engine.Suspects{}
 		for _, r := range c.suspectsOf(worker, c.p.Now) {
-			hand.Add(r.Suspect)
+			held.Add(r.Suspect)
 		}
-		c.hands[worker] = hand
+		c.held[worker] = held
 	}
-	return hand
+	return held
 }
 
-// suspectsOf is the runs that a worker holds and that are suspects at now.
+// suspectsOf returns the runs that a worker holds and that are suspects at now.
 func (t *tx) suspectsOf(worker string, now time.Time) []*Run {
 	return t.find(func(r *Run) bool {
 		return r.Lease != nil && r.Lease.Holder == worker && r.Suspect.Is() && !r.Lease.Progressed &&
@@ -140,7 +142,12 @@ func (t *tx) suspectsOf(worker string, now time.Time) []*Run {
 	})
 }
 
-// leases counts those that the filter takes.
+// byAge orders runs by how long they have been due, longest first.
+func byAge(a, b *Run) int {
+	return cmp.Or(a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
+}
+
+// leases counts the leases that the filter accepts.
 func (c *claim) leases(take func(*Run) bool) int {
 	return len(c.find(func(r *Run) bool { return r.Lease != nil && r.Namespace == c.p.Namespace && take(r) }))
 }
@@ -164,7 +171,7 @@ func (c *claim) take(r *Run) {
 	slot := c.slots[0]
 	c.slots = c.slots[1:]
 	if r.Suspect.Is() {
-		c.hand(slot.WorkerID).Add(r.Suspect)
+		c.suspectsHeld(slot.WorkerID).Add(r.Suspect)
 	}
 	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", slot.WorkerID
 	if run.StartedAt.IsZero() {
@@ -183,7 +190,8 @@ func (c *claim) take(r *Run) {
 	c.out.Tasks = append(c.out.Tasks, task)
 }
 
-// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+// history returns the latest attempts from a sequence on, about so many bytes of them, and the
+// sequence of the rest.
 func (t *tx) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64) {
 	size := 0
 	for _, s := range t.steps(run, func(s *engine.Step) bool { return s.Latest && s.Sequence >= from }) {
@@ -199,12 +207,12 @@ func (t *tx) history(run engine.ID, from int64, bytes int) (steps []engine.Step,
 	return steps, 0
 }
 
-// compareSteps is the order of a list of steps.
+// compareSteps orders steps in lists.
 func compareSteps(a, b engine.Step) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// RegisterWorker goes by the instance first, then by the id.
+// RegisterWorker looks for the instance first, then for the id.
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
@@ -219,7 +227,8 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 	}
 }
 
-// register is the worker as it stands, unless there may be more to free of what the old holder of its id held.
+// register returns the worker as stored; nothing is stored while more leases of the id's previous
+// holder must be freed first.
 func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, more bool, err error) {
 	t.useNamespace(p.Worker.Namespace, p.Now)
 	w := p.New()
@@ -265,7 +274,7 @@ func (t *tx) keepWorker(w engine.Worker) engine.Worker {
 	return w
 }
 
-// workersBy is those that the filter takes, by id.
+// workersBy returns the workers that the filter accepts, by id.
 func (t *tx) workersBy(take func(*engine.Worker) bool) (workers []engine.Worker) {
 	for _, w := range t.db.workers {
 		if take(w) {
@@ -280,7 +289,8 @@ func (t *tx) heldBy(worker string) []engine.ID {
 	return t.ids(func(r *Run) bool { return r.Lease != nil && r.Lease.Holder == worker })
 }
 
-// Heartbeat notes that the worker lives, and compares what it names with what it holds.
+// Heartbeat records that the worker lives, and compares the leases that it names with those that it
+// has.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
 	var unnamed []engine.Lease
@@ -309,7 +319,7 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	return beat, err
 }
 
-// freeUnnamed frees these leases of the worker's, unless they are over.
+// freeUnnamed frees these leases of the worker unless they are over.
 func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
 	var ids []engine.ID
 	for _, l := range unnamed {
@@ -324,7 +334,8 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
-// compare holds what the worker names against its leases, and returns those to be freed because it does not know them.
+// compare compares the leases that the worker names with its leases, and returns those to free
+// because the worker does not know them.
 func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease) {
 	named := map[engine.ID]bool{}
 	for _, l := range p.Held {
@@ -350,7 +361,7 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 	return unnamed
 }
 
-// DrainWorker leaves the worker what it has.
+// DrainWorker makes the worker DRAINING; it keeps its leases.
 func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
 	p.Now = engine.Micros(p.Now)
 	_, err := write(ctx, s, "DrainWorker", p, func(t *tx) (none struct{}, err error) {
@@ -367,7 +378,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 	return err
 }
 
-// ForceOfflineWorker takes the worker off and frees what it held, a portion after the other.
+// ForceOfflineWorker makes the worker OFFLINE and frees its leases, in portions.
 func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.Deregistered, error) {
@@ -407,7 +418,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 	return taken, err
 }
 
-// freeHeld frees the first that the worker holds.
+// freeHeld frees the first portion of the worker's leases.
 func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, error) {
 	ids := t.ids(func(r *Run) bool {
 		return r.Lease != nil && r.Lease.Holder == w.ID &&

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// during copies and calls do once, when the first rows have arrived.
+// during copies, and calls do once, when the first rows have arrived.
 func during(t *testing.T, p engine.CopyParams, do func()) (engine.CopyReport, error) {
 	t.Helper()
 	called := false
@@ -33,7 +33,7 @@ func during(t *testing.T, p engine.CopyParams, do func()) (engine.CopyReport, er
 	return report, err
 }
 
-// start begins a run.
+// start starts a run.
 func start(t testing.TB, store engine.Store) error {
 	t.Helper()
 	now := store.Now()
@@ -172,7 +172,7 @@ func TestRowsThatDifferAreFound(t *testing.T) {
 				want := dump(t, from)
 				spoiled := false
 				p := engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
-					if p.Table == "workers" && !spoiled { // the last of all but itself
+					if p.Table == "workers" && !spoiled { // the last table except itself
 						spoiled = true
 						change(t, to, spoil)
 					}
@@ -192,7 +192,7 @@ func TestRowsThatDifferAreFound(t *testing.T) {
 	}
 }
 
-// change does what no fence keeps out: an administrator's mistake.
+// change changes the database past every fence, as an administrator's mistake may.
 func change(t testing.TB, url, statement string) {
 	t.Helper()
 	if strings.HasPrefix(url, "sqlite:") {
@@ -281,7 +281,7 @@ func TestATargetOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 }
 
-// freshCopy is another database with the rows of one.
+// freshCopy returns another database with the same rows.
 func freshCopy(t testing.TB, url string) string {
 	t.Helper()
 	other := freshURL(t, "sqlite")

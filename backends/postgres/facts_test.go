@@ -41,6 +41,7 @@ func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
 	expect(told, "connections to read", "0 busy, ")
 	expect(told, "notifications", "listening since "+time.Now().UTC().Format("2006"))
 	expect(told, "clock offset", " ms, measured "+time.Now().UTC().Format("2006"))
+	expect(told, "clock uncertainty", " ms")
 	s.notifier.setListening(false)
 	expect(facts(), "notifications", "not listening since "+time.Now().UTC().Format("2006"))
 }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"hash/fnv"
@@ -12,49 +14,51 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// gateHeads is how many due runs of a lane a closer look considers at least: so many leave their
-// lane at once when they all wait for the same key.
+// gateHeads is the minimum number of due runs of a lane that pass considers: so many leave their
+// lane at once if they all wait for the same key.
 const gateHeads = 100
 
-// concurrencyKey is a key of a workflow type.
+// concurrencyKey is a concurrency key of a workflow type.
 type concurrencyKey struct{ kind, name string }
 
 // head is a due run, and how many leases its key has.
 type head struct {
-	id    engine.ID
-	key   concurrencyKey
-	limit int
-	held  int
-	// suspect says of which loss the run is a suspect
+	id      engine.ID
+	due     int64 // microseconds
+	key     concurrencyKey
+	limit   int
+	held    int
 	suspect engine.Suspect
+	decided bool // it was chosen or gated
 }
 
-// chosen is a run that is to be taken, and for which slot.
+// chosen is a run to claim, and the slot that it is for.
 type chosen struct {
 	run  engine.ID
 	slot engine.ClaimSlot
 }
 
-// choice is what choose has come to.
+// choice is what choose decided.
 type choice struct {
 	taken   []chosen
-	waiting []engine.ID // for a slot of their key
-	blocked bool        // a suspect was left, as no worker may hold it too
+	waiting []engine.ID // runs whose key has no free slot
+	blocked bool        // a suspect was left because no worker may hold it
 }
 
-// passed is what a closer look has come to.
+// passed is the result of pass.
 type passed struct {
-	further bool // runs were taken, or are gated now
-	blocked bool // suspects were left, as no worker may hold them too
-	missed  bool // what was chosen could not be taken
+	progress bool // runs were claimed or gated
+	blocked  bool // suspects were left because no worker may hold them
+	missed   bool // chosen runs could not be claimed
 }
 
-// room is what limits and keys leave free.
-type room struct {
-	queue int            // leases of the queue, with those that are about to be
-	types map[string]int // likewise
+// freeSlots holds how much limits and keys leave free.
+type freeSlots struct {
+	queue int            // leases of the queue, including those about to be made
+	types map[string]int // the same by type
 	keys  map[concurrencyKey]int
-	hands map[string]*engine.Suspects // what workers hold; nil: no suspect is due
+	// suspects counts the suspects that each worker holds; nil if no suspect is due.
+	suspects map[string]*engine.Suspects
 }
 
 //go:embed sql/list_due.sql
@@ -80,24 +84,23 @@ var claimChosenText string
 
 var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 
-// pass hands out, or gates, what has a concurrency key, and what comes after it, in one
-// transaction. It says whether it came any further.
+// pass claims or gates runs with a concurrency key, and the runs after them, in one transaction. It
+// says whether it made progress.
 //
-// It chooses without locks how far it goes, then locks the workers, the limits and the keys in
-// between, counts anew, and chooses again: whoever else counts a key's leases or frees one waits
-// for its lock (FirstGated).
+// It chooses without locks how far it goes. Then it locks the workers, the limits and the keys of
+// the chosen runs, counts again, and chooses again. Other transactions that count a key's leases or
+// free one wait for its lock (FirstGated).
 func (c *claim) pass(ctx context.Context) (passed, error) {
 	for attempt := 1; ; attempt++ {
 		var found look
 		var p passed
 		err := c.store.attempt(ctx, nil, func(t *tx) (err error) {
-			found = look{}
 			p, err = c.passIn(t, &found)
 			return err
 		})
 		if err == nil {
 			c.use(found)
-			p.further = p.further || len(found.tasks) > 0
+			p.progress = p.progress || len(found.tasks) > 0
 			return p, nil
 		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
@@ -114,17 +117,17 @@ func (c *claim) passIn(t *tx, found *look) (passed, error) {
 	return c.settle(t, heads, free, found)
 }
 
-// settle hands out, or gates, the first of these runs, which nobody has locked.
-func (c *claim) settle(t *tx, heads []head, free room, found *look) (p passed, err error) {
+// settle claims or gates the first of these runs, none of which is locked yet.
+func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (p passed, err error) {
 	first := c.choose(heads, free, c.slots)
-	p.blocked = first.blocked
 	heads = heads[:considered(heads, &first)]
-	p.missed = len(heads) > 0
+	p.blocked, p.missed = first.blocked, len(heads) > 0
 	due := map[engine.ID]bool{}
 	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
 		return p, err
 	}
-	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
+	// A run that is no longer due takes no slot: nothing would open the gate for the runs that it
+	// kept out.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
 	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool {
 		return !slices.Contains(found.online, g.WorkerID)
@@ -138,7 +141,7 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (p passed, e
 		for _, id := range gone {
 			t.notifyRun(id)
 		}
-		p.further = len(gone) > 0
+		p.progress = len(gone) > 0
 	}
 	if len(choice.taken) > 0 {
 		c.takeChosen(t, choice.taken, found)
@@ -146,54 +149,57 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (p passed, e
 	return p, nil
 }
 
-// heads is what is due, in order, and what is free, both without locks.
-func (c *claim) heads(t *tx) (heads []head, free room, err error) {
-	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1), "suspects": maxSuspects,
-		"starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
-	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
+// heads reads the due runs, in order, and the free slots, both without locks.
+func (c *claim) heads(t *tx) (heads []head, free freeSlots, err error) {
+	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1), "suspects": maxSuspects})
+	free = freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
-		err = row.Scan(idOf(&h.id), &h.key.kind, &h.key.name, &h.limit, &h.held, jsonOf(&h.suspect))
+		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held,
+			jsonOf(&h.suspect))
 		return h, err
 	})
 	for _, h := range heads {
 		free.keys[h.key] = h.held
 	}
-	if err == nil && len(heads) > 0 && heads[0].suspect.Is() {
+	if err == nil && anySuspect(heads) {
 		c.countSuspects(t, &free)
 		err = t.send()
 	}
 	return heads, free, err
 }
 
+// anySuspect says whether one of the heads, of which suspects are the first, is a suspect.
+func anySuspect(heads []head) bool { return len(heads) > 0 && heads[0].suspect.Is() }
+
 //go:embed sql/held_suspects.sql
 var heldSuspectsSQL string
 
-// maxSuspects is how many suspects of a queue a claim looks at, the first that are due.
+// maxSuspects limits how many suspects of a queue a claim reads, the earliest first.
 const maxSuspects = 1000
 
-// countSuspects counts the suspects that the workers hold, with what is sent next.
-func (c *claim) countSuspects(t *tx, free *room) {
-	free.hands = map[string]*engine.Suspects{}
+// countSuspects counts the suspects that the workers hold; it is sent with the next statements.
+func (c *claim) countSuspects(t *tx, free *freeSlots) {
+	free.suspects = map[string]*engine.Suspects{}
 	workers := workersOf(c.slots)
 	for _, w := range workers {
-		free.hands[w] = &engine.Suspects{}
+		free.suspects[w] = &engine.Suspects{}
 	}
 	var worker string
 	var s engine.Suspect
 	t.later(heldSuspectsSQL, args{"workers": workers, "since": micros(engine.Micros(engine.SuspectSince(c.p.Now)))},
-		[]any{&worker, jsonOf(&s)}, func() { free.hands[worker].Add(s) })
+		[]any{&worker, jsonOf(&s)}, func() { free.suspects[worker].Add(s) })
 }
 
-// suspectsKey stands for the suspects of a worker in advisory locks: who counts them has its lock.
+// suspectsKey returns the advisory lock of a worker's suspects, which a claim of suspects holds.
 func suspectsKey(worker string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("kagzi suspects\x00" + worker))
 	return int64(h.Sum64())
 }
 
-// countQueue counts what limits are about, with what is sent next.
-func (c *claim) countQueue(t *tx, free *room) {
+// countQueue counts the leases that limits apply to; it is sent with the next statements.
+func (c *claim) countQueue(t *tx, free *freeSlots) {
 	if !c.limited() {
 		return
 	}
@@ -205,9 +211,10 @@ func (c *claim) countQueue(t *tx, free *room) {
 	})
 }
 
-// locked locks what decides about these runs, counts it, and notes which of them are due then.
-func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool) (room, error) {
-	free := room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
+// locked locks the limits and keys of these runs, counts again, and records which of the runs are
+// still due.
+func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool) (freeSlots, error) {
+	free := freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	var locks []int64
 	if c.limited() {
 		locks = append(locks, limitKey(c.p.Namespace, c.p.Queue))
@@ -222,8 +229,7 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 			locks = append(locks, keyNumber(c.p.Namespace, h.key.kind, h.key.name))
 		}
 	}
-	suspects := len(heads) > 0 && heads[0].suspect.Is()
-	if suspects {
+	if anySuspect(heads) {
 		for _, w := range workersOf(c.slots) {
 			locks = append(locks, suspectsKey(w))
 		}
@@ -237,7 +243,7 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 		return free, err
 	}
 	c.countQueue(t, &free)
-	if suspects {
+	if anySuspect(heads) {
 		c.countSuspects(t, &free)
 	}
 	var id engine.ID
@@ -253,30 +259,59 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through what is due: the runs that are to be taken, each for the first slot whose
-// worker may hold it, and those before them whose key has no slot. What a limit of the queue or a
-// type holds back is passed over.
-func (c *claim) choose(heads []head, free room, slots []engine.ClaimSlot) (out choice) {
-	slots = slices.Clone(slots)
-	hands := map[string]*engine.Suspects{}
-	for worker, hand := range free.hands {
-		hands[worker] = hand.Clone()
+// choose goes through the due runs: first the suspects, then by age as many as must be taken by it,
+// then the others. It returns the runs to claim, each for the first slot whose worker may hold it,
+// and those before them whose key has no free slot. It skips runs that a limit of the queue or a
+// type blocks.
+func (c *claim) choose(heads []head, free freeSlots, slots []engine.ClaimSlot) (out choice) {
+	var suspects, order []*head
+	for i := range heads {
+		h := &heads[i]
+		h.decided = false
+		if h.suspect.Is() {
+			suspects = append(suspects, h)
+		} else {
+			order = append(order, h)
+		}
 	}
-	for _, h := range heads {
-		if len(slots) == 0 || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+	aged := slices.Clone(order)
+	slices.SortFunc(aged, func(a, b *head) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
+	})
+	held := map[string]*engine.Suspects{}
+	for worker, suspects := range free.suspects {
+		held[worker] = suspects.Clone()
+	}
+	left := slices.Clone(slots)
+	c.chooseIn(suspects, &free, len(slots), held, &left, &out)
+	c.chooseIn(aged, &free, min(c.byAge, len(slots)), nil, &left, &out)
+	c.chooseIn(order, &free, len(slots), nil, &left, &out)
+	return out
+}
+
+// chooseIn chooses in this order until that many are taken, for the slots that are left. held is
+// what the workers hold, if the runs are suspects.
+func (c *claim) chooseIn(order []*head, free *freeSlots, most int, held map[string]*engine.Suspects,
+	left *[]engine.ClaimSlot, out *choice) {
+	for _, h := range order {
+		if len(out.taken) >= most || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
 			break
+		}
+		if h.decided {
+			continue
 		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
 			continue
 		}
 		slot := 0
 		if h.suspect.Is() {
-			slot = slices.IndexFunc(slots, func(g engine.ClaimSlot) bool { return hands[g.WorkerID].May(h.suspect) })
+			slot = slices.IndexFunc(*left, func(g engine.ClaimSlot) bool { return held[g.WorkerID].May(h.suspect) })
 			if slot < 0 {
 				out.blocked = true
 				continue
 			}
 		}
+		h.decided = true
 		if h.key.name != "" {
 			if free.keys[h.key] >= max(h.limit, 1) {
 				out.waiting = append(out.waiting, h.id)
@@ -285,17 +320,16 @@ func (c *claim) choose(heads []head, free room, slots []engine.ClaimSlot) (out c
 			free.keys[h.key]++
 		}
 		if h.suspect.Is() {
-			hands[slots[slot].WorkerID].Add(h.suspect)
+			held[(*left)[slot].WorkerID].Add(h.suspect)
 		}
-		out.taken = append(out.taken, chosen{h.id, slots[slot]})
-		slots = slices.Delete(slots, slot, slot+1)
+		out.taken = append(out.taken, chosen{h.id, (*left)[slot]})
+		*left = slices.Delete(*left, slot, slot+1)
 		free.queue++
 		free.types[h.key.kind]++
 	}
-	return out
 }
 
-// considered is how many of the heads there are up to the last that was chosen.
+// considered returns the number of heads up to the last chosen one.
 func considered(heads []head, c *choice) int {
 	for n := len(heads); n > 0; n-- {
 		id := heads[n-1].id
@@ -306,7 +340,7 @@ func considered(heads []head, c *choice) int {
 	return 0
 }
 
-// takeChosen adds to the batch the claim of what was chosen.
+// takeChosen adds the claim of the chosen runs to the batch, in their order.
 func (c *claim) takeChosen(t *tx, taken []chosen, found *look) {
 	runs, slots := make([]engine.ID, len(taken)), make([]engine.ClaimSlot, len(taken))
 	for i, one := range taken {
@@ -331,14 +365,14 @@ func (c *claim) takeChosen(t *tx, taken []chosen, found *look) {
 	})
 }
 
-// Concurrency keys are advisory locks: who counts a key's leases, or frees one, has its lock until
-// the end of the transaction. The order is a worker, runs with their leases, keys; but the key of a
-// run that waits at its gate comes before that run.
+// Concurrency keys are advisory locks: a transaction that counts a key's leases, or frees one,
+// holds its lock to the end. The lock order is: worker, runs with their leases, keys. But the key
+// of a run that waits for a slot comes before that run.
 
 //go:embed sql/lock_keys.sql
 var lockKeysSQL string
 
-// lockKeys waits for the keys' locks, with what is read next.
+// lockKeys waits for the locks of the keys; it is sent with the next read.
 func (t *tx) lockKeys(keys []int64) error {
 	keys = slices.DeleteFunc(slices.Clone(keys), func(key int64) bool { return t.keys[key] })
 	if len(keys) == 0 {
@@ -361,8 +395,8 @@ func (t *tx) has(keys []int64) {
 //go:embed sql/try_lock_keys.sql
 var tryLockKeysSQL string
 
-// locksFirst asks for the transaction to be tried again, with the locks of these keys, and then of
-// these runs, before anything else.
+// locksFirst is an error: the transaction must be retried and first take the locks of these keys,
+// and then of these runs.
 type locksFirst struct {
 	keys []int64
 	runs []engine.ID
@@ -372,8 +406,8 @@ func (e *locksFirst) Error() string {
 	return "the keys of gated runs are to be locked before the runs, and children before their parents"
 }
 
-// lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's
-// lock and wants the run; so a transaction that has the run must not wait for the key.
+// lockGates locks the keys of gated runs. A transaction that opens a gate holds the key's lock and
+// wants the run, so one that holds the run must not wait for the key.
 func (t *tx) lockGates(runs []*storelogic.Run) error {
 	var keys []int64
 	for _, run := range runs {
@@ -395,8 +429,8 @@ func (t *tx) lockGates(runs []*storelogic.Run) error {
 
 func keyOf(run *storelogic.Run) int64 { return keyNumber(run.Namespace, run.Type, run.ConcurrencyKey) }
 
-// keyNumber stands for a concurrency key in advisory locks. Two keys that share one by chance wait
-// for each other, no more.
+// keyNumber returns the advisory lock of a concurrency key. If two keys share one by chance, they
+// only wait for each other.
 func keyNumber(namespace, workflowType, key string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("kagzi key\x00" + namespace + "\x00" + workflowType + "\x00" + key))
@@ -406,7 +440,7 @@ func keyNumber(namespace, workflowType, key string) int64 {
 //go:embed sql/first_gated.sql
 var firstGatedSQL string
 
-// FirstGated locks the key, so that no claim gates a run of it between this look and the commit.
+// FirstGated locks the key, so that no claim gates a run of it between this read and the commit.
 func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error) {
 	if err := t.lockKeys([]int64{keyNumber(namespace, workflowType, key)}); err != nil {
 		return nil, err

@@ -6,7 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A database that is promoted may lack what its predecessor committed last, whatever the server remembers of it.
+// A promoted standby may lack what its predecessor committed last, although the server has cached
+// it.
 func TestRunsAreClaimedThoughAFailoverLostTheirLaneAndNamespace(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "wa")

@@ -12,7 +12,7 @@ import (
 
 func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
 	s := openAt(t, lentURL(t))
-	fill(t, s, nearRuns+1000, 0, time.Now()) // whose ids are random, and nearly all come before those of a start
+	fill(t, s, nearRuns+1000, 0, time.Now()) // their ids are random, and nearly all come before those of a start
 	rare := make([]engine.StartRun, 5)
 	for i := range rare {
 		rare[i] = newStart(s)
@@ -47,7 +47,7 @@ func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
 	}
 }
 
-// The database knows nothing yet of a queue that was used for the first time.
+// The database has no statistics of a queue that was used for the first time.
 func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
@@ -106,7 +106,8 @@ func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-// A backlog that has just come is in no statistics, and whoever waits for its results asks for many runs at once.
+// Statistics do not know of a new backlog, and callers that wait for its results ask for many runs
+// at once.
 func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
@@ -134,7 +135,7 @@ func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-// planNow is the plan that is made for these arguments now.
+// planNow returns the plan for these arguments at this moment.
 func planNow(t *testing.T, conn *pgx.Conn, statement string, a args) string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "explain "+statement, a)

@@ -75,7 +75,7 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each is said to have so many that two of them fit.
+	// Each claims to have so many steps that two of them fit.
 	for _, statement := range []string{
 		"update runs set steps = 20000",
 		`create function too_many() returns trigger language plpgsql as $$ begin

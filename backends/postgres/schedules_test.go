@@ -9,8 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// waitingTick makes a schedule that has fired one tick, and another that waits for the run of the
-// first, which w1 holds.
+// waitingTick makes a schedule that has fired one tick, and a buffered tick that waits for the run
+// of the first, which w1 holds.
 func waitingTick(t *testing.T, s *Store) (engine.Schedule, engine.Lease) {
 	t.Helper()
 	register(t, s, "w1")
@@ -114,7 +114,7 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	now := s.Now() // that server had the schedule looked at as soon as the namespace was enabled, which it left at that
+	now := s.Now() // that server checked the schedule when the namespace was enabled, and left it as it was
 	for _, statement := range []string{"update schedules set next_fire_at = $1",
 		"update namespaces set enabled = $1::bigint > 0"} {
 		if _, err := s.pool.Exec(t.Context(), statement, micros(now)); err != nil {

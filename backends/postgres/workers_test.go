@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Whoever takes a worker off frees what it holds; a lease that is made while he does so would be nobody's.
+// Forcing a worker offline frees its leases; a lease made at the same time would belong to nobody.
 func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
@@ -22,7 +22,7 @@ func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
 	}
 }
 
-// deregister does what makes a worker OFFLINE, short of the commit.
+// deregister does what makes a worker OFFLINE, without the commit.
 func deregister(s *Store, worker string) func(*tx) error {
 	return func(x *tx) error {
 		if _, err := x.offlineWorker(&engine.OfflineWorkerParams{
@@ -83,7 +83,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	s := open(t).(*Store)
 	register(t, s, "w1")
 	long := newStart(s)
-	long.Timeouts.Heartbeat = time.Hour // which is for lost workers
+	long.Timeouts.Heartbeat = time.Hour // only for lost workers
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{long}}); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,8 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	}
 	_, err = write(s, "take off and go no further", func(x *tx) (none struct{}, err error) {
 		return none, x.queue(offlineWorkerSQL, args{
-			"worker_id": "w1", "reason": int16(engine.OfflineForced), "now": micros(s.Now())})
+			"worker_id": "w1", "reason": int16(engine.OfflineForced), "now": micros(s.Now()),
+			"suspect_us": engine.SuspectFor.Microseconds()})
 	})
 	if err != nil {
 		t.Fatal(err)

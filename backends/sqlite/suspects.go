@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	_ "embed"
 	"math"
 	"slices"
@@ -9,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxSuspects is how many suspects of a queue a claim looks at, the first that are due.
+// maxSuspects limits how many suspects of a queue a claim reads, the earliest first.
 const maxSuspects = 1000
 
 //go:embed sql/list_suspects.sql
@@ -18,10 +19,10 @@ var listSuspectsSQL string
 //go:embed sql/claim_suspect.sql
 var claimSuspectSQL string
 
-// suspects takes what the workers may hold of the suspects that are due, before all other runs. It
-// says whether a limit of the queue or a type kept some, and when the next becomes due. Where no
-// suspect waits it costs nothing.
-func (c *claim) suspects() (limited bool, next time.Time, err error) {
+// takeSuspects claims the due suspects before all other runs, as far as a worker may hold them. It
+// says whether a limit of the queue or a type kept some, and when the next suspect becomes due. It
+// reads nothing if no suspect waits.
+func (c *claim) takeSuspects() (limited bool, next time.Time, err error) {
 	if !c.queues.suspects {
 		return false, next, nil
 	}
@@ -35,28 +36,33 @@ func (c *claim) suspects() (limited bool, next time.Time, err error) {
 		}
 		return false, next, err
 	}
-	slices.SortFunc(due, inOrder)
-	c.hands = map[string]*engine.Suspects{}
-	if _, err := c.choose(due); err != nil {
+	slices.SortFunc(due, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), byAge(a, b))
+	})
+	c.held = map[string]*engine.Suspects{}
+	free, err := c.free(len(due))
+	if err == nil {
+		_, err = c.chooseIn(due, false, &free, map[string]int{})
+	}
+	if err != nil {
 		return false, next, err
 	}
 	return c.out.Limited, next, c.lease()
 }
 
-// dueSuspects lists the suspects that are due, and says when the next becomes due.
-func (c *claim) dueSuspects() (due []candidate, next time.Time, err error) {
+// dueSuspects reads the suspects that are due, and says when the next becomes due.
+func (c *claim) dueSuspects() (due []*candidate, next time.Time, err error) {
 	now := engine.Micros(c.p.Now)
 	err = c.query(&listSuspectsSQL, func(r *row) (err error) {
-		run := candidate{id: r.id(), due: r.time()}
+		run := &candidate{id: r.id(), due: r.time()}
 		kind, requirements := r.text(), map[string]string{}
 		decode(r.text(), &requirements, &err)
-		// one in a lane of its own, after which there is nothing
+		// a lane with nothing after the run
 		run.lane = &lane{kind: kind, priority: int(r.num()), ahead: math.MaxInt}
 		decode(r.text(), &run.suspect, &err)
 		switch {
 		case !slices.Contains(c.p.Types, kind) || !engine.Meets(c.p.Offers, requirements):
 		case !run.due.After(now):
-			run.starved = c.p.Now.Sub(run.due) >= engine.StarvationAfter
 			due = append(due, run)
 		case next.IsZero():
 			next = run.due
@@ -66,19 +72,16 @@ func (c *claim) dueSuspects() (due []candidate, next time.Time, err error) {
 	return due, next, err
 }
 
-// fits moves the first slot whose worker may hold a suspect to the front of those that are left, and
-// says whether there is one.
+// fits moves the first slot whose worker may hold a suspect to the front of the slots that are left,
+// and says whether there is one.
 func (c *claim) fits(s engine.Suspect) (bool, error) {
-	if !s.Is() {
-		return true, nil
-	}
 	left := c.slots[len(c.taken):]
 	for i, slot := range left {
-		hand, err := c.hand(slot.WorkerID)
+		held, err := c.suspectsHeld(slot.WorkerID)
 		if err != nil {
 			return false, err
 		}
-		if hand.May(s) {
+		if held.May(s) {
 			copy(left[1:i+1], left[:i])
 			left[0] = slot
 			return true, nil
@@ -90,20 +93,20 @@ func (c *claim) fits(s engine.Suspect) (bool, error) {
 //go:embed sql/held_suspects.sql
 var heldSuspectsSQL string
 
-// hand is the suspects that a worker holds.
-func (c *claim) hand(worker string) (*engine.Suspects, error) {
-	if hand := c.hands[worker]; hand != nil {
-		return hand, nil
+// suspectsHeld counts the suspects that a worker holds.
+func (c *claim) suspectsHeld(worker string) (*engine.Suspects, error) {
+	if held := c.held[worker]; held != nil {
+		return held, nil
 	}
-	hand := &engine.Suspects{}
+	held := &engine.Suspects{}
 	err := c.query(&heldSuspectsSQL, func(r *row) (err error) {
 		var s engine.Suspect
 		decode(r.text(), &s, &err)
-		hand.Add(s)
+		held.Add(s)
 		return err
 	}, text("worker_id", worker), instant("since", engine.Micros(engine.SuspectSince(c.p.Now))))
-	c.hands[worker] = hand
-	return hand, err
+	c.held[worker] = held
+	return held, err
 }
 
 //go:embed sql/get_loss.sql

@@ -97,6 +97,34 @@ func (t *tx) InsertSignals(signals []engine.Signal) error {
 	return nil
 }
 
+//go:embed sql/measure_unconsumed.sql
+var measureUnconsumedSQL string
+
+func (t *tx) MeasureUnconsumed(run engine.ID) (bytes int64, err error) {
+	err = t.query(&measureUnconsumedSQL, func(r *row) error {
+		count, data := r.num(), r.num()
+		meta, err := storekit.ReadMapText(r.text())
+		bytes += data + count*int64(engine.Payload{Metadata: meta}.Size())
+		return err
+	}, idArg("run_id", run))
+	return bytes, err
+}
+
+//go:embed sql/move_signals.sql
+var moveSignalsSQL string
+
+func (t *tx) MoveSignals(from, to engine.ID) error {
+	_, err := t.exec(&moveSignalsSQL, idArg("run_id", from), idArg("to", to))
+	return err
+}
+
+//go:embed sql/signal_in_chain.sql
+var signalInChainSQL string
+
+func (t *tx) SignalInChain(first engine.ID, signalID string) (bool, error) {
+	return t.found(&signalInChainSQL, func(*row) error { return nil }, idArg("first", first), text("signal_id", signalID))
+}
+
 //go:embed sql/consume_signal.sql
 var consumeSignalSQL string
 
@@ -201,7 +229,7 @@ func auditArgs(e *engine.AuditEvent) []arg {
 	}
 }
 
-// Notify merges notifications that follow each other and are the same.
+// Notify merges consecutive equal notifications.
 func (t *tx) Notify(n engine.Notification) {
 	e := storekit.Event{Notification: n}
 	if last := len(t.events); last == 0 || t.events[last-1] != e {
@@ -215,7 +243,7 @@ func (t *tx) ReportSideEffects(e *engine.SideEffects) {
 
 var _ storelogic.Restoring = (*tx)(nil)
 
-// afterRestore makes rows that came out of a backup fit to be served, in one commit.
+// afterRestore prepares rows from a backup for a server, in one commit.
 func (s *Store) afterRestore(ctx context.Context, p engine.AfterRestoreParams) (engine.AfterRestore, error) {
 	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) {
 		return storelogic.AfterRestore(t, p)

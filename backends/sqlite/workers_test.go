@@ -21,7 +21,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{{Run: engine.Run{
 			ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
-			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
+			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // only for lost workers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	}
 	_, err = write(t.Context(), s, "take off and go no further", 0, func(x *tx) (int64, error) {
 		return x.exec(&offlineWorkerSQL, text("worker_id", "w1"), num("reason", engine.OfflineForced),
-			instant("now", s.Now()))
+			instant("now", s.Now()), length("suspect_us", engine.SuspectFor))
 	})
 	if err != nil {
 		t.Fatal(err)

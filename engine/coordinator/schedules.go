@@ -151,8 +151,7 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 		p.Broken, p.Next = err.Error(), s.NextFireAt
 		return p, 0
 	}
-	onTime := now.Add(-engine.OnTime)
-	replay, skipped := c.missed(s, ticks, onTime)
+	replay, newest, skipped := c.due(s, ticks, now)
 	if len(replay) > 0 {
 		missed = c.catchup.take(c.now(), min(len(replay), firesAtOnce))
 		if missed == 0 && skipped == 0 {
@@ -165,12 +164,7 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 		p.Next = replay[missed]
 	} else {
 		delete(c.backlogs, s.ID)
-		after := onTime
-		if first := s.NextFireAt.Add(-time.Second); first.After(after) {
-			after = first
-		}
-		fresh, _ := ticks.Missed(after, now, firesAtOnce) // fewer, because there is at most one tick per second
-		fires = slices.Concat(fires, fresh)
+		fires = slices.Concat(fires, newest)
 		p.Next, _ = ticks.Next(now)
 	}
 	for _, at := range fires {
@@ -179,23 +173,33 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 	return p, missed
 }
 
-// missed returns the ticks up to onTime to replay (at least the next of them), and how many are
-// skipped.
-func (c *Coordinator) missed(s *engine.Schedule, ticks *cron.Schedule, onTime time.Time) (replay []time.Time,
+// due splits the due ticks of a schedule. All but the newest are missed, and the newest too if it is
+// more than engine.OnTime old. replay holds the latest MaxCatchup of the missed ticks, oldest first;
+// skipped counts the others. newest holds the newest tick if it is not missed. Ticks that became due
+// while the rate delayed a backlog are admitted with it: of those, replay holds the next ones only,
+// at least one more than one transaction fires.
+func (c *Coordinator) due(s *engine.Schedule, ticks *cron.Schedule, now time.Time) (replay, newest []time.Time,
 	skipped int64) {
 	before := s.NextFireAt.Add(-time.Second)
-	if !onTime.After(before) {
-		return nil, 0
+	b, known := c.backlogs[s.ID]
+	known = known && b.revision == s.Revision && !s.NextFireAt.Before(b.from)
+	complete := true
+	if known {
+		replay = ticks.NextN(before, firesAtOnce+2)
+		replay = slices.DeleteFunc(replay, func(t time.Time) bool { return t.After(now) })
+		complete = len(replay) < firesAtOnce+2
+	} else {
+		replay, skipped = ticks.Missed(before, now, s.MaxCatchup+1)
 	}
-	if b, known := c.backlogs[s.ID]; known && b.revision == s.Revision && !s.NextFireAt.Before(b.from) {
-		replay = ticks.NextN(before, firesAtOnce+1)
-		return slices.DeleteFunc(replay, func(t time.Time) bool { return t.After(onTime) }), 0
+	if n := len(replay); complete && n > 0 && now.Sub(replay[n-1]) <= engine.OnTime {
+		replay, newest = replay[:n-1], replay[n-1:]
+	} else if !known && n > s.MaxCatchup {
+		replay, skipped = replay[1:], skipped+1
 	}
-	replay, skipped = ticks.Missed(before, onTime, s.MaxCatchup)
-	if len(replay) > 0 {
+	if !known && len(replay) > 0 {
 		c.backlogs[s.ID] = backlog{s.Revision, replay[0]}
 	}
-	return replay, skipped
+	return replay, newest, skipped
 }
 
 // lateness returns how late the newest tick is that was not missed; negative if there is none.

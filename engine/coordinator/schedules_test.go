@@ -64,21 +64,49 @@ func TestTicksThatTheOverlapPolicySkipsAreNotLoggedAsCaughtUp(t *testing.T) {
 	})
 }
 
-func TestWithoutCatchupOnlyTicksOnTimeFire(t *testing.T) {
-	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
-		base := time.Now().UTC().Truncate(time.Second)
-		id := f.plan("* * * * * *", 0, base.Add(-time.Hour))
-		pass(500 * time.Millisecond)
-		fires := f.fires(id)
-		for _, one := range fires {
-			if late := one.at.Sub(one.tick); late >= engine.OnTime {
-				t.Errorf("a tick fired %v late, want none that was missed", late)
-			}
-		}
-		if want := int64(3601 - len(fires)); f.plans[id].Skipped != want || len(fires) == 0 {
-			t.Errorf("%d fired and %d skipped, want a few and %d", len(fires), f.plans[id].Skipped, want)
-		}
-	})
+func TestCatchup(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		catchup, missed int // seconds since the first due tick
+		late            time.Duration
+		fire, skip      int
+	}{
+		{"without catch-up fires the newest tick", 0, 25, 50 * time.Millisecond, 1, 25},
+		{"without catch-up fires a tick that is a little late", 0, 0, 50 * time.Millisecond, 1, 0},
+		{"counts ticks younger than 10 s as missed", 5, 25, 50 * time.Millisecond, 6, 20},
+		{"replays all when that is allowed", 25, 25, 50 * time.Millisecond, 26, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				base := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+				pass(time.Until(base.Add(c.late)))
+				id := f.plan("* * * * * *", c.catchup, base.Add(-time.Duration(c.missed)*time.Second))
+				pass(500 * time.Millisecond)
+				if n, skipped := len(f.fires(id)), f.plans[id].Skipped; n != c.fire || skipped != int64(c.skip) {
+					t.Errorf("%d fired and %d skipped, want %d and %d", n, skipped, c.fire, c.skip)
+				}
+			})
+		})
+	}
+	for name, c := range map[string]struct {
+		old   time.Duration
+		fires int
+	}{
+		"fires the newest tick up to 10 s after it":    {10 * time.Second, 1},
+		"skips the newest tick when it is older still": {10*time.Second + time.Millisecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+				minute := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
+				pass(time.Until(minute.Add(c.old)))
+				id := f.plan("* * * * *", 0, minute.Add(-time.Minute))
+				pass(time.Second)
+				if n, skipped := len(f.fires(id)), f.plans[id].Skipped; n != c.fires || skipped != int64(2-c.fires) {
+					t.Errorf("%d fired and %d skipped, want %d of 2", n, skipped, c.fires)
+				}
+			})
+		})
+	}
 }
 
 func TestTheCatchupRateDelaysTicksAndSkipsNone(t *testing.T) {

@@ -84,7 +84,8 @@ func newMigrate(b Backends) *cobra.Command {
 			return migrate(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Update the schema of a database, as a server does at startup. A missing database is created.
+		`Update the schema of a database, as a server does at startup. A missing database file is created, and so is a
+schema that the URL of a Postgres database names with ?schema=. While other sessions use a table that must change, it retries for up to 5 minutes.
 
 Exit code: 0 the schema is up to date, 6 the database is in use, was moved to another one or was
 used by a newer version, 7 the database does not answer, 1 other errors.`
@@ -172,8 +173,14 @@ func unserved(url string, s *engine.SchemaStatus) error {
 
 func statusText(s *engine.SchemaStatus) string {
 	text := fmt.Sprintf("schema %d of %d\n", s.Applied, s.Newest)
+	if s.Place != "" {
+		text += "in the Postgres schema " + output.Plain(s.Place) + "\n"
+	}
 	for _, name := range s.Pending {
 		text += "pending " + output.Plain(name) + "\n"
+	}
+	for _, warning := range s.Warnings {
+		text += "warning: " + output.Plain(warning) + "\n"
 	}
 	return text
 }
@@ -185,6 +192,8 @@ type statusDocument struct {
 	Schema   int      `json:"schema"`
 	Newest   int      `json:"newest_schema"`
 	Pending  []string `json:"pending"`
+	Place    string   `json:"postgres_schema,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	Standing string   `json:"standing,omitempty"` // "moved", "filling"
 	Refusal  string   `json:"refusal,omitempty"`
 }
@@ -196,7 +205,7 @@ type migrationDocument struct {
 
 func documentOfStatus(url string, s *engine.SchemaStatus) statusDocument {
 	return statusDocument{Database: withoutPassword(url), Exists: !s.Missing, Schema: s.Applied, Newest: s.Newest,
-		Pending: append([]string{}, s.Pending...), Standing: s.Standing, Refusal: s.Refusal}
+		Pending: append([]string{}, s.Pending...), Place: s.Place, Warnings: s.Warnings, Standing: s.Standing, Refusal: s.Refusal}
 }
 
 func newCheck(b Backends) *cobra.Command {
@@ -252,7 +261,7 @@ func check(ctx context.Context, b Backends, url string, p printer) error {
 	if err != nil {
 		return err
 	}
-	d := checkDocument{Database: withoutPassword(url), Standing: s.Standing, Refusal: s.Refusal}
+	d := checkDocument{Database: withoutPassword(url), Place: s.Place, Standing: s.Standing, Refusal: s.Refusal}
 	return d.print(p, findings, "sound\n")
 }
 
@@ -261,6 +270,7 @@ type checkDocument struct {
 	Database string   `json:"database"`
 	Sound    bool     `json:"sound"`
 	Findings []string `json:"findings"`
+	Place    string   `json:"postgres_schema,omitempty"`
 	Kept     string   `json:"kept,omitempty"` // with --accept: the old file
 	Standing string   `json:"standing,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
@@ -276,6 +286,9 @@ func (d *checkDocument) print(p printer, findings []engine.Finding, sound string
 		for _, line := range d.Findings {
 			text += output.Plain(line) + "\n"
 		}
+	}
+	if d.Place != "" {
+		text += "in the Postgres schema " + output.Plain(d.Place) + "\n"
 	}
 	if d.Refusal != "" {
 		text += "cannot be served: " + output.Plain(d.Refusal) + "\n"

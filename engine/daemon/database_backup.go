@@ -70,6 +70,9 @@ another one, 7 the database or server does not answer, 1 other errors.`,
 // readDatabase returns the settings that select the database.
 func readDatabase(cmd *cobra.Command) (Config, error) {
 	c, warnings, err := resolve(cmd.Flags(), databaseSettings, system())
+	if err == nil {
+		warnings = append(warnings, c.placeWarnings()...)
+	}
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
 	}

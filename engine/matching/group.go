@@ -354,13 +354,19 @@ func (t *group) slots() ([]*Poller, []engine.ClaimSlot) {
 }
 
 func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Claimed, error) {
+	turn := turnKey{t.key, q.name}
+	byAge := t.matcher.turns.get(turn).ByAge()
 	// The group's context is not used: an aborted claim would leave runs claimed that nobody knows
 	// of. The store limits the time of its writes.
-	return t.matcher.store.Claim(context.Background(), engine.ClaimParams{
+	claimed, err := t.matcher.store.Claim(context.Background(), engine.ClaimParams{
 		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
 		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
-		Slots: slots, HistoryBytes: engine.HistoryBytes, Now: t.matcher.store.Now(),
+		Slots: slots, ByAge: byAge, HistoryBytes: engine.HistoryBytes, Now: t.matcher.store.Now(),
 	})
+	if len(claimed.Tasks) > 0 {
+		t.matcher.turns.count(turn, byAge, len(claimed.Tasks))
+	}
+	return claimed, err
 }
 
 // settle delivers the claimed runs and gives back the credit of the other slots. A run that has

@@ -37,6 +37,7 @@ type Matcher struct {
 	log      *slog.Logger
 	observer Observer
 	wakeups  wakeups
+	turns    turns
 
 	mu      sync.Mutex
 	groups  map[string]*group

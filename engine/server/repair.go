@@ -141,7 +141,7 @@ func (s *Server) ExplainWorkflow(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	circumstances, err := s.store.ExplainInputs(ctx, namespace, id, s.now())
+	circumstances, err := s.store.ExplainInputs(ctx, namespace, id)
 	if err != nil {
 		return nil, err
 	}

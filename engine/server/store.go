@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
@@ -35,7 +34,7 @@ type runStore interface {
 	GetStep(ctx context.Context, namespace string, step engine.ID) (engine.Step, error)
 	ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error)
 	ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error)
-	ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error)
+	ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error)
 
 	SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error)
 	CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error)

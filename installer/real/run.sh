@@ -271,6 +271,19 @@ inside /root/new/kagzi service install --copy-binary
 inside cmp /root/new/kagzi /usr/local/bin/kagzi || fail 'the upgrade left the old program'
 finished || fail 'the run did not finish after the upgrade'
 
+step 'a restart of the journal and signals: the server goes on, or comes back'
+before=$(property MainPID)
+inside systemctl restart systemd-journald.service
+inside systemctl reload kagzi.service # which logs
+inside systemctl reload kagzi.service
+inside kagzi workflow list >/dev/null
+[ "$(property MainPID)" = "$before" ] || fail 'a restart of the journal ended the server'
+inside systemctl kill --signal=PIPE --kill-whom=main kagzi.service # which the server ignores
+inside kagzi workflow list >/dev/null
+[ "$(property MainPID)" = "$before" ] || fail 'SIGPIPE ended the server'
+inside systemctl kill --signal=TERM --kill-whom=main kagzi.service
+await 'the service after SIGTERM' 100 back
+
 step 'a server that hangs is ended by the watchdog, and comes back'
 # watchdog_timeout overrides WatchdogSec= of the unit from the next start on, as systemctl edit does.
 watchdog_timeout() {

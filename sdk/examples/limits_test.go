@@ -44,7 +44,7 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 
 		{"sleep, delay, timeout, retry delay", "| " + years},
 		{"timeout of a step's attempt", fmt.Sprintf("%d s | 10 years", engine.DefaultStepTimeout/time.Second)},
-		{"late tick that counts as missed", fmt.Sprintf("%d s", engine.OnTime/time.Second)},
+		{"age of a schedule's newest due tick before it counts as missed", fmt.Sprintf("%d s", engine.OnTime/time.Second)},
 
 		{"attempts of a step", fmt.Sprintf("%d | %s, or -1", engine.DefaultAttempts, amount(engine.MaxRetryAttempts))},
 		{"attempts of a run", "1 | " + amount(engine.MaxRetryAttempts)},
@@ -60,7 +60,7 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 		{"workflow types of a worker", "| " + amount(engine.MaxTypes)},
 		{"limit of a queue, a type or a concurrency key", "none | " + amount(engine.MaxConcurrencyLimit)},
 		{"priority", fmt.Sprintf("0 | -%d to %d", engine.MaxPriority, engine.MaxPriority)},
-		{"time after which a due run goes before priorities", fmt.Sprintf("%d s", engine.StarvationAfter/time.Second)},
+		{"runs handed out by age instead of priority", fmt.Sprintf("1 in %d", engine.ClaimByAgeEvery)},
 		{"missed ticks that are replayed", fmt.Sprintf("%d | %s", engine.DefaultCatchup, amount(engine.MaxCatchup))},
 		{"keys that are not revoked", amount(engine.MaxKeys)},
 		{"namespaces of a key", amount(engine.MaxKeyNamespaces)},

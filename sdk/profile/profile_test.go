@@ -136,7 +136,7 @@ func TestLoad(t *testing.T) {
 			t.Fatalf("Names = %q, %q, %v", names, path, err)
 		}
 		_, err = Load("prod")
-		if err == nil || !strings.HasPrefix(err.Error(), `no profile "prod": there is no settings file at `) {
+		if err == nil || !strings.HasPrefix(err.Error(), `no profile "prod": no settings file at `) {
 			t.Fatalf("err = %v", err)
 		}
 	})
@@ -176,14 +176,14 @@ func TestLoad(t *testing.T) {
 	})
 
 	for _, c := range []struct{ name, text, want string }{
-		{"an unknown key", "[client]\n\nadress = \"x\"", `:3: there is no setting "adress"; did you mean "address"?`},
+		{"an unknown key", "[client]\n\nadress = \"x\"", `:3: unknown setting "adress"; did you mean "address"?`},
 		{"an unknown key of a profile", "[profile.a]\ntls-client-cert = \"x\"\ntls-clientkey = \"x\"",
-			`:3: there is no setting "tls-clientkey"; did you mean "tls-client-key"?`},
-		{"an unknown key that is like none", "[client]\nq = 1", `:2: there is no setting "q"`},
-		{"a profile that names a profile", "[profile.a]\nprofile = \"b\"", `:2: there is no setting "profile"`},
-		{"a table within a profile", "[profile.a.b]\nx = 1", `:1: there is no setting "b"`},
+			`:3: unknown setting "tls-clientkey"; did you mean "tls-client-key"?`},
+		{"an unknown key that is like none", "[client]\nq = 1", `:2: unknown setting "q"`},
+		{"a profile that names a profile", "[profile.a]\nprofile = \"b\"", `:2: unknown setting "profile"`},
+		{"a table within a profile", "[profile.a.b]\nx = 1", `:1: unknown setting "b"`},
 		{"an unknown table", "[profiles.a]\naddress = \"x\"",
-			`:1: there is no table "profiles"; did you mean "profile"?`},
+			`:1: unknown table "profiles"; did you mean "profile"?`},
 		{"a key outside of the tables", "address = \"x\"",
 			`:1: "address" is outside the tables: settings of clients belong in [client] or [profile.NAME]`},
 		{"no text", "[client]\naddress = 1", `:2: address: want a text in quotes`},
@@ -195,7 +195,7 @@ func TestLoad(t *testing.T) {
 			`: "prod" in [profile] is not a table: a profile is [profile.NAME]`},
 		{"a profile called off", "[profile.off]", `: a profile cannot have the name "off": choose another`},
 		{"no TOML", "[client\n", `:1: expected`},
-		{"letters that are no text", "[client]\n\"a\\u001b\" = 1", `:2: there is no setting "a\x1b"`},
+		{"letters that are no text", "[client]\n\"a\\u001b\" = 1", `:2: unknown setting "a\x1b"`},
 		{"a profile that is not there", "[client]\nprofile = \"c\"\n[profile.b]\n[profile.a]",
 			`no profile "c" in PATH, which has "a", "b"`},
 		{"profiles that are not there", "[client]\nprofile = \"c\"",

@@ -67,8 +67,8 @@ func newScheduleResume(e *env, o *scheduleActOptions) *cobra.Command {
 	return o.command(e, &cobra.Command{
 		Use:   "resume ID|NAME...",
 		Short: "Resume paused schedules",
-		Long: `Resume paused schedules. Ticks missed during the pause are made up as after downtime: those of the
-last 10 s, and at most --max-catchup of the earlier ones.`,
+		Long: `Resume paused schedules. Ticks missed during the pause are made up as after downtime: the latest
+--max-catchup of them, and the newest tick if it is at most 10 s old.`,
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
 		answer, err := c.ResumeWorkflowSchedule(
 			ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})

@@ -33,7 +33,7 @@ func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&f.name, "name", "", "name of the schedule, unique in the namespace")
 	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow code for the runs")
 	fs.Int32Var(&f.maxCatchup, "max-catchup", 0,
-		"how many ticks missed by more than 10s to make up after downtime; 0 for none (default 100)")
+		"how many missed ticks to make up after downtime, the latest ones; 0 for none (default 100)")
 	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap",
 		"on a tick while the last run is active: allow starts another, skip drops the tick, buffer-one queues one")
 	fs.Var(flagvalue.Pairs(&f.tags), "tag", "tag of the runs; may be repeated")

@@ -103,7 +103,7 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&o.requestID, "request-id", "",
 		"idempotency key of this start or batch, to repeat it safely (default: a new one)")
 	fs.Int32Var(&o.priority, "priority", 0,
-		"-100 to 100; higher goes first in the queue, except past runs due for over a minute")
+		"-100 to 100; higher goes first in the queue; one run in eight goes by age instead")
 	fs.Var(flagvalue.Pairs(&o.tags), "tag", "tag to find the run by; may be repeated")
 	fs.Var(flagvalue.Pairs(&o.requirements), "require",
 		"capability or label required of the worker; may be repeated")

@@ -204,7 +204,7 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 		if got := statusOf(t, w, id); strings.Contains(got, "paused") {
 			t.Fatalf("the run is %s, want it resumed", got)
 		}
-		onRun(t, r, "status:failed type:import.catalog")
+		onRun(t, r, "status:failed type:order")
 		r.press("t")
 		r.shows("Retry the run", "kagzi workflow retry", "keeps all completed steps")
 		r.press("tab", "enter")

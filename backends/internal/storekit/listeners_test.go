@@ -14,7 +14,7 @@ func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 	var heard []engine.Notification
 	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
 		if heard = append(heard, r); len(heard) == 1 {
-			// of having begun to listen; what comes from here on waits until this returns
+			// Listen has begun; events from here on wait until this returns
 			for range maxPending {
 				ls.Notify(Events(engine.Notification{Kind: engine.NotifyTimer}))
 			}
@@ -56,7 +56,7 @@ func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
 			if all++; all > 1 {
 				return
 			}
-			for range rounds { // which wait until this returns
+			for range rounds { // events wait until this returns
 				ls.Notify([]Event{{Notification: engine.Notification{Kind: engine.NotifyTimer}},
 					{SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}},
 						Stopped: 4}}})

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// end is the end of a run, whoever wanted it, with all that it concerns but what close comes to;
-// token is the lease's under which its code reported it.
+// end ends a run for any reason, with what follows for its steps, its parent and its children;
+// flush does the rest. token is that of the lease under which the code reported the end.
 func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) error {
 	worker := run.Holder
 	if run.Token.IsZero() {
@@ -29,7 +29,7 @@ func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Fail
 	u.ended = append(u.ended, run)
 	u.tx.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
 	if !run.ContinuedAs.IsZero() {
-		return nil // it continued as another run: its children, its parent and its schedule have nothing to do yet
+		return nil // it continued as another run, so its children, parent and schedule are not affected
 	}
 	if err := u.handle(run); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Fail
 	return u.closeChildren(run)
 }
 
-// tellParent gives the run's result to the step that started it, if that is a CHILD that still runs.
+// tellParent records the run's result in the CHILD step that started it, if that still runs.
 func (u *unitOfWork) tellParent(child *Run) error {
 	if child.ParentRunID.IsZero() || child.ParentStepID.IsZero() {
 		return nil
@@ -67,14 +67,14 @@ func (u *unitOfWork) tellParent(child *Run) error {
 	return u.happened(parent, step)
 }
 
-// started says that the step did start the run, or the one that the run continues. It has to be
-// asked, because whoever starts a run may name any step as the one that did. A continuation has a
-// step only where this was asked of the run before it (parentStep).
+// started says whether the step started the run, or the run that it continues. The check is needed
+// because a start may name any step as its parent. A continuation has a parent step only if the run
+// before it passed this check (parentStep).
 func started(step *engine.Step, run *Run) bool {
 	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero()
 }
 
-// outputOf is the output of a run that has COMPLETED.
+// outputOf returns the output of a COMPLETED run.
 func (u *unitOfWork) outputOf(run *Run) (engine.Payload, error) {
 	if run.Status != engine.RunCompleted {
 		return engine.Payload{}, nil
@@ -83,7 +83,7 @@ func (u *unitOfWork) outputOf(run *Run) (engine.Payload, error) {
 	return output, err
 }
 
-// finishChild ends a CHILD step as its run has ended, and counts what that records in the parent.
+// finishChild ends a CHILD step as its run ended, and counts the result in the parent.
 func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 	output = engine.ChildOutput(output, step.ChildRunID, child.ID)
 	fits := parent.Bytes+int64(output.Size()) <= engine.MaxRunBytes
@@ -100,7 +100,7 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 	parent.Bytes += int64(failure.Size())
 }
 
-// happened has a parked run go on when the step that has just ended is what its code awaited.
+// happened makes a parked run due if its code awaits the step that has just ended.
 func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 	if !run.Token.IsZero() || step.Awaited == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 
 func waitingForChild(step *engine.Step) string { return "child:" + step.ChildRunID.String() }
 
-// closeChildren ends the open children that are not to outlive the run, and theirs in turn.
+// closeChildren ends the open children that end with the run, and their children in turn.
 func (u *unitOfWork) closeChildren(parent *Run) error {
 	ids, err := u.tx.OpenChildren(parent.ID)
 	if err != nil {
@@ -152,7 +152,7 @@ func (u *unitOfWork) closeChildren(parent *Run) error {
 	return nil
 }
 
-// handle starts the handlers of a run that has failed.
+// handle starts the failure handlers of a run.
 func (u *unitOfWork) handle(run *Run) error {
 	if run.Status != engine.RunFailed && run.Status != engine.RunTimedOut || run.IsHandler() {
 		return nil
@@ -176,7 +176,8 @@ func (u *unitOfWork) handle(run *Run) error {
 	return nil
 }
 
-// globalHandlerQueue is where the namespace's own handler of the run's failure goes; empty when it has none.
+// globalHandlerQueue returns the queue for the namespace's handler of the run's failure; empty if
+// it has none.
 func (u *unitOfWork) globalHandlerQueue(run *Run) (string, error) {
 	if run.Type == engine.GlobalHandler || run.BelowHandler {
 		return "", nil

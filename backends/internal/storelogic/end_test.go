@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// family is a held parent that waits for its child, which is held too, and has children of its own.
+// family returns a held parent that waits for its child; the child is held too and has children of
+// its own.
 func family(t *testing.T) *memory {
 	parent, child, cancelled, abandoned := aRun(1), aHeldRun(2), aHeldRun(3), aRun(4)
 	parent.Status, parent.AvailableAt, parent.WaitingFor, parent.Steps = engine.RunSleeping, time.Time{},

@@ -2,7 +2,7 @@ package storelogic
 
 import "github.com/kagzi/kagzi/engine"
 
-// CompleteRun ends the run with its output, and continues it as another run if it asks for that.
+// CompleteRun ends the run with its output, and makes the next run if it continues.
 func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -51,7 +51,8 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, u.flush()
 }
 
-// parentStep returns the step that started the run, which it passes on to the run that it continues as; none otherwise.
+// parentStep returns the step that started the run, which passes to the run that it continues as;
+// zero if none.
 func (u *unitOfWork) parentStep(run *Run) (engine.ID, error) {
 	if run.ParentStepID.IsZero() {
 		return engine.ID{}, nil
@@ -63,22 +64,24 @@ func (u *unitOfWork) parentStep(run *Run) (engine.ID, error) {
 	return run.ParentStepID, nil
 }
 
-// passSignals passes unconsumed signals to the run that this one continues as.
+// passSignals moves unconsumed signals to the run that this one continues as, with their bytes.
 func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
-	signals, err := u.tx.Unconsumed(run.ID)
+	waiting, _, err := u.tx.CountSignals(run.ID)
+	if err != nil || waiting == 0 {
+		return err
+	}
+	bytes, err := u.tx.MeasureUnconsumed(run.ID)
 	if err != nil {
 		return err
 	}
-	for i := range signals {
-		signals[i].RunID, signals[i].Sequence = next.ID, int64(i+1)
-		next.Bytes += int64(signals[i].Payload.Size())
-	}
-	u.passed = append(u.passed, signals...)
+	run.Bytes -= bytes
+	next.Bytes += bytes
+	u.moved = append(u.moved, run.ID)
 	return nil
 }
 
-// passChildren has the children that are not to outlive the run be those of the run that this one
-// continues as. Nobody waits for them any more: what they come to is no step's result.
+// passChildren makes the open children that end with their parent children of the next run. No step
+// waits for them any more, so their results go to no step.
 func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
 	ids, err := u.tx.OpenChildren(run.ID)
 	if err != nil {
@@ -101,7 +104,8 @@ func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
 	return nil
 }
 
-// cancellation is the error of a run that ends after its code was told to stop; nil when it was not.
+// cancellation returns the error of a run that ends after its code was told to stop; nil if it was
+// not.
 func cancellation(run *Run) *engine.Failure {
 	if run.CancelRequestedAt.IsZero() {
 		return nil
@@ -127,7 +131,7 @@ func (u *unitOfWork) completeRunAgain(run *Run, p *engine.CompleteRunParams) (en
 	return engine.Completed{}, endedOtherwise(run, p.Lease, rec)
 }
 
-// sameEnd says that the run has ended with that output, and continued as the run that is asked for.
+// sameEnd says whether the run ended with that output and continued as the run that is asked for.
 func (u *unitOfWork) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
 	_, output, err := u.tx.Payloads(run.ID)
 	if err != nil || !output.Equal(p.Output) {
@@ -140,7 +144,7 @@ func (u *unitOfWork) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error
 	return u.asked(run.ContinuedAs, &next.Run)
 }
 
-// FailRun ends the run or has it tried again.
+// FailRun ends the run or schedules its next attempt.
 func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -152,25 +156,25 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	}
 	rec := Receipt{Verb: failRunVerb, Content: digest(&p.Failure)}
 	if failure := cancellation(run); failure != nil {
-		// What the code reported is not kept with the run, so the receipt tells a repetition.
+		// The run does not keep what the code reported, so the receipt identifies a repetition.
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 			return engine.RunVerdict{}, err
 		}
 		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Jitter)
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now.Add(p.Margin), p.Jitter)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
 		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)
 	}
 	run.Attempts++
 	run.Failures++
-	run.Error, run.TiedTo = &p.Failure, true // tied, so that its end takes the error away
+	run.Error, run.TiedTo = &p.Failure, true // tied, so that the run's end clears the error
 	rec.RetryAt = v.RetryAt
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return engine.RunVerdict{}, err
 	}
-	u.acquit(run)
+	u.clearSuspect(run)
 	if err := u.delay(run, v.RetryAt); err != nil {
 		return engine.RunVerdict{}, err
 	}
@@ -209,7 +213,7 @@ func (u *unitOfWork) failRunAgain(run *Run, p *engine.FailRunParams) (engine.Run
 	return engine.RunVerdict{}, endedOtherwise(run, p.Lease, rec)
 }
 
-// Release hands the run back.
+// Release gives the lease back.
 func Release(tx Tx, p engine.ReleaseParams) error {
 	rec := Receipt{Verb: releaseVerb, Content: "due"}
 	if p.Park {
@@ -241,7 +245,7 @@ func Release(tx Tx, p engine.ReleaseParams) error {
 	return u.flush()
 }
 
-// SetRunNote writes the run's own line.
+// SetRunNote writes the run's note.
 func SetRunNote(tx Tx, p engine.SetNoteParams) error {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// requests is a memory in which one request was answered with run 2, which is another life of run 1.
+// requests is a memory in which one request was answered with run 2, a retry of run 1.
 type requests struct {
 	*memory
 	left *engine.StartRun
@@ -42,7 +42,8 @@ func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
 	}
 }
 
-// Who has the id of a chain's first run means the run that it continued as, and cannot know which that is.
+// A caller that has the id of a chain's first run means the run it continued as, which it cannot
+// know.
 func TestWhatARunThatContinuedIsRefusedNamesTheRunThatGoesOn(t *testing.T) {
 	run := aRun(1)
 	run.Status, run.ContinuedAs = engine.RunCompleted, id(2)

@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CancelRun ends the run as CANCELLED, or tells its code to come to an end.
+// CancelRun ends the run as CANCELLED or, with a Grace, asks its code to stop.
 func CancelRun(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	if p.Grace > 0 {
 		return tellToStop(tx, p)
@@ -51,7 +51,7 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	case run.Status.Ended() && run.Status != engine.RunCancelled:
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
-	until := engine.Micros(u.now.Add(p.Grace))
+	until := engine.Micros(u.now.Add(p.Grace + p.Margin))
 	if run.Status.Ended() || !run.CancelRequestedAt.IsZero() && !until.Before(run.GraceUntil) {
 		return engine.RunEnd{Status: run.Status, GraceUntil: run.GraceUntil}, nil
 	}
@@ -68,7 +68,8 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	return engine.RunEnd{Status: run.Status, Changed: true, GraceUntil: until}, u.flush()
 }
 
-// requestCancel has the code told: by its worker, or by the next one, for which the run is due.
+// requestCancel asks the run's code to stop: through its worker or, if no worker has it, through
+// the next claim, for which it makes the run due.
 func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	run.CancelRequestedAt, run.CancelReason, run.TiedTo = u.now, reason, true
 	if !run.Token.IsZero() {
@@ -80,7 +81,7 @@ func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	u.due(run)
 }
 
-// PauseRun keeps the run from the workers.
+// PauseRun keeps the run from being claimed.
 func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -112,7 +113,7 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// ResumeRun gives the run back to the workers.
+// ResumeRun makes a paused run claimable again.
 func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -140,7 +141,7 @@ func (u *unitOfWork) unpause(run *Run) {
 	u.notifyQueue(&run.Run)
 }
 
-// PinRun keeps the run from Prune, or lets it go.
+// PinRun sets or clears Pinned.
 func PinRun(tx Tx, p engine.PinRunParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -165,7 +166,7 @@ func PinRun(tx Tx, p engine.PinRunParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// whole is the run as it stands, with its payloads.
+// whole returns the run with its payloads.
 func (u *unitOfWork) whole(run *Run) (whole engine.Run, err error) {
 	whole = run.Run
 	whole.Input, whole.Output, err = u.tx.Payloads(run.ID)

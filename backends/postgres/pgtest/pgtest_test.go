@@ -93,7 +93,9 @@ func TestWhatATestHasChangedOrStillUsesIsNotLentAgain(t *testing.T) {
 		var first string
 		t.Run(name, func(t *testing.T) {
 			var conn *pgx.Conn
-			t.Cleanup(func() { // after the place has been looked at; left alone, the garbage collector closes it before
+			// runs after Lend has checked the place; otherwise the garbage collector may close it
+			// before
+			t.Cleanup(func() {
 				if conn != nil {
 					conn.Close(context.Background())
 				}

@@ -1,5 +1,5 @@
--- Claims runs that were chosen, each for the slot of a worker that is locked in its place; what a rival holds is left to him. Rows are the runs
--- that were claimed. Their steps are woken as in claim.sql.
+-- Claims the chosen runs, each for the slot in its place, of a worker that is locked; it skips runs that another
+-- transaction has locked. Rows are the claimed runs. Their steps are woken as in claim.sql.
 with locked as materialized (
     select r.run_id, c.place
     from unnest(@run_ids::uuid[]) with ordinality as c (run_id, place)

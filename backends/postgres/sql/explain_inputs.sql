@@ -1,4 +1,5 @@
--- What a run shares with others: its namespace, the slots of its queue, of its type in it and of its key, and the line for these. Always one row.
+-- What a run shares with others: its namespace; the slots of its queue, of its type in the queue, and of its
+-- concurrency key; and the runs before it. Always one row.
 select
     (select n.enabled from namespaces n where n.namespace = r.namespace),
     (select count(*) from leases l where l.namespace = r.namespace and l.task_queue = r.task_queue),
@@ -13,6 +14,6 @@ select
      from runs o
      where o.namespace = r.namespace and o.workflow_type = r.workflow_type and o.concurrency_key = r.concurrency_key
        and o.gated and r.gated
-       and (o.held_at > @starved_since, -o.priority, o.held_at, o.run_id) < (r.held_at > @starved_since, -r.priority, r.held_at, r.run_id))
+       and (-o.priority, o.held_at, o.run_id) < (-r.priority, r.held_at, r.run_id))
 from runs r
 where r.run_id = @run_id

@@ -1,5 +1,5 @@
--- The suspects that are due, and the heads of the lanes, in the order in which they are to be taken, unlocked, with how many leases of their concurrency key there are. No
--- row: nothing is due.
+-- The due suspects, and then the heads of the lanes, both in claim order, without locks, with the number of leases of
+-- their concurrency key. No row: nothing is due.
 with meeting as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
@@ -27,10 +27,10 @@ with meeting as materialized (
      limit @suspects)
 )
 select
-    h.run_id, h.workflow_type, h.concurrency_key, h.concurrency_limit, case when h.concurrency_key = '' then 0 else (
+    h.run_id, h.available_at, h.workflow_type, h.concurrency_key, h.concurrency_limit, case when h.concurrency_key = '' then 0 else (
         select count(*) from leases l
         where l.namespace = @namespace and l.workflow_type = h.workflow_type and l.concurrency_key = h.concurrency_key
           and l.concurrency_key <> '') end,
     h.suspect
 from heads h
-order by h.suspect = '',  h.available_at <= @starved_since desc, h.priority desc, h.available_at, h.run_id
+order by h.suspect = '', h.priority desc, h.available_at, h.run_id

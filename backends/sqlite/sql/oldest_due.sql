@@ -1,4 +1,4 @@
--- Since when the run waits that has been due for longest. NULL: none is due.
+-- Since when the oldest due run has been due. NULL: none is due.
 select min(w.due_at)
 from (
     select min(r.available_at) as due_at

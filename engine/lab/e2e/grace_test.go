@@ -15,7 +15,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// diary keeps what workflow code did, over all workers.
+// diary records what workflow code did, over all workers.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,7 +33,7 @@ func (d *diary) read() []string {
 	return slices.Clone(d.lines)
 }
 
-// booking is a workflow that books, stays in a step until it is told to go on, and undoes its
+// booking is a workflow that books, waits in a step for a signal of the test, and undoes its
 // booking when it is cancelled.
 func booking(d *diary, began chan<- struct{}, stay func(step context.Context) error) func(ctx kagzi.Context,
 	name string) (string, error) {
@@ -140,7 +140,7 @@ func TestAParkedRunIsWokenToBeCancelled(t *testing.T) {
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "parks", func(ctx kagzi.Context, how string) (int, error) {
 				err := ways[how](ctx)
-				if err == nil { // a sleep tells by the next step
+				if err == nil { // a sleep reports it at the next step
 					_, err = kagzi.Step(ctx, "next", func(context.Context) (int, error) { return 0, nil })
 				}
 				if errors.Is(err, kagzi.ErrCancelled) {
@@ -178,7 +178,7 @@ func TestWhenTheGraceIsOverTheRunIsCancelledWhateverItsCodeDoes(t *testing.T) {
 		d, began, left := &diary{}, make(chan struct{}, 10), make(chan struct{}, 10)
 		release := make(chan struct{})
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
-			kagzi.Handle(w, "booking", booking(d, began, func(context.Context) error { // does not look at its context
+			kagzi.Handle(w, "booking", booking(d, began, func(context.Context) error { // ignores its context
 				<-release
 				left <- struct{}{}
 				return nil
@@ -221,7 +221,7 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 			}
 			return fine(s.workflows().CancelWorkflow(ctx, r))(t)
 		}
-		// A worker of single calls learns it from its heartbeat.
+		// A worker with unary calls learns it from its heartbeat.
 		w := s.register(t)
 		run := s.start(t)
 		task := w.take(t)
@@ -248,7 +248,7 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 			t.Errorf("ended it is %v, want CANCELLED with what its code returned", got)
 		}
 
-		// A session is told at once, and a run that nobody holds is handed out for it.
+		// A session is told at once, and a run without a worker is handed out for it.
 		session := s.session(t, func(r *kagziv1.RegisterRequest) { r.TaskQueue = "stream" })
 		session.grant(1)
 		held := s.start(t, ofQueue("stream"))

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -19,7 +20,7 @@ func keyed(key string, limit int32) func(*kagziv1.StartWorkflowRequest) {
 	return func(r *kagziv1.StartWorkflowRequest) { r.ConcurrencyKey, r.ConcurrencyLimit = key, limit }
 }
 
-// census counts, by the database, how many runs of each key are held at a time.
+// census counts in the database how many runs of each key are held at a time.
 func (s *Server) census(t testing.TB) map[string]int {
 	held := map[string]int{}
 	for _, w := range s.find(t, &kagziv1.ListWorkflowsRequest{StatusFilter: running.Enum()}) {
@@ -29,7 +30,7 @@ func (s *Server) census(t testing.TB) map[string]int {
 }
 
 func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
-	var o Options // who beats is not to be lost on a slow disk, only who is silent
+	var o Options // a slow disk must not lose a worker that sends heartbeats
 	o.Server.HeartbeatInterval, o.Server.WorkerLease = 200*time.Millisecond, 5*time.Second
 	eachPair(t, o, func(t *testing.T, one, other *Server) {
 		const runs, limit = 24, 2
@@ -38,7 +39,7 @@ func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
 		for i := range runs {
 			want = append(want, one.start(t, keyed(keys[i%len(keys)], limit)))
 		}
-		// Three workers, on both servers. The first two die in turn with whatever they hold.
+		// Three workers, on both servers. The first two die in turn while they hold runs.
 		var mu sync.Mutex
 		ended := map[string]bool{}
 		ctx, stop := context.WithCancel(within(t, 3*time.Minute))
@@ -61,7 +62,7 @@ func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
 					w.beat(slices.Collect(maps.Values(held))...)
 					if dies && len(held) > 0 {
 						if beats++; beats == 2 {
-							return // it is silent from here on, with all that it holds
+							return // from here on it is silent, and still holds its runs
 						}
 						continue
 					}
@@ -133,7 +134,7 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 			}
 			w.wantNothing(t, "while it runs")
 		}
-		// The key is that of a type, and a run that sleeps lets the next one in.
+		// The key is that of a type, and a sleeping run lets the next one in.
 		again := s.start(t, keyed("customer", 1))
 		w.wantNothing(t, "while the last of the line runs")
 		fine(s.workers().Sleep(within(t, 20*time.Second),
@@ -183,7 +184,7 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 		for _, run := range runs {
 			fine(kagzi.Result[int](ctx, run))(t)
 		}
-		losses := 0 // code whose lease was lost may go on beside that of the next run
+		losses := 0 // code that lost its lease may run beside that of the next run
 		for _, run := range runs {
 			losses += int(one.get(t, run.ID()).LeaseLosses)
 		}
@@ -196,29 +197,29 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 	})
 }
 
-func TestARunOfLowPriorityIsNotStarved(t *testing.T) {
+func TestPriorities(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		w := s.register(t)
-		low := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Priority = proto.Int32(-100) })
-		urgent := func() string {
-			return s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Priority = proto.Int32(100) })
+		with := func(priority int32) string {
+			return s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Priority = proto.Int32(priority) })
 		}
-		first := urgent()
-		if got := w.take(t).RunId; got != first {
-			t.Errorf("at first %s is handed out, want the urgent one", got)
+		low := with(-100)
+		with(-100)
+		s.Jump(time.Hour)
+		var urgent []string
+		for range engine.ClaimByAgeEvery {
+			urgent = append(urgent, with(100))
 		}
-		urgent()
-		s.Jump(30 * time.Second)
-		later := []string{urgent(), urgent()}
-		if got := w.take(t).RunId; slices.Contains(append(later, low), got) {
-			t.Errorf("before its minute is over %s is handed out, want the urgent one of old", got)
+		for i := range engine.ClaimByAgeEvery - 1 {
+			if got := w.take(t).RunId; got != urgent[i] {
+				t.Fatalf("run %d handed out is %s, want the urgent one, however long the others wait", i, got)
+			}
 		}
-		s.Jump(31 * time.Second)
 		if got := w.take(t).RunId; got != low {
-			t.Errorf("after a minute %s is handed out, want the one that has waited", got)
+			t.Errorf("the eighth run handed out is %s, want the one that has been due longest", got)
 		}
-		if got := []string{w.take(t).RunId, w.take(t).RunId}; !slices.Equal(got, later) {
-			t.Errorf("after it come %v, want the urgent ones in their order", got)
+		if got := w.take(t).RunId; got != urgent[len(urgent)-1] {
+			t.Errorf("the ninth run handed out is %s, want the last urgent one", got)
 		}
 	})
 }

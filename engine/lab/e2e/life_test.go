@@ -23,7 +23,7 @@ const (
 	terminated = kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED
 )
 
-// patient is a server that takes no worker off while a story goes on.
+// patient is a server that deregisters no worker during a test.
 var patient = Options{}
 
 func init() { patient.Server.HeartbeatInterval = time.Minute }
@@ -270,7 +270,8 @@ func TestAStartIsInTheHandsOfAWaitingWorkerAtOnce(t *testing.T) {
 
 func TestADelayedStartIsExact(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		// what counts is the store's clock, which on Postgres is the database's as far as it can be measured from here
+		// what counts is the store's clock, which on Postgres is the database's, as far as it can
+		// be measured from here
 		s.Jump(time.Minute)
 		w := s.session(t)
 		w.grant(5)

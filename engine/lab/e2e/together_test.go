@@ -13,18 +13,18 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// TestStepsChildrenAndSignalsSideBySide runs workflows that do all at once, whose steps, children
-// and signals end in any order and whose worker is stopped over and over, so that each is replayed
-// with another part of its history done.
+// TestStepsChildrenAndSignalsSideBySide runs workflows that do everything at once. Their steps,
+// children and signals end in any order, and their worker is stopped over and over, so that each
+// activation replays another part of its history.
 func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		var luck sync.Mutex
+		var randMu sync.Mutex
 		dice := rand.New(rand.NewPCG(seed, 1))
 		roll := func(n int) time.Duration {
-			luck.Lock()
-			defer luck.Unlock()
+			randMu.Lock()
+			defer randMu.Unlock()
 			return time.Duration(dice.IntN(n)) * time.Millisecond
 		}
 		var stays atomic.Int64
@@ -111,7 +111,7 @@ func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 				}
 			})
 		}
-		// Workers that stay for a moment each, and one at last that stays.
+		// Workers that stop after a moment, and one that stays.
 		for range 4 {
 			_, stop := s.work(t, kagzi.WorkerOptions{DrainTimeout: time.Millisecond}, handle)
 			<-time.After(roll(60))

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// invariants are the sentences that a simulation checks, by their numbers.
+// invariants are the rules that a simulation checks, by number.
 var invariants = map[int]string{
 	1:  "an acknowledged start is there, and nothing that nobody asked for",
 	2:  "what a step is known to have returned is recorded",
@@ -28,7 +28,7 @@ var invariants = map[int]string{
 	16: "the store on disk answers as the one in memory does, and holds the same rows",
 }
 
-// Violation is one sentence that did not hold.
+// Violation is one broken rule.
 type Violation struct {
 	Invariant int
 	What      string
@@ -38,19 +38,19 @@ func (v Violation) String() string {
 	return fmt.Sprintf("I%d (%s): %s", v.Invariant, invariants[v.Invariant], v.What)
 }
 
-// maxViolations is how many are kept: those that follow from the first say little.
+// maxViolations limits how many are kept: those that follow from the first say little.
 const maxViolations = 20
 
-// Report is what a simulation came to. Counts says what really happened, so that a simulation in
-// which nothing did proves nothing.
+// Report is the result of a simulation. Counts says what really happened, because a simulation in
+// which nothing happened proves nothing.
 type Report struct {
-	failedOver atomic.Bool // the database has forgotten its last commits
+	failedOver atomic.Bool // the database lost its last commits
 
 	mu         sync.Mutex
 	Violations []Violation
 	Counts     map[string]int
-	Trace      uint64   // of all calls that were committed, in their order: equal traces are the same history
-	Log        []string // of these calls, if it was asked for
+	Trace      uint64   // hash of all committed calls in order: equal traces are the same history
+	Log        []string // these calls, if requested
 }
 
 func (r *Report) check(invariant int, holds bool, format string, args ...any) {
@@ -64,7 +64,7 @@ func (r *Report) check(invariant int, holds bool, format string, args ...any) {
 	}
 }
 
-// told is a check of what somebody has been told. After a fail-over that has lost commits nobody can rely on that.
+// told checks what a client was told. After a fail-over that lost commits, nobody can rely on that.
 func (r *Report) told(invariant int, holds bool, format string, args ...any) {
 	r.check(invariant, holds || r.failedOver.Load(), format, args...)
 }
@@ -76,10 +76,10 @@ func (r *Report) note(what string) {
 	r.Counts[what]++
 }
 
-// hit counts a fault that really met something.
+// hit counts a fault that took effect.
 func (r *Report) hit(fault string) { r.note("fault: " + fault) }
 
-// Broken is the numbers of the invariants that did not hold, in order.
+// Broken returns the numbers of the broken invariants in order.
 func (r *Report) Broken() (numbers []int) {
 	for _, v := range r.Violations {
 		numbers = append(numbers, v.Invariant)
@@ -88,8 +88,8 @@ func (r *Report) Broken() (numbers []int) {
 	return slices.Compact(numbers)
 }
 
-// Add counts what happened in another simulation too, which may have been one of several at a time.
-// Trace is then that of the last.
+// Add adds the counts of another simulation, which may have run at the same time. Trace becomes
+// that of the last.
 func (r *Report) Add(other *Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

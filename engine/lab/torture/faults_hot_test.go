@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// crowded is a torture in which sessions were seen to wait for locks, and clients got these answers.
+// crowded is a torture in which sessions waited for locks and clients got these answers.
 func crowded(waits int, answered ...error) *torture {
 	t := &torture{load: &workload.Load{}, system: &system{cluster: &fixture.Cluster{}}}
 	t.heat.waits = waits

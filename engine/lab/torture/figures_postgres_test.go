@@ -149,7 +149,7 @@ func TestOfTheLeasesHeldInAStandstillHardlyAnyMayBeLost(t *testing.T) {
 		}
 	}
 	if f := fewLeasesLost(&torture{events: events[1:]}); f.ok {
-		t.Errorf("without a standstill: %s, want that it is missed", f)
+		t.Errorf("without a freeze: %s, want that it is missed", f)
 	}
 }
 
@@ -191,9 +191,9 @@ func TestWhatGoesOnDuringTheFaultIsHeldToItsShare(t *testing.T) {
 	slower := &torture{faulty: 20 * sec, healed: 40 * sec,
 		events: slices.Concat(endsAt(1000, 10*sec, 20*sec), endsAt(1700, 20*sec, 40*sec))}
 	if f := goesOn(0.9)(slower); !f.ok {
-		t.Errorf("of 90 %%, chance aside: %s, want ok", f)
+		t.Errorf("of 90 %%, within chance: %s, want ok", f)
 	}
 	if f := goesOn(0.95)(slower); f.ok {
-		t.Errorf("of 95 %%, chance aside: %s, want that it is missed", f)
+		t.Errorf("of 95 %%, beyond chance: %s, want that it is missed", f)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const sec = int64(time.Second)
 
-// ends is n runs that ended between two moments, at the same distance from each other.
+// ends returns n runs that ended between two moments at equal distances.
 func endsAt(n int, from, to int64) (events []history.Event) {
 	for i := range n {
 		at := from + int64(i)*(to-from)/int64(n)
@@ -38,7 +38,7 @@ func TestRecoveryIsOfTheHalvesThatAreFarthestFromTheFaults(t *testing.T) {
 		ok     bool
 	}{
 		"as before":        {slices.Concat(before, after), "100 % (100.0/s before, 100.0/s after)", true},
-		"chance aside":     {slices.Concat(before, after[:900]), "90 % (100.0/s before, 90.0/s after)", true},
+		"within chance":    {slices.Concat(before, after[:900]), "90 % (100.0/s before, 90.0/s after)", true},
 		"less than before": {slices.Concat(before, after[:800]), "80 % (100.0/s before, 80.0/s after)", false},
 		"nothing after":    {before, "0 % (100.0/s before, 0.0/s after)", false},
 		"refused ends":     {slices.Concat(before, refused), "0 % (100.0/s before, 0.0/s after)", false},
@@ -185,7 +185,7 @@ func TestOnlyTheFirstStartOfAServerIsNoRestart(t *testing.T) {
 	}
 }
 
-// replayed is a torture in which writes were sent again, each with what it came to.
+// replayed is a torture in which writes were sent again, each with its outcome.
 func replayed(writes ...history.Event) *torture {
 	t := &torture{replays: history.NewLog("replayer")}
 	for _, e := range writes {

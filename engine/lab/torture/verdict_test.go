@@ -112,7 +112,7 @@ func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
 	least := 3 * time.Second
 	for name, test := range map[string]struct {
 		again    int
-		reports  []*report // of the attempts, one after the other; nil: not carried out
+		reports  []*report // of the attempts in order; nil: not run
 		want     int
 		attempts int
 	}{
@@ -195,7 +195,7 @@ func TestALineThatHeldNothingProvesNothing(t *testing.T) {
 	}
 	for _, l := range lines("") {
 		for _, lossy := range []bool{false, true} {
-			want := 1 // the others are of what a load may do without: replays, sleeps, failures
+			want := 1 // the others are optional in a load: replays, sleeps, failures
 			if slices.Contains([]string{"I3", "I10", "I11"}, l.ID) || lossy && l.ID == "LIN" {
 				want = 0
 			}
@@ -372,7 +372,8 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsJudged has a run that is still open, and a client that was told of it and of another, which is not there.
+// TestWhatIsJudged has a run that is still open, and a client that was told of it and of another
+// run that does not exist.
 func TestWhatIsJudged(t *testing.T) {
 	id := strings.Repeat("11", 16)
 	dir, _ := landed(

@@ -823,8 +823,8 @@ type StartWorkflowRequest struct {
 	OnFailureWorkflow  string                 `protobuf:"bytes,102,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
 	OnFailureTaskQueue string                 `protobuf:"bytes,103,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3" json:"on_failure_task_queue,omitempty"` // empty means the run's own queue
 	StartAt            *timestamppb.Timestamp `protobuf:"bytes,104,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`                                      // earliest start; empty means now
-	// -100 to 100, higher first within a queue; default 0. Runs that have been due for a minute come
-	// first, whatever their priority.
+	// -100 to 100, higher first within a queue, then what has been due longest; default 0. One run in
+	// eight is the one that has been due longest, whatever its priority.
 	Priority *int32            `protobuf:"varint,105,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	Tags     map[string]string `protobuf:"bytes,106,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // searchable
 	// Capabilities or labels that a worker must have to claim the run: {"gpu": "true"}. An empty

@@ -11,35 +11,35 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// model is the contract in memory, without any thought of speed, disk or rivals: what a store must
-// answer to one call after another. It knows less than a store: no payloads of runs, no rings, and
-// none of what the contract leaves open.
+// model implements the contract in memory for one call after another, without speed, durability or
+// concurrency. It knows less than a store: no payloads of runs, no notifications, and nothing that
+// the contract leaves open.
 type model struct {
 	runs     []*modelRun // by id
 	workers  map[string]*engine.Worker
 	losses   map[string]engine.Loss // by worker
 	requests map[string]modelStart
-	writes   map[string]modelWrite // by token and what was written about
+	writes   map[string]modelWrite // by token and subject of the write
 	keys     []*engine.APIKey      // by id
 	now      time.Time             // of the call
 }
 
 type modelRun struct {
 	engine.Run
-	token      engine.Token // zero: nobody holds it
+	token      engine.Token // zero: not held
 	holder     string
 	claimedAt  time.Time
 	progressed bool
 	attempts   []*engine.Step
 }
 
-// modelStart is what a request was first told, and for what.
+// modelStart is what a request asked for, and its first answer.
 type modelStart struct {
 	content string
 	answer  engine.Started
 }
 
-// modelWrite is a write that counted.
+// modelWrite is a write that took effect.
 type modelWrite struct{ content, answer string }
 
 func newModel() *model {
@@ -56,7 +56,7 @@ func (m *model) run(id engine.ID) *modelRun {
 	return nil
 }
 
-// latest is the newest attempt of a step, or nil.
+// latest returns the newest attempt of a step, or nil.
 func (r *modelRun) latest(name string) *engine.Step {
 	for _, a := range r.attempts {
 		if a.Name == name && a.Latest {
@@ -92,7 +92,7 @@ func (m *model) start(p engine.StartRun) string {
 	return startedText(answer)
 }
 
-// external is the run that stands in the way of a start.
+// external returns the run that has the external id of a start.
 func (m *model) external(p engine.StartRun) *modelRun {
 	for _, r := range slices.Backward(m.runs) {
 		if p.ExternalID != "" && r.ExternalID == p.ExternalID && (!r.Status.Ended() || p.Reuse == engine.ReuseNever) {
@@ -117,7 +117,7 @@ func (m *model) end(p engine.EndRunParams, status engine.RunStatus) string {
 	return fmt.Sprint(engine.RunEnd{Status: status, Changed: true})
 }
 
-// over ends a run and whatever is open in it.
+// over ends a run and everything open in it.
 func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	if r.holder != "" {
 		r.wake(now)
@@ -135,7 +135,7 @@ func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	r.FinishedAt = now
 }
 
-// settle takes the lease from a run.
+// settle ends the lease of a run.
 func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	if r.progressed {
 		r.LeaseLosses = 0
@@ -147,7 +147,7 @@ func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	r.token, r.holder, r.progressed = engine.Token{}, "", false
 }
 
-// wake ends the timers that are due.
+// wake completes due timers.
 func (r *modelRun) wake(now time.Time) {
 	for _, a := range r.attempts {
 		if a.Kind == engine.StepSleep && a.Status == engine.StepRunning && !a.WakeAt.After(now) {
@@ -156,7 +156,7 @@ func (r *modelRun) wake(now time.Time) {
 	}
 }
 
-// free interrupts what runs and makes the run wait until then.
+// free interrupts running steps and makes the run wait until at.
 func (m *model) free(r *modelRun, status engine.RunStatus, at, now time.Time) {
 	r.wake(now)
 	for _, a := range r.attempts {
@@ -217,37 +217,57 @@ func (m *model) claim(p engine.ClaimParams) string {
 			next = r.AvailableAt
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *modelRun) int { return claimOrder(a.Run, b.Run, p.Now) })
+	slices.SortFunc(due, byAge)
 	answer, limited := "", false
 	grants := slices.DeleteFunc(slices.Clone(p.Slots), func(g engine.ClaimSlot) bool {
 		w := m.workers[g.WorkerID]
 		return w == nil || w.Status != engine.WorkerOnline
 	})
-	blocked := false
-	for _, r := range due {
-		if len(grants) == 0 {
-			break
+	aged, blocked := 0, false
+	hand := func(r *modelRun) {
+		if len(grants) == 0 || r.Status == engine.RunRunning {
+			return
 		}
 		if limit := p.TypeLimits[r.Type]; p.QueueLimit > 0 && running >= p.QueueLimit || limit > 0 &&
 			ofType[r.Type] >= limit {
 			limited = true
-			continue
+			return
 		}
-		i := slices.IndexFunc(grants, func(g engine.ClaimSlot) bool {
-			hand := m.hand(g.WorkerID, p.Now)
-			return !r.Suspect.Is() || hand.May(r.Suspect)
-		})
-		if i < 0 {
-			blocked = true
-			continue
+		if r.Suspect.Is() {
+			i := slices.IndexFunc(grants, func(g engine.ClaimSlot) bool {
+				held := m.suspectsOf(g.WorkerID, p.Now)
+				return held.May(r.Suspect)
+			})
+			if i < 0 {
+				blocked = true
+				return
+			}
+			g := grants[i]
+			grants = slices.Insert(slices.Delete(grants, i, i+1), 0, g)
 		}
-		g := grants[i]
-		grants = slices.Insert(slices.Delete(grants, i, i+1), 0, g)
 		m.take(r, grants[0], p.Now)
+		aged++
 		answer += fmt.Sprintf("%s to %s of %s; ", r.ID, grants[0].Token.Wire()[:8], grants[0].WorkerID)
 		grants = grants[1:]
 		running++
 		ofType[r.Type]++
+	}
+	first := slices.Clone(due)
+	slices.SortStableFunc(first, func(a, b *modelRun) int { return b.Priority - a.Priority })
+	for _, r := range first {
+		if r.Suspect.Is() {
+			hand(r)
+		}
+	}
+	for _, r := range due {
+		if aged < p.ByAge && !r.Suspect.Is() {
+			hand(r)
+		}
+	}
+	for _, r := range first {
+		if !r.Suspect.Is() {
+			hand(r)
+		}
 	}
 	if retry := p.Now.Add(engine.SuspectRetry); blocked {
 		limited = true
@@ -261,35 +281,18 @@ func (m *model) claim(p engine.ClaimParams) string {
 	return answer
 }
 
-// hand is the suspects that the worker holds.
-func (m *model) hand(worker string, now time.Time) (hand engine.Suspects) {
+// suspectsOf counts the suspects that the worker holds.
+func (m *model) suspectsOf(worker string, now time.Time) (held engine.Suspects) {
 	for _, r := range m.runs {
 		if r.holder == worker && r.claimedAt.After(engine.SuspectSince(now)) {
-			hand.Add(r.Suspect)
+			held.Add(r.Suspect)
 		}
 	}
-	return hand
+	return held
 }
 
-func claimOrder(a, b engine.Run, now time.Time) int {
-	starved := func(r engine.Run) int {
-		if now.Sub(r.AvailableAt) >= engine.StarvationAfter {
-			return 0
-		}
-		return 1
-	}
-	if a.Suspect.Is() != b.Suspect.Is() {
-		if a.Suspect.Is() {
-			return -1
-		}
-		return 1
-	}
-	if d := starved(a) - starved(b); d != 0 {
-		return d
-	}
-	if d := b.Priority - a.Priority; d != 0 {
-		return d
-	}
+// byAge orders runs by how long they have been due.
+func byAge(a, b *modelRun) int {
 	if d := a.AvailableAt.Compare(b.AvailableAt); d != 0 {
 		return d
 	}
