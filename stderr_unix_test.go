@@ -94,7 +94,7 @@ func serves(t *testing.T, cmd *exec.Cmd, calls, health string) {
 	}
 }
 
-func TestServerGoesOnWhenStderrIsClosed(t *testing.T) {
+func TestServerContinuesWhenStderrIsClosed(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -143,14 +143,14 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-func TestServerGoesOnWhenNobodyReadsStderr(t *testing.T) {
+func TestServerContinuesWhenStderrIsNotRead(t *testing.T) {
 	_, w := fullPipe(t)
 	cmd, calls, health := startServerWith(t, w)
 	serves(t, cmd, calls, health)
 	stopped(t, cmd)
 }
 
-func TestServerThatCannotStartEndsWhenNobodyReadsStderr(t *testing.T) {
+func TestServerThatCannotStartEndsWhenStderrIsNotRead(t *testing.T) {
 	_, w := fullPipe(t)
 	cmd := program(context.Background(), t, "server", "--listen", "0.0.0.0:0", "--data-dir",
 		filepath.Join(t.TempDir(), "data"), "--config", "off")

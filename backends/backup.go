@@ -2,6 +2,8 @@ package backends
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -47,15 +49,64 @@ func Restore(ctx context.Context, p engine.RestoreParams) (engine.Restoration, e
 	return d.restore(ctx, d.at, p)
 }
 
+// restorePostgres fills an absent or empty schema. It replaces nothing and drops nothing, forced or not.
 func restorePostgres(ctx context.Context, url string, p engine.RestoreParams) (engine.Restoration, error) {
-	return sqlite.RestoreElsewhere(ctx, p, func(file, from string) error {
+	place, err := emptyTarget(ctx, url)
+	if err != nil {
+		return engine.Restoration{}, err
+	}
+	done, err := sqlite.RestoreElsewhere(ctx, p, func(file, from string) error {
 		if _, err := Copy(ctx, engine.CopyParams{
 			From: "sqlite:" + file, To: url, Snapshot: true, Now: p.Now}); err != nil {
 			return err
 		}
 		return postgres.NoteRestored(ctx, url, from, p.Now)
 	})
+	done.Database, done.Empty = place, true
+	return done, err
 }
+
+// emptyTarget returns the place of a Postgres database that a restore may fill; empty: it has no
+// schema yet. It changes nothing.
+func emptyTarget(ctx context.Context, url string) (place string, err error) {
+	status, err := postgres.Status(ctx, url)
+	switch {
+	case err != nil:
+		return "", err
+	case status.Standing != "", status.Refusal != "" && !status.Absent:
+		return "", &engine.Error{Kind: engine.KindPrecondition, Message: status.Refusal + elsewhere}
+	case status.Applied == 0:
+		return "", nil
+	}
+	target, err := openPostgresEnd(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	tables, err := target.Tables(ctx)
+	if err != nil {
+		return "", err
+	}
+	rows, runs := int64(0), int64(0)
+	for _, t := range tables {
+		n, err := target.Count(ctx, t.Name)
+		if err != nil {
+			return "", err
+		}
+		if rows += n; t.Name == "runs" {
+			runs = n
+		}
+	}
+	if rows > 0 {
+		return "", &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf(
+			"%s holds %d runs (%d rows in all), and a restore onto Postgres fills an absent or empty schema only, also with --force%s",
+			target.Place(), runs, rows, elsewhere)}
+	}
+	return target.Place(), nil
+}
+
+// elsewhere is what to do about a schema that a restore cannot fill.
+const elsewhere = "; name another with ?schema=NAME in the URL of --db, or create another database; nothing is dropped"
 
 // Receive makes a backup in a new file from what fill writes.
 func Receive(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {

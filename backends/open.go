@@ -5,7 +5,6 @@ package backends
 
 import (
 	"context"
-	"errors"
 
 	"github.com/kagzi/kagzi/backends/move"
 	"github.com/kagzi/kagzi/backends/postgres"
@@ -66,9 +65,8 @@ func Accept(ctx context.Context, url string) (kept string, findings []engine.Fin
 }
 
 func acceptPostgres(context.Context, string) (string, []engine.Finding, error) {
-	return "", nil,
-		errors.New(
-			"nothing to accept: in a Postgres database Kagzi takes what other programs write as it is")
+	return "", nil, &engine.Error{Kind: engine.KindInvalid, Message: "--accept is for SQLite files only: " +
+		"Postgres checks its pages itself, and kagzi db check checks the rows"}
 }
 
 func openPostgresEnd(ctx context.Context, url string) (move.Database, error) {

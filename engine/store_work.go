@@ -49,9 +49,12 @@ import (
 //     another, the parent waits for that one instead. The step's ChildRunID remains the first run;
 //     the metadata of the step's output names the run that it comes from (ChildOutput). The run's
 //     own output does not change.
-//   - Children: its open children end as ParentClose says, and so do theirs. This does not happen
-//     when the run is retried by its policy. If the run ContinuedAs another, the children that
-//     would have ended become children of that one, started by none of its steps.
+//   - Children: its open children end as ParentClose says, and so do theirs. If the run was asked
+//     to stop and ends before its GraceUntil, other than by TerminateRun or CancelRun without a
+//     Grace, children with CloseCancel do not end: their code is asked to stop by that GraceUntil,
+//     unless it was before. None of this happens when the run is retried by its policy. If the run
+//     ContinuedAs another, the children that would have ended become children of that one, started
+//     by none of its steps.
 //   - Failure handlers, if it is FAILED or TIMED_OUT and not a handler itself (IsHandler):
 //     HandlerOf is started for its OnFailureWorkflow, in OnFailureQueue or else in the run's queue.
 //     HandlerOf is also started for GlobalHandler, in the first queue of the first ONLINE worker

@@ -377,7 +377,7 @@ func TestFailures(t *testing.T) {
 				"the server refused to record the result of step a: 10,000 steps")
 		})
 	})
-	t.Run("an error that the server cannot record fails the run with the server's reason", func(t *testing.T) {
+	t.Run("an error that the server cannot record fails the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if strings.Contains(r.GetFailWorkflow().GetError().GetMessage(), "世") {

@@ -20,12 +20,12 @@ type load struct {
 
 // carryTable copies the rest of a table. It reads the next rows while it writes the last ones.
 func (c *mover) carryTable(ctx context.Context, from, to *engine.CopyTable) error {
-	noted := c.filling.Tables[to.Name]
-	so, err := sumOf(noted)
+	recorded := c.filling.Tables[to.Name]
+	so, err := sumOf(recorded)
 	if err != nil {
 		return err
 	}
-	after, err := decodeKey(noted.Last)
+	after, err := decodeKey(recorded.Last)
 	if err != nil {
 		return err
 	}
@@ -126,15 +126,15 @@ func (c *mover) verify(ctx context.Context) error {
 		if err := errors.Join(unread, err); err != nil {
 			return fmt.Errorf("read table %s back: %w", name, err)
 		}
-		noted, err := sumOf(c.filling.Tables[name])
+		recorded, err := sumOf(c.filling.Tables[name])
 		if err != nil {
 			return err
 		}
-		if source != target || source != noted {
+		if source != target || source != recorded {
 			return fmt.Errorf(
 				"table %s differs: the source has %d rows (sum %s), the target %d (sum %s), and %d were copied (sum %s); "+
 					"do not use the target: run `kagzi db copy --release` on the source and copy to another target",
-				name, source.rows, source, target.rows, target, noted.rows, noted)
+				name, source.rows, source, target.rows, target, recorded.rows, recorded)
 		}
 		c.report.Tables = append(c.report.Tables, engine.CopyCount{Table: name, Rows: target.rows})
 	}

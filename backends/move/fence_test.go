@@ -215,7 +215,7 @@ func change(t testing.TB, url, statement string) {
 	}
 }
 
-func TestATextThatPostgresCannotKeepIsNamedBeforeAnythingChanges(t *testing.T) {
+func TestCopyNamesTextWithNUL(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]string{"NUL": "a\x00b", "UTF-8": "a\xffb"} {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestTwoCopiesAtOnceMakeOne(t *testing.T) {
 	openStore(t, to)
 }
 
-func TestASnapshotIsOfOneMomentAndLeavesTheSourceAtWork(t *testing.T) {
+func TestSnapshotIsConsistentWhileSourceRuns(t *testing.T) {
 	t.Parallel()
 	from, file := freshURL(t, "postgres"), filepath.Join(t.TempDir(), "snapshot.db")
 	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 11)), 10)

@@ -111,7 +111,7 @@ func refuses(t *testing.T, url, why string) {
 	}
 }
 
-func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
+func TestKilledCopyContinues(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
 		n := long.Seed(t)
 		rnd := rand.New(rand.NewPCG(n, 2))
@@ -134,7 +134,7 @@ func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
-func TestAKillNearTheEndLeavesOneDatabaseAtMostToServe(t *testing.T) {
+func TestKillNearEndOfCopyLeavesOneServable(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
 		populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 3)), 3)
 		if err := backends.Migrate(t.Context(), to); err != nil {

@@ -115,7 +115,7 @@ func TestChildrenOfOneParentEndAtTheSameTimeAndWakeItOnce(t *testing.T) {
 	}
 }
 
-func TestChildrenThatEndByThemselvesMeetASweepOverTheirSiblings(t *testing.T) {
+func TestChildEndRacingExpiryOfSiblings(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	expectNoDeadlocks(t, a)
@@ -164,7 +164,7 @@ func keyed(t *testing.T, s *Store, n, limit int) []engine.ID {
 	return ids
 }
 
-func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testing.T) {
+func TestConcurrencyLimitAcrossServers(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	register(t, a, "wa")
@@ -221,7 +221,7 @@ func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testi
 	expectSound(t, url)
 }
 
-func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
+func TestCancelOfGatedRunsRacingGateOpening(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	register(t, a, "wa")
@@ -267,7 +267,7 @@ func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
 
 // A transaction that opens a gate holds the key's lock and then wants the run, so one that holds
 // the run must not wait for the key.
-func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
+func TestGatedRunEndWaitsForKeyFirst(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "wa")
 	ids := keyed(t, s, 2, 1)
@@ -358,7 +358,7 @@ func TestWhoEndsAParentWaitsForItsChildrenWithoutIt(t *testing.T) {
 
 // Otherwise each end of a child that coincides with that of its parent would block both until a
 // lock timeout.
-func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
+func TestChildEndRacingParentEnd(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	expectNoDeadlocks(t, a)
@@ -389,7 +389,7 @@ func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
 
 // A run may have more gated children than a write has retries, each with its own key that another
 // transaction holds at the moment.
-func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
+func TestRunEndWaitsForKeysOfChildren(t *testing.T) {
 	const children = writeAttempts + 3
 	s := openAt(t, lentURL(t))
 	parent := newStart(s)
@@ -460,7 +460,7 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {
+func TestDisabledNamespaceAcrossServers(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	start(t, b, 2)

@@ -42,7 +42,7 @@ func TestOfSeveralServersOneHasTheTurnToMakeABackup(t *testing.T) {
 	}
 }
 
-func TestATurnThatWasTakenWhileTheClockWasAheadIsNotWaitedFor(t *testing.T) {
+func TestBackupTurnFromWrongClockIsIgnored(t *testing.T) {
 	url := lentURL(t)
 	s, admin := openAt(t, url), adminConnection(t, url)
 	if wait, _, err := s.BackupTurn(t.Context(), time.Hour); err != nil || wait != 0 {

@@ -83,7 +83,7 @@ func TestHeartbeatsThatWaitShareOneCommit(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
+func TestWaitingHeartbeatsOfOneWorkerAreOrdered(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	register(t, s, "w2")
@@ -103,7 +103,7 @@ func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
 }
 
 // A worker that is about to be deregistered may be locked for long, if it held many runs.
-func TestHeartbeatsDoNotWaitForAWorkerThatSomebodyChanges(t *testing.T) {
+func TestHeartbeatsDoNotWaitForLockedWorker(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	for _, worker := range []string{"w1", "w2", "w3"} {
 		register(t, s, worker)

@@ -70,6 +70,7 @@ func (c *claim) run() (engine.Claimed, error) {
 // take repeats lookOnce until no slot is left or nothing is due. It retries only a few times if
 // other servers took the chosen runs.
 func (c *claim) take(ctx context.Context) error {
+	blocked := false // a suspect was left because no worker may hold it
 	for futile := 0; len(c.slots) > 0; {
 		found, err := c.lookOnce(ctx)
 		if err != nil {
@@ -83,17 +84,18 @@ func (c *claim) take(ctx context.Context) error {
 		if c.whole = found.bounded && found.candidates < found.asked; c.whole {
 			continue
 		}
-		missed, blocked := !found.keyed && found.candidates > len(found.tasks), false
+		missed, limited := !found.keyed && found.candidates > len(found.tasks), false
 		if found.keyed && len(c.slots) > 0 {
 			passed, err := c.pass(ctx)
 			if err != nil {
 				return err
 			}
+			blocked = blocked || passed.blocked
 			if passed.progress {
 				continue
 			}
-			blocked = passed.blocked
-			missed = !blocked || passed.missed
+			limited = passed.limited
+			missed = passed.missed || !passed.suspects
 		}
 		if missed {
 			if futile++; futile < claimLooks {
@@ -104,8 +106,8 @@ func (c *claim) take(ctx context.Context) error {
 			c.out.Limited = found.due > found.candidates && found.candidates < len(c.slots)+len(found.tasks)
 			c.out.NextDue = found.nextDue
 			c.dueAt(found.suspectDue)
+			c.out.Limited = c.out.Limited || limited || blocked
 			if blocked {
-				c.out.Limited = true
 				c.dueAt(c.p.Now.Add(engine.SuspectRetry))
 			}
 			if missed { // another transaction has them locked now, and may not claim them

@@ -68,7 +68,7 @@ func TestAClockThatCannotBeReadGoesOn(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
+func TestSlowClockReadingMovesClockLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wait, late, ahead time.Duration
 		c := clock{measure: func(context.Context) (time.Time, error) {

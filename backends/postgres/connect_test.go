@@ -88,7 +88,7 @@ func TestWhyNoConnectionCameAbout(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatTheDatabaseWillNotHaveIsNamedAtOnce(t *testing.T) {
+func TestRefusedAddressIsReportedAtOnce(t *testing.T) {
 	for name, value := range map[string]string{
 		"lock_timout": "1s", "search_path": "My Schema", "max_connections": "7",
 		"default_transaction_isolation": "always",
@@ -107,7 +107,7 @@ func TestAnAddressThatTheDatabaseWillNotHaveIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTransactionsReadWhatWasCommittedWhateverTheDatabaseBeginsThemWith(t *testing.T) {
+func TestTransactionsUseReadCommitted(t *testing.T) {
 	url := withParameter(t, pgtest.URL(t), readCommitted.name, "serializable") // as set for a database or a role
 	s := openAt(t, url)
 	config, err := parseURL(url)

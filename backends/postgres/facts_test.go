@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
+func TestFacts(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	facts := func() map[string]string {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
 	expect(facts(), "notifications", "not listening since "+time.Now().UTC().Format("2006"))
 }
 
-func TestTheClocksOffsetIsToldWithItsSignAndWhenItWasMeasured(t *testing.T) {
+func TestClockOffsetText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead, broken := -1500*time.Millisecond, error(nil)
 		c := clock{measure: func(context.Context) (time.Time, error) { return time.Now().Add(ahead), broken }}

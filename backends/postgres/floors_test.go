@@ -140,7 +140,7 @@ func TestAClaimPassesNothingThatThisServerMadeDueBeforeTheHead(t *testing.T) {
 
 // A run that another server makes due is found: when there are no more behind the head, and at the
 // latest after wholeLook looks.
-func TestAClaimFindsWhatAnotherServerMadeDueBeforeTheHead(t *testing.T) {
+func TestClaimFindsRunsOfOtherServerBeforeFloor(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	startDue(t, a, 1010, 1020, 1030)

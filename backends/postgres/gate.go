@@ -43,12 +43,15 @@ type choice struct {
 	taken   []chosen
 	waiting []engine.ID // runs whose key has no free slot
 	blocked bool        // a suspect was left because no worker may hold it
+	limited bool        // a run was left because of a limit of the queue or its type
 }
 
 // passed is the result of pass.
 type passed struct {
 	progress bool // runs were claimed or gated
+	suspects bool // suspects are due
 	blocked  bool // suspects were left because no worker may hold them
+	limited  bool // runs were left because of a limit of the queue or their type
 	missed   bool // chosen runs could not be claimed
 }
 
@@ -120,8 +123,9 @@ func (c *claim) passIn(t *tx, found *look) (passed, error) {
 // settle claims or gates the first of these runs, none of which is locked yet.
 func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (p passed, err error) {
 	first := c.choose(heads, free, c.slots)
+	p.suspects, p.blocked, p.limited = anySuspect(heads), first.blocked, first.limited
 	heads = heads[:considered(heads, &first)]
-	p.blocked, p.missed = first.blocked, len(heads) > 0
+	p.missed = len(heads) > 0
 	due := map[engine.ID]bool{}
 	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
 		return p, err
@@ -294,13 +298,18 @@ func (c *claim) choose(heads []head, free freeSlots, slots []engine.ClaimSlot) (
 func (c *claim) chooseIn(order []*head, free *freeSlots, most int, held map[string]*engine.Suspects,
 	left *[]engine.ClaimSlot, out *choice) {
 	for _, h := range order {
-		if len(out.taken) >= most || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+		if len(out.taken) >= most {
 			break
 		}
 		if h.decided {
 			continue
 		}
+		if c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+			out.limited = true
+			break
+		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
+			out.limited = true
 			continue
 		}
 		slot := 0

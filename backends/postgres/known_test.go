@@ -8,7 +8,7 @@ import (
 
 // A promoted standby may lack what its predecessor committed last, although the server has cached
 // it.
-func TestRunsAreClaimedThoughAFailoverLostTheirLaneAndNamespace(t *testing.T) {
+func TestClaimAfterFailoverLostLane(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "wa")
 	start(t, s, 1)

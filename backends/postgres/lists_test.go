@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
+func TestListFindsRunsBeyondNearbyOnes(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	fill(t, s, nearRuns+1000, 0, time.Now()) // their ids are random, and nearly all come before those of a start
 	rare := make([]engine.StartRun, 5)
@@ -48,7 +48,7 @@ func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
 }
 
 // The database has no statistics of a queue that was used for the first time.
-func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
+func TestNearbyListPlanUsesIndex(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
@@ -69,7 +69,7 @@ func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
+func TestTagAndSearchPlansUseIndexes(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
@@ -108,7 +108,7 @@ func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
 
 // Statistics do not know of a new backlog, and callers that wait for its results ask for many runs
 // at once.
-func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
+func TestGetRunsPlanUsesIDs(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	starts := make([]engine.StartRun, engine.MaxBatch)

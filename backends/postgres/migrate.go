@@ -280,7 +280,7 @@ func (p *place) requireEmpty(ctx context.Context, q querier) error {
 	switch {
 	case state.foreign:
 		return fmt.Errorf(
-			"the schema %s has a table schema_migrations of another program, whose migrations are noted there; %s", quoted(p.schema), advice)
+			"the schema %s has a table schema_migrations of another program, which records its migrations there; %s", quoted(p.schema), advice)
 	case state.tables > 0:
 		return fmt.Errorf("the schema %s holds tables of another program; %s", quoted(p.schema), advice)
 	}
@@ -345,7 +345,9 @@ func Status(ctx context.Context, url string) (status engine.SchemaStatus, err er
 			if err := a.requireEmpty(ctx, tx); err != nil {
 				status.Refusal = err.Error()
 			}
-			return nil
+			state, err := stateOf(ctx, tx)
+			status.Absent = !state.there && a.named != ""
+			return err
 		}
 		if status.Warnings, err = a.warnings(ctx, tx); err != nil {
 			return err

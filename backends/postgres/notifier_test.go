@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-func TestListenersAreCountedAgainAlthoughTheClockWasSetBack(t *testing.T) {
+func TestListenersRecountedAfterClockSetBack(t *testing.T) {
 	var b notifier
 	if !b.stale() {
 		t.Error("what was never counted is not to be counted")

@@ -133,7 +133,7 @@ func TestALostListenerComesBackAndNotifiesEverybody(t *testing.T) {
 		Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
 }
 
-func TestNotificationsThatCannotBeSentNotifyEverybodyAfterwards(t *testing.T) {
+func TestFailedNotificationsBecomeNotifyAll(t *testing.T) {
 	url := lentURL(t)
 	s, other := openAt(t, url), openAt(t, url)
 	notifications := listenTo(t, other)
@@ -192,7 +192,7 @@ func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
+func TestMissingDatabaseIsUnavailableWithoutSecret(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	s.pool.Close()
 	_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}})

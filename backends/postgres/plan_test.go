@@ -18,7 +18,7 @@ import (
 
 // The hot statements must find their rows by index whatever the statistics say: on an empty table a
 // wrong plan for a full one is most likely, and the reverse.
-func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
+func TestHotPlansUseIndexes(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	conn := planConnection(t, url)
@@ -62,7 +62,7 @@ func checkPlans(t *testing.T, conn *pgx.Conn, columns map[string][]string, when 
 // A plan made while a table is new stays until the database analyzes the table again, and by then
 // it may be large. The indexes that begin with the namespace cost the planner nearly the same then,
 // and which of them is deeper changes as they grow.
-func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T) {
+func TestStartPlanUsesIndexesOfIDs(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	hots := hotStatements(t)
@@ -94,7 +94,7 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 
 // An index of open rows is empty most of the time, and reading all of it is cheap then. A claim
 // keeps its plan while sleeping runs gather there.
-func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *testing.T) {
+func TestClaimPlanUsesIndexOfOpenSteps(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 1000, 0, time.Now())
@@ -124,7 +124,7 @@ func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *te
 // If one parent has all the children, or one run all the steps, the statistics say that a condition
 // on it filters nothing. Ids are made in the order of the rows, so reading all in the order of ids
 // looks cheap too.
-func TestHotStatementsAreIndexScansWhereOneRowHasAllTheOthers(t *testing.T) {
+func TestHotPlansWhenOneRowHasAllOthers(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	conn := planConnection(t, url)
@@ -157,7 +157,7 @@ func TestHotStatementsAreIndexScansWhereOneRowHasAllTheOthers(t *testing.T) {
 }
 
 // A plan made when the first worker has registered stays when there are thousands.
-func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *testing.T) {
+func TestHeartbeatPlanUsesIndexAfterFirstWorker(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	register(t, s, "w1")

@@ -9,7 +9,7 @@ import (
 
 // If Postgres expects one row only, it would evaluate the subquery again for each row, and find
 // others in place of deleted ones.
-func TestASweepTakesNoMoreThanItsLimitHoweverItIsPlanned(t *testing.T) {
+func TestPruneRecordsLimitHoldsForAnyPlan(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct{ table, insert string }{
 		{"workers",

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
+func TestStartRacingPruneMakesRun(t *testing.T) {
 	s := open(t).(*Store)
 	old := newStart(s)
 	old.ExternalID = "order-1"

@@ -26,7 +26,7 @@ func terminate(t *testing.T, s *Store, run engine.ID) {
 	}
 }
 
-func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t *testing.T) {
+func TestRequestHasOneAnswerWhileRunEnds(t *testing.T) {
 	a, b := rivals(t)
 	holder, asked, again := heldExternal(t, a, b)
 	watch := adminConnection(t, a.pool.Config().ConnString())
@@ -65,7 +65,7 @@ func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t 
 	}
 }
 
-func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
+func TestRequestAnsweredDuringLookup(t *testing.T) {
 	a, b := rivals(t)
 	holder, asked, again := heldExternal(t, a, b)
 	answered := false

@@ -165,7 +165,7 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 	}
 }
 
-func TestAWorkerTakenOffByOneServerGetsNoLeaseFromAnother(t *testing.T) {
+func TestDeregisteredWorkerGetsNoLeaseElsewhere(t *testing.T) {
 	a, b := rivals(t)
 	for i := range 20 {
 		worker := fmt.Sprintf("w%d", i)
@@ -302,7 +302,7 @@ func awaitNotification(t *testing.T, notifications <-chan engine.Notification, w
 	}
 }
 
-func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
+func TestRegisteredFlagIsNotSentToOthers(t *testing.T) {
 	a, b := rivals(t)
 	here, elsewhere := listenTo(t, a), listenTo(t, b)
 	acquaint(t, a, elsewhere)
@@ -311,7 +311,7 @@ func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
 	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyWorker, Name: "w1"})
 }
 
-func TestNotificationsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
+func TestNotificationsReachOtherServerOnce(t *testing.T) {
 	a, b := rivals(t)
 	for _, s := range []*Store{a, b} {
 		if d, err := s.Describe(t.Context()); err != nil || d.Notifications != "listen" {

@@ -63,7 +63,7 @@ func firedRuns(t *testing.T, s *Store, schedule engine.ID) int {
 	return len(runs)
 }
 
-func TestATickThatWaitsStartsThoughItsRunEndsWhileAnotherServerEnablesTheNamespace(t *testing.T) {
+func TestBufferedTickStartsWhenRunEndRacesEnable(t *testing.T) {
 	a, b := rivals(t)
 	plan, lease := waitingTick(t, a)
 	enable(t, a, false)
@@ -107,7 +107,7 @@ func TestATickThatWaitsStartsThoughItsRunEndsWhileAnotherServerEnablesTheNamespa
 	}
 }
 
-func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t *testing.T) {
+func TestBufferedTickOfOldVersionStarts(t *testing.T) {
 	s := open(t).(*Store)
 	plan, lease := waitingTick(t, s)
 	enable(t, s, false)
@@ -136,7 +136,7 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 	}
 }
 
-func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing.T) {
+func TestTriggerRacingScheduleChangeIsCounted(t *testing.T) {
 	a, b := rivals(t)
 	now := engine.Micros(a.Now())
 	plan, err := a.CreateSchedule(t.Context(),
@@ -165,7 +165,7 @@ func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing
 	}
 }
 
-func TestAChangeOfANamespaceThatMeetsAnotherServersIsRefused(t *testing.T) {
+func TestConcurrentNamespaceChangeIsRefused(t *testing.T) {
 	a, b := rivals(t)
 	start(t, a, 1) // makes the namespace
 	n, err := a.GetNamespace(t.Context(), "default")

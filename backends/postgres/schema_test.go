@@ -218,7 +218,7 @@ func TestATableOfMigrationsOfAnotherProgramIsNamed(t *testing.T) {
 			if status, err := Status(t.Context(), url); err != nil || !strings.Contains(status.Refusal, want) {
 				t.Errorf("Status = %+v (%v), want it to say %q", status, err, want)
 			}
-			if _, err := Check(context.Background(), url); err == nil || !strings.Contains(err.Error(), "another program's") {
+			if _, err := Check(context.Background(), url); err == nil || !strings.Contains(err.Error(), "belongs to another program") {
 				t.Errorf("Check: %v, want it to name the table", err)
 			}
 		})

@@ -94,7 +94,7 @@ func (s *onStandby) cutShort(t *testing.T, answered chan error) bool {
 	return true
 }
 
-func TestACallThatIsRepeatedWaitsForTheStandbyThatTheFirstHasWaitedFor(t *testing.T) {
+func TestRepeatedCallWaitsForStandby(t *testing.T) {
 	if os.Getenv("KAGZI_TEST_POSTGRES") != "" {
 		t.Skip("NOT TESTED: it changes the settings of its server")
 	}

@@ -11,7 +11,7 @@ import (
 
 // A worker that cannot reach one server reports to another while the first is still writing what it
 // sent. That one has locked the lease when the second reads it.
-func TestAResultThatMeetsAChangeOfItsLeaseIsCountedAfterIt(t *testing.T) {
+func TestResultRacingLeaseChange(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	start(t, a, 2)

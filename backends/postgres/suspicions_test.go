@@ -36,7 +36,7 @@ func asked(t *testing.T, s *Store) error {
 	return s.Health(t.Context())
 }
 
-func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
+func TestHealthWhileDatabaseRefusesWrites(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	undo := afterEachRow(t, url, `raise exception using errcode = '53100'`)
@@ -61,7 +61,7 @@ func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
 	}
 }
 
-func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
+func TestHealthWhileCommitsHang(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	admin := adminConnection(t, url)
@@ -101,7 +101,7 @@ func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatBeginsOnlyReadingTransactionsIsUnwell(t *testing.T) {
+func TestHealthOfReadOnlyDatabase(t *testing.T) {
 	url := lentURL(t)
 	openAt(t, url)
 	conn := adminConnection(t, url)

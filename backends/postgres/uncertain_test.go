@@ -83,9 +83,9 @@ func TestTheUncertaintyOfTheClock(t *testing.T) {
 	}
 }
 
-// TestATimerOfACallUnderWayHasTheMarginOfItsReading reads the clock again between a call's Now and
+// TestTimerMarginOfCallInProgress reads the clock again between a call's Now and
 // its Uncertainty.
-func TestATimerOfACallUnderWayHasTheMarginOfItsReading(t *testing.T) {
+func TestTimerMarginOfCallInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := 50 * time.Millisecond
 		c := clock{measure: func(context.Context) (time.Time, error) {

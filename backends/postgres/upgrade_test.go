@@ -155,7 +155,7 @@ func TestUpgrade(t *testing.T) {
 
 // A server of the previous version keeps running while the schema is already the next one: what its
 // statements name must exist, and its rows, which leave out new columns, must be accepted.
-func TestServersOfTheVersionBeforeCanWorkOnTheNewestSchema(t *testing.T) {
+func TestPreviousVersionOnNewestSchema(t *testing.T) {
 	list, url := migrationsOf(t), pgtest.URL(t)
 	s := openAt(t, url)
 	newest := columnsOf(t, url)

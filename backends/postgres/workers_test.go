@@ -9,7 +9,7 @@ import (
 )
 
 // Forcing a worker offline frees its leases; a lease made at the same time would belong to nobody.
-func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
+func TestKeyedClaimRacingDeregistration(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	keyed(t, a, 1, 1)
@@ -33,7 +33,7 @@ func deregister(s *Store, worker string) func(*tx) error {
 	}
 }
 
-func TestAWorkerThatAnotherServerDrainsStaysSoWhenItRegistersAgain(t *testing.T) {
+func TestDrainSurvivesRegistrationAtOtherServer(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	known, err := a.GetWorker(t.Context(), "w1")
@@ -57,7 +57,7 @@ func TestAWorkerThatAnotherServerDrainsStaysSoWhenItRegistersAgain(t *testing.T)
 	}
 }
 
-func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
+func TestHandoffRacingDeregistration(t *testing.T) {
 	s, b := rivals(t)
 	register(t, s, "w1")
 	start(t, s, 1) // makes the namespace and the lane
@@ -79,7 +79,7 @@ func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
 	w.told(t, 0, 1, 0)
 }
 
-func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
+func TestInterruptedDeregistrationFreesRunsLater(t *testing.T) {
 	s := open(t).(*Store)
 	register(t, s, "w1")
 	long := newStart(s)
@@ -108,7 +108,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	}
 }
 
-func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
+func TestReturningWorkerKeepsRuns(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	long := newStart(a)

@@ -271,7 +271,7 @@ func TestABackupIsMadeBeforeAMigration(t *testing.T) {
 	}
 }
 
-func TestTheBackupBeforeAMigrationStaysAlthoughTheClockWasAheadOnce(t *testing.T) {
+func TestMigrationBackupKeptDespiteWrongClock(t *testing.T) {
 	path := oldDatabase(t)
 	for day := range backup.KeptBeforeMigrations {
 		write0600(t, fmt.Sprintf("%s.before-0001-2099010%dT000000Z.db", path, day+1), nil)

@@ -75,7 +75,7 @@ func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
 	expectLimitOfTwo(t, s, held)
 }
 
-func TestARequestAnsweredWithAnEarlierRunIsKnownAfterTheStoreIsOpenedAgain(t *testing.T) {
+func TestExistedRequestIsKnownAfterReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	s := openAt(t, path)
 	first := startOf("t", s)

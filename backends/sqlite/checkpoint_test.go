@@ -66,7 +66,7 @@ func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 	}
 }
 
-func TestTheWriterWaitsForACheckpointThatItLeavesBehind(t *testing.T) {
+func TestWriterWaitsForSlowCheckpoint(t *testing.T) {
 	s := fresh(t)
 	end := holdCheckpoint(t, s)
 	_, err := write(t.Context(), s, "grow", 0, func(*tx) (none struct{}, err error) {
@@ -124,7 +124,7 @@ func TestTheWriterCheckpointsWhatOthersCannotOpen(t *testing.T) {
 	}
 }
 
-func TestTheLogStaysWhereTheDiskHasFailedItsCheckpoint(t *testing.T) {
+func TestLogIsKeptAfterFailedCheckpoint(t *testing.T) {
 	for _, name := range []string{"at work", "while the store is being closed"} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh(t)

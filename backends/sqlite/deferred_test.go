@@ -78,7 +78,7 @@ func TestDeferredCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
 	}
 }
 
-func TestMoreDeferredCallsThanOneCommitCarriesGoOneAfterTheOther(t *testing.T) {
+func TestDeferredCallsSplitIntoCommits(t *testing.T) {
 	s := fresh(t)
 	const n = 2*maxDeferred + 10
 	before := s.CommitSizes().Commits
@@ -101,7 +101,7 @@ func TestClosingDoesNotWaitForDeferredCalls(t *testing.T) {
 	answered(t, answers, 2*maxDeferred)
 }
 
-func TestDeferredCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
+func TestDeferredCallsDoNotDelayEarlyAnswers(t *testing.T) {
 	w := newWriter(&Store{})
 	w.deferred.add(&call{mayWait: time.Hour})
 	w.group = []*call{{harmless: true}}

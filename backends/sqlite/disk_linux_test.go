@@ -126,7 +126,7 @@ func TestAFullDiskLosesNothingAndPasses(t *testing.T) {
 	}
 }
 
-func TestAStoreWithRoomAgainIsWellAlthoughNobodyWrites(t *testing.T) {
+func TestHealthRecoversAfterFullDisk(t *testing.T) {
 	dir := small(t, 24<<20)
 	s := openAt(t, filepath.Join(dir, "kagzi.db"))
 	roomy(s)
@@ -155,7 +155,7 @@ func TestAStoreWithRoomAgainIsWellAlthoughNobodyWrites(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsFullFromTheBeginningIsRefusedAndTakenLater(t *testing.T) {
+func TestOpenOnFullDisk(t *testing.T) {
 	dir := small(t, 1<<20)
 	path := filepath.Join(dir, "kagzi.db")
 	free := fillUp(t, dir)
@@ -233,7 +233,7 @@ func TestAWriteThatTheDiskFailsEndsTheServerUnacknowledged(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreTakenAwayEndTheServerBeforeItAcknowledges(t *testing.T) {
+func TestRemovedFilesStopServer(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, path string) error{
 		"the log is deleted":  func(_ *testing.T, path string) error { return os.Remove(path + "-wal") },
 		"the file is deleted": func(_ *testing.T, path string) error { return os.Remove(path) },
@@ -268,7 +268,7 @@ func TestFilesThatAreTakenAwayEndTheServerBeforeItAcknowledges(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseLockIsTakenAwayAcknowledgesNothingBesideAnother(t *testing.T) {
+func TestRemovedLockStopsServer(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"deleted": os.Remove,
 		"renamed": func(path string) error { return os.Rename(path, path+".old") },
@@ -389,7 +389,7 @@ func putToWork(t *testing.T, path string) error {
 	return nil
 }
 
-func TestWhoReadsMakesNoFileInThePlaceOfOneTakenAway(t *testing.T) {
+func TestReaderDoesNotRecreateRemovedFile(t *testing.T) {
 	s := fresh(t)
 	if err := os.Remove(s.path); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAnIndexOfTheLogThatCannotGrowIsNoRoomAndLeavesTheOutcomeOpen(t *testing.T) {
+func TestFullDiskForLogIndexLeavesOutcomeUnknown(t *testing.T) {
 	err := &sqlite3.Error{Code: lib.SQLITE_IOERR_SHMSIZE, Text: "no room"}
 	if failure := dbfile.AsFatal(err, false); failure != nil {
 		t.Errorf("it ends the server: %v", failure)

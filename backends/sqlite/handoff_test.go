@@ -82,7 +82,7 @@ func working(t *testing.T) *Store {
 	return s
 }
 
-func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
+func TestEarlyAnsweredClaimIsOneCommit(t *testing.T) {
 	s := working(t)
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
@@ -136,7 +136,7 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	w.want(t, 0, 1) // the second is not even asked for
 }
 
-func TestRunsOfAGroupThatIsCarriedOutAgainAreTakenAnew(t *testing.T) {
+func TestRetriedGroupOffersRunsAgain(t *testing.T) {
 	s := working(t)
 	release := hold(t, s)
 	w := waitersOf(s, "w")
@@ -185,7 +185,7 @@ func TestWhoWaitsHearsOfAStartWhoseCallerHasGivenUp(t *testing.T) {
 	w.want(t, 1, 0)
 }
 
-func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
+func TestCallerOfLargeCallWaits(t *testing.T) {
 	large := engine.Payload{Data: make([]byte, maxAbandoned+1)}
 	for name, call := range map[string]func(ctx context.Context, s *Store, held engine.Lease, ended engine.ID) error{
 		"start": func(ctx context.Context, s *Store, _ engine.Lease, _ engine.ID) error {

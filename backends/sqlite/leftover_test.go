@@ -50,7 +50,7 @@ func killedHalfway(t *testing.T) (path string, others []string) {
 	return s.path, others
 }
 
-func TestWhatWasLeftHalfMadeBesideADatabaseIsDeletedByWhoHasItNext(t *testing.T) {
+func TestLeftoversAreDeletedByNextServer(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"a server": func(path string) error {
 			s, err := Open(t.Context(), path, engine.OpenOptions{})

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestNotificationsOfRunsClaimedInTheirOwnCommitSayClaimed(t *testing.T) {
+func TestNotifyQueueClaimed(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		starts, slots int

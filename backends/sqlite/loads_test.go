@@ -57,7 +57,7 @@ func TestRunsThatAreReadTogetherAreEachOnesOwn(t *testing.T) {
 	}
 }
 
-func TestWhoAsksForARunWhileAnotherIsReadIsReadForNext(t *testing.T) {
+func TestGetRunDuringReadIsReadNext(t *testing.T) {
 	s := fresh(t)
 	a, b := startedRun(t, s, "here", "a"), startedRun(t, s, "here", "b")
 	first := &load{namespace: "here", id: a, done: make(chan struct{})}

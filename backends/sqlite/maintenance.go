@@ -61,6 +61,11 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 		return nil, err
 	}
 	c, number, err := openToCheck(ctx, path)
+	if sqlite3.Code(err) == sqlite3.CodeCorrupt {
+		if d := dbfile.Diagnose(ctx, path, 0); d != nil {
+			return diagnosed(d), nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
@@ -68,7 +73,29 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if number == 0 {
 		return nil, fmt.Errorf("%s has no schema: `kagzi db migrate` makes it", path)
 	}
-	return check(ctx, c.Conn)
+	findings, err := check(ctx, c.Conn)
+	if err == nil && len(findings) > 0 && findings[0].Text == brokenPage {
+		if d := dbfile.Diagnose(ctx, path, 0); d != nil {
+			return diagnosed(d), nil
+		}
+	}
+	return findings, err
+}
+
+// diagnosed returns the pages that are not as they were written, and what that means.
+func diagnosed(d *dbfile.Diagnosis) (findings []engine.Finding) {
+	for _, pages := range []struct {
+		numbers []int64
+		text    string
+	}{
+		{d.Wrong, "it does not match its checksum"},
+		{d.Bare, "it has no checksum: another program wrote it"},
+	} {
+		for _, number := range pages.numbers[:min(len(pages.numbers), maxBrokenPages)] {
+			findings = append(findings, engine.Finding{Subject: fmt.Sprintf("page %d", number), Text: pages.text})
+		}
+	}
+	return append(findings, engine.Finding{Subject: "file", Text: d.String()})
 }
 
 // openToCheck connects to the file as a server's readers do, or read-only if the disk takes no
@@ -164,6 +191,8 @@ func refuseOldRows(ctx context.Context, c *sqlite3.Conn) error {
 // maxBrokenPages limits how many damaged pages are reported.
 const maxBrokenPages = 100
 
+const brokenPage = "it does not match its checksum: it was damaged, or another program has written to the file"
+
 // brokenPages reads every page, unused ones included.
 func brokenPages(rows session) (findings []engine.Finding, err error) {
 	var pages int64
@@ -176,7 +205,7 @@ func brokenPages(rows session) (findings []engine.Finding, err error) {
 		err = rows.query(&checkPageSQL, func(*row) error { return nil }, num("page", number))
 		if sqlite3.Code(err) == sqlite3.CodeCorrupt {
 			findings = append(findings, engine.Finding{Subject: fmt.Sprintf("page %d", number),
-				Text: "it does not match its checksum: it was damaged, or another program has written to the file"})
+				Text: brokenPage})
 			err = nil
 		}
 	}

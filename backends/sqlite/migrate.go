@@ -110,7 +110,7 @@ func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) e
 	}
 	c, err := dbfile.OpenReader(path)
 	if err != nil {
-		return fmt.Errorf("open the database %s: %w", path, err)
+		return dbfile.OpenError(path, err)
 	}
 	defer c.Close()
 	if status.Applied, err = dbfile.SchemaNumber(ctx, c.Conn); err != nil {

@@ -22,7 +22,7 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-func TestALinkThatWasPlantedInThePlaceOfTheLockIsNotFollowed(t *testing.T) {
+func TestPlantedLockLinkIsNotFollowed(t *testing.T) {
 	for what, plant := range map[string]func(target, name string) error{
 		"a link to a file":       os.Symlink,
 		"a link to nothing":      func(target, name string) error { return os.Symlink(target+".none", name) },
@@ -55,7 +55,7 @@ func TestALinkThatWasPlantedInThePlaceOfTheLockIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestALinkOfAnotherUserWhereAnybodyMayWriteIsNotFollowed(t *testing.T) {
+func TestPlantedDatabaseLinkIsNotFollowed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")
 	}
@@ -92,7 +92,7 @@ func TestALinkOfAnotherUserWhereAnybodyMayWriteIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatOthersMayWriteToIsRefusedAndOneThatTheyMayReadIsWarnedOf(t *testing.T) {
+func TestFilePermissionsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		what      string
 		file, dir os.FileMode

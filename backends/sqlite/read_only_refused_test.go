@@ -60,7 +60,7 @@ func TestEveryVerbThatWritesIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeLookedAtIsRefusedWithTheReasonAndLeftAsItIs(t *testing.T) {
+func TestReadOnlyOpenRefusesWithReason(t *testing.T) {
 	sound := copyOf(t, remains(t), "")
 	altered := func(script string) string {
 		path := copyOf(t, sound, "")

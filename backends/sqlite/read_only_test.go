@@ -129,7 +129,7 @@ func found(t *testing.T) map[string]struct {
 	}
 }
 
-func TestAReadOnlyStoreShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
+func TestReadOnlyStoreLeavesNoFiles(t *testing.T) {
 	for name, file := range found(t) {
 		t.Run(name, func(t *testing.T) {
 			before := contents(t, filepath.Dir(file.path))
@@ -160,7 +160,7 @@ func TestAReadOnlyStoreShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
+func TestReadOnlyStoreSeesServerAtOnce(t *testing.T) {
 	path := remains(t)
 	for name, file := range map[string]string{
 		"beside a log": path, "beside nothing": copyOf(t, path, ""), "copied": copyOf(t, path, "", "-wal")} {
@@ -191,7 +191,7 @@ func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestAServerThatCameAndWentUnnoticedHasLeftWhatIsSeen(t *testing.T) {
+func TestReadOnlyStoreAfterShortLivedServer(t *testing.T) {
 	path := copyOf(t, remains(t), "")
 	s := readOnlyAt(t, path)
 	expectRuns(t, s, 3)
@@ -242,7 +242,7 @@ func TestAFileThatTakesTheOthersPlaceIsSeen(t *testing.T) {
 	expectRuns(t, s, 6)
 }
 
-func TestAServerThatEndsBesideAReaderLeavesAllInTheFile(t *testing.T) {
+func TestCloseWithReaderCheckpointsAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	server.tell(t, "start")
@@ -325,7 +325,7 @@ func TestAChangeWatchNoticesEachChangeOnce(t *testing.T) {
 	expect("when it is back", true)
 }
 
-func TestWhoListensIsRungWhenAnotherProcessHasWritten(t *testing.T) {
+func TestReadOnlyListenerIsNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	s := readOnlyAt(t, path)

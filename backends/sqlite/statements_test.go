@@ -37,7 +37,7 @@ func statements(t *testing.T) map[string]string {
 	return texts
 }
 
-func TestEveryStatementIsPreparedAgainstTheSchemaAndBeginsWithAComment(t *testing.T) {
+func TestStatementsPrepareAndHaveComment(t *testing.T) {
 	s := fresh(t)
 	c, err := dbfile.OpenReader(s.path)
 	if err != nil {

@@ -144,7 +144,7 @@ func (o *otherProcess) kill() {
 	o.Wait()
 }
 
-func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {
+func TestSecondServerIsRefusedWithHolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kagzi.db")
 	other := otherServer(t, path)
@@ -211,7 +211,7 @@ func TestOnlyTheOwnerMayReadWhatOpenMakes(t *testing.T) {
 	}
 }
 
-func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
+func TestAcknowledgedWritesSurviveReopen(t *testing.T) {
 	odd := "with space % and ?"
 	if runtime.GOOS == "windows" { // no name has a question mark
 		odd = "with space % and #é"
@@ -425,7 +425,7 @@ func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 	}
 }
 
-func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
+func TestReaderLeavesLogOfEmptiedDatabase(t *testing.T) {
 	taken := backupOfStore(t, busy(t)).File
 	path, _ := crashed(t)
 	if err := replaceByNothing(path); err != nil {
@@ -477,7 +477,7 @@ func replaceByNothing(path string) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
 }
 
-func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *testing.T) {
+func TestDiskFailureAtStartExitCode(t *testing.T) {
 	for code, want := range map[int]int{
 		lib.SQLITE_IOERR_WRITE: 70, lib.SQLITE_IOERR_FSYNC: 70, lib.SQLITE_IOERR_TRUNCATE: 70,
 		lib.SQLITE_IOERR_DIR_FSYNC: 70,

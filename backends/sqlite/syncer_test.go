@@ -108,7 +108,7 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 	}
 }
 
-func TestAStoreWhoseDiskDoesNotComeBackSaysThatItIsUnwellUntilItDoes(t *testing.T) {
+func TestHealthWhileDiskHangs(t *testing.T) {
 	s, begun, end := syncing(t)
 	answer := inserting(s, "a", nil)
 	synced(t, begun, answer)

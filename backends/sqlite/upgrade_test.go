@@ -140,7 +140,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
+func TestUpgradeBackupCanBeRestored(t *testing.T) {
 	path := databaseOf(t, 1)
 	var said bytes.Buffer
 	upgraded, err := Open(t.Context(), path, engine.OpenOptions{Log: slog.New(slog.NewTextHandler(&said, nil))})
@@ -170,7 +170,7 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 	expectSound(t, target)
 }
 
-func TestAnUpgradeThatWasKilledCanBeginAgainInTheSameSecond(t *testing.T) {
+func TestKilledUpgradeRestartsInSameSecond(t *testing.T) {
 	path := databaseOf(t, 1)
 	c, err := dbfile.OpenReader(path)
 	if err != nil {
@@ -201,7 +201,7 @@ func countRuns(t *testing.T, path string) (n int64) {
 
 // A kill leaves the file and the log as they are at that moment, so the next server finds a copy of
 // the two.
-func TestAMigrationThatIsKilledAfterAnyStatementComesAgain(t *testing.T) {
+func TestKilledMigrationRestarts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens half a hundred databases, one after the other")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
+func TestInterruptedDeregistrationFreesRunsLater(t *testing.T) {
 	s := open(t).(*Store)
 	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
 		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"},

@@ -184,7 +184,7 @@ func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	}
 }
 
-func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing.T) {
+func TestFailedStatementFailsOnlyItsCall(t *testing.T) {
 	s := fresh(t)
 	release := hold(t, s)
 	answers := make(chan error, 2)
@@ -216,7 +216,7 @@ func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing
 	}
 }
 
-func TestAStoreIsWellAgainAfterAStatementThatFailedAlthoughNobodyWrites(t *testing.T) {
+func TestHealthRecoversAfterFailedStatement(t *testing.T) {
 	s := fresh(t)
 	fail := func() {
 		t.Helper()
@@ -273,7 +273,7 @@ func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
+func TestFullDiskIsExhaustedUntilFreed(t *testing.T) {
 	s := fresh(t)
 	limit := func(pages int) {
 		t.Helper()

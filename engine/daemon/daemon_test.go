@@ -422,7 +422,7 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 	}
 	moved := engine.SchemaStatus{Applied: 3, Newest: 3}
 	moved.Refuse(engine.StandingMoved, `{"to":"box\u001b","done":true}`)
-	const movedText = `this database was moved to box\x1b: start the server on that one; to undo it while nobody has served that one, ` + "`kagzi db copy --release URL --force`"
+	const movedText = `this database was moved to box\x1b: start the server on that one; if no server has run on it yet, ` + "`kagzi db copy --release URL --force` undoes the move"
 	missing, newer := engine.SchemaStatus{Newest: 3, Pending: []string{"0001_a"}, Missing: true},
 		engine.SchemaStatus{Applied: 4, Newest: 3}
 	placed := engine.SchemaStatus{Applied: 3, Newest: 3, Place: "shop", Warnings: []string{"move it"}}

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
+func TestSlowListenerGetsNotifyAll(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
 	var heard []engine.Notification
@@ -44,7 +44,7 @@ func (c *counter) RunEnded(engine.ID, *engine.Ending) {}
 
 func (c *counter) SideEffects(e *engine.SideEffects) { c.sum.Add(e) }
 
-func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
+func TestSideEffectsSurviveNotifyAll(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
 	var all int

@@ -93,6 +93,10 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 		return
 	}
 	failure := engine.ChildFailure(&child.Run)
+	if child.Status == engine.RunCancelled && child.ParentClose == engine.CloseCancel &&
+		!parent.CancelRequestedAt.IsZero() {
+		failure.Metadata[engine.MetaCancelledWithParent] = "true"
+	}
 	if child.Status == engine.RunCompleted {
 		failure = engine.ChildTooLarge(&child.Run)
 	}
@@ -123,33 +127,57 @@ func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 
 func waitingForChild(step *engine.Step) string { return "child:" + step.ChildRunID.String() }
 
-// closeChildren ends the open children that end with the run, and their children in turn.
+// closeChildren ends the open children that end with the run, and their children in turn. If the run
+// ended within its grace, children that are cancelled have the rest of it to clean up.
 func (u *unitOfWork) closeChildren(parent *Run) error {
-	ids, err := u.tx.OpenChildren(parent.ID)
+	children, err := u.openChildren(parent)
 	if err != nil {
 		return err
 	}
 	reason := "the parent run " + parent.ID.String() + " has ended: it is " + parent.Status.String()
-	for _, id := range ids {
-		child, err := u.find("", id)
-		if err != nil {
-			return err
-		}
-		if child == nil || child.Status.Ended() {
+	for _, child := range children {
+		if child.ParentClose == engine.CloseCancel && leavesGrace(parent, u.now) {
+			if sooner(child, parent.GraceUntil) {
+				if err := u.askChild(child, parent.GraceUntil, reason); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		status := engine.RunCancelled
 		if child.ParentClose == engine.CloseTerminate {
 			status = engine.RunTerminated
 		}
-		failure := engine.EndedByFailure(status, reason)
-		u.notifyWorker(child.Holder)
-		u.sideEffects().Stopped++
-		if err := u.end(child, status, &failure, engine.Token{}); err != nil {
+		if err := u.stopChild(child, status, reason); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// openChildren returns the open children that end with the run.
+func (u *unitOfWork) openChildren(parent *Run) (open []*Run, err error) {
+	ids, err := u.tx.OpenChildren(parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		child, err := u.find("", id)
+		if err != nil {
+			return nil, err
+		}
+		if child != nil && !child.Status.Ended() {
+			open = append(open, child)
+		}
+	}
+	return open, nil
+}
+
+// leavesGrace reports whether an ended run was asked to stop and has some of its grace left. A cancel
+// without grace and a terminate leave none.
+func leavesGrace(run *Run, now time.Time) bool {
+	atOnce := run.Status == engine.RunTerminated || run.Status == engine.RunCancelled && run.FinalToken.IsZero()
+	return !atOnce && run.GraceUntil.After(now)
 }
 
 // handle starts the failure handlers of a run.

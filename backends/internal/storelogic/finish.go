@@ -83,23 +83,16 @@ func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
 // passChildren makes the open children that end with their parent children of the next run. No step
 // waits for them any more, so their results go to no step.
 func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
-	ids, err := u.tx.OpenChildren(run.ID)
+	children, err := u.openChildren(run)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		child, err := u.find("", id)
-		if err != nil {
-			return err
-		}
-		if child == nil || child.Status.Ended() {
-			continue
-		}
+	for _, child := range children {
 		child.ParentRunID, child.ParentStepID = next, engine.ID{}
-		if err := u.tx.SetParent(id, next, engine.ID{}); err != nil {
+		if err := u.tx.SetParent(child.ID, next, engine.ID{}); err != nil {
 			return err
 		}
-		u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id})
+		u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: child.ID})
 	}
 	return nil
 }

@@ -201,13 +201,16 @@ func begunAfterFailure(run *Run, steps []engine.Step) (names []string) {
 }
 
 // reopen updates a CHILD step that failed only because its run ended to the child's present state:
-// open while the child is open, or COMPLETED. It returns false if there is nothing to keep.
+// open while the child is open, or COMPLETED. It returns false if there is nothing to keep,
+// also if the child is being cancelled.
 func (u *unitOfWork) reopen(step *engine.Step) (bool, error) {
 	child, err := u.newestOf(step.ChildRunID)
 	if err != nil || child == nil {
 		return false, err
 	}
 	switch {
+	case !child.Status.Ended() && !child.CancelRequestedAt.IsZero():
+		return false, nil // it will end as CANCELLED
 	case !child.Status.Ended():
 		step.Status, step.Error, step.FinishedAt = engine.StepRunning, nil, time.Time{}
 		return true, nil

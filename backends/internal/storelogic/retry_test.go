@@ -18,7 +18,7 @@ func (r *requests) Requested(_, requestID string) (engine.ID, error) { return id
 
 func (r *requests) LeftRequest(_, requestID string) (*engine.StartRun, error) { return r.left, nil }
 
-func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
+func TestRetryRecordedByOldVersion(t *testing.T) {
 	of := func(run byte) engine.RetryRunParams {
 		return engine.RetryRunParams{SteerParams: engine.SteerParams{Namespace: "default", RunID: id(run), Now: noon},
 			ID: id(9), FromStep: "pay", RequestID: "r"}
@@ -44,7 +44,7 @@ func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
 
 // A caller that has the id of a chain's first run means the run it continued as, which it cannot
 // know.
-func TestWhatARunThatContinuedIsRefusedNamesTheRunThatGoesOn(t *testing.T) {
+func TestRefusalOfContinuedRunNamesNext(t *testing.T) {
 	run := aRun(1)
 	run.Status, run.ContinuedAs = engine.RunCompleted, id(2)
 	m := newMemory(t, run)

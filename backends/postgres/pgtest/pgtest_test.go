@@ -79,7 +79,7 @@ func TestWhatIsLentHasItsTablesAndNoRows(t *testing.T) {
 	}
 }
 
-func TestWhatATestHasChangedOrStillUsesIsNotLentAgain(t *testing.T) {
+func TestChangedPlaceIsNotLentAgain(t *testing.T) {
 	for name, change := range map[string]string{
 		"a transaction is open": "begin; insert into t (b) values (1)",
 		"a lock is held":        "select pg_advisory_lock_shared(1, current_schema()::regnamespace::oid::int)",

@@ -1,10 +1,10 @@
 -- Makes the runs of whole calls. Unless @looked_at, it leaves out a call if one of its starts has a known request, an
--- external id in use or a disabled namespace; storelogic then handles that call. Subqueries instead of "exists" make
--- the planner use an index; it never hashes a whole index. They ask for a range of one id, in order, because only the
--- index of these ids has that order. With an equality the planner may choose another index of the namespace while the
--- table is small, and keep that plan while it grows. Rows are the runs made. If another transaction takes an id at the
--- same moment, this is a unique violation. A lane that does not exist, for example because a failover lost it, is a
--- not-null violation.
+-- external id in use or a disabled namespace; the starts of that call are then made one by one. Subqueries instead of
+-- "exists" make the planner use an index; it never hashes a whole index. They ask for a range of one id, in order,
+-- because only the index of these ids has that order. With an equality the planner may choose another index of the
+-- namespace while the table is small, and keep that plan while it grows. Rows are the runs made. If another transaction
+-- takes an id at the same moment, this is a unique violation. A lane that does not exist, for example because a
+-- failover lost it, is a not-null violation.
 --
 -- A run with a scope is claimed at once for the slot that comes with it, if its worker is ONLINE and nothing else is
 -- due in the scope: a queue and types, with any requirements. A worker whose row is locked is about to become OFFLINE,

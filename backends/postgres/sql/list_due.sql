@@ -1,6 +1,6 @@
 -- The due suspects, and then the heads of the lanes, both in claim order, without locks, with the number of leases of
 -- their concurrency key. No row: nothing is due.
-with meeting as materialized (
+with matching as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
       and exists (select from namespaces n where n.namespace = @namespace and n.enabled)
@@ -11,7 +11,7 @@ with meeting as materialized (
               where o.key = r.key and (r.value = '' or o.value = r.value))))
 ), heads as (
     select h.*, m.workflow_type, m.priority, '' as suspect
-    from meeting m
+    from matching m
     cross join lateral (
         select run_id, available_at, concurrency_key, concurrency_limit from runs
         where lane_id = m.lane_id and available_at <= @now
@@ -21,7 +21,7 @@ with meeting as materialized (
     union all
     (select s.run_id, s.suspect_at, s.concurrency_key, s.concurrency_limit, m.workflow_type, m.priority, s.suspect
      from runs s
-     join meeting m on m.lane_id = s.lane_id
+     join matching m on m.lane_id = s.lane_id
      where s.namespace = @namespace and s.task_queue = @task_queue and s.suspect_at <= @now
      order by s.suspect_at, s.run_id
      limit @suspects)

@@ -42,9 +42,9 @@ const (
 )
 
 var abuseHalves = flag.Int("abuse.halves", 300,
-	"how many connections say nothing, or half of it, at once; each takes two open files")
+	"open this many silent or half-open connections at once; each takes two files")
 
-var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
+var abusePace = flag.Int("abuse.pace", 0, "repeat an abuse this often a millisecond (default: as fast as possible)")
 
 // abusePaced limits, in milliseconds, how long an abuse with a pace lasts.
 const abusePaced = 2000
@@ -539,7 +539,7 @@ func (b *neighbour) end() (said string, err error) {
 func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 	if raced && testing.Short() {
 		t.Skip(
-			"what is bounded here is the program as it is built, which needs several times less than under the race detector")
+			"the limits are for a normal build; the race detector needs several times more")
 	}
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	run := s.start(t)
@@ -614,7 +614,7 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 }
 
 // No spelling of a method's path bypasses its permission check.
-func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
+func TestAPathMustBeExactlyAMethods(t *testing.T) {
 	t.Parallel()
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)
@@ -664,9 +664,9 @@ func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
 	}
 }
 
-// TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce: a call's data is buffered until it is
+// TestUnauthenticatedCallsAreRefusedAtTheirHeadersUnderLoad: a call's data is buffered until it is
 // complete, before its key can be checked.
-func TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce(t *testing.T) {
+func TestUnauthenticatedCallsAreRefusedAtTheirHeadersUnderLoad(t *testing.T) {
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)
 	list := func() error {

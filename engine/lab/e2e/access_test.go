@@ -101,7 +101,7 @@ func TestFromTheFirstKeyOnEveryCallNeedsOne(t *testing.T) {
 	})
 }
 
-func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
+func TestOpenCallsEndWithTheirKeyOnEveryServer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, url string) {
 		servers := []*Server{New(t, openStore(t, url), patient)}
 		if _, embedded := cutSQLite(url); !embedded {
@@ -273,7 +273,7 @@ func rename(m protoreflect.Message, namespace string, n *tenant) {
 // global lists the methods whose requests name nothing of a tenant.
 var global = []string{"HealthCheck", "GetServerInfo", "WhoAmI", "ListNamespaces", "PreviewSchedule", "Register"}
 
-func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
+func TestNoKeyReachesAnotherNamespace(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		root := s.lock(t)
 		a, b := settle(t, root, "a"), settle(t, root, "b")

@@ -262,7 +262,7 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 	})
 }
 
-func TestARunThatIsToTryItsChildAgainDoesSoAlsoAsAnImport(t *testing.T) {
+func TestAnImportedRunRetriesItsChild(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		var fixed atomic.Bool
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {

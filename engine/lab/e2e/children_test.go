@@ -119,7 +119,7 @@ func TestAChildThatFailsIsAnErrorOfItsParent(t *testing.T) {
 	})
 }
 
-func TestWhatBecomesOfChildrenWhenTheirParentEnds(t *testing.T) {
+func TestChildrenWhenTheirParentEnds(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		w := s.register(t)

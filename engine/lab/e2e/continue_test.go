@@ -93,7 +93,7 @@ func TestSignalsThatARunHasNotTakenGoToTheNext(t *testing.T) {
 	})
 }
 
-func TestASignalReachesTheRunThatGoesOn(t *testing.T) {
+func TestASignalReachesTheContinuedRun(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		// binds signals to their run

@@ -34,9 +34,9 @@ import (
 // call changes nothing that can be read.
 
 var randomCalls = flag.Int("fuzz.calls", long.Count(200, 600),
-	"how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
+	"make this many calls in TestRandomCalls…, evenly over methods; KAGZI_TEST_SEED replays a seed")
 
-var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, by its name (all)")
+var onlyMethod = flag.String("fuzz.method", "", "call only this method (default all)")
 
 // FuzzAPI searches for a call that breaks these rules. It takes a method by name; any other text
 // stands for one of them. -fuzz.method keeps to one method; the text is then more random input, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -264,11 +265,19 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 				Error: &kagziv1.ErrorDetail{Message: "cleaned up"}}}}); a.GetFailedWorkflow().GetStatus() != cancelled {
 			t.Errorf("the end is answered with %v", a)
 		}
-		waiting := s.start(t, ofQueue("stream"), func(r *kagziv1.StartWorkflowRequest) {
+		idle := s.start(t, ofQueue("stream"), func(r *kagziv1.StartWorkflowRequest) {
 			r.StartAt = s.ahead(time.Hour)
 		})
+		if a := cancel(idle, time.Minute); !a.Cancelled || a.Requested {
+			t.Errorf("the cancel of a run whose code has never run is answered with %v", a)
+		}
+		session.grant(1)
+		waiting := s.start(t, ofQueue("stream"))
+		task = receive(t, "the run that is to wait", session.tasks)
+		session.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: &kagziv1.SleepRequest{
+			RunId: waiting, LeaseToken: task.LeaseToken, StepId: "nap", Duration: durationpb.New(time.Hour)}}})
 		if a := cancel(waiting, time.Minute); a.Cancelled || a.Status != pending {
-			t.Errorf("the cancel of a run that nobody holds is answered with %v", a)
+			t.Errorf("the cancel of a run that sleeps is answered with %v", a)
 		}
 		session.grant(1)
 		if task = receive(t, "the run that is to clean up", session.tasks); task.RunId != waiting ||
@@ -285,5 +294,41 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 			&kagziv1.CancelWorkflowRequest{RunId: s.finished(t), Grace: durationpb.New(time.Minute)})
 		wantRefused(t, "a graceful cancel of a completed run", err, codes.FailedPrecondition, codePrecondition,
 			"COMPLETED")
+	})
+}
+
+func TestChildrenCleanUpWithinTheGraceOfTheirParent(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		d, began := &diary{}, make(chan struct{}, 10)
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "booking", booking(d, began, func(step context.Context) error {
+				<-step.Done()
+				return step.Err()
+			}))
+			kagzi.Handle(w, "trip", func(ctx kagzi.Context, _ int) (int, error) {
+				_, err := kagzi.RunChild[string](ctx, "flight", "booking", "b",
+					kagzi.ChildOptions{ParentClose: kagzi.ParentCloseCancel})
+				if errors.Is(err, kagzi.ErrCancelled) {
+					d.note("the trip is cancelled")
+				}
+				return 0, err
+			})
+		})
+		ctx, c := within(t, time.Minute), s.client(t)
+		run := fine(kagzi.Start(ctx, c, "trip", 0, kagzi.StartOptions{}))(t)
+		receive(t, "the child's step", began)
+		s.parked(t, run.ID())
+		child := strings.TrimPrefix(s.get(t, run.ID()).WaitingFor, "child:")
+		if err := run.Cancel(ctx, "changed my mind"); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{run.ID(), child} {
+			if w := s.await(t, id); w.Status != cancelled || w.CancelGraceUntil == nil {
+				t.Errorf("the run is %v, want it CANCELLED by its code", w)
+			}
+		}
+		if got := d.read(); !slices.Contains(got, "undo") || !slices.Contains(got, "the trip is cancelled") {
+			t.Errorf("the code did %q", got)
+		}
 	})
 }

@@ -29,7 +29,7 @@ func (s *Server) census(t testing.TB) map[string]int {
 	return held
 }
 
-func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
+func TestNoMoreRunsOfAKeyAreHeldThanItsLimit(t *testing.T) {
 	var o Options // a slow disk must not lose a worker that sends heartbeats
 	o.Server.HeartbeatInterval, o.Server.WorkerLease = 200*time.Millisecond, 5*time.Second
 	eachPair(t, o, func(t *testing.T, one, other *Server) {
@@ -124,7 +124,7 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 		first := w.take(t)
 		if got := []string{first.RunId, w.take(t).RunId, w.take(t).RunId}; !slices.Equal(
 			got, []string{line[0], free, otherKey}) {
-			t.Errorf("handed out %v, want the first of the line and those that are not in it", got)
+			t.Errorf("handed out %v, want the first of the key and the runs without one", got)
 		}
 		w.wantNothing(t, "while the first of the key runs")
 		for _, next := range line[1:] {

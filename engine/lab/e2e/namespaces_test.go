@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestTheDefaultNamespaceIsThereBeforeAnythingHasUsedIt(t *testing.T) {
+func TestTheDefaultNamespaceExistsBeforeItsFirstUse(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		admin, namespaces := s.admin(), s.namespaces()

@@ -15,7 +15,7 @@ import (
 // "tx_*.go", "sql/claim.sql".
 var fileName = regexp.MustCompile(`[a-z0-9_*/]+\.(go|sql)\b`)
 
-func TestOverviewsNameOnlyFilesThatAreThere(t *testing.T) {
+func TestOverviewsNameOnlyExistingFiles(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	named := 0

@@ -173,7 +173,7 @@ func TestAStepThatCannotSucceedIsOverridden(t *testing.T) {
 	})
 }
 
-func TestAPausedRunIsOverriddenAndGoesOn(t *testing.T) {
+func TestAPausedRunIsOverriddenAndContinues(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, over := make(chan struct{}, 10), make(chan struct{}, 10)
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
@@ -334,7 +334,7 @@ func (s *Server) bulk(t testing.TB, r *kagziv1.BulkWorkflowsRequest) (all []*kag
 	}
 }
 
-func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
+func TestManyRunsAreEndedAndRetriedByAFilter(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		const runs = 150
 		batch := &kagziv1.StartWorkflowsRequest{}

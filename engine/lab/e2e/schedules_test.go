@@ -339,7 +339,7 @@ func TestATickIsARunThatKnowsItsTime(t *testing.T) {
 	})
 }
 
-func TestResumingCatchesUpWhatWasMissed(t *testing.T) {
+func TestResumingCatchesUpMissedTicks(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		s.toMinute()
 		ctx := within(t, time.Minute)
@@ -398,7 +398,7 @@ func TestWithoutCatchupEveryMissedTickIsCounted(t *testing.T) {
 	})
 }
 
-func TestWhatIsDisabledOrDeletedDoesNotFire(t *testing.T) {
+func TestDisabledAndDeletedSchedulesDoNotFire(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		s.toMinute()
 		ctx := within(t, time.Minute)

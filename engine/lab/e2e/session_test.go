@@ -195,7 +195,7 @@ func TestAWorkerThatIsForcedOfflineLosesItsRunsAndItsSession(t *testing.T) {
 		}
 		worker, err := s.admin().GetWorker(within(t, 20*time.Second), &kagziv1.GetWorkerRequest{WorkerId: w.id})
 		if err != nil || worker.Worker.GetOfflineReason() != kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED {
-			t.Errorf("the worker is %v, %v, want it to say that it was taken off", worker, err)
+			t.Errorf("the worker is %v, %v, want it to report that it was deregistered", worker, err)
 		}
 	})
 }

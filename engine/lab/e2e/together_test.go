@@ -13,10 +13,10 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// TestStepsChildrenAndSignalsSideBySide runs workflows that do everything at once. Their steps,
+// TestStepsChildrenAndSignalsInParallel runs workflows that do everything at once. Their steps,
 // children and signals end in any order, and their worker is stopped over and over, so that each
 // activation replays another part of its history.
-func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
+func TestStepsChildrenAndSignalsInParallel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	eachServer(t, patient, func(t *testing.T, s *Server) {
@@ -27,10 +27,10 @@ func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 			defer randMu.Unlock()
 			return time.Duration(dice.IntN(n)) * time.Millisecond
 		}
-		var stays atomic.Int64
+		var activations atomic.Int64
 		handle := func(w *kagzi.Worker) {
 			kagzi.Handle(w, "everything", func(ctx kagzi.Context, n int) (string, error) {
-				stays.Add(1)
+				activations.Add(1)
 				signals := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
 					sum := 0
 					for range 3 {
@@ -133,6 +133,6 @@ func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d stays of %d runs", stays.Load(), runs)
+		t.Logf("%d activations of %d runs", activations.Load(), runs)
 	})
 }

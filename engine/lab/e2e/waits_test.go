@@ -112,7 +112,7 @@ func TestAResultCanBeWaitedForBeforeAndAfterTheEndAndByIDAlone(t *testing.T) {
 	})
 }
 
-func TestWorkOfOneServerIsDoneByTheWorkersOfAnother(t *testing.T) {
+func TestRunsOfOneServerReachWorkersOfAnother(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
 		other.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "hello", func(ctx kagzi.Context, n int) (int, error) {

@@ -47,13 +47,13 @@ func pass(stream grpc.ServerStreamingClient[kagziv1.WatchEvent], to chan<- sight
 func (w *watching) tells(t testing.TB, what string, began time.Time, ok func(*kagziv1.WatchEvent) bool) time.Duration {
 	t.Helper()
 	for {
-		if event := receive(t, "the news of "+what, w.events); ok(event.WatchEvent) {
+		if event := receive(t, "the change of "+what, w.events); ok(event.WatchEvent) {
 			return event.at.Sub(began)
 		}
 	}
 }
 
-func TestWhoWatchesANamespaceIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) {
+func TestAWatcherIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
 		ctx := within(t, time.Minute)
 		here, elsewhere := other.watch(t, "default"), other.watch(t, "elsewhere")
@@ -198,9 +198,9 @@ func TestWhatAServerDidIsInItsActivityItsEventsAndItsMethods(t *testing.T) {
 	})
 }
 
-// BenchmarkNewsOfAChange measures the time from a change to the event at a watcher, on another
+// BenchmarkChangeToWatcher measures the time from a change to the event at a watcher, on another
 // server where there can be one.
-func BenchmarkNewsOfAChange(b *testing.B) {
+func BenchmarkChangeToWatcher(b *testing.B) {
 	for _, backend := range []string{"sqlite", "postgres"} {
 		b.Run(backend, func(b *testing.B) {
 			url := freshURL(b, backend)
@@ -209,21 +209,21 @@ func BenchmarkNewsOfAChange(b *testing.B) {
 			if backend == "postgres" {
 				other = New(b, openStore(b, url), patient)
 			}
-			benchNews(b, one, other)
+			benchWatcher(b, one, other)
 		})
 	}
 }
 
-func benchNews(b *testing.B, one, other *Server) {
-	news := other.watch(b, "default")
+func benchWatcher(b *testing.B, one, other *Server) {
+	watcher := other.watch(b, "default")
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
 		run := one.start(b, ofQueue("watched"))
-		news.tells(b, "a start", began, func(e *kagziv1.WatchEvent) bool { return e.WorkflowsChanged })
+		watcher.tells(b, "a start", began, func(e *kagziv1.WatchEvent) bool { return e.WorkflowsChanged })
 		began = time.Now()
 		fine(one.workflows().TerminateWorkflow(b.Context(), &kagziv1.TerminateWorkflowRequest{RunId: run}))(b)
-		took = append(took, news.tells(b, "an end", began, func(e *kagziv1.WatchEvent) bool {
+		took = append(took, watcher.tells(b, "an end", began, func(e *kagziv1.WatchEvent) bool {
 			return slices.ContainsFunc(e.Workflows, func(r *kagziv1.Workflow) bool { return r.RunId == run })
 		}))
 	}

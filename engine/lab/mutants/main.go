@@ -56,7 +56,7 @@ type outcome struct {
 const testLimit = 10 * time.Minute
 
 func main() {
-	only := flag.String("only", "", "the mistakes to try, by their numbers, separated by commas (all)")
+	only := flag.String("only", "", "try only these mistakes: comma-separated numbers (default all)")
 	clean := flag.Bool("clean", false, "run the tests without mistakes; all must pass")
 	verbose := flag.Bool("v", false, "show what the tests print")
 	flag.Parse()
@@ -160,7 +160,7 @@ func parse(text string) (b bug, err error) {
 	lines := strings.Split(strings.TrimSpace(head), "\n")
 	var found bool
 	if b.id, b.what, found = strings.Cut(lines[0], " "); !found || len(lines) < 2 {
-		return b, errors.New("want a line with its number and what it is, and one with the test")
+		return b, errors.New("want a line with its number and description, and one with the test")
 	}
 	test, found := strings.CutPrefix(lines[1], "test ")
 	if !found {

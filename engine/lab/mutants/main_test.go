@@ -61,7 +61,7 @@ func TestOnlyMistakesThatAreThereAreTried(t *testing.T) {
 // TestVerdict puts a mistake into a small module that has one test.
 func TestVerdict(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a module anew for each verdict")
+		t.Skip("it builds a module for each verdict")
 	}
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -28,10 +28,10 @@ import (
 )
 
 func main() {
-	every := flag.Int("every", 4, "a goroutine is held up at one of so many places")
-	most := flag.Int("most", 200, "for how many turns of others at most")
+	every := flag.Int("every", 4, "delay a goroutine at one in this many places")
+	most := flag.Int("most", 200, "yield at most this many times in one delay")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./engine/lab/pause [flags] what go test is to run")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./engine/lab/pause [flags] arguments of go test")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -59,7 +59,7 @@ func wrongUse(every, most, words int) string {
 	case most < 1:
 		return fmt.Sprintf("-most must be 1 or more, got %d", most)
 	case words == 0:
-		return "name the packages whose tests are to run, such as ./sdk"
+		return "name the packages to test, such as ./sdk"
 	}
 	return ""
 }
@@ -108,7 +108,7 @@ func sources() ([]string, error) {
 		return nil, fmt.Errorf("go list: %v", err) // without its exit code, which is not that of the tests
 	}
 	if len(out) == 0 {
-		return nil, errors.New("the code of Kagzi is not here; run it within the module")
+		return nil, errors.New("Kagzi's code is not here; run the command within the module")
 	}
 	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	return slices.DeleteFunc(files, func(file string) bool {

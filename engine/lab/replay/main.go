@@ -30,11 +30,11 @@ import (
 var patch string
 
 func main() {
-	seed := flag.Uint64("seed", 1, "the seed, or the first of them")
-	seeds := flag.Uint64("seeds", 1, "how many seeds are tried")
-	times := flag.Int("times", 1, "how often each is tried")
-	plan := flag.String("plan", "", "a file with a plan, as a failure leaves it, instead")
-	trace := flag.Bool("trace", false, "write the history")
+	seed := flag.Uint64("seed", 1, "try this seed, or start with it")
+	seeds := flag.Uint64("seeds", 1, "try this many seeds")
+	times := flag.Int("times", 1, "try each seed this often")
+	plan := flag.String("plan", "", "try the plan in this file, as a failure writes it, instead")
+	trace := flag.Bool("trace", false, "print the history")
 	flag.Parse()
 	if *plan != "" {
 		*seeds = 1
@@ -91,7 +91,7 @@ func build(dir string) (string, error) {
 	}
 	file, err := overlay.Write(dir, root, edits)
 	if err != nil {
-		return "", fmt.Errorf("this version of Go is not the one that runtime.patch was written for: %w", err)
+		return "", fmt.Errorf("runtime.patch does not fit this version of Go: %w", err)
 	}
 	program := filepath.Join(dir, "simulate.test")
 	cmd := exec.Command("go", "test", "-c", "-overlay", file, "-o", program,

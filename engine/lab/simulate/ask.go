@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
@@ -140,11 +141,12 @@ func (w *simulation) order(o *Order, n int) {
 		times = 2
 	}
 	for i := range times {
-		w.command(o, w.client(n+i).Run(id))
+		w.command(o, w.client(n+i), id)
 	}
 }
 
-func (w *simulation) command(o *Order, run *kagzi.Run) {
+func (w *simulation) command(o *Order, c *kagzi.Client, id string) {
+	run := c.Run(id)
 	switch o.Do {
 	case "wait":
 		if d, err := run.Wait(w.over); err == nil {
@@ -168,7 +170,9 @@ func (w *simulation) command(o *Order, run *kagzi.Run) {
 	err := w.persist(func(ctx context.Context) error {
 		switch o.Do {
 		case "cancel":
-			return run.Cancel(ctx, "ordered")
+			_, err := kagziv1.NewWorkflowServiceClient(c.Conn()).CancelWorkflow(ctx,
+				&kagziv1.CancelWorkflowRequest{RunId: run.ID(), Reason: "ordered"})
+			return err
 		case "stop":
 			return run.CancelGracefully(ctx, o.For, "ordered")
 		case "terminate":

@@ -27,7 +27,7 @@ func broken(t *testing.T, name string, r *Report, want ...int) {
 	}
 }
 
-func TestWhatBecameOfStartsAndOrdersIsHeldAgainstWhatWasTold(t *testing.T) {
+func TestStartsAndOrdersAreComparedWithTheirAnswers(t *testing.T) {
 	one, two := engine.ID{1}, engine.ID{2}
 	asked := func(id engine.ID, change ...func(r *memory.Run)) *memory.Run {
 		return row(id, engine.RunCompleted, append([]func(*memory.Run){func(r *memory.Run) {
@@ -92,7 +92,7 @@ func TestWhatBecameOfStartsAndOrdersIsHeldAgainstWhatWasTold(t *testing.T) {
 	}
 }
 
-func TestSomebodyHasToHaveAskedForARun(t *testing.T) {
+func TestARunMustHaveBeenRequested(t *testing.T) {
 	for name, change := range map[string]func(r *memory.Run){
 		"a start": func(r *memory.Run) { r.RequestID = "q" }, "a child": func(r *memory.Run) {
 			r.ParentRunID = engine.ID{9}
@@ -102,7 +102,7 @@ func TestSomebodyHasToHaveAskedForARun(t *testing.T) {
 		},
 		"a retry": func(r *memory.Run) {
 			r.RetriedFrom = engine.ID{9}
-		}, "what goes on for another": func(r *memory.Run) { r.ContinuedFrom = engine.ID{9} },
+		}, "a continuation of no run": func(r *memory.Run) { r.ContinuedFrom = engine.ID{9} },
 	} {
 		w := untold(nil)
 		w.asked(row(watchedRun, engine.RunCompleted, change))
@@ -148,7 +148,7 @@ func TestEachFailedRunHasItsHandlerOnce(t *testing.T) {
 	}
 }
 
-func TestWhatWasSaidOfAnEndIsWhatIsThere(t *testing.T) {
+func TestEndsAreComparedWithTheDatabase(t *testing.T) {
 	db := memory.New(memory.Options{})
 	s := db.Open(nil)
 	defer s.Close()
@@ -255,7 +255,7 @@ func TestTheTicksOfAScheduleAreCounted(t *testing.T) {
 	broken(t, "a schedule that nobody was told of", unknown.report)
 }
 
-func TestAScheduleThatStandsStillIsFoundOut(t *testing.T) {
+func TestAStuckScheduleIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, s, id, _ := scheduled(t) // its next tick was long ago
 		defer s.Close()

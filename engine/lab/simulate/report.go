@@ -11,21 +11,21 @@ import (
 
 // invariants are the rules that a simulation checks, by number.
 var invariants = map[int]string{
-	1:  "an acknowledged start is there, and nothing that nobody asked for",
-	2:  "what a step is known to have returned is recorded",
+	1:  "an acknowledged start exists, and no run that nobody asked for",
+	2:  "a result that a step is known to have returned is recorded",
 	3:  "a step's result never changes",
-	4:  "an ended run never changes, and everybody sees the same end",
+	4:  "an ended run never changes, and all clients see the same end",
 	5:  "only the current lease writes",
 	6:  "each tick fires once, and none is missed",
-	7:  "everything comes to its end",
-	8:  "attempts count failures of the code, and nothing else",
+	7:  "everything ends",
+	8:  "attempts count only failures of the code",
 	9:  "a step with a result does not run again",
 	10: "no timer ends early",
-	11: "a failed run has its handler, once",
+	11: "a failed run has its handler exactly once",
 	12: "a request has one answer and one run",
-	13: "runs, leases and steps fit together",
-	15: "a concurrency key is held by no more than its limit",
-	16: "the store on disk answers as the one in memory does, and holds the same rows",
+	13: "runs, leases and steps are consistent",
+	15: "a concurrency key is held by at most its limit of runs",
+	16: "the store on disk gives the same answers and holds the same rows as the one in memory",
 }
 
 // Violation is one broken rule.

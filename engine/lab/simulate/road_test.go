@@ -85,7 +85,7 @@ func TestACallWhoseCallerLeftBeforeItArrivedDoesNotHappen(t *testing.T) {
 	})
 }
 
-func TestWhatADyingServerHadUnderWayIsRandomAndToldToNobody(t *testing.T) {
+func TestCallsOfADyingServerHaveARandomOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.New(memory.Options{})
 		report := &Report{Counts: map[string]int{}}

@@ -23,15 +23,15 @@ import (
 )
 
 var (
-	seeds  = flag.Int("simulate.seeds", 60, "how many seeds are tried; with -v a line is written every few seconds")
-	from   = flag.Uint64("simulate.from", 1, "the first of them")
-	times  = flag.Int("simulate.times", 1, "how often each is tried")
-	traced = flag.Bool("simulate.trace", false, "write the history of each")
+	seeds  = flag.Int("simulate.seeds", 60, "try this many seeds; -v prints progress")
+	from   = flag.Uint64("simulate.from", 1, "start with this seed")
+	times  = flag.Int("simulate.times", 1, "try each seed this often")
+	traced = flag.Bool("simulate.trace", false, "print the history of each seed")
 	file   = flag.String("simulate.plan", "",
-		"a file with a plan, as a failure leaves it, that is tried in the place of seeds")
-	exact  = flag.Bool("simulate.exact", false, "one seed after the other, with fixed luck; for the command replay")
-	shrink = flag.Int("simulate.shrink", 150, "how many plans are tried to find a smaller one that fails")
-	store  = flag.String("simulate.store", "memory", "sqlite: hold the database in memory against SQLite, call by call")
+		"try the plan in this file, as a failure writes it, instead of seeds")
+	exact  = flag.Bool("simulate.exact", false, "try one seed at a time with fixed randomness; for the command replay")
+	shrink = flag.Int("simulate.shrink", 150, "try at most this many plans to find a smaller failing one")
+	store  = flag.String("simulate.store", "memory", "sqlite: compare the in-memory store with SQLite, call by call")
 )
 
 // simulate runs a plan in its own bubble.

@@ -361,7 +361,7 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 		w.blamed(c, old)
 	}
 	if r.Status == engine.RunFailed && old.Status != engine.RunFailed && lost {
-		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its losses, of which there are %d",
+		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its %d losses",
 			r.ID, r.LeaseLosses)
 	}
 }

@@ -153,7 +153,7 @@ func TestWatch(t *testing.T) {
 		{"the holder starts another run", []change{claim, {sleeps(1), nil, row(watchedOther, engine.RunPending)}}, 0},
 
 		{"an ended run is spared", []change{{call("PinRun", nil), ended(), spared}}, 0},
-		{"an ended run goes on", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
+		{"an ended run runs again", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
 		{"an ended run has another result", []change{
 			{call("X", nil), ended(), ended(func(r *memory.Run) { r.Output.Data = []byte("else") })}}, 4},
 		{"an ended run ended at another time", []change{
@@ -262,7 +262,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
+func TestRefusedCallsAreCountedAndNotChecked(t *testing.T) {
 	report := &Report{Counts: map[string]int{}}
 	w := newWatch(report, true)
 	refused := sleeps(9)

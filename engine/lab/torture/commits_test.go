@@ -160,9 +160,9 @@ func TestAnExplicitTransactionOfSeveralBatches(t *testing.T) {
 	}
 }
 
-// TestWhatAWatchSays lets the watch of a proxy's connection make one decision after the other about
+// TestDecisionsOfAWatch lets the watch of a proxy's connection make one decision after the other about
 // echoed data.
-func TestWhatAWatchSays(t *testing.T) {
+func TestDecisionsOfAWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		up, down fixture.Decision
 		back     string
@@ -228,7 +228,7 @@ func TestWhatAWatchSays(t *testing.T) {
 	}
 }
 
-func TestOfEachKindOfCommitSomeAreToBeCutOff(t *testing.T) {
+func TestSomeCommitsOfEachKindMustBeCutOff(t *testing.T) {
 	cuts := &torture{system: &system{random: newRandom(1)}}
 	if v := cuts.cutting([]string{commitClaims}); v != fixture.Cut {
 		t.Errorf("about the first of its kind: verdict %d, want that it is cut off", v)

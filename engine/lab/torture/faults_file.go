@@ -169,7 +169,7 @@ func lost(events []history.Event, since int64, over bool, exit func() fixture.En
 	}
 	got = fmt.Sprintf("%d starts were acknowledged before and %d after, ", before, after)
 	if !over {
-		return got + "and the server goes on", false
+		return got + "and the server still runs", false
 	}
 	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == fixture.ExitDisk &&
 		before > 0 && after == 0

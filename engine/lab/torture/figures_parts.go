@@ -133,7 +133,7 @@ func begunUnconfirmed(t *torture) figure {
 		}
 	}
 	return figure{name: "steps begun by workers that were frozen",
-		got:   fmt.Sprintf("%d, %d without a heartbeat that was confirmed within the lease before", begun, wrong),
+		got:   fmt.Sprintf("%d, %d without a heartbeat confirmed within the lease before", begun, wrong),
 		limit: "some, none of them without", ok: begun > 0 && wrong == 0, hard: true}
 }
 
@@ -168,14 +168,14 @@ func lostInTheLag(t *torture) figure {
 	all, elsewhere := t.lost()
 	return figure{name: "acknowledged writes that were lost", limit: "some while the standby lagged, no others",
 		hard: true,
-		got: fmt.Sprintf("%d, %d of them not of a time when it did, of which there were %d", all, elsewhere,
+		got: fmt.Sprintf("%d, %d of them outside the %d periods of lag", all, elsewhere,
 			len(t.withheld)), ok: elsewhere == 0}
 }
 
 // someLost is the proof of F-31.
 func someLost(t *torture) []string {
 	if all, _ := t.lost(); all == 0 {
-		return []string{"no acknowledged write was lost: the standby did not lag behind"}
+		return []string{"no acknowledged write was lost: the standby did not lag"}
 	}
 	return nil
 }

@@ -63,23 +63,23 @@ func main() {
 func command(ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	list := flags.Bool("list", false, "list the scenarios")
-	ids := flags.String("scenario", "", "ids of scenarios, with commas between; F for all that begin so")
+	ids := flags.String("scenario", "", "run these scenarios: comma-separated ids or prefixes, such as F")
 	db := flags.String("db", "",
-		"sqlite, postgres, or the URL of a Postgres to use a fresh schema of (default both kinds)")
-	seed := flags.Uint64("seed", 0, "of all that is random (default: of the time)")
-	scale := flags.Float64("scale", 0.2, "of the load; 1 is 50 starts a second")
-	duration := flags.Duration("duration", 20*time.Second, "of the faults of each scenario")
+		"use sqlite, postgres, or a fresh schema of the Postgres at this URL (default both kinds)")
+	seed := flags.Uint64("seed", 0, "seed all randomness (default: from the time)")
+	scale := flags.Float64("scale", 0.2, "scale the load; 1 is 50 starts a second")
+	duration := flags.Duration("duration", 20*time.Second, "inject faults for this long in each scenario")
 	short := flags.Bool("short", false,
-		"a selection, within about 3 minutes on two cores; --at-once 3 and --again 1 unless they are given")
-	atOnce := flags.Int("at-once", 1, "how many scenarios are carried out side by side")
+		"run a selection in about 3 minutes on two cores; implies --at-once 3 and --again 1")
+	atOnce := flags.Int("at-once", 1, "run this many scenarios in parallel")
 	again := flags.Int("again", 0,
-		"how often a scenario that proved nothing is carried out again, each time for twice as long")
-	all := flags.Bool("all", false, "all scenarios")
+		"repeat a scenario that proved nothing this often, each time for twice as long")
+	all := flags.Bool("all", false, "run all scenarios")
 	strict := flags.Bool("strict", false,
-		"a figure that depends on the machine's speed and is missed fails the scenario")
-	program := flags.String("server", "", "the server's binary (default: built from this module, with failpoints)")
+		"fail a scenario that misses a machine-dependent figure")
+	program := flags.String("server", "", "use this server binary (default: built from this module, with failpoints)")
 	keep := flags.String("keep", "",
-		"directory in which everything is kept (default: a temporary one, kept only after a failure)")
+		"keep everything in this directory (default: a temporary one, kept only after a failure)")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitHeld
@@ -101,7 +101,7 @@ func command(ctx context.Context, args []string) int {
 	chosen := choose(*ids, *db, *short, *all)
 	if len(chosen) == 0 {
 		fmt.Fprintln(os.Stderr,
-			"torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
+			"torture: nothing to do; name scenarios with --scenario (see --list), or use --short or --all")
 		return exitVacuous
 	}
 	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict, atOnce: *atOnce,
@@ -277,7 +277,7 @@ func tortureOne(ctx context.Context, a attempt, o options) result {
 	case fixture.IsNotHere(err):
 		return failed(exitNotHere, err)
 	case err != nil:
-		return failed(exitVacuous, fmt.Errorf("not carried out: %w", err))
+		return failed(exitVacuous, fmt.Errorf("did not run: %w", err))
 	}
 	took := time.Since(begun)
 	printing.Lock()

@@ -99,7 +99,7 @@ type result struct {
 }
 
 // tableHead is the head of the table.
-const tableHead = "| scenario | database | seed | took | what came of it | verdict |\n|---|---|---|---|---|---|"
+const tableHead = "| scenario | database | seed | took | result | verdict |\n|---|---|---|---|---|---|"
 
 // row returns the result as a line of a Markdown table.
 func (r result) row() string {

@@ -126,7 +126,7 @@ func run(ctx context.Context, s scenario, o options) (*report, error) {
 	case err == nil:
 		r.trouble = append(r.trouble, trouble...)
 	case len(trouble) > 0:
-		return &report{trouble: append(trouble, "not carried out: "+err.Error())}, nil
+		return &report{trouble: append(trouble, "did not run: "+err.Error())}, nil
 	}
 	return r, err
 }
@@ -417,7 +417,7 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 func (r *report) turnOver() {
 	lost := lostAcknowledgements(r)
 	if lost == 0 {
-		r.vacuous = append(r.vacuous, "no acknowledged write was lost: the fault does not bite")
+		r.vacuous = append(r.vacuous, "no acknowledged write was lost: the fault has no effect")
 	}
 	r.lines, r.trouble = nil, nil
 	r.figures = []figure{{name: "acknowledged writes that the control run lost", got: fmt.Sprint(lost), limit: "> 0",
@@ -452,13 +452,13 @@ func (t *torture) vacuous() (met string, why []string) {
 	taken := len(t.takeovers())
 	calmStarts, calmAcks := t.calmStarts()
 	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts,
-		"%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
+		"%d of %d starts outside the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
 	want(t.scenario.inject == nil || faults > 0 &&
 		20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
 	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
-	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort,
+	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was complete, want %d", t.cutShort,
 		n.cutShort)
 	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
 	if t.scenario.proof != nil {
@@ -476,7 +476,7 @@ func blind(lines []check.Line, lossy bool) []string {
 	for _, l := range lines {
 		always := strings.Contains(" I1 I2 I4 I5 I6 I7 I8 I9 I12 I13 ", " "+l.ID+" ") || l.ID == "LIN" && !lossy
 		if l.Checked == 0 && always {
-			why = append(why, l.ID+" was held against nothing: there are no "+l.Of)
+			why = append(why, l.ID+" checked nothing: there are no "+l.Of)
 		}
 	}
 	return why

@@ -31,7 +31,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-func TestWhoAsksForHelpHasDoneNothingWrong(t *testing.T) {
+func TestHelpIsNotAnError(t *testing.T) {
 	if code := command(t.Context(), []string{"--help"}); code != exitHeld {
 		t.Errorf("--help ends with %d, want %d", code, exitHeld)
 	}
@@ -138,7 +138,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("%d connections were cut, want 1", n)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that was cut goes on")
+		t.Error("a connection that was cut still works")
 	}
 }
 
@@ -240,7 +240,7 @@ func TestTheClockPatchFitsThisGo(t *testing.T) {
 	}
 }
 
-func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
+func TestAClientThatWillCancelDoesNotListen(t *testing.T) {
 	at := func(op history.Op, seconds int64) history.Event {
 		return history.Event{Op: op, Run: "r", Outcome: history.OK, Status: "COMPLETED", Invoked: seconds * 1e9,
 			Returned: seconds * 1e9}
@@ -373,7 +373,7 @@ func TestAnObservedEndIsWrittenDownWithWhyAndWhen(t *testing.T) {
 	}
 }
 
-func TestWhatTheUnitSaysOfServersThatEnd(t *testing.T) {
+func TestRestartRulesOfTheUnit(t *testing.T) {
 	const text = "[Unit]\nStartLimitIntervalSec=0\n[Service]\n# Restart=no\nRestart=on-failure\nRestartSec=2s\nRestartPreventExitStatus=64 71\n"
 	got, err := parseUnit(text)
 	if want := (unit{2 * time.Second, []int{64, 71}}); err != nil || !reflect.DeepEqual(got, want) {
@@ -401,10 +401,10 @@ func TestWhatProvesNothing(t *testing.T) {
 	}{
 		"in time": {inTime, need{faults: 1}, ""},
 		"late": {late, need{faults: 1},
-			"0 of 2 starts outside of the faults were acknowledged, want 80 %"},
+			"0 of 2 starts outside the faults were acknowledged, want 80 %"},
 		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
 		"upgrades done by then": {inTime, need{faults: 1, cutShort: 1},
-			"0 upgrades were killed before the new schema was there, want 1"},
+			"0 upgrades were killed before the new schema was complete, want 1"},
 	} {
 		torture := &torture{scenario: scenario{need: test.need, inject: powerCuts}, events: test.events, faulty: 10e9,
 			healed: 20e9}
@@ -487,7 +487,7 @@ func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 	}
 }
 
-func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) {
+func TestTakeoversExcludeThePauseAfterRepeatedLosses(t *testing.T) {
 	event := func(op history.Op, proc, token string, second int64) history.Event {
 		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9,
 			Returned: second * 1e9}

@@ -228,6 +228,11 @@ func Verify(ctx context.Context, file string, check CheckRows) (b engine.Backup,
 		return b, nil, err
 	}
 	if b, err = inspect(ctx, file); err != nil {
+		if failure := dbfile.AsFatal(err, true); failure != nil && failure.Corrupt {
+			if d := dbfile.Diagnose(ctx, file, 0); d != nil {
+				return b, nil, fmt.Errorf("%s: %s", file, d)
+			}
+		}
 		return b, nil, fmt.Errorf("%s is not a valid backup: %w", file, err)
 	}
 	c, err := dbfile.OpenReadOnly(file, nil)

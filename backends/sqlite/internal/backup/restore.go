@@ -41,6 +41,7 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows
 	if err := r.compare(ctx); err != nil {
 		return out, err
 	}
+	out.Empty = !r.before
 	beside := filepath.Dir(r.target)
 	if p.DryRun {
 		beside = ""

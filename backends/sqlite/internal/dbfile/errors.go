@@ -16,9 +16,14 @@ import (
 type FatalError struct {
 	Corrupt bool // the file is damaged; otherwise the disk failed
 	cause   error
+	// diagnosis replaces the text of damage when more is known; nil: it is not.
+	diagnosis *Diagnosis
 }
 
 func (e *FatalError) Error() string {
+	if e.diagnosis != nil {
+		return e.diagnosis.String()
+	}
 	if e.Corrupt {
 		return "the database file is damaged (" + e.cause.Error() +
 			"); `kagzi db check` shows details, `kagzi db restore` restores a backup"
@@ -62,10 +67,17 @@ func AsFatal(err error, reading bool) *FatalError {
 	return nil
 }
 
+// diagnosedBytes is up to which size a file is read to tell why it cannot be opened: it takes a
+// second or two.
+const diagnosedBytes = 512 << 20
+
 // OpenError gives a damaged file, or a disk that fails writes, its exit code and its advice.
 func OpenError(path string, err error) error {
 	if failure := AsFatal(err, !sqlite3.FailedWrite(err)); failure != nil {
 		err = failure
+		if failure.Corrupt {
+			failure.diagnosis = Diagnose(context.Background(), path, diagnosedBytes)
+		}
 	}
 	return fmt.Errorf("open the database %s: %w", path, err)
 }

@@ -107,7 +107,10 @@ func (r *Reader) SharesFile() bool { return r.layout.mode == shared }
 
 // OpenReadOnly returns c if it shows the present file at path, otherwise a new connection. c may be
 // nil. It is closed if it is not returned.
-func OpenReadOnly(path string, c *Reader) (*Reader, error) {
+func OpenReadOnly(path string, c *Reader) (*Reader, error) { return openReadOnly(path, c, "") }
+
+// openReadOnly is OpenReadOnly with more parameters.
+func openReadOnly(path string, c *Reader, more string) (*Reader, error) {
 	if err := RefuseLoneLog(path); err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func OpenReadOnly(path string, c *Reader) (*Reader, error) {
 		return nil, err
 	}
 	settings := []string{"query_only(1)", "mmap_size(0)", "busy_timeout(5000)"}
-	parameters := "&mode=ro"
+	parameters := "&mode=ro" + more
 	switch found.mode {
 	case immutable:
 		parameters += "&immutable=1"

@@ -1,9 +1,11 @@
 package sqlite3
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/cespare/xxhash/v2"
+	lib "modernc.org/sqlite/lib"
 )
 
 // SQLite checks the structure of a file but not its content: a flipped bit in a payload, a key or a
@@ -31,6 +33,47 @@ func checksum(page []byte, number uint32) uint64 {
 // PageHolds reports whether the page is unchanged since it was written with this number.
 func PageHolds(page []byte, number uint32) bool {
 	return binary.LittleEndian.Uint64(page[len(page)-checksumBytes:]) == checksum(page, number)
+}
+
+// IsBare reports whether the page has no checksum at all: another program wrote it. A page of zeros
+// is one that was lost.
+func IsBare(page []byte) bool {
+	end := len(page) - checksumBytes
+	return allZero(page[end:]) && !allZero(page[:end])
+}
+
+func allZero(text []byte) bool { return len(bytes.Trim(text, "\x00")) == 0 }
+
+// Fields of the header that a copy by SQLite's own tools changes.
+const (
+	changesAt      = 24 // how often the file was changed
+	cookieAt       = 40 // how often its schema was
+	validForAt     = 92 // the changes at which the version was written
+	versionAt      = 96 // of the library
+	triedCookies   = 1 << 10
+	triedChanges   = 1 << 6
+	libraryVersion = lib.SQLITE_VERSION_NUMBER
+)
+
+// IsCopiedFirst reports whether the first page is one of this program's in which only fields of the
+// header changed that SQLite's backup sets, as by the shell's .backup.
+func IsCopiedFirst(page []byte) bool {
+	if !isFirst(page) {
+		return false
+	}
+	try := bytes.Clone(page)
+	binary.BigEndian.PutUint32(try[versionAt:], libraryVersion)
+	for changes := range uint32(triedChanges) {
+		binary.BigEndian.PutUint32(try[changesAt:], changes)
+		binary.BigEndian.PutUint32(try[validForAt:], changes)
+		for cookie := range uint32(triedCookies) {
+			binary.BigEndian.PutUint32(try[cookieAt:], cookie)
+			if PageHolds(try, 1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // putChecksum ends the page with its checksum. Before that, SQLite has computed its own sum of the

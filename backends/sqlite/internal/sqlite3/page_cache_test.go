@@ -10,7 +10,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
+func TestPageCacheForgetsLockBytePage(t *testing.T) {
 	if err := OwnPageCaches(); err != nil {
 		t.Fatal(err)
 	}

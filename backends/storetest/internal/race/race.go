@@ -21,7 +21,7 @@ var RaceCases = []fixture.Case{
 			errs := fixture.AtOnce(fixture.Racers, func(i int) error { return s.TryFinish(tokens[i], fmt.Sprint(i)) })
 			s.Must(errs[0], "CompleteRun of the holder")
 			for _, err := range errs[1:] {
-				s.Refused(err, engine.ErrLeaseLost, "CompleteRun of a stranger")
+				s.Refused(err, engine.ErrLeaseLost, "CompleteRun of another token")
 			}
 			s.Payload("output", s.Status(l.RunID, engine.RunCompleted).Output, fixture.Text("0"))
 		}

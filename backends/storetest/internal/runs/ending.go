@@ -75,8 +75,9 @@ var GraceCases = []fixture.Case{
 		}
 	}},
 	{Name: "a run is cancelled when its grace has passed", Run: func(s *fixture.F) {
-		l := s.Held()
-		waits := s.Start(fixture.DueAt(s.Now.Add(time.Hour)))
+		l, waiting := s.Held(), s.Held()
+		waits := waiting.RunID
+		s.Await(waiting, "go", "go")
 		s.CancelWithin(l.RunID, time.Minute)
 		s.CancelWithin(waits, 2*time.Minute)
 		s.Pass(time.Minute - time.Microsecond)
@@ -137,6 +138,103 @@ var GraceCases = []fixture.Case{
 		fixture.Equal(s, "actor", list[0].Actor, fixture.Somebody)
 		fixture.Equal(s, "reason", list[1].Reason, "please stop")
 		fixture.Equal(s, "subject", list[0].Subject, "run")
+	}},
+	{Name: "children that are cancelled with the run get its grace, and theirs", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		told := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
+		held := s.ClaimChild(told)
+		grandchild := s.Child(held, "grandchild", fixture.Closing(engine.CloseCancel))
+		s.ClaimChild(grandchild)
+		idle := s.Child(held, "idle", fixture.Closing(engine.CloseCancel))
+		left := []engine.ID{s.Child(l, "stay"), s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))}
+		over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
+		s.Cancel(over)
+		until := s.Now.Add(time.Minute)
+		s.CancelWithin(l.RunID, time.Minute)
+		for _, id := range []engine.ID{told, grandchild} {
+			s.SameTime("grace until", s.Run(id).GraceUntil, until)
+			s.SameTime("requested at", s.Run(id).CancelRequestedAt, s.Now)
+		}
+		s.Failure("error of a child that never ran", s.Status(idle, engine.RunCancelled).Error,
+			engine.EndedByFailure(engine.RunCancelled, "the parent run "+told.String()+" is being cancelled"))
+		fixture.Equal(s, "mark of its step", s.Step(told, "idle").Error.Metadata[engine.MetaCancelledWithParent], "true")
+		fixture.Equal(s, "reason", s.Run(told).CancelReason, "the parent run "+l.RunID.String()+" is being cancelled")
+		for _, id := range append(left, over) {
+			s.SameTime("grace until", s.Run(id).GraceUntil, time.Time{})
+		}
+		s.Pass(time.Second)
+		s.CancelWithin(l.RunID, time.Second)
+		s.SameTime("grace until, shortened", s.Run(told).GraceUntil, s.Now.Add(time.Second))
+		s.Finish(l, "cleaned up")
+		s.Status(l.RunID, engine.RunCancelled)
+		s.Status(told, engine.RunRunning)
+		s.Status(left[1], engine.RunTerminated)
+		s.Complete(held, "undo", "x")
+		s.Finish(held, "cleaned up")
+		s.Status(told, engine.RunCancelled)
+		s.Status(grandchild, engine.RunRunning)
+		s.Pass(time.Second)
+		s.SameExpired(s.Expire(), engine.Expired{Runs: 1, Cancelled: []engine.ID{grandchild}})
+	}},
+	{Name: "children started within the grace get the rest of it at the end", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		until := s.Now.Add(time.Minute)
+		s.CancelWithin(l.RunID, time.Minute)
+		late := s.Child(l, "late", fixture.Closing(engine.CloseCancel))
+		held := s.ClaimChild(late)
+		s.SameTime("grace until", s.Run(late).GraceUntil, time.Time{})
+		s.Pass(time.Second)
+		s.Finish(l, "")
+		s.SameTime("grace until", s.Run(late).GraceUntil, until)
+		s.Finish(held, "cleaned up")
+		s.Status(late, engine.RunCancelled)
+	}},
+	{Name: "the end of the grace, and an end at once, end the children too", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		for what, end := range map[string]func(engine.ID){
+			"expiry": func(engine.ID) { s.Pass(time.Minute); s.Expire() },
+			"cancel": func(run engine.ID) { s.Cancel(run) },
+			"terminate": func(run engine.ID) {
+				_, err := s.Store.TerminateRun(s.Ctx, s.EndParams(run, "enough"))
+				s.Must(err, "TerminateRun")
+			},
+		} {
+			l := s.Held()
+			child := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
+			s.ClaimChild(child)
+			s.CancelWithin(l.RunID, time.Minute)
+			end(l.RunID)
+			fixture.Equal(s, "child after "+what, s.Run(child).Status, engine.RunCancelled)
+		}
+	}},
+	{Name: "a retry does not take over a child that is being cancelled", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		child := s.Child(l, "ship", fixture.Closing(engine.CloseCancel))
+		s.ClaimChild(child)
+		s.CancelWithin(l.RunID, time.Minute)
+		s.Finish(l, "")
+		again := s.Retry(l.RunID).RunID
+		fixture.Equal(s, "steps of the retry", len(s.Attempts(again, "")), 0)
+		s.Status(child, engine.RunRunning)
+	}},
+	{Name: "a run whose code has never run is cancelled at once", Run: func(s *fixture.F) {
+		due, later := s.Start(), s.Start(fixture.DueAt(s.Now.Add(time.Hour)))
+		s.Pause(later)
+		for _, id := range []engine.ID{due, later} {
+			end := s.CancelWithin(id, time.Minute)
+			fixture.Equal(s, "status", end.Status, engine.RunCancelled)
+			fixture.Equal(s, "changed", end.Changed, true)
+			s.Failure("error", s.Status(id, engine.RunCancelled).Error,
+				engine.EndedByFailure(engine.RunCancelled, "please stop"))
+			fixture.Equal(s, "events", len(s.Audit(id.String())) > 0, true)
+		}
+		l := s.Held()
+		next := s.NewRun()
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+		fixture.Equal(s, "status of a continuation", s.CancelWithin(next.ID, time.Minute).Status, engine.RunPending)
 	}},
 	{Name: "an ended run cannot be asked to stop", Run: func(s *fixture.F) {
 		s.Worker("w1")
@@ -453,7 +551,7 @@ var DeadlineCases = []fixture.Case{
 	}},
 	{Name: "the earlier of deadline and grace ends the run", Run: func(s *fixture.F) {
 		by := func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) }
-		a, b := s.Start(by), s.Start(by)
+		a, b := s.Held(by).RunID, s.Held(by).RunID
 		s.CancelWithin(a, time.Second)
 		s.CancelWithin(b, time.Hour)
 		s.Pass(time.Minute)

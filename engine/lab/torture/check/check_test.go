@@ -594,7 +594,7 @@ func TestManyUnansweredRepetitionsAreDecided(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecidedInTimeDoesNotHold(t *testing.T) {
+func TestAnUndecidedHistoryDoesNotHold(t *testing.T) {
 	s := &draft{}
 	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
 	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
@@ -640,7 +640,7 @@ func TestEachLineSaysHowMuchItHeld(t *testing.T) {
 	}
 }
 
-func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
+func TestLossesThatALossyScenarioAllows(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		harm func(s *draft)
@@ -684,7 +684,7 @@ func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
 	}
 }
 
-func TestRunsMayBeOpenWhereNotEverythingWasToEnd(t *testing.T) {
+func TestRunsMayBeOpenIfNotEverythingHadToEnd(t *testing.T) {
 	s := sound()
 	s.Ended, s.Dump.Runs[5].Status, s.Dump.Runs[4].Status = false, "SLEEPING", "RUNNING"
 	s.Dump.Leases = []Lease{{Run: "run-1", Token: "1"}}

@@ -36,7 +36,7 @@ func TestLostWorkersAreCountedAndNothingElse(t *testing.T) {
 		{"a step of it failed", []history.Event{claim("w", "1"), of(history.Fail, "1"), claim("v", "2"), end}, 0, 0},
 		{"it was cancelled", []history.Event{claim("w", "1"), cancelled}, 0, 0},
 		{"its end was seen", []history.Event{claim("w", "1"), seen, fault("kill Postgres")}, 0, 0},
-		{"workers were stopped in good order", []history.Event{
+		{"workers were stopped gracefully", []history.Event{
 			claim("w", "1"), fault("stop worker-1"), of(history.Release, "1"), claim("v", "2"), end}, 0, 0},
 		{"a fault came before its end", []history.Event{
 			claim("w", "1"), fault("kill Postgres"), claim("v", "2"), end}, 0, free},

@@ -168,13 +168,10 @@ func (c *Client) cancel(ctx context.Context, run *kagzi.Run) {
 	for ctx.Err() == nil {
 		event := c.Log.Begin(history.Event{Op: history.Cancel, Run: run.ID()})
 		call, cancel := context.WithTimeout(ctx, CallLimit)
-		err := run.Cancel(call, "torture")
+		_, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).CancelWorkflow(
+			call, &kagziv1.CancelWorkflowRequest{RunId: run.ID(), Reason: "torture"}, grpc.WaitForReady(true))
 		cancel()
-		event.Outcome, event.Code = Outcome(err)
-		var refusal *kagzi.Error
-		if errors.As(err, &refusal) {
-			event.Status = refusal.Metadata["status"]
-		}
+		event.Outcome, event.Code, event.Status = Refusal(err)
 		c.Log.Finish(event)
 		if event.Outcome != history.Unknown {
 			return

@@ -138,7 +138,7 @@ func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time, margin time.Durat
 	if err != nil || in == 0 {
 		return now, err
 	}
-	return engine.Micros(now.Add(in + margin)), nil
+	return engine.Micros(now.Add(min(in+margin, engine.MaxDelay))), nil
 }
 
 // settled returns a valid start with the fields that follow from others.
