@@ -128,6 +128,13 @@ func ExternalIDTaken(externalID string, run ID, status RunStatus) error {
 		Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", externalID, run, status)}
 }
 
+// ExternalIDOfOtherType returns the error for a start if an open run of another type has the external
+// id.
+func ExternalIDOfOtherType(externalID string, run ID, workflowType string) error {
+	return &Error{Kind: KindExists, Subject: "run", SubjectID: run.String(),
+		Message: fmt.Sprintf("external id %q is in use by run %s of another type, %s", externalID, run, workflowType)}
+}
+
 // StepNotFound returns the error for a step that the run has not begun.
 func StepNotFound(ref StepRef) error {
 	return &Error{Kind: KindNotFound, Subject: "step", SubjectID: ref.String(), Message: "no step " + ref.String()}

@@ -70,6 +70,11 @@ func FirstID(t time.Time) ID {
 	return idAt(uint64(t.UnixMilli())<<12, 0)
 }
 
+// MadeAt returns the time at which the id was made, in whole milliseconds.
+func (id ID) MadeAt() time.Time {
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
+}
+
 // DerivedID returns an ID computed from the time now, the ID of and the word why. Stores use it
 // when a transaction makes rows for which the caller passed no id.
 func DerivedID(now time.Time, of ID, why string) ID {

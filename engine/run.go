@@ -274,8 +274,10 @@ func (s *StartRun) NewRun() Run {
 type Started struct {
 	RunID   ID
 	Existed bool // an earlier run was returned, because of its external id
-	// Repeated says that this request_id was answered before. Existed is then that of the first
-	// answer.
+	// OtherInput says that the run which existed has another input than this start asked for.
+	OtherInput bool
+	// Repeated says that this request_id was answered before. Existed and OtherInput are then those
+	// of the first answer.
 	Repeated bool
 	Err      error // this start alone was refused: ErrExists, ErrConflict
 }

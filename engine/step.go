@@ -105,7 +105,7 @@ func (s *Step) Interrupted() bool {
 func (s *Step) Open() bool { return s.Status == StepPending || s.Status == StepRunning }
 
 // StepRef names a step of a run, by the id that BeginStep returned or by name. If both are set the
-// id is tried first, because the wire has one field for both.
+// id is tried first, because older clients have one field for both.
 type StepRef struct {
 	ID   ID
 	Name string

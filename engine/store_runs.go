@@ -15,11 +15,13 @@ type Runs interface {
 	//
 	//   - RequestID is known in the namespace: the first answer again (RunID, Existed, with
 	//     Repeated set), no matter what happened to the run since. If type, queue, external id or
-	//     input differ from the first time: ErrConflict.
+	//     input differ from the first time: ErrConflict. It is known as long as the run exists, and
+	//     longer as Prune says; after the run was deleted, Existed is set and the input not compared.
 	//   - The namespace is disabled: NamespaceDisabled.
 	//   - ExternalID is that of an active run, or with ReuseNever of any retained run (the newest):
-	//     that run, with Existed set. With ReuseReject and an active run: ErrExists, with the run
-	//     as SubjectID. Existed answers are recorded for their RequestID.
+	//     that run, with Existed set, and OtherInput if its input differs. With ReuseReject and an
+	//     active run, or if the active run has another type: ErrExists, with the run as SubjectID.
+	//     Existed answers are recorded for their RequestID.
 	//   - Otherwise a new PENDING run with Attempts 1, due at AvailableAt. Its queue is notified;
 	//     with a DeadlineAt, NotifyTimer is sent too.
 	//

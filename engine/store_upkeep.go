@@ -35,13 +35,16 @@ type Upkeep interface {
 	// fewer if they have very many rows, but at least one. It returns 0 if there is none, or if
 	// another server prunes at the moment.
 	//
+	// A request id that was answered with a deleted run stays known if it was made at p.Requests or
+	// later (StartRuns). Of what it asked for, type, queue and external id are kept, the input is not.
+	//
 	// It keeps runs that are Pinned, runs that an open run refers to (its child, parent, handler,
 	// retry or continuation), and children of open runs. An imported run is also kept until its id
 	// was made before p.Before, no matter how long ago it ended elsewhere.
 	Prune(ctx context.Context, p PruneParams) (int, error)
 	// PruneRecords deletes workers that became OFFLINE before p.Workers, records of ticks fired
-	// before p.Fires, and audit events whose ids were made before p.Audit: oldest first, at most
-	// p.Limit of each kind. more says that a kind reached the limit, so there may be others.
+	// before p.Fires, audit events whose ids were made before p.Audit, and request ids of deleted
+	// runs made before p.Requests: oldest first, at most p.Limit of each kind. more says that a kind reached the limit, so there may be others.
 	PruneRecords(ctx context.Context, p PruneRecordsParams) (more bool, err error)
 }
 
@@ -100,6 +103,7 @@ type PruneParams struct {
 	Namespace string
 	Status    RunStatus
 	Before    time.Time
+	Requests  time.Time // request ids that were made since are remembered
 	Limit     int
 }
 
@@ -108,5 +112,7 @@ type PruneRecordsParams struct {
 	Workers time.Time
 	Fires   time.Time
 	Audit   time.Time // whole milliseconds, as ids have them
-	Limit   int
+	// Requests bounds request ids of deleted runs, which Prune kept.
+	Requests time.Time
+	Limit    int
 }

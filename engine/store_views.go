@@ -36,8 +36,11 @@ type Views interface {
 	ListHandlers(ctx context.Context, namespace string, run ID) ([]Run, error)
 	// ListRetries returns the runs that a run was retried as, by ID.
 	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
-	// ExplainInputs returns what Explain needs to know about a run, read at one moment. now decides
-	// its place in the line of its ConcurrencyKey. RunNotFound.
+	// LatestOfChain returns the newest run whose FirstRunID this is: the one that has not continued,
+	// or the last that is kept; zero if there is none. So the id of a chain's first run works after
+	// that run was deleted.
+	LatestOfChain(ctx context.Context, namespace string, first ID) (ID, error)
+	// ExplainInputs returns what Explain needs to know about a run, read at one moment. RunNotFound.
 	ExplainInputs(ctx context.Context, namespace string, run ID) (Circumstances, error)
 
 	// GetSchedule returns the schedule with the id ref or, if ref is not an id, with that name;

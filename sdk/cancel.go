@@ -383,7 +383,7 @@ func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *session.Operation {
 	return e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{
 		FailStep: &kagziv1.FailStepRequest{
 			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-			StepId: name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
+			StepName: &name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
 		}}}, nil)
 }
 

@@ -272,7 +272,7 @@ func TestGracefulCancel(t *testing.T) {
 			w := testWorker(f)
 			var refused, told bool
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
-				if r.GetCompleteStep().GetStepId() != "first" || told {
+				if r.GetCompleteStep().GetStepName() != "first" || told {
 					return nil
 				}
 				refused = true

@@ -86,11 +86,15 @@ func (c *Client) Close() error {
 // Conn returns the client's gRPC connection, for API calls that the SDK does not wrap.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
-// Run is a handle to one run. Making a handle does not call the server.
+// Run is a handle to one run. Making a handle does not call the server. The handle of a run that
+// continued as new works as long as a run of its chain exists: after retention has deleted the first
+// run, calls go to the newest.
 type Run struct {
 	c      *Client
 	id     string
 	exists bool
+	// the run that existed has another input
+	otherInput bool
 	// PayloadInfo.Start if known: the run was started by this client and receives no signals of
 	// another run
 	start string
@@ -105,6 +109,11 @@ func (r *Run) ID() string { return r.id }
 // AlreadyExisted reports whether the call that returned the handle found an existing run instead of
 // making one: Start by its external id, Retry an active retry, Import by its RequestID.
 func (r *Run) AlreadyExisted() bool { return r.exists }
+
+// OtherInput reports whether the run that Start found by its external id has another input than the
+// call asked for. With a Codec it is always false: encoded inputs may differ although the values are
+// equal.
+func (r *Run) OtherInput() bool { return r.otherInput }
 
 // payloadInfo returns what the codec is told about a step result or a signal.
 func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (PayloadInfo, error) {

@@ -100,7 +100,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		if lost != nil {
 			return lost
 		}
-		st := f.step(r, op.CompleteStep.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
+		st := f.step(r, op.CompleteStep.GetStepName(), kagziv1.StepKind_STEP_KIND_FUNCTION)
 		if st.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED {
 			attempt(st)
 			st.Status, st.Output = kagziv1.StepStatus_STEP_STATUS_COMPLETED, op.CompleteStep.GetOutput()
@@ -112,7 +112,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		if lost != nil {
 			return lost
 		}
-		st := f.step(r, op.FailStep.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
+		st := f.step(r, op.FailStep.GetStepName(), kagziv1.StepKind_STEP_KIND_FUNCTION)
 		if st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING && st.RetryAt.AsTime().After(f.now()) {
 			resp.Event = &kagziv1.SessionResponse_Error{
 				Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "not due"}}
@@ -124,7 +124,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		if lost != nil {
 			return lost
 		}
-		st := f.step(r, op.Sleep.GetStepId(), kagziv1.StepKind_STEP_KIND_SLEEP)
+		st := f.step(r, op.Sleep.GetStepName(), kagziv1.StepKind_STEP_KIND_SLEEP)
 		attempt(st)
 		due := f.now().Add(op.Sleep.GetDuration().AsDuration())
 		if op.Sleep.GetUntil() != nil {
@@ -178,7 +178,7 @@ func (f *fake) interrupt(r *fakeRun) {
 }
 
 func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailStepResponse {
-	st := f.step(r, req.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
+	st := f.step(r, req.GetStepName(), kagziv1.StepKind_STEP_KIND_FUNCTION)
 	attempt(st)
 	st.Error = req.GetError()
 	most, delay := int32(3), time.Second

@@ -17,7 +17,7 @@ func boxed() (e *execution, queued func() []string) {
 	e = newExecution(w, &kagziv1.Task{RunId: "r"})
 	return e, func() (names []string) {
 		for _, op := range w.session.Take() {
-			names = append(names, op.Msg.GetCompleteStep().GetStepId())
+			names = append(names, op.Msg.GetCompleteStep().GetStepName())
 		}
 		return names
 	}
@@ -26,7 +26,7 @@ func boxed() (e *execution, queued func() []string) {
 // taken lists what is sent next: heartbeats, and steps by their names.
 func taken(e *execution) (names []string) {
 	for _, op := range e.w.session.Take() {
-		names = append(names, cmp.Or(op.Msg.GetCompleteStep().GetStepId(), "beat"))
+		names = append(names, cmp.Or(op.Msg.GetCompleteStep().GetStepName(), "beat"))
 	}
 	return names
 }

@@ -85,7 +85,7 @@ func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRe
 	e.lock()
 	hold := !b.alone(own)
 	request.Namespace, request.RunId, request.LeaseToken = e.task.GetNamespace(), e.info.RunID, e.task.GetLeaseToken()
-	request.StepId, request.Hold = name, hold
+	request.StepName, request.Hold = &name, hold
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: request}},
 		func(*kagziv1.SessionResponse) {
 			if !hold {

@@ -143,7 +143,8 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 
 // startedRun returns a handle to the run in the answer to a start.
 func startedRun(c *Client, req *kagziv1.StartWorkflowRequest, resp *kagziv1.StartWorkflowResponse) *Run {
-	r := &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyExists()}
+	r := &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyExists(),
+		otherInput: resp.GetOtherInput() && c.options.Codec == nil}
 	if c.options.Codec != nil && !r.exists {
 		r.start = startDigest(req.GetWorkflowType(), req.GetExternalId(), req.GetInput().GetData())
 	}

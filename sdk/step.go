@@ -388,7 +388,7 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 	hold := !b.alone(own)
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepId: name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(e.at(started)), Hold: hold,
+		StepName: &name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(e.at(started)), Hold: hold,
 	}}}, func(r *kagziv1.SessionResponse) {
 		if r.GetFailedStep().GetScheduledRetry() && !hold {
 			e.over(errSuspended)
@@ -410,7 +410,7 @@ func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Ti
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{
 		CompleteStep: &kagziv1.CompleteStepRequest{
 			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-			StepId: name, Output: p, StartedAt: timestamppb.New(e.at(started)),
+			StepName: &name, Output: p, StartedAt: timestamppb.New(e.at(started)),
 		}}}
 }
 

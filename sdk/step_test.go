@@ -261,7 +261,7 @@ func TestStep(t *testing.T) {
 			w := testWorker(f)
 			refusals, second := 0, 0
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
-				if r.GetCompleteStep().GetStepId() == "first" && refusals < 3 {
+				if r.GetCompleteStep().GetStepName() == "first" && refusals < 3 {
 					refusals++
 					equal(t, second, 0)
 					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE}

@@ -42,11 +42,14 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 		return engine.Started{RunID: old.ID, Existed: true,
 			Err: engine.ExternalIDTaken(p.ExternalID, old.ID, old.Status)}
 	}
+	if !old.Status.Ended() && old.Type != p.Type {
+		return engine.Started{Err: engine.ExternalIDOfOtherType(p.ExternalID, old.ID, old.Type)}
+	}
 	if p.RequestID != "" {
 		kept := *p
-		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept})
+		put(t, t.db.requests, name{p.Namespace, p.RequestID}, request{old.ID, &kept, engine.Micros(p.CreatedAt)})
 	}
-	return engine.Started{RunID: old.ID, Existed: true}
+	return engine.Started{RunID: old.ID, Existed: true, OtherInput: !old.Input.Equal(p.Input)}
 }
 
 // requestedBefore returns the earlier answer to the request, or to a start with this run id. A
@@ -55,12 +58,17 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	answer.Repeated = true
 	var first *engine.Run
 	q, known := t.db.requests[name{p.Namespace, p.RequestID}]
+	past, gone := t.db.past[name{p.Namespace, p.RequestID}]
 	id := t.first(func(r *Run) bool {
 		return r.Namespace == p.Namespace && r.RequestID == p.RequestID && p.RequestID != ""
 	})
 	switch {
 	case !id.IsZero():
 		answer.RunID, first = id, &t.db.runs[id].Run
+	case gone && p.RequestID != "":
+		answer.RunID, answer.Existed = past.run, true
+		asked := past.start.Run
+		asked.Input, first = p.Input, &asked // the input is not kept
 	case known && p.RequestID != "":
 		answer.RunID, answer.Existed, first = q.run, true, &q.start.Run
 	case t.db.runs[p.ID] != nil && t.db.runs[p.ID].Namespace == p.Namespace:
@@ -71,6 +79,9 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	if first.Queue != p.Queue || first.Type != p.Type || first.ExternalID != p.ExternalID ||
 		!first.Input.Equal(p.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true
+	}
+	if r := t.db.runs[answer.RunID]; answer.Existed && r != nil {
+		answer.OtherInput = !r.Input.Equal(p.Input)
 	}
 	return answer, true
 }

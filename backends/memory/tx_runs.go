@@ -116,16 +116,22 @@ func (t *tx) Requested(namespace, requestID string) (engine.ID, error) {
 	if q, ok := t.db.requests[name{namespace, requestID}]; ok {
 		return q.run, nil
 	}
+	if q, ok := t.db.past[name{namespace, requestID}]; ok {
+		return q.run, nil
+	}
 	return t.first(func(r *Run) bool { return r.Namespace == namespace && r.RequestID == requestID }), nil
 }
 
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
-	put(t, t.db.requests, name{start.Namespace, start.RequestID}, request{answer, start})
+	put(t, t.db.requests, name{start.Namespace, start.RequestID}, request{answer, start, engine.Micros(start.CreatedAt)})
 	return nil
 }
 
 func (t *tx) LeftRequest(namespace, requestID string) (*engine.StartRun, error) {
-	return t.db.requests[name{namespace, requestID}].start, nil
+	if q, ok := t.db.requests[name{namespace, requestID}]; ok {
+		return q.start, nil
+	}
+	return t.db.past[name{namespace, requestID}].start, nil
 }
 
 func (t *tx) OpenRetry(id engine.ID) (engine.ID, error) {

@@ -69,15 +69,37 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 		slices.SortStableFunc(old, func(a, b *Run) int { return a.FinishedAt.Compare(b.FinishedAt) })
 		old = old[:min(p.Limit, len(old))]
 		for _, r := range old {
+			t.keepRequests(r, engine.Micros(p.Requests))
 			t.putRun(r.ID, nil)
-			for n, q := range t.db.requests {
-				if q.run == r.ID {
-					remove(t, t.db.requests, n)
-				}
-			}
 		}
 		return len(old), nil
 	})
+}
+
+// keepRequests removes the requests of a run that is about to be deleted, and remembers those that
+// were made since.
+func (t *tx) keepRequests(r *Run, since time.Time) {
+	own := name{r.Namespace, r.RequestID}
+	keep := func(n name, q request) {
+		if q.made.Before(since) {
+			return
+		}
+		asked := engine.StartRun{Run: engine.Run{Namespace: n.namespace, RequestID: n.name, Queue: q.start.Queue,
+			Type: q.start.Type, ExternalID: q.start.ExternalID}}
+		if asked.Type == "" {
+			asked.Input = q.start.Input // the digest of a retry
+		}
+		put(t, t.db.past, n, request{r.ID, &asked, q.made})
+	}
+	if _, left := t.db.requests[own]; r.RequestID != "" && !left {
+		keep(own, request{r.ID, &engine.StartRun{Run: r.Run}, r.ID.MadeAt()})
+	}
+	for n, q := range t.db.requests {
+		if q.run == r.ID {
+			keep(n, q)
+			remove(t, t.db.requests, n)
+		}
+	}
 }
 
 // neededByOpen says whether an open run refers to the run, or is its parent.
@@ -115,6 +137,19 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 		for _, f := range old[:min(p.Limit, len(old))] {
 			remove(t, t.db.fires, f)
 		}
+		var past []name
+		for n, q := range t.db.past {
+			if q.made.Before(engine.Micros(p.Requests)) {
+				past = append(past, n)
+			}
+		}
+		slices.SortFunc(past, func(a, b name) int {
+			return cmp.Or(t.db.past[a].made.Compare(t.db.past[b].made), cmp.Compare(a.namespace, b.namespace),
+				cmp.Compare(a.name, b.name))
+		})
+		for _, n := range past[:min(p.Limit, len(past))] {
+			remove(t, t.db.past, n)
+		}
 		var events []engine.ID
 		for id := range t.db.audit {
 			if compareIDs(id, engine.FirstID(p.Audit)) < 0 {
@@ -125,6 +160,6 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 		for _, id := range events[:min(p.Limit, len(events))] {
 			remove(t, t.db.audit, id)
 		}
-		return max(len(gone), len(old), len(events)) >= p.Limit, nil
+		return max(len(gone), len(old), len(past), len(events)) >= p.Limit, nil
 	})
 }

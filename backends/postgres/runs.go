@@ -243,7 +243,7 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 	if r.ExternalID == "" || r.Origin != engine.OriginUser {
 		return answer, false, nil
 	}
-	id, status, found, err := t.external(r)
+	id, status, kind, found, err := t.external(r)
 	if err != nil {
 		return answer, false, err
 	}
@@ -257,25 +257,30 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 		return answer, false, nil
 	case r.Reuse == engine.ReuseReject:
 		return engine.Started{Err: engine.ExternalIDTaken(r.ExternalID, id, status)}, true, nil
-	case r.RequestID != "":
+	case !status.Ended() && kind != r.Type:
+		return engine.Started{Err: engine.ExternalIDOfOtherType(r.ExternalID, id, kind)}, true, nil
+	}
+	other, err := t.otherInput(id, r)
+	if err == nil && r.RequestID != "" {
 		err = t.LeaveRequest(r, id)
 	}
-	return engine.Started{RunID: id, Existed: true}, true, err
+	return engine.Started{RunID: id, Existed: true, OtherInput: other}, true, err
 }
 
 // external returns the run that has the start's external id. If a request will be answered with it,
 // the run is locked until the commit.
-func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, found bool, err error) {
+func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, kind string, found bool,
+	err error) {
 	never := r.Reuse == engine.ReuseNever
 	for {
 		found, err = t.found(getExternalSQL, args{
-			"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status))
+			"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status), &kind)
 		if err != nil || !found || r.RequestID == "" || r.Reuse == engine.ReuseReject {
-			return id, status, found, err
+			return id, status, kind, found, err
 		}
 		held, err := t.found(holdExternalSQL, args{"run_id": [16]byte(id), "never": never}, idOf(&id))
 		if err != nil || held {
-			return id, status, held, err
+			return id, status, kind, held, err
 		}
 	}
 }
@@ -283,7 +288,8 @@ func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus
 // repeated returns the first answer to the start's request, if there was one.
 func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	var first engine.Run
-	places := append([]any{idOf(&answer.RunID), &answer.Existed, &first.Queue, &first.Type, &first.ExternalID},
+	gone := false
+	places := append([]any{idOf(&answer.RunID), &answer.Existed, &gone, &first.Queue, &first.Type, &first.ExternalID},
 		payloadPlaces(&first.Input)...)
 	found, err = t.found(getRequestSQL, args{
 		"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(r.ID)}, places...)
@@ -291,11 +297,20 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 		return engine.Started{}, false, err
 	}
 	if first.Type != r.Type || first.Queue != r.Queue || first.ExternalID != r.ExternalID ||
-		!first.Input.Equal(r.Input) {
+		!gone && !first.Input.Equal(r.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true, nil
 	}
 	answer.Repeated = true
-	return answer, true, nil
+	if answer.Existed && !gone {
+		answer.OtherInput, err = t.otherInput(answer.RunID, r)
+	}
+	return answer, true, err
+}
+
+// otherInput says that the run has another input than the start asks for.
+func (t *tx) otherInput(run engine.ID, r *engine.StartRun) (bool, error) {
+	input, _, err := t.Payloads(run)
+	return !input.Equal(r.Input), err
 }
 
 // madeColumns holds the arrays of check_started.sql, one element per start that another transaction

@@ -218,7 +218,7 @@ var insertRequestSQL string
 // retried.
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	return t.queue(insertRequestSQL, args{"namespace": start.Namespace, "request_id": start.RequestID,
-		"run_id":     [16]byte(answer),
+		"run_id": [16]byte(answer), "made_at": micros(engine.Micros(start.CreatedAt)),
 		"task_queue": start.Queue, "workflow_type": start.Type, "external_id": start.ExternalID,
 		"input": dataOrNull(start.Input.Data), "input_meta": mapText(start.Input.Metadata)})
 }

@@ -73,6 +73,9 @@ var prunePayloadSQL string
 //go:embed sql/prune_tags.sql
 var pruneTagsSQL string
 
+//go:embed sql/keep_requests.sql
+var keepRequestsSQL string
+
 //go:embed sql/prune_requests.sql
 var pruneRequestsSQL string
 
@@ -114,12 +117,20 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 		if few == 0 {
 			return 0, nil
 		}
-		return few, t.pruneRuns(old[:few])
+		return few, t.pruneRuns(old[:few], p.Requests)
 	})
 }
 
 // pruneRuns deletes these runs, which are locked.
-func (t *tx) pruneRuns(ids []engine.ID) error {
+func (t *tx) pruneRuns(ids []engine.ID, requests time.Time) error {
+	madeAt := make([]int64, len(ids))
+	for i, id := range ids {
+		madeAt[i] = id.MadeAt().UnixMicro()
+	}
+	since := engine.Micros(requests).UnixMicro()
+	if err := t.queue(keepRequestsSQL, args{"run_ids": idArray(ids), "made_at": madeAt, "since": since}); err != nil {
+		return err
+	}
 	for _, statement := range []string{
 		pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
 	} {
@@ -136,6 +147,9 @@ var pruneWorkersSQL string
 //go:embed sql/prune_fires.sql
 var pruneFiresSQL string
 
+//go:embed sql/prune_past_requests.sql
+var prunePastRequestsSQL string
+
 //go:embed sql/prune_audit.sql
 var pruneAuditSQL string
 
@@ -149,6 +163,7 @@ func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bo
 		}{
 			{pruneWorkersSQL, p.Workers, micros(engine.Micros(p.Workers))},
 			{pruneFiresSQL, p.Fires, micros(engine.Micros(p.Fires))},
+			{prunePastRequestsSQL, p.Requests, micros(engine.Micros(p.Requests))},
 			{pruneAuditSQL, p.Audit, [16]byte(engine.FirstID(p.Audit))},
 		} {
 			if kind.before.IsZero() {

@@ -37,6 +37,18 @@ func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID st
 	return s.oneRun(ctx, missing, getRunByExternalIDSQL, args{"namespace": namespace, "external_id": externalID})
 }
 
+//go:embed sql/latest_of_chain.sql
+var latestOfChainSQL string
+
+// LatestOfChain is one look into the index of chains.
+func (s *Store) LatestOfChain(ctx context.Context, namespace string, first engine.ID) (latest engine.ID, err error) {
+	err = s.view(ctx, "read a chain of runs", func(ctx context.Context) error {
+		row := s.views.QueryRow(ctx, latestOfChainSQL, args{"namespace": namespace, "first": [16]byte(first)})
+		return notFound(row.Scan(idOf(&latest)), nil)
+	})
+	return latest, err
+}
+
 func (s *Store) oneRun(ctx context.Context, missing error, statement string, a args) (engine.Run, error) {
 	var run engine.Run
 	err := s.view(ctx, "read a run", func(ctx context.Context) error {

@@ -153,9 +153,10 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	same := false
 	repeated, err = t.found(&getRequestSQL, func(r *row) (err error) {
 		answer = engine.Started{RunID: r.id(), Existed: r.flag(), Repeated: true}
+		gone := r.flag()
 		queue, kind, external := r.text(), r.text(), r.text()
 		input, err := readPayload(r)
-		same = queue == p.Queue && kind == p.Type && external == p.ExternalID && input.Equal(p.Input)
+		same = queue == p.Queue && kind == p.Type && external == p.ExternalID && (gone || input.Equal(p.Input))
 		return err
 	}, text("namespace", p.Namespace), text("request_id", p.RequestID), idArg("run_id", p.ID))
 	switch {
@@ -164,7 +165,20 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	case !same:
 		return engine.Started{}, true, engine.StartConflict(answer.RunID)
 	}
-	return answer, true, nil
+	if answer.Existed {
+		answer.OtherInput, err = t.otherInput(answer.RunID, p)
+	}
+	return answer, true, err
+}
+
+// otherInput says that the run has another input than the start asks for; false if it is deleted.
+func (t *tx) otherInput(run engine.ID, p *engine.StartRun) (bool, error) {
+	known, err := t.Run(p.Namespace, run)
+	if err != nil || known == nil {
+		return false, err
+	}
+	input, _, err := t.Payloads(run)
+	return !input.Equal(p.Input), err
 }
 
 // startAgain answers a start that something prevents: the request was made before, or the external
@@ -176,8 +190,9 @@ func (t *tx) startAgain(p *engine.StartRun) (engine.Started, error) {
 	}
 	answer = engine.Started{Existed: true}
 	var status engine.RunStatus
+	var kind string
 	exists, err := t.found(&getExternalSQL, func(r *row) error {
-		answer.RunID, status = r.id(), engine.RunStatus(r.num())
+		answer.RunID, status, kind = r.id(), engine.RunStatus(r.num()), r.text()
 		return nil
 	}, text("namespace", p.Namespace), text("external_id", p.ExternalID), flag("never", p.Reuse == engine.ReuseNever))
 	switch {
@@ -187,6 +202,11 @@ func (t *tx) startAgain(p *engine.StartRun) (engine.Started, error) {
 		return engine.Started{}, fmt.Errorf("run %s cannot be made, and no reason is found", p.ID)
 	case p.Reuse == engine.ReuseReject:
 		return engine.Started{}, engine.ExternalIDTaken(p.ExternalID, answer.RunID, status)
+	case !status.Ended() && kind != p.Type:
+		return engine.Started{}, engine.ExternalIDOfOtherType(p.ExternalID, answer.RunID, kind)
+	}
+	if answer.OtherInput, err = t.otherInput(answer.RunID, p); err != nil {
+		return engine.Started{}, err
 	}
 	if p.RequestID != "" {
 		err = t.LeaveRequest(p, answer.RunID)

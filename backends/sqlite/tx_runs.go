@@ -112,7 +112,7 @@ var insertRequestSQL string
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	t.queues.requests = true
 	_, err := t.exec(&insertRequestSQL, text("namespace", start.Namespace), text("request_id", start.RequestID),
-		idArg("run_id", answer),
+		idArg("run_id", answer), instant("made_at", engine.Micros(start.CreatedAt)),
 		text("task_queue", start.Queue), text("workflow_type", start.Type), text("external_id", start.ExternalID),
 		blob("input", start.Input.Data), text("input_meta", encodeMap(start.Input.Metadata)))
 	return err

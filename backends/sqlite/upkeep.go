@@ -20,6 +20,9 @@ var prunePayloadSQL string
 //go:embed sql/prune_tags.sql
 var pruneTagsSQL string
 
+//go:embed sql/keep_requests.sql
+var keepRequestsSQL string
+
 //go:embed sql/prune_requests.sql
 var pruneRequestsSQL string
 
@@ -59,6 +62,12 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 			return 0, err
 		}
 		for _, id := range old {
+			kept, err := t.exec(&keepRequestsSQL, idArg("run_id", id), num("made_at", id.MadeAt().UnixMicro()),
+				num("since", engine.Micros(p.Requests).UnixMicro()))
+			if err != nil {
+				return 0, err
+			}
+			t.queues.requests = t.queues.requests || kept > 0
 			for _, statement := range pruneSQL {
 				if _, err := t.exec(statement, idArg("run_id", id)); err != nil {
 					return 0, err
@@ -75,6 +84,9 @@ var pruneWorkersSQL string
 //go:embed sql/prune_fires.sql
 var pruneFiresSQL string
 
+//go:embed sql/prune_past_requests.sql
+var prunePastRequestsSQL string
+
 //go:embed sql/prune_audit.sql
 var pruneAuditSQL string
 
@@ -88,6 +100,7 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 		}{
 			{&pruneWorkersSQL, p.Workers, instant("before", engine.Micros(p.Workers))},
 			{&pruneFiresSQL, p.Fires, instant("before", engine.Micros(p.Fires))},
+			{&prunePastRequestsSQL, p.Requests, instant("before", engine.Micros(p.Requests))},
 			{&pruneAuditSQL, p.Audit, idArg("before", engine.FirstID(p.Audit))},
 		} {
 			if kind.before.IsZero() {

@@ -68,6 +68,20 @@ func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID st
 	})
 }
 
+//go:embed sql/latest_of_chain.sql
+var latestOfChainSQL string
+
+// LatestOfChain is one look into the index of chains.
+func (s *Store) LatestOfChain(ctx context.Context, namespace string, first engine.ID) (engine.ID, error) {
+	return read(ctx, s, "LatestOfChain", func(r session) (latest engine.ID, err error) {
+		_, err = r.found(&latestOfChainSQL, func(r *row) error {
+			latest = r.id()
+			return nil
+		}, text("namespace", namespace), idArg("first", first))
+		return latest, err
+	})
+}
+
 func (s session) oneRun(missing error, statement *string, args ...arg) (run engine.Run, err error) {
 	found, err := s.found(statement, func(r *row) (err error) {
 		run, err = readWholeRun(r)

@@ -43,6 +43,7 @@ type Options struct {
 	HeartbeatInterval time.Duration // of workers; 0: 10 s
 	Retention         time.Duration // of ended runs, unless their namespace sets one; 0: forever
 	AuditRetention    time.Duration // of audit events; 0: forever
+	RequestRetention  time.Duration // of request ids of deleted runs; 0: forever
 	CatchupRate       int           // missed ticks that fire per second, over all schedules; 0: 100
 	// Net is how often everything is checked without a notification, for stores whose notifications
 	// from other servers can be lost; 0: never.

@@ -117,7 +117,8 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 	if d.begun.IsZero() {
 		d.begun = c.now()
 	}
-	d.after, d.any = nil, d.any || c.options.Retention > 0 || c.options.AuditRetention > 0
+	d.after, d.any = nil, d.any || c.options.Retention > 0 || c.options.AuditRetention > 0 ||
+		c.options.RequestRetention > 0
 	if info.HasNext {
 		d.after = &engine.Cursor{Name: namespaces[len(namespaces)-1].Name}
 	}
@@ -137,8 +138,11 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 // too.
 func (c *Coordinator) pruneOutcome(ctx context.Context, o outcome, now time.Time) error {
 	d := &c.deletion
-	deleted, err := c.store.Prune(ctx, engine.PruneParams{
-		Namespace: o.namespace, Status: o.status, Before: now.Add(-o.keep), Limit: c.options.BatchSize})
+	p := engine.PruneParams{Namespace: o.namespace, Status: o.status, Before: now.Add(-o.keep), Limit: c.options.BatchSize}
+	if keep := c.options.RequestRetention; keep > 0 {
+		p.Requests = now.Add(-keep)
+	}
+	deleted, err := c.store.Prune(ctx, p)
 	if err != nil {
 		err = fmt.Errorf("delete runs of %s that ended as %s: %w", o.namespace, o.status, err)
 		if c.store.Health(ctx) != nil || ctx.Err() != nil {
@@ -165,7 +169,10 @@ func (c *Coordinator) pruneRecords(ctx context.Context, now time.Time) (more boo
 	if keep := c.options.AuditRetention; keep > 0 {
 		p.Audit = now.Add(-keep)
 	}
-	if p.Workers.IsZero() && p.Audit.IsZero() {
+	if keep := c.options.RequestRetention; keep > 0 {
+		p.Requests = now.Add(-keep)
+	}
+	if p.Workers.IsZero() && p.Audit.IsZero() && p.Requests.IsZero() {
 		return false, nil
 	}
 	return c.store.PruneRecords(ctx, p)

@@ -27,6 +27,7 @@ type Config struct {
 	CoordinatorCatchupRate int
 	Retention              time.Duration // how long ended runs are kept; 0: forever
 	AuditRetention         time.Duration // how long audit entries are kept; 0: forever
+	RequestRetention       time.Duration // how long request ids of deleted runs are known; 0: forever
 	BackupEvery            time.Duration // 0: no scheduled backups
 	BackupKeep             int           // how many scheduled backups are kept
 	// limit of runs and signals per second that clients may add to one namespace; 0: no limit
@@ -69,6 +70,7 @@ func Defaults() Config {
 		CoordinatorCatchupRate: 100,
 		Retention:              720 * time.Hour,
 		AuditRetention:         9600 * time.Hour,
+		RequestRetention:       720 * time.Hour,
 		BackupKeep:             24,
 		DrainTimeout:           25 * time.Second,
 		LogFormat:              "text",

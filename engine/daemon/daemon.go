@@ -224,7 +224,8 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	upkeep = coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
 		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, AuditRetention: c.AuditRetention,
-		CatchupRate: c.CoordinatorCatchupRate, Net: safetyNet, Log: p.log, Observer: srv,
+		RequestRetention: c.RequestRetention,
+		CatchupRate:      c.CoordinatorCatchupRate, Net: safetyNet, Log: p.log, Observer: srv,
 	})
 	matcher.Observe(srv)
 	if clock, err := platform.NewClock(); err == nil && clock != nil {

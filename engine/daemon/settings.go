@@ -114,6 +114,9 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		func(c *Config) *time.Duration { return &c.Retention }, 0, engine.MaxDelay),
 	duration("audit-retention", "how long to keep the audit log, such as 400d; 0 keeps it forever",
 		func(c *Config) *time.Duration { return &c.AuditRetention }, 0, engine.MaxDelay),
+	duration("request-retention",
+		"how long a request id is known after its run was deleted, counted from the request; 0 for ever",
+		func(c *Config) *time.Duration { return &c.RequestRetention }, 0, engine.MaxDelay),
 	duration("backup-every", "how often to back up the database; 0 for never",
 		func(c *Config) *time.Duration { return &c.BackupEvery }, 0, engine.MaxDelay),
 	{

@@ -16,6 +16,14 @@ import (
 // exported run).
 func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest,
 	stream kagziv1.WorkflowService_ExportWorkflowServer) error {
+	method := kagziv1.WorkflowService_ExportWorkflow_FullMethodName
+	return s.onChain(stream.Context(), method, request, func(request any) error {
+		return s.export(request.(*kagziv1.ExportWorkflowRequest), stream)
+	})
+}
+
+func (s *Server) export(request *kagziv1.ExportWorkflowRequest,
+	stream kagziv1.WorkflowService_ExportWorkflowServer) error {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return err

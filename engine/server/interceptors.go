@@ -49,13 +49,18 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 		return nil, limit.ErrTooManyBytes
 	}
 	defer s.inFlight.Release(size)
+	call := func(ctx context.Context) error {
+		return s.onChain(ctx, info.FullMethod, request, func(request any) (err error) {
+			answer, err = handler(ctx, request)
+			return err
+		})
+	}
 	if method.Rule.LongPoll {
 		open, leave := s.guard.Open(ctx)
 		defer leave()
-		answer, err = handler(open, request)
-		err = auth.CallError(open, err)
+		err = auth.CallError(open, call(open))
 	} else {
-		answer, err = handler(ctx, request)
+		err = call(ctx)
 	}
 	if err == nil {
 		answer = auth.ShownTo(auth.CallerOf(ctx), method, answer)

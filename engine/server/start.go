@@ -95,7 +95,8 @@ func (s *Server) startedTo(started engine.Started) *kagziv1.StartWorkflowRespons
 	if !started.Existed && !started.Repeated {
 		s.recorder.Count(metrics.RunStarted)
 	}
-	return &kagziv1.StartWorkflowResponse{RunId: started.RunID.String(), AlreadyExists: started.Existed}
+	return &kagziv1.StartWorkflowResponse{RunId: started.RunID.String(), AlreadyExists: started.Existed,
+		OtherInput: started.OtherInput}
 }
 
 // traceOf returns the trace context to store with the run of a start.

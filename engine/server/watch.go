@@ -20,7 +20,10 @@ func (s *Server) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsSer
 // WatchWorkflow sends the run and its steps, then their changes, until the run ends.
 func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
 	stream kagziv1.WorkflowService_WatchWorkflowServer) error {
-	return s.watch.WatchWorkflow(request, stream)
+	method := kagziv1.WorkflowService_WatchWorkflow_FullMethodName
+	return s.onChain(stream.Context(), method, request, func(request any) error {
+		return s.watch.WatchWorkflow(request.(*kagziv1.WatchWorkflowRequest), stream)
+	})
 }
 
 // Watch sends the changes in a namespace.

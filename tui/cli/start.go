@@ -133,6 +133,8 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 		return hintedUncertain(err, "to repeat it without a second run add: --request-id "+request.GetRequestId())
 	}
 	switch {
+	case answer.GetOtherInput():
+		c.out.say("a run with external id %s already existed, with other input", request.GetExternalId())
 	case answer.GetAlreadyExists():
 		c.out.say("a run with external id %s already exists", request.GetExternalId())
 	case wait:

@@ -16,7 +16,7 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 			return engine.Started{}, err
 		}
 		if !id.IsZero() {
-			return u.importedBefore(p.Namespace, id, &p.Runs[0].Run)
+			return u.importedBefore(p.Namespace, p.RequestID, id, &p.Runs[0].Run)
 		}
 	}
 	for i := range p.Runs {
@@ -54,10 +54,17 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 	return engine.Started{RunID: p.Runs[0].Run.ID}, u.flush()
 }
 
-func (u *unitOfWork) importedBefore(namespace string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
-	run, err := u.run(namespace, id)
+func (u *unitOfWork) importedBefore(namespace, requestID string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
+	run, err := u.find(namespace, id)
 	if err != nil {
 		return engine.Started{}, err
+	}
+	if run == nil { // deleted since
+		first, err := u.tx.LeftRequest(namespace, requestID)
+		if err == nil && (first == nil || first.Type != wanted.Type || first.Queue != wanted.Queue) {
+			err = requestConflict(id)
+		}
+		return engine.Started{RunID: id, Existed: true, Repeated: true}, err
 	}
 	same, err := u.asked(id, wanted)
 	if err != nil {

@@ -88,7 +88,7 @@ func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 		what = append(what, p.KeepAll)
 	}
 	content := digest(what)
-	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID,
+	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID, CreatedAt: p.Now,
 		Input: engine.Payload{Data: []byte(content)}}}
 }
 
@@ -98,7 +98,7 @@ func (u *unitOfWork) retriedBefore(p *engine.RetryRunParams) (engine.Started, er
 	if err != nil || id.IsZero() {
 		return engine.Started{}, err
 	}
-	known, err := u.run(p.Namespace, id)
+	known, err := u.find(p.Namespace, id)
 	if err != nil {
 		return engine.Started{}, err
 	}
@@ -106,14 +106,14 @@ func (u *unitOfWork) retriedBefore(p *engine.RetryRunParams) (engine.Started, er
 	if err != nil {
 		return engine.Started{}, err
 	}
-	same := known.RetriedFrom == p.RunID
+	same := known != nil && known.RetriedFrom == p.RunID
 	if first != nil && first.Type == "" { // older versions recorded nothing, or the start that they would have made
 		same = first.Input.Equal(retryRequest(p).Input) // of a run that the retry continued as, too
 	}
 	if !same {
 		return engine.Started{}, requestConflict(id)
 	}
-	return engine.Started{RunID: id, Existed: known.RequestID != p.RequestID, Repeated: true}, nil
+	return engine.Started{RunID: id, Existed: known == nil || known.RequestID != p.RequestID, Repeated: true}, nil
 }
 
 // requestConflict is the error for a request_id that was used for something else.

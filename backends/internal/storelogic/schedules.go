@@ -179,9 +179,16 @@ func (u *unitOfWork) triggeredBefore(p *engine.TriggerScheduleParams) (engine.St
 	if err != nil || id.IsZero() {
 		return engine.Started{}, err
 	}
-	known, err := u.run(p.Namespace, id)
+	known, err := u.find(p.Namespace, id)
 	if err != nil {
 		return engine.Started{}, err
+	}
+	if known == nil { // deleted since
+		first, err := u.tx.LeftRequest(p.Namespace, p.RequestID)
+		if err == nil && (first == nil || first.Type == "") {
+			err = requestConflict(id)
+		}
+		return engine.Started{RunID: id, Existed: true, Repeated: true}, err
 	}
 	s, err := u.tx.Schedule(p.Namespace, p.Ref)
 	if err != nil {

@@ -38,7 +38,8 @@ with starts as (
             (select r.run_id from runs r
              where r.namespace = s.namespace and r.request_id >= s.request_id and r.request_id <= s.request_id and r.request_id <> ''
              order by r.request_id limit 1) is not null
-            or (select q.run_id from requests q where q.namespace = s.namespace and q.request_id = s.request_id) is not null)
+            or (select q.run_id from requests q where q.namespace = s.namespace and q.request_id = s.request_id) is not null
+            or (select q.run_id from past_requests q where q.namespace = s.namespace and q.request_id = s.request_id) is not null)
         or s.external_id <> '' and s.origin = 0 and (
             select r.run_id from runs r
             where r.namespace = s.namespace and r.external_id >= s.external_id and r.external_id <= s.external_id and r.external_id <> ''

@@ -4,4 +4,6 @@
  order by request_id limit 1)
 union all
 select run_id from requests where namespace = @namespace and request_id = @request_id
+union all
+select run_id from past_requests where namespace = @namespace and request_id = @request_id
 limit 1

@@ -364,3 +364,44 @@ func TestTheAnswerToAResultIsTheStepAsItIsListed(t *testing.T) {
 		}
 	})
 }
+
+func TestStepNameAndStepID(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		const idLike = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
+		ctx := within(t, time.Minute)
+		w := s.register(t)
+		run := s.start(t)
+		task := w.take(t)
+		complete := func(id string, name *string) (*kagziv1.CompleteStepResponse, error) {
+			return s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{
+				RunId: run, LeaseToken: task.LeaseToken, StepId: id, StepName: name, Output: text("x")})
+		}
+		begun := fine(s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: run, LeaseToken: task.LeaseToken, StepName: "begun"}))(t)
+		if step := fine(complete(begun.StepId, proto.String("")))(t).Step; step.Name != "begun" {
+			t.Errorf("the attempt's id names step %s", step.Name)
+		}
+		for _, name := range []string{"", "other"} {
+			_, err := complete(idLike, &name)
+			wantRefused(t, "CompleteStep of no attempt", err, codes.NotFound, codeNotFound, "no step")
+			_, err = s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, LeaseToken: task.LeaseToken,
+				StepId: idLike, StepName: &name, Error: &kagziv1.ErrorDetail{Message: "no"}, Hold: true})
+			wantRefused(t, "FailStep of no attempt", err, codes.NotFound, codeNotFound, "no step")
+			_, err = s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, LeaseToken: task.LeaseToken,
+				StepId: idLike, StepName: &name, Duration: durationpb.New(time.Second), Hold: true})
+			wantRefused(t, "Sleep of no attempt", err, codes.NotFound, codeNotFound, "no step")
+		}
+		_, err := complete("begun", proto.String("begun"))
+		wantRefused(t, "a name for an id", err, codes.InvalidArgument, codeInvalid, "step_id")
+		if n := len(s.steps(t, run)); n != 1 {
+			t.Errorf("refused reports left %d steps, want the one that was begun", n)
+		}
+		if step := fine(complete("", proto.String(idLike)))(t).Step; step.Name != idLike {
+			t.Errorf("a step named like an id is %s", step.Name)
+		}
+		const older = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5c"
+		if step := fine(complete(older, nil))(t).Step; step.Name != older {
+			t.Errorf("a step named like an id by an older client is %s", step.Name)
+		}
+	})
+}

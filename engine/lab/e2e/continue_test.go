@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -208,6 +209,55 @@ func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 		wantRefused(t, "continuing under an id that is taken", err, codes.AlreadyExists, codeConflict, "taken")
 		if got := s.get(t, run); got.Status != running || s.get(t, other).Status != pending {
 			t.Errorf("a refused end left the run %s", got.Status)
+		}
+	})
+}
+
+func TestAHandleOutlivesTheFirstRunOfItsChain(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "relay", func(ctx kagzi.Context, n int) (string, error) {
+				if n < 2 {
+					return kagzi.ContinueAsNew[string](ctx, n+1)
+				}
+				return kagzi.WaitSignal[string](ctx, "go", 0)
+			})
+		})
+		ctx, c := within(t, time.Minute), s.client(t)
+		run := fine(kagzi.Start(ctx, c, "relay", 0, kagzi.StartOptions{}))(t)
+		latest := s.get(t, run.ID())
+		for latest.Status.Number() < completed.Number() && latest.GetNote() == "" && latest.WaitingFor == "" ||
+			latest.GetContinuedAsRunId() != "" {
+			if next := latest.GetContinuedAsRunId(); next != "" {
+				latest = s.get(t, next)
+			} else {
+				latest = s.get(t, latest.RunId)
+			}
+		}
+		pruned := fine(s.Store.Prune(ctx, engine.PruneParams{Namespace: "default", Status: engine.RunCompleted,
+			Before: s.Store.Now().Add(time.Hour), Limit: 10}))(t)
+		if pruned != 1 {
+			t.Fatalf("%d runs were pruned, want the first alone: the second is kept for the open one", pruned)
+		}
+		if got := s.get(t, run.ID()); got.RunId != latest.RunId {
+			t.Errorf("Get by the first run's id is %s, want the newest run %s", got.RunId, latest.RunId)
+		}
+		watched := fine(s.workflows().WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{RunId: run.ID()}))(t)
+		event := fine(watched.Recv())(t)
+		for event.Workflow == nil {
+			event = fine(watched.Recv())(t)
+		}
+		if event.Workflow.RunId != latest.RunId {
+			t.Errorf("Watch by the first run's id shows %s, want the newest run", event.Workflow.RunId)
+		}
+		if err := kagzi.Signal(ctx, run, "go", "on", kagzi.SignalOptions{}); err != nil {
+			t.Errorf("Signal by the first run's id: %v", err)
+		}
+		if got := fine(kagzi.Result[string](ctx, run))(t); got != "on" {
+			t.Errorf("the result by the first run's id is %q", got)
+		}
+		if got := fine(run.Wait(ctx))(t); got.RunID != latest.RunId {
+			t.Errorf("Wait by the first run's id is for %s", got.RunID)
 		}
 	})
 }

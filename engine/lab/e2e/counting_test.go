@@ -272,6 +272,11 @@ func (c *counting) ListRetries(ctx context.Context, namespace string, run engine
 	return c.store.ListRetries(ctx, namespace, run)
 }
 
+func (c *counting) LatestOfChain(ctx context.Context, namespace string, first engine.ID) (engine.ID, error) {
+	defer c.call()()
+	return c.store.LatestOfChain(ctx, namespace, first)
+}
+
 func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
 	defer c.call()()
 	return c.store.ExplainInputs(ctx, namespace, run)

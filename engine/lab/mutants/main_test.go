@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/kagzi/kagzi/engine/lab/overlay"
@@ -27,10 +29,43 @@ func TestEveryMistakeStillApplies(t *testing.T) {
 		if _, err := overlay.Write(t.TempDir(), root, b.edits); err != nil {
 			t.Errorf("mistake %s (%s): %v", b.id, b.what, err)
 		}
+		if !hasTest(t, root, b.test) {
+			t.Errorf("mistake %s (%s): go test %s runs no test", b.id, b.what, strings.Join(b.test, " "))
+		}
 	}
 	if len(bugs) != 56 {
 		t.Errorf("there are %d mistakes, want 56", len(bugs))
 	}
+}
+
+// testFunction finds the names of test functions in a file.
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// hasTest reports whether a package has a test function that the arguments' -run matches.
+func hasTest(t *testing.T, root string, args []string) bool {
+	run := regexp.MustCompile("")
+	for i, arg := range args {
+		if arg == "-run" {
+			top, _, _ := strings.Cut(args[i+1], "/")
+			run = regexp.MustCompile(top)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, args[0], "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunction.FindAllSubmatch(text, -1) {
+			if run.Match(m[1]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func TestWitness(t *testing.T) {

@@ -1725,13 +1725,17 @@ func (x *BeginStepResponse) GetError() *ErrorDetail {
 }
 
 type CompleteStepRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	StepId        string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // from BeginStep; the step's name if BeginStep was not called
-	Output        *Payload               `protobuf:"bytes,4,opt,name=output,proto3" json:"output,omitempty"`
-	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock; if BeginStep was not called
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// From BeginStep. A client that does not send step_name may also send the name of a step here.
+	StepId     string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
+	Output     *Payload               `protobuf:"bytes,4,opt,name=output,proto3" json:"output,omitempty"`
+	LeaseToken string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	StartedAt  *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // by the worker's clock; if BeginStep was not called
+	// The step's name, if BeginStep was not called; then without step_id. If it is sent with a
+	// step_id, even empty, the step_id must be the id of an attempt of the run: otherwise NOT_FOUND.
+	StepName      *string `protobuf:"bytes,102,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1808,6 +1812,13 @@ func (x *CompleteStepRequest) GetStartedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *CompleteStepRequest) GetStepName() string {
+	if x != nil && x.StepName != nil {
+		return *x.StepName
+	}
+	return ""
+}
+
 type CompleteStepResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Step          *Step                  `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
@@ -1863,7 +1874,8 @@ type FailStepRequest struct {
 	// As in BeginStepRequest; if it differs from the recorded attempt's, this is the failure of the
 	// next one.
 	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
-	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"` // other branches are active: record the time of the retry, but keep the lease
+	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"`                              // other branches are active: record the time of the retry, but keep the lease
+	StepName      *string                `protobuf:"bytes,104,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"` // as in CompleteStep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1954,6 +1966,13 @@ func (x *FailStepRequest) GetHold() bool {
 	return false
 }
 
+func (x *FailStepRequest) GetStepName() string {
+	if x != nil && x.StepName != nil {
+		return *x.StepName
+	}
+	return ""
+}
+
 // FailStepResponse: with scheduled_retry, the run is parked until retry_at and the lease has ended,
 // unless `hold` was set.
 type FailStepResponse struct {
@@ -2025,8 +2044,9 @@ type SleepRequest struct {
 	StepId        string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // as in CompleteStep
 	Duration      *durationpb.Duration   `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
 	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=until,proto3" json:"until,omitempty"` // instead of duration
-	Hold          bool                   `protobuf:"varint,102,opt,name=hold,proto3" json:"hold,omitempty"`  // other branches are active: record the timer, but keep the lease
+	Until         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=until,proto3" json:"until,omitempty"`                             // instead of duration
+	Hold          bool                   `protobuf:"varint,102,opt,name=hold,proto3" json:"hold,omitempty"`                              // other branches are active: record the timer, but keep the lease
+	StepName      *string                `protobuf:"bytes,103,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"` // as in CompleteStep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2108,6 +2128,13 @@ func (x *SleepRequest) GetHold() bool {
 		return x.Hold
 	}
 	return false
+}
+
+func (x *SleepRequest) GetStepName() string {
+	if x != nil && x.StepName != nil {
+		return *x.StepName
+	}
+	return ""
 }
 
 type SleepResponse struct {
@@ -4020,7 +4047,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x0eshould_execute\x18\x02 \x01(\bR\rshouldExecute\x126\n" +
 	"\rcached_output\x18\x03 \x01(\v2\x11.kagzi.v1.PayloadR\fcachedOutput\x12%\n" +
 	"\x0eattempt_number\x18d \x01(\x05R\rattemptNumber\x12+\n" +
-	"\x05error\x18e \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\"\xea\x01\n" +
+	"\x05error\x18e \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\"\x9a\x02\n" +
 	"\x13CompleteStepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4029,9 +4056,12 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\vlease_token\x18d \x01(\tR\n" +
 	"leaseToken\x129\n" +
 	"\n" +
-	"started_at\x18e \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\":\n" +
+	"started_at\x18e \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12 \n" +
+	"\tstep_name\x18f \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\n" +
+	"_step_name\":\n" +
 	"\x14CompleteStepResponse\x12\"\n" +
-	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xb6\x02\n" +
+	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xe6\x02\n" +
 	"\x0fFailStepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4042,11 +4072,14 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\fretry_policy\x18e \x01(\v2\x15.kagzi.v1.RetryPolicyR\vretryPolicy\x129\n" +
 	"\n" +
 	"started_at\x18f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x12\n" +
-	"\x04hold\x18g \x01(\bR\x04hold\"\xa8\x01\n" +
+	"\x04hold\x18g \x01(\bR\x04hold\x12 \n" +
+	"\tstep_name\x18h \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\n" +
+	"_step_name\"\xa8\x01\n" +
 	"\x10FailStepResponse\x12'\n" +
 	"\x0fscheduled_retry\x18\x01 \x01(\bR\x0escheduledRetry\x125\n" +
 	"\bretry_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\x124\n" +
-	"\bretry_in\x18d \x01(\v2\x19.google.protobuf.DurationR\aretryIn\"\xfa\x01\n" +
+	"\bretry_in\x18d \x01(\v2\x19.google.protobuf.DurationR\aretryIn\"\xaa\x02\n" +
 	"\fSleepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4055,7 +4088,10 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\vlease_token\x18d \x01(\tR\n" +
 	"leaseToken\x120\n" +
 	"\x05until\x18e \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
-	"\x04hold\x18f \x01(\bR\x04hold\"\x0f\n" +
+	"\x04hold\x18f \x01(\bR\x04hold\x12 \n" +
+	"\tstep_name\x18g \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\n" +
+	"_step_name\"\x0f\n" +
 	"\rSleepResponse\"\xf1\x01\n" +
 	"\x12AwaitSignalRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
@@ -4442,6 +4478,9 @@ func file_kagzi_v1_worker_proto_init() {
 	file_kagzi_v1_worker_proto_msgTypes[3].OneofWrappers = []any{}
 	file_kagzi_v1_worker_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kagzi_v1_worker_proto_msgTypes[12].OneofWrappers = []any{}
+	file_kagzi_v1_worker_proto_msgTypes[17].OneofWrappers = []any{}
+	file_kagzi_v1_worker_proto_msgTypes[19].OneofWrappers = []any{}
+	file_kagzi_v1_worker_proto_msgTypes[21].OneofWrappers = []any{}
 	file_kagzi_v1_worker_proto_msgTypes[35].OneofWrappers = []any{
 		(*SessionRequest_Hello)(nil),
 		(*SessionRequest_Credit)(nil),

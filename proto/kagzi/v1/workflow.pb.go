@@ -833,9 +833,11 @@ type StartWorkflowRequest struct {
 	ExternalIdReuse ExternalIdReuse   `protobuf:"varint,108,opt,name=external_id_reuse,json=externalIdReuse,proto3,enum=kagzi.v1.ExternalIdReuse" json:"external_id_reuse,omitempty"`
 	ParentRunId     string            `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"` // parent, if the run is started from a step of another run
 	ParentStepId    string            `protobuf:"bytes,110,opt,name=parent_step_id,json=parentStepId,proto3" json:"parent_step_id,omitempty"`
-	// Identifies this call; repeat it when the call is retried. The same request_id always returns
-	// the same run, ended or not. With another type, queue, external id or input it is a CONFLICT. At
-	// most 64 bytes; the SDK sends a UUIDv7.
+	// Identifies this call; repeat it when the call is retried. The same request_id returns the same
+	// run, ended or not, as long as the run exists and for the server's --request-retention (30 days)
+	// after the request. If the run was deleted meanwhile, already_exists is set and reading it is
+	// NOT_FOUND. With another type, queue, external id or input it is a CONFLICT. At most 64 bytes;
+	// the SDK sends a UUIDv7.
 	RequestId string `protobuf:"bytes,111,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// At most concurrency_limit runs of this workflow type and key are RUNNING at a time.
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
@@ -1044,6 +1046,7 @@ type StartWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	AlreadyExists bool                   `protobuf:"varint,2,opt,name=already_exists,json=alreadyExists,proto3" json:"already_exists,omitempty"`
+	OtherInput    bool                   `protobuf:"varint,100,opt,name=other_input,json=otherInput,proto3" json:"other_input,omitempty"` // with already_exists: the run has another input than this start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1088,6 +1091,13 @@ func (x *StartWorkflowResponse) GetRunId() string {
 func (x *StartWorkflowResponse) GetAlreadyExists() bool {
 	if x != nil {
 		return x.AlreadyExists
+	}
+	return false
+}
+
+func (x *StartWorkflowResponse) GetOtherInput() bool {
+	if x != nil {
+		return x.OtherInput
 	}
 	return false
 }
@@ -4189,10 +4199,12 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x11RequirementsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +
-	"\t_priorityJ\x04\b\x06\x10\a\"U\n" +
+	"\t_priorityJ\x04\b\x06\x10\a\"v\n" +
 	"\x15StartWorkflowResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12%\n" +
-	"\x0ealready_exists\x18\x02 \x01(\bR\ralreadyExists\"S\n" +
+	"\x0ealready_exists\x18\x02 \x01(\bR\ralreadyExists\x12\x1f\n" +
+	"\vother_input\x18d \x01(\bR\n" +
+	"otherInput\"S\n" +
 	"\x15StartWorkflowsRequest\x12:\n" +
 	"\brequests\x18\x01 \x03(\v2\x1e.kagzi.v1.StartWorkflowRequestR\brequests\"\xef\x01\n" +
 	"\x16StartWorkflowsResponse\x12A\n" +

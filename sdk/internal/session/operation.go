@@ -57,11 +57,11 @@ func (op *Operation) Subject() string {
 	case *kagziv1.SessionRequest_BeginStep:
 		return "the beginning of step " + m.BeginStep.GetStepName()
 	case *kagziv1.SessionRequest_CompleteStep:
-		return "the result of step " + m.CompleteStep.GetStepId()
+		return "the result of step " + m.CompleteStep.GetStepName()
 	case *kagziv1.SessionRequest_FailStep:
-		return "the failure of step " + m.FailStep.GetStepId()
+		return "the failure of step " + m.FailStep.GetStepName()
 	case *kagziv1.SessionRequest_Sleep:
-		return "sleep " + m.Sleep.GetStepId()
+		return "sleep " + m.Sleep.GetStepName()
 	case *kagziv1.SessionRequest_AwaitSignal:
 		return "the wait for signal " + m.AwaitSignal.GetSignalName()
 	case *kagziv1.SessionRequest_StartChild:

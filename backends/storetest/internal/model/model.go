@@ -80,7 +80,10 @@ func (m *model) start(p engine.StartRun) string {
 		if p.Reuse == engine.ReuseReject {
 			return errText(engine.ErrExists)
 		}
-		answer = engine.Started{RunID: old.ID, Existed: true}
+		if !old.Status.Ended() && old.Type != p.Type {
+			return errText(engine.ErrExists)
+		}
+		answer = engine.Started{RunID: old.ID, Existed: true, OtherInput: !old.Input.Equal(p.Input)}
 	} else {
 		r := &modelRun{Run: p.Run}
 		r.Status, r.Attempts = engine.RunPending, 1

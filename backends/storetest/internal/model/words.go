@@ -36,7 +36,7 @@ func startedText(a engine.Started) string {
 	if a.Err != nil {
 		return errText(a.Err)
 	}
-	return fmt.Sprintf("run %s existed %t repeated %t", a.RunID, a.Existed, a.Repeated)
+	return fmt.Sprintf("run %s existed %t other input %t repeated %t", a.RunID, a.Existed, a.OtherInput, a.Repeated)
 }
 
 func freedText(f engine.Freed) string {

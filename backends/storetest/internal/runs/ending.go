@@ -413,6 +413,27 @@ var ContinueCases = []fixture.Case{
 		s.Signal(next.ID, "item", "d")
 		fixture.Equal(s, "sequence of the next signal", s.Signals(next.ID)[2].Sequence, 4)
 	}},
+	{Name: "the latest run of a chain is found by its first", Run: func(s *fixture.F) {
+		latest := func(first engine.ID) engine.ID {
+			s.Helper()
+			id, err := s.Store.LatestOfChain(s.Ctx, fixture.Space, first)
+			s.Must(err, "LatestOfChain")
+			return id
+		}
+		l := s.Held()
+		first := l.RunID
+		fixture.Equal(s, "of a run that did not continue", latest(first), engine.ID{})
+		for range 3 {
+			next := engine.StartRun{Run: engine.Run{ID: s.ID()}}
+			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+			fixture.Equal(s, "latest", latest(first), next.ID)
+			fixture.Equal(s, "of one in the middle", latest(next.ID), engine.ID{})
+			l = s.Claim("w1").Lease
+		}
+		id, err := s.Store.LatestOfChain(s.Ctx, "other", first)
+		s.Must(err, "LatestOfChain")
+		fixture.Equal(s, "in another namespace", id, engine.ID{})
+	}},
 	{Name: "a repeated signal is found in the run that it moved to", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := l.RunID

@@ -190,6 +190,30 @@ var StartCases = []fixture.Case{
 		s.StartAll(runs...)
 		fixture.Equal(s, "runs", s.CountRuns(), engine.MaxBatch)
 	}},
+	{Name: "a start under the external id of an open run of another type is refused", Run: func(s *fixture.F) {
+		id := s.Start(fixture.WithExternal("ext"))
+		other := s.NewRun(fixture.WithExternal("ext"), fixture.OfType("other"), fixture.WithRequest("r"))
+		try := func() engine.Started {
+			started, err := s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: []engine.StartRun{other}})
+			s.Must(err, "StartRuns")
+			return started[0]
+		}
+		for range 2 { // the refusal is not remembered as an answer
+			s.Refused(try().Err, engine.ErrExists, "another type")
+		}
+		s.Cancel(id)
+		fixture.Equal(s, "after its end", try(), engine.Started{RunID: other.ID})
+	}},
+	{Name: "a start under the external id of an open run says if its input differs", Run: func(s *fixture.F) {
+		id := s.Start(fixture.WithExternal("ext"))
+		same := s.NewRun(fixture.WithExternal("ext"))
+		fixture.Equal(s, "the same input", s.Started(same), engine.Started{RunID: id, Existed: true})
+		other := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("r"))
+		other.Input = fixture.Text("other")
+		fixture.Equal(s, "another input", s.Started(other), engine.Started{RunID: id, Existed: true, OtherInput: true})
+		fixture.Equal(s, "again", s.Started(other),
+			engine.Started{RunID: id, Existed: true, OtherInput: true, Repeated: true})
+	}},
 	{Name: "GetRunByExternalID returns the newest run", Run: func(s *fixture.F) {
 		s.Cancel(s.Start(fixture.WithExternal("ext")))
 		s.Pass(time.Millisecond)

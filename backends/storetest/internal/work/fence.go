@@ -22,6 +22,15 @@ var leasedVerbs = []leasedVerb{
 		return err
 	}},
 	{"Sleep", func(s *fixture.F, l engine.Lease) error { return s.TrySleep(l, "fresh", time.Second) }},
+	{"AwaitSignal", func(s *fixture.F, l engine.Lease) error { _, err := s.TryAwait(l, "fresh", "go"); return err }},
+	{"StartChild", func(s *fixture.F, l engine.Lease) error {
+		_, err := s.TryChild(l, "fresh", fixture.OfType("child"))
+		return err
+	}},
+	{"AwaitChildren", func(s *fixture.F, l engine.Lease) error {
+		_, err := s.TryAwaitChildren(l, nil, s.ID())
+		return err
+	}},
 	{"CompleteRun", func(s *fixture.F, l engine.Lease) error { return s.TryFinish(l, "x") }},
 	{"FailRun", func(s *fixture.F, l engine.Lease) error { _, err := s.TryFailRun(l, "no"); return err }},
 	{"Release", func(s *fixture.F, l engine.Lease) error { return s.TryRelease(l, false) }},

@@ -166,6 +166,67 @@ var UpkeepCases = []fixture.Case{
 			fixture.Equal(s, "a start with a forgotten request", s.Started(again), engine.Started{RunID: again.ID})
 		}
 	}},
+	{Name: "a request id is known longer than its run", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		since := s.Now
+		l := s.HeldNext(fixture.WithExternal("ext"), fixture.WithRequest("made"))
+		s.Started(s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("answered")))
+		s.FailRun(l, "no")
+		retry := s.Retry(l.RunID, func(p *engine.RetryRunParams) { p.RequestID = "retried" })
+		s.Cancel(retry.RunID)
+		s.Pass(time.Hour)
+		for _, status := range []engine.RunStatus{engine.RunFailed, engine.RunCancelled} {
+			n, err := s.Store.Prune(s.Ctx, engine.PruneParams{Namespace: fixture.Space, Status: status, Before: s.Now,
+				Requests: since.Add(-time.Millisecond), Limit: 10})
+			s.Must(err, "Prune")
+			fixture.Equal(s, "pruned", n, 1)
+		}
+		known := func(when string) {
+			s.Helper()
+			for _, request := range []string{"made", "answered"} {
+				again := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest(request))
+				again.Input = fixture.Text("other")
+				fixture.Equal(s, request+" "+when, s.Started(again),
+					engine.Started{RunID: l.RunID, Existed: true, Repeated: true})
+				again.Type = "other"
+				started, err := s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: []engine.StartRun{again}})
+				s.Must(err, "StartRuns")
+				s.Refused(started[0].Err, engine.ErrConflict, "a start of another type "+when)
+			}
+			again, err := s.TryRetry(l.RunID, func(p *engine.RetryRunParams) { p.RequestID = "retried" })
+			s.Must(err, "RetryRun "+when)
+			fixture.Equal(s, "retried "+when, again, engine.Started{RunID: retry.RunID, Existed: true, Repeated: true})
+			_, err = s.TryRetry(l.RunID, func(p *engine.RetryRunParams) { p.RequestID, p.Restart = "retried", true })
+			s.Refused(err, engine.ErrConflict, "another retry "+when)
+		}
+		known("after its run was deleted")
+		s.PruneRecords(engine.PruneRecordsParams{Requests: since.Truncate(time.Millisecond), Limit: 10})
+		known("until it is old enough")
+		_, err := s.Store.GetRun(s.Ctx, fixture.Space, l.RunID)
+		s.Refused(err, engine.ErrNotFound, "GetRun")
+		fixture.Equal(s, "more", s.PruneRecords(engine.PruneRecordsParams{Requests: s.Now, Limit: 2}), true)
+		fixture.Equal(s, "more at last", s.PruneRecords(engine.PruneRecordsParams{Requests: s.Now, Limit: 2}), false)
+		for _, request := range []string{"made", "answered"} {
+			again := s.NewRun(fixture.WithRequest(request))
+			fixture.Equal(s, "forgotten "+request, s.Started(again), engine.Started{RunID: again.ID})
+		}
+	}},
+	{Name: "a trigger's request id is known longer than its run", Run: func(s *fixture.F) {
+		schedule := s.Plan()
+		trigger := func() engine.Started {
+			started, err := s.Store.TriggerSchedule(s.Ctx, engine.TriggerScheduleParams{Namespace: fixture.Space,
+				Ref: schedule.ID.String(), RunID: s.ID(), RequestID: "r", AuditID: s.ID(), Now: s.Now})
+			s.Must(err, "TriggerSchedule")
+			return started
+		}
+		first := trigger()
+		s.Cancel(first.RunID)
+		s.Pass(time.Hour)
+		_, err := s.Store.Prune(s.Ctx, engine.PruneParams{Namespace: fixture.Space, Status: engine.RunCancelled,
+			Before: s.Now, Limit: 10})
+		s.Must(err, "Prune")
+		fixture.Equal(s, "again", trigger(), engine.Started{RunID: first.RunID, Existed: true, Repeated: true})
+	}},
 	{Name: "Prune takes the oldest first, up to its limit", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		var leases []engine.Lease

@@ -54,6 +54,18 @@ func (a *RunStore) GetRuns(_ context.Context, namespace string, ids []engine.ID)
 	return runs, a.Broken
 }
 
+// LatestOfChain is the run that has this FirstRunID.
+func (a *RunStore) LatestOfChain(_ context.Context, _ string, first engine.ID) (latest engine.ID, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, run := range a.Runs {
+		if run.FirstRunID == first && !first.IsZero() {
+			latest = id
+		}
+	}
+	return latest, a.Broken
+}
+
 func (a *RunStore) StartRuns(_ context.Context, p engine.StartRunsParams) (started []engine.Started, err error) {
 	for _, start := range p.Runs {
 		started = append(started, engine.Started{RunID: a.Add(start.Run)})

@@ -44,13 +44,27 @@ func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 	return engine.Lease{Namespace: namespace, RunID: id, Token: token}, nil
 }
 
-// stepRefOf reads a field that holds either the id of an attempt or the name of a step.
-func stepRefOf(s string) (engine.StepRef, error) {
-	ref := engine.StepRef{Name: s}
-	if id, err := engine.ParseID(s); err == nil {
-		ref.ID = id
+// stepRefOf reads which step a report is about. A client that sends step_name means the id of an
+// attempt by step_id. Older clients have one field for both: an attempt's id or a step's name, which
+// may look like an id.
+func stepRefOf(stepID string, stepName *string) (engine.StepRef, error) {
+	id, notID := engine.ParseID(stepID)
+	switch {
+	case stepName == nil && notID == nil:
+		return engine.StepRef{ID: id, Name: stepID}, engine.CheckName("step_id", stepID)
+	case stepName == nil:
+		return engine.StepRef{Name: stepID}, engine.CheckName("step_id", stepID)
+	case stepID == "":
+		return engine.StepRef{Name: *stepName}, engine.CheckName("step_name", *stepName)
 	}
-	return ref, engine.CheckName("step_id", s)
+	if err := engine.CheckOptionalName("step_name", *stepName); err != nil {
+		return engine.StepRef{}, err
+	}
+	if notID != nil {
+		return engine.StepRef{}, engine.Invalid("step_id",
+			"must be the id of an attempt; the step's name goes into step_name alone")
+	}
+	return engine.StepRef{ID: id}, nil
 }
 
 func (s *Service) beginStep(ctx context.Context, at engine.Sequenced,
@@ -125,7 +139,7 @@ func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagz
 		return lease, engine.Step{}, err
 	}
 	p := engine.CompleteStepParams{Sequenced: at, Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
-	if p.Step, err = stepRefOf(r.StepId); err != nil {
+	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
 		return lease, engine.Step{}, err
 	}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
@@ -168,7 +182,7 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced,
 		Sequenced: at, Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
 		Now: s.store.Now(), Margin: s.store.Uncertainty(), Jitter: engine.Jitter(),
 	}
-	if p.Step, err = stepRefOf(r.StepId); err != nil {
+	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckRetryPolicy("retry_policy", p.RetryPolicy); err != nil {

@@ -23,7 +23,7 @@ func (s *Service) sleep(ctx context.Context, at engine.Sequenced,
 	}
 	p := engine.SleepParams{Sequenced: at, Lease: lease, Hold: r.Hold, Now: s.store.Now(),
 		Margin: s.store.Uncertainty()}
-	if p.Step, err = stepRefOf(r.StepId); err != nil {
+	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
 		return nil, err
 	}
 	if p.Until, err = wire.TimeOf("until", r.Until); err != nil {

@@ -312,8 +312,7 @@ func (a *awaitStream) keepEnded(ctx context.Context, unsure []*waiter) []*waiter
 			switch {
 			case err != nil:
 				w.err = err
-			case !there:
-				w.err = engine.RunNotFound(w.id)
+			case !there: // readRun looks whether others continue its chain
 			case !has:
 				continue
 			}
@@ -349,6 +348,16 @@ func (a *awaitStream) readRun(ctx context.Context, w *waiter) *kagziv1.AwaitWork
 		return a.refused(w.seq, w.err)
 	}
 	run, err := a.service.store.GetRun(ctx, a.namespace, w.id)
+	if engine.KindOf(err) == engine.KindNotFound {
+		// The first run of a chain was deleted: the caller goes on with the newest.
+		latest, chainErr := a.service.store.LatestOfChain(ctx, a.namespace, w.id)
+		if chainErr != nil {
+			return a.refused(w.seq, chainErr)
+		}
+		if !latest.IsZero() {
+			return endedTo(w.seq, &engine.Ending{Status: engine.RunCompleted, ContinuedAs: latest})
+		}
+	}
 	switch {
 	case err != nil:
 		return a.refused(w.seq, err)

@@ -1,4 +1,4 @@
--- The rows of a database of schema 10, whose migrations have the SHA-256 6d4c24f22c407ba0dbd0b0e00bf2e69e17d889a8260370c2e0d8db0a38b23a2f.
+-- The rows of a database of schema 11, whose migrations have the SHA-256 6fb5f8a7c18990b309d22856c8b53a9544dccf1bf2eb3767789b5e1c05d4f5e5.
 insert into namespaces (namespace, id, created_at, updated_at) values ('default', X'CD0405D6EDB78F08911026698863CB79', 1795176000123456, 1795176000123456);
 insert into lanes (lane_id, namespace, task_queue, workflow_type, requirements, priority) values (1, 'default', 'orders', 'order', '', 0);
 insert into lanes (lane_id, namespace, task_queue, workflow_type, requirements, priority) values (2, 'default', 'orders', 'keyed', '', 0);
@@ -70,7 +70,7 @@ insert into payloads (run_id, input) values (X'01A1F8D3EA7B774B8000000000000039'
 insert into payloads (run_id, input) values (X'01A1F8D3EA7B774B800000000000003B', X'696E707574');
 insert into payloads (run_id, input) values (X'01A1F8D3EA7B774B800000000000003E', X'696E707574');
 insert into payloads (run_id, input) values (X'01A1F8D4D4DB774B8000000000000041', X'7469636B');
-insert into requests (namespace, request_id, run_id, task_queue, workflow_type, external_id, input_meta, input) values ('default', 'second', X'01A1F8D3EA7B774B8000000000000001', 'orders', 'order', 'completed', '{"content-type":"\"a\\b\""}', X'697427732000FF3B0D0A202D2D20313030202520C3A7C3A0');
+insert into requests (namespace, request_id, run_id, task_queue, workflow_type, external_id, input_meta, input, made_at) values ('default', 'second', X'01A1F8D3EA7B774B8000000000000001', 'orders', 'order', 'completed', '{"content-type":"\"a\\b\""}', X'697427732000FF3B0D0A202D2D20313030202520C3A7C3A0', 1795176000123456);
 insert into steps (step_id, run_id, name, kind, status, attempt, sequence, token, worker_id, created_at, started_at, finished_at, output) values (X'01A1F8D3EA7B774B8000000000000003', X'01A1F8D3EA7B774B8000000000000001', 'charge', 1, 3, 1, 1, X'3C6EF372FE94F82A0000000000000002', 'w1', 1795176000123456, 1795176000123456, 1795176000123456, X'6368617267656420666F7220636F6D706C65746564');
 insert into steps (step_id, run_id, name, kind, status, attempt, sequence, token, worker_id, created_at, started_at, finished_at, output) values (X'01A1F8D3EA7B774B8000000000000007', X'01A1F8D3EA7B774B8000000000000005', 'charge', 1, 3, 1, 1, X'B54CDA58FBBEE87E0000000000000006', 'w1', 1795176000123456, 1795176000123456, 1795176000123456, X'6368617267656420666F72206661696C6564');
 insert into steps (step_id, run_id, name, kind, status, attempt, sequence, token, worker_id, created_at, started_at, finished_at, output) values (X'01A1F8D3EA7B774B800000000000000A', X'01A1F8D3EA7B774B8000000000000008', 'charge', 1, 3, 1, 1, X'8FF34785799E5CBD0000000000000009', 'w1', 1795176000123456, 1795176000123456, 1795176000123456, X'6368617267656420666F722063616E63656C6C6564');
