@@ -104,7 +104,8 @@ type Change struct{ Old, New *Run }
 // New returns an empty database.
 func New(o Options) *Database {
 	return &Database{
-		runs: map[engine.ID]*Run{}, requests: map[name]request{}, past: map[name]request{}, workers: map[string]*engine.Worker{}, losses: map[string]*engine.Loss{},
+		runs: map[engine.ID]*Run{}, requests: map[name]request{}, past: map[name]request{}, workers: map[string]*engine.Worker{},
+		losses:    map[string]*engine.Loss{},
 		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{},
 		namespaces: map[string]*engine.Namespace{},
 		keys:       map[engine.ID]*engine.APIKey{}, audit: map[engine.ID]engine.AuditEvent{}, options: o,
@@ -182,7 +183,8 @@ func (d *Database) CloneWith(o Options) *Database {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Database{
-		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), past: maps.Clone(d.past), workers: maps.Clone(d.workers), losses: maps.Clone(d.losses),
+		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), past: maps.Clone(d.past), workers: maps.Clone(d.workers),
+		losses:    maps.Clone(d.losses),
 		schedules: maps.Clone(d.schedules),
 		fires:     maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys),
 		audit: maps.Clone(d.audit), options: o,
