@@ -46,6 +46,7 @@
 //     or loses its lease.
 //   - Suspect: a worker that was silent for a lease. It is lost if it stays silent for another
 //     heartbeat.
+//     A run is a suspect (Run.Suspect) while it may have killed its worker.
 //   - Successor: the new run that a run continues as, or that RetryRun makes from it.
 //   - Throttled (Claimed.Limited): due runs wait because their queue or type has as many leases as
 //     its limit allows.

@@ -57,6 +57,7 @@ func Explain(c Circumstances, now time.Time) Explanation {
 		e = explainDue(&c, now)
 	}
 	if !r.Status.Ended() {
+		e.addSuspect(r)
 		e.addDisabled(&c)
 		e.addLimits(r, now)
 	}
@@ -65,6 +66,23 @@ func Explain(c Circumstances, now time.Time) Explanation {
 
 func (e *Explanation) add(format string, args ...any) {
 	e.Details = append(e.Details, fmt.Sprintf(format, args...))
+}
+
+// addSuspect adds that the run may have killed its worker, what that means, and when it ends.
+func (e *Explanation) addSuspect(r *Run) {
+	s := r.Suspect
+	switch {
+	case !s.Is():
+		return
+	case s.Of > 1:
+		e.add("it is one of %d suspects: worker %s was lost while it held them, and one worker gets at most %d of them at a time",
+			s.Of, s.Worker, s.Limit())
+	case s.Again:
+		e.add("it is a suspect: worker %s was lost while it held the run; no worker gets another suspect beside it", s.Worker)
+	default:
+		e.add("it is a suspect: worker %s was lost while it held the run", s.Worker)
+	}
+	e.add("the suspicion ends when it records a result, waits or ends, or has run for %s", brief(SuspectFor))
 }
 
 // addDisabled adds that the run stays where it is even after its wait ends.
@@ -340,6 +358,8 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 	case r.Failures > 0 && whole:
 		e.Summary = fmt.Sprintf("retries the whole run, attempt %d%s %s%s", r.Failures+1,
 			of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
+	case r.Suspect.Of > 1 || r.Suspect.Is() && r.LeaseLosses == 0:
+		e.Summary = fmt.Sprintf("its worker %s was lost, runs again %s", r.Suspect.Worker, in(r.AvailableAt, now))
 	case r.LeaseLosses > 0:
 		e.Summary = fmt.Sprintf("lost %s in a row, runs again %s", count(r.LeaseLosses, "worker", "workers"),
 			in(r.AvailableAt, now))
@@ -379,6 +399,10 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		// No claim has seen the run yet: the next one puts it in line.
 		e = explainKey(c, r.AvailableAt)
 		e.add("%s", running(c.RunningOfKey))
+	case r.Suspect.Of > 1 || r.Suspect.Is() && now.Sub(r.AvailableAt) > handOver:
+		e.Blocker = BlockedByBusyWorkers
+		e.Summary = fmt.Sprintf("due for %s, but it is one of %s of the loss of worker %s, and no free worker may hold another",
+			brief(now.Sub(r.AvailableAt)), count(r.Suspect.Of, "suspect", "suspects"), r.Suspect.Worker)
 	case now.Sub(r.AvailableAt) <= handOver:
 		e.Blocker, e.anytime = BlockedByNothing, true
 		to := "worker " + free[0].ID

@@ -123,6 +123,19 @@ func TestExplain(t *testing.T) {
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
 			"lost 3 workers in a row, runs again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
 			"it fails after 10 in a row"},
+		{"lost with other runs, not due yet", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.Suspect = at(300*time.Millisecond), Suspect{Of: 7, Worker: "w0", At: now}
+		}, "its worker w0 was lost, runs again now", BlockedByRetryDelay, time.Time{}, at(300 * time.Millisecond),
+			"it is one of 7 suspects: worker w0 was lost while it held them, and one worker gets at most 3 of them at a time|the suspicion ends when it records a result, waits or ends, or has run for 10m"},
+		{"a suspect that no worker may hold", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.Suspect = at(-2*time.Second), Suspect{Of: 7, Worker: "w0", At: at(-3 * time.Second)}
+		}, "due for 2s, but it is one of 7 suspects of the loss of worker w0, and no free worker may hold another",
+			BlockedByBusyWorkers, at(-2 * time.Second), time.Time{}, "at most 3 of them at a time"},
+		{"the only suspect, in the delay of a loss", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
+			c.Run.Suspect = Suspect{Of: 1, Worker: "w0", At: now, Again: true}
+		}, "lost 3 workers in a row, runs again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
+			"no worker gets another suspect beside it"},
 		{"lost workers, in the retry of a run", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined

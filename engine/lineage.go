@@ -28,7 +28,7 @@ func ChildOf(parent *Run, step ID, wanted StartRun, now time.Time) StartRun {
 // importing server. An open run is paused until it is resumed. Requests to cancel it and deadlines
 // that have passed are dropped.
 func Imported(run Run, namespace string, now time.Time) Run {
-	run.Namespace, run.Origin = namespace, OriginImport
+	run.Namespace, run.Origin, run.Suspect = namespace, OriginImport, Suspect{}
 	if run.Status.Ended() {
 		return run
 	}

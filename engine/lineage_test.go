@@ -74,6 +74,7 @@ var fates = map[string][6]fate{
 	"ContinuedAs":       {unset, unset, unset, unset, unset, kept},
 	"FirstRunID":        {unset, kept, unset, unset, kept, kept},
 	"BelowHandler":      {kept, kept, own, unset, kept, kept},
+	"Suspect":           {unset, unset, unset, unset, unset, unset},
 }
 
 // TestLineage fails for a field of Run without a decision in fates, and for each that differs from

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Verdict says what follows from a failure of a step's code.
 type Verdict struct {
@@ -53,33 +50,6 @@ func decide(p RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verd
 // MaxLeaseLosses is how many lost workers in a row fail a run: a run that kills every worker must
 // not take down all of them.
 const MaxLeaseLosses = 10
-
-// LossVerdict says what follows for a run from losing its worker.
-type LossVerdict struct {
-	Losses      int  // the run's new LeaseLosses
-	Failed      bool // MaxLeaseLosses is reached: the run ends as FAILED with CrashedFailure
-	AvailableAt time.Time
-}
-
-// AfterLeaseLost decides about a run whose worker was lost. losses is the run's count before.
-// progressed says that a step's result was recorded under the lost lease, so the count starts
-// again. The first loss adds no delay; each further one doubles it, from 1 s to at most 5 minutes.
-func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
-	if progressed {
-		losses = 0
-	}
-	losses++
-	v := LossVerdict{Losses: losses, AvailableAt: now}
-	if losses >= MaxLeaseLosses {
-		v.Failed = true
-		return v
-	}
-	if losses > 1 {
-		delay := math.Min(math.Pow(2, float64(losses-2)), 300)
-		v.AvailableAt = Micros(now.Add(time.Duration(delay * float64(time.Second))))
-	}
-	return v
-}
 
 // ClaimTurn counts the runs claimed from a queue since the last that was taken by age. Each caller of
 // Claim counts its own, so that one in ClaimByAgeEvery of its runs is the one that has been due

@@ -99,32 +99,6 @@ func TestAfterRunFailed(t *testing.T) {
 	}
 }
 
-func TestAfterLeaseLost(t *testing.T) {
-	delays := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128} // seconds after the first to the ninth loss in a row
-	for before, delay := range delays {
-		got := AfterLeaseLost(before, false, noon)
-		if got.Failed || got.Losses != before+1 {
-			t.Errorf("loss %d: %+v, want it counted and no end", before+1, got)
-		}
-		want := noon
-		if delay > 0 {
-			want = Micros(noon.Add(delay * time.Second))
-		}
-		if !got.AvailableAt.Equal(want) {
-			t.Errorf("loss %d: due at +%s, want +%d s", before+1, got.AvailableAt.Sub(noon), delay)
-		}
-	}
-	if got := AfterLeaseLost(9, false, noon); !got.Failed || got.Losses != 10 {
-		t.Errorf("the tenth loss in a row: %+v, want the end", got)
-	}
-	if got := AfterLeaseLost(9, true, noon); got.Failed || got.Losses != 1 || !got.AvailableAt.Equal(noon) {
-		t.Errorf("a loss after progress: %+v, want the first again, due now", got)
-	}
-	if f := CrashedFailure(); f.Code != FailureCrashed || !f.NonRetryable {
-		t.Errorf("CrashedFailure = %+v, want CRASHED for good", f)
-	}
-}
-
 func TestPark(t *testing.T) {
 	soon, later := noon.Add(time.Second), noon.Add(time.Minute)
 	sleep := func(name string, at time.Time) Step {

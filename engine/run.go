@@ -61,7 +61,7 @@ type Run struct {
 
 	Attempts    int // 1 plus the retried failures of its steps and of the run itself
 	Failures    int // failures of the run itself (FailRun), counted by its own RetryPolicy
-	LeaseLosses int // workers lost in a row while they held the run
+	LeaseLosses int // workers lost in a row while the run was their only suspect
 
 	Steps int64 // distinct steps begun so far
 	Bytes int64 // recorded payloads and failures, the input included
@@ -127,6 +127,9 @@ type Run struct {
 	// BelowHandler says that a failure handler is among its ancestors. The failure of such a run
 	// starts no global handler.
 	BelowHandler bool
+
+	// Suspect says that the run was in the hands of a worker that was lost, and may have killed it.
+	Suspect Suspect
 }
 
 // Chain returns the first run of the chain of runs that continued as one another, which may be r.
@@ -252,7 +255,7 @@ func (s *StartRun) NewRun() Run {
 	r.StartedAt, r.FinishedAt, r.HeldAt, r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}, time.Time{},
 		time.Time{}, time.Time{}
 	r.WorkerID, r.WaitingFor, r.Note, r.CancelReason = "", "", "", ""
-	r.Paused, r.Gated, r.Pinned, r.ContinuedAs = false, false, false, ID{}
+	r.Paused, r.Gated, r.Pinned, r.ContinuedAs, r.Suspect = false, false, false, ID{}, Suspect{}
 	for _, at := range []*time.Time{&r.CreatedAt, &r.AvailableAt, &r.DeadlineAt, &r.NamedDeadlineAt, &r.ScheduledAt} {
 		*at = Micros(*at)
 	}

@@ -81,6 +81,12 @@ type Work interface {
 	// across all workers and servers. Slots of workers that are unknown or not ONLINE get nothing,
 	// and nothing is claimed in a disabled namespace.
 	//
+	// Suspects (see Workers) come before all other runs, by priority, AvailableAt and ID; they count
+	// for ByAge. A suspect gets the first slot whose worker may hold it (Suspects.May) and is passed
+	// over if there is none. Then Limited is set and NextDue is at most SuspectRetry away. While more
+	// than 1000 suspects of a queue are due, only the first 1000 are considered. A claim reads nothing
+	// for suspects while none waits.
+	//
 	// Concurrent claims never get the same run. While a queue has more due runs than are asked for,
 	// a run that another server makes due may be claimed up to 16 claims later than its place in
 	// the order says.

@@ -7,6 +7,31 @@ import (
 
 // Workers is the register of workers. A worker that is ONLINE or DRAINING keeps its leases; a
 // worker that becomes OFFLINE loses them.
+//
+// # Lost workers
+//
+// A worker that is lost with several runs in hand does not show which of them killed it. None of
+// them counts a loss; all become suspects (Run.Suspect) and are due within LossJitter. Claims then
+// keep suspects apart, so that further losses tell them apart:
+//
+//   - Of the n suspects of one loss at most n/2, but at least one, are in hand of one worker at a
+//     time. The loss of a worker with k suspects in hand makes these k the suspects of a new loss,
+//     which halves the group. The other runs that it held become suspects of that loss apart from
+//     them, in a group of their own.
+//   - While one of those k is in hand of a worker, its limit applies to all suspects that the worker
+//     holds, whatever their loss. Otherwise suspects of other losses would fill the places that the
+//     halving leaves empty.
+//   - A run that was the only suspect in hand, or the only run, counts the loss (LeaseLosses).
+//     MaxLeaseLosses in a row fail it.
+//   - A run is no suspect any more when it records a result or a failure of its code, parks or ends,
+//     or has been in hand for SuspectFor without a loss. A run that is given back, freed without a
+//     loss or paused stays a suspect.
+//
+// So one crashing run is found after about log2(n) losses and fails after MaxLeaseLosses more, its
+// neighbours complete, and innocent runs wait for half of the capacity, not for one another.
+// AfterLeaseLost and Suspects are these rules. Runs and suspects are counted when the worker becomes
+// OFFLINE, so they do not change if the runs are freed in several transactions or later. A hand-off
+// at a start is not affected: new runs are no suspects.
 type Workers interface {
 	// RegisterWorker makes the worker known and ONLINE, notifies it, and returns it as registered.
 	// A new namespace is made. w.ID is the id that the worker asks for or, with Chosen false, a new

@@ -27,6 +27,7 @@ type Database struct {
 	requests   map[name]request
 	past       map[name]request // of deleted runs
 	workers    map[string]*engine.Worker
+	losses     map[string]*engine.Loss // by worker; only of those that were lost, and only what was counted
 	schedules  map[engine.ID]*engine.Schedule
 	fires      map[Fire]fired
 	namespaces map[string]*engine.Namespace
@@ -104,6 +105,7 @@ type Change struct{ Old, New *Run }
 func New(o Options) *Database {
 	return &Database{
 		runs: map[engine.ID]*Run{}, requests: map[name]request{}, past: map[name]request{}, workers: map[string]*engine.Worker{},
+		losses:    map[string]*engine.Loss{},
 		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{},
 		namespaces: map[string]*engine.Namespace{},
 		keys:       map[engine.ID]*engine.APIKey{}, audit: map[engine.ID]engine.AuditEvent{}, options: o,
@@ -182,6 +184,7 @@ func (d *Database) CloneWith(o Options) *Database {
 	defer d.mu.Unlock()
 	return &Database{
 		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), past: maps.Clone(d.past), workers: maps.Clone(d.workers),
+		losses:    maps.Clone(d.losses),
 		schedules: maps.Clone(d.schedules),
 		fires:     maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys),
 		audit: maps.Clone(d.audit), options: o,

@@ -37,6 +37,7 @@ type claim struct {
 	*tx
 	p     *engine.ClaimParams
 	slots []engine.ClaimSlot // slots of ONLINE workers that are left
+	held  map[string]*engine.Suspects
 	out   engine.Claimed
 }
 
@@ -59,6 +60,8 @@ func (c *claim) run() engine.Claimed {
 		}
 	}
 	slices.SortFunc(due, byAge)
+	blocked := c.takeSuspects(due)
+	due = slices.DeleteFunc(due, func(r *Run) bool { return r.Suspect.Is() })
 	for _, r := range due {
 		if len(c.slots) == 0 || len(c.out.Tasks) >= c.p.ByAge {
 			break
@@ -72,6 +75,12 @@ func (c *claim) run() engine.Claimed {
 			break
 		}
 		c.take(r)
+	}
+	if blocked {
+		c.out.Limited = true
+		if retry := c.p.Now.Add(engine.SuspectRetry); c.out.NextDue.IsZero() || retry.Before(c.out.NextDue) {
+			c.out.NextDue = retry
+		}
 	}
 	if len(c.slots) == 0 {
 		c.out.Limited, c.out.NextDue = false, time.Time{}
@@ -88,6 +97,49 @@ func (c *claim) online() {
 			c.out.Offline = append(c.out.Offline, g.WorkerID)
 		}
 	}
+}
+
+// takeSuspects claims the due suspects, as far as a worker may hold them, and says whether any was
+// left because no worker may.
+func (c *claim) takeSuspects(due []*Run) (blocked bool) {
+	suspects := slices.DeleteFunc(slices.Clone(due), func(r *Run) bool { return !r.Suspect.Is() })
+	slices.SortStableFunc(suspects, func(a, b *Run) int { return b.Priority - a.Priority })
+	c.held = map[string]*engine.Suspects{}
+	for _, r := range suspects {
+		if len(c.slots) == 0 {
+			break
+		}
+		i := slices.IndexFunc(c.slots, func(g engine.ClaimSlot) bool { return c.suspectsHeld(g.WorkerID).May(r.Suspect) })
+		if i < 0 {
+			blocked = true
+			continue
+		}
+		slot := c.slots[i]
+		c.slots = slices.Insert(slices.Delete(c.slots, i, i+1), 0, slot)
+		c.take(r)
+	}
+	return blocked
+}
+
+// suspectsHeld counts the suspects that a worker holds.
+func (c *claim) suspectsHeld(worker string) *engine.Suspects {
+	held := c.held[worker]
+	if held == nil {
+		held = &engine.Suspects{}
+		for _, r := range c.suspectsOf(worker, c.p.Now) {
+			held.Add(r.Suspect)
+		}
+		c.held[worker] = held
+	}
+	return held
+}
+
+// suspectsOf returns the runs that a worker holds and that are suspects at now.
+func (t *tx) suspectsOf(worker string, now time.Time) []*Run {
+	return t.find(func(r *Run) bool {
+		return r.Lease != nil && r.Lease.Holder == worker && r.Suspect.Is() && !r.Lease.Progressed &&
+			r.Lease.ClaimedAt.After(engine.SuspectSince(now))
+	})
 }
 
 // byAge orders runs by how long they have been due, longest first.
@@ -118,6 +170,9 @@ func (c *claim) take(r *Run) {
 	}
 	slot := c.slots[0]
 	c.slots = c.slots[1:]
+	if r.Suspect.Is() {
+		c.suspectsHeld(slot.WorkerID).Add(r.Suspect)
+	}
 	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", slot.WorkerID
 	if run.StartedAt.IsZero() {
 		run.StartedAt = c.p.Now
@@ -201,7 +256,20 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 	return t.keepWorker(w), false, nil
 }
 
+func (t *tx) Loss(worker string) (l engine.Loss, err error) {
+	if known := t.db.losses[worker]; known != nil {
+		l = *known
+	}
+	if w := t.db.workers[worker]; w != nil {
+		l.Worker, l.At, l.HeardAt = worker, w.DeregisteredAt, w.LastHeartbeatAt
+	}
+	return l, nil
+}
+
 func (t *tx) keepWorker(w engine.Worker) engine.Worker {
+	if w.Status != engine.WorkerOffline && t.db.losses[w.ID] != nil {
+		remove(t, t.db.losses, w.ID)
+	}
 	put(t, t.db.workers, w.ID, &w)
 	return w
 }
@@ -337,6 +405,10 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 	}
 	w := p.Off(known)
 	t.keepWorker(w)
+	if p.Reason == engine.OfflineLost {
+		put(t, t.db.losses, w.ID, &engine.Loss{
+			Runs: len(t.heldBy(w.ID)), Suspects: len(t.suspectsOf(w.ID, w.LastHeartbeatAt))})
+	}
 	t.notifyWorker(w.ID)
 	if err := storelogic.AuditOffline(t, known, p); err != nil {
 		return taken, err

@@ -45,11 +45,12 @@ type look struct {
 	asked      int  // number of slots
 	due        int  // due runs at the heads of the lanes
 	candidates int  // those that slots and limits allow
-	keyed      bool // some have a concurrency key: they and the runs after them need pass
+	keyed      bool // some have a concurrency key, so they and the runs after them need pass; or suspects are due
 	bounded    bool // runs before the floors may have been skipped
 	heads      []int64
 	tasks      []engine.Task
 	nextDue    time.Time
+	suspectDue time.Time // when the next suspect becomes due, if slots are left
 }
 
 func (c *claim) run() (engine.Claimed, error) {
@@ -69,6 +70,7 @@ func (c *claim) run() (engine.Claimed, error) {
 // take repeats lookOnce until no slot is left or nothing is due. It retries only a few times if
 // other servers took the chosen runs.
 func (c *claim) take(ctx context.Context) error {
+	blocked := false // a suspect was left because no worker may hold it
 	for futile := 0; len(c.slots) > 0; {
 		found, err := c.lookOnce(ctx)
 		if err != nil {
@@ -82,16 +84,18 @@ func (c *claim) take(ctx context.Context) error {
 		if c.whole = found.bounded && found.candidates < found.asked; c.whole {
 			continue
 		}
-		missed := !found.keyed && found.candidates > len(found.tasks)
+		missed, limited := !found.keyed && found.candidates > len(found.tasks), false
 		if found.keyed && len(c.slots) > 0 {
 			passed, err := c.pass(ctx)
 			if err != nil {
 				return err
 			}
-			if passed {
+			blocked = blocked || passed.blocked
+			if passed.progress {
 				continue
 			}
-			missed = true
+			limited = passed.limited
+			missed = passed.missed || !passed.suspects
 		}
 		if missed {
 			if futile++; futile < claimLooks {
@@ -101,6 +105,11 @@ func (c *claim) take(ctx context.Context) error {
 		if len(c.slots) > 0 {
 			c.out.Limited = found.due > found.candidates && found.candidates < len(c.slots)+len(found.tasks)
 			c.out.NextDue = found.nextDue
+			c.dueAt(found.suspectDue)
+			c.out.Limited = c.out.Limited || limited || blocked
+			if blocked {
+				c.dueAt(c.p.Now.Add(engine.SuspectRetry))
+			}
 			if missed { // another transaction has them locked now, and may not claim them
 				c.out.NextDue = c.p.Now.Add(10 * time.Millisecond)
 			}
@@ -108,6 +117,13 @@ func (c *claim) take(ctx context.Context) error {
 		break
 	}
 	return nil
+}
+
+// dueAt makes NextDue at if that is earlier.
+func (c *claim) dueAt(at time.Time) {
+	if !at.IsZero() && (c.out.NextDue.IsZero() || at.Before(c.out.NextDue)) {
+		c.out.NextDue = at
+	}
 }
 
 // use keeps the claimed runs, and the slots that are left.
@@ -222,7 +238,8 @@ func limitKey(namespace, queue string) int64 {
 func (c *claim) read(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
-		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue)}
+		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue),
+			timeOf(&found.suspectDue)}
 		places := slices.Concat(first, []any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run),
 			payloadPlaces(&task.Run.Input))
 		claimed := rows.RawValues()[len(first)] != nil

@@ -28,7 +28,31 @@ type head struct {
 	key     concurrencyKey
 	limit   int
 	held    int
+	suspect engine.Suspect
 	decided bool // it was chosen or gated
+}
+
+// chosen is a run to claim, and the slot that it is for.
+type chosen struct {
+	run  engine.ID
+	slot engine.ClaimSlot
+}
+
+// choice is what choose decided.
+type choice struct {
+	taken   []chosen
+	waiting []engine.ID // runs whose key has no free slot
+	blocked bool        // a suspect was left because no worker may hold it
+	limited bool        // a run was left because of a limit of the queue or its type
+}
+
+// passed is the result of pass.
+type passed struct {
+	progress bool // runs were claimed or gated
+	suspects bool // suspects are due
+	blocked  bool // suspects were left because no worker may hold them
+	limited  bool // runs were left because of a limit of the queue or their type
+	missed   bool // chosen runs could not be claimed
 }
 
 // freeSlots holds how much limits and keys leave free.
@@ -36,6 +60,8 @@ type freeSlots struct {
 	queue int            // leases of the queue, including those about to be made
 	types map[string]int // the same by type
 	keys  map[concurrencyKey]int
+	// suspects counts the suspects that each worker holds; nil if no suspect is due.
+	suspects map[string]*engine.Suspects
 }
 
 //go:embed sql/list_due.sql
@@ -67,39 +93,42 @@ var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 // It chooses without locks how far it goes. Then it locks the workers, the limits and the keys of
 // the chosen runs, counts again, and chooses again. Other transactions that count a key's leases or
 // free one wait for its lock (FirstGated).
-func (c *claim) pass(ctx context.Context) (bool, error) {
+func (c *claim) pass(ctx context.Context) (passed, error) {
 	for attempt := 1; ; attempt++ {
 		var found look
-		gated := 0
+		var p passed
 		err := c.store.attempt(ctx, nil, func(t *tx) (err error) {
-			gated, err = c.passIn(t, &found)
+			p, err = c.passIn(t, &found)
 			return err
 		})
 		if err == nil {
 			c.use(found)
-			return gated > 0 || len(found.tasks) > 0, nil
+			p.progress = p.progress || len(found.tasks) > 0
+			return p, nil
 		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
-			return false, translate("claim", err)
+			return passed{}, translate("claim", err)
 		}
 	}
 }
 
-func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
+func (c *claim) passIn(t *tx, found *look) (passed, error) {
 	heads, free, err := c.heads(t)
 	if err != nil {
-		return 0, err
+		return passed{}, err
 	}
 	return c.settle(t, heads, free, found)
 }
 
 // settle claims or gates the first of these runs, none of which is locked yet.
-func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (gated int, err error) {
-	taken, waiting := c.choose(heads, free, len(c.slots))
-	heads = heads[:considered(heads, taken, waiting)]
+func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (p passed, err error) {
+	first := c.choose(heads, free, c.slots)
+	p.suspects, p.blocked, p.limited = anySuspect(heads), first.blocked, first.limited
+	heads = heads[:considered(heads, &first)]
+	p.missed = len(heads) > 0
 	due := map[engine.ID]bool{}
 	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
-		return 0, err
+		return p, err
 	}
 	// A run that is no longer due takes no slot: nothing would open the gate for the runs that it
 	// kept out.
@@ -107,36 +136,70 @@ func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (gated 
 	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool {
 		return !slices.Contains(found.online, g.WorkerID)
 	})
-	taken, waiting = c.choose(heads, free, len(slots))
-	if len(waiting) > 0 {
-		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
+	choice := c.choose(heads, free, slots)
+	if len(choice.waiting) > 0 {
+		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(choice.waiting), "now": micros(c.p.Now)})
 		if err != nil {
-			return 0, err
+			return p, err
 		}
 		for _, id := range gone {
 			t.notifyRun(id)
 		}
-		gated = len(gone)
+		p.progress = len(gone) > 0
 	}
-	if len(taken) > 0 {
-		c.takeChosen(t, taken, slots, found)
+	if len(choice.taken) > 0 {
+		c.takeChosen(t, choice.taken, found)
 	}
-	return gated, nil
+	return p, nil
 }
 
 // heads reads the due runs, in order, and the free slots, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free freeSlots, err error) {
-	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1)})
+	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1), "suspects": maxSuspects})
 	free = freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
-		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held)
+		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held,
+			jsonOf(&h.suspect))
 		return h, err
 	})
 	for _, h := range heads {
 		free.keys[h.key] = h.held
 	}
+	if err == nil && anySuspect(heads) {
+		c.countSuspects(t, &free)
+		err = t.send()
+	}
 	return heads, free, err
+}
+
+// anySuspect says whether one of the heads, of which suspects are the first, is a suspect.
+func anySuspect(heads []head) bool { return len(heads) > 0 && heads[0].suspect.Is() }
+
+//go:embed sql/held_suspects.sql
+var heldSuspectsSQL string
+
+// maxSuspects limits how many suspects of a queue a claim reads, the earliest first.
+const maxSuspects = 1000
+
+// countSuspects counts the suspects that the workers hold; it is sent with the next statements.
+func (c *claim) countSuspects(t *tx, free *freeSlots) {
+	free.suspects = map[string]*engine.Suspects{}
+	workers := workersOf(c.slots)
+	for _, w := range workers {
+		free.suspects[w] = &engine.Suspects{}
+	}
+	var worker string
+	var s engine.Suspect
+	t.later(heldSuspectsSQL, args{"workers": workers, "since": micros(engine.Micros(engine.SuspectSince(c.p.Now)))},
+		[]any{&worker, jsonOf(&s)}, func() { free.suspects[worker].Add(s) })
+}
+
+// suspectsKey returns the advisory lock of a worker's suspects, which a claim of suspects holds.
+func suspectsKey(worker string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("kagzi suspects\x00" + worker))
+	return int64(h.Sum64())
 }
 
 // countQueue counts the leases that limits apply to; it is sent with the next statements.
@@ -170,6 +233,11 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 			locks = append(locks, keyNumber(c.p.Namespace, h.key.kind, h.key.name))
 		}
 	}
+	if anySuspect(heads) {
+		for _, w := range workersOf(c.slots) {
+			locks = append(locks, suspectsKey(w))
+		}
+	}
 	workers, _ := slotArrays(c.slots)
 	var worker string
 	t.later(lockOnlineSQL, args{"workers": workers}, []any{&worker}, func() {
@@ -179,6 +247,9 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 		return free, err
 	}
 	c.countQueue(t, &free)
+	if anySuspect(heads) {
+		c.countSuspects(t, &free)
+	}
 	var id engine.ID
 	t.later(stillDueSQL, args{"run_ids": idArray(ids), "now": micros(c.p.Now)}, []any{idOf(&id)}, func() {
 		due[id] = true
@@ -192,65 +263,100 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through the due runs, first by age for as many as must be taken by it. It returns the
-// runs to claim, at most as many as there are slots, and those before them whose key has no free
-// slot. It skips runs that a limit of the queue or a type blocks.
-func (c *claim) choose(heads []head, free freeSlots, slots int) (taken, waiting []engine.ID) {
-	order := make([]*head, len(heads))
+// choose goes through the due runs: first the suspects, then by age as many as must be taken by it,
+// then the others. It returns the runs to claim, each for the first slot whose worker may hold it,
+// and those before them whose key has no free slot. It skips runs that a limit of the queue or a
+// type blocks.
+func (c *claim) choose(heads []head, free freeSlots, slots []engine.ClaimSlot) (out choice) {
+	var suspects, order []*head
 	for i := range heads {
-		heads[i].decided = false
-		order[i] = &heads[i]
+		h := &heads[i]
+		h.decided = false
+		if h.suspect.Is() {
+			suspects = append(suspects, h)
+		} else {
+			order = append(order, h)
+		}
 	}
 	aged := slices.Clone(order)
 	slices.SortFunc(aged, func(a, b *head) int {
 		return cmp.Or(cmp.Compare(a.due, b.due), bytes.Compare(a.id[:], b.id[:]))
 	})
-	c.chooseIn(aged, &free, min(c.byAge, slots), &taken, &waiting)
-	c.chooseIn(order, &free, slots, &taken, &waiting)
-	return taken, waiting
+	held := map[string]*engine.Suspects{}
+	for worker, suspects := range free.suspects {
+		held[worker] = suspects.Clone()
+	}
+	left := slices.Clone(slots)
+	c.chooseIn(suspects, &free, len(slots), held, &left, &out)
+	c.chooseIn(aged, &free, min(c.byAge, len(slots)), nil, &left, &out)
+	c.chooseIn(order, &free, len(slots), nil, &left, &out)
+	return out
 }
 
-// chooseIn chooses in this order until that many are taken.
-func (c *claim) chooseIn(order []*head, free *freeSlots, slots int, taken, waiting *[]engine.ID) {
+// chooseIn chooses in this order until that many are taken, for the slots that are left. held is
+// what the workers hold, if the runs are suspects.
+func (c *claim) chooseIn(order []*head, free *freeSlots, most int, held map[string]*engine.Suspects,
+	left *[]engine.ClaimSlot, out *choice) {
 	for _, h := range order {
-		if len(*taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+		if len(out.taken) >= most {
 			break
 		}
 		if h.decided {
 			continue
 		}
+		if c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+			out.limited = true
+			break
+		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
+			out.limited = true
 			continue
+		}
+		slot := 0
+		if h.suspect.Is() {
+			slot = slices.IndexFunc(*left, func(g engine.ClaimSlot) bool { return held[g.WorkerID].May(h.suspect) })
+			if slot < 0 {
+				out.blocked = true
+				continue
+			}
 		}
 		h.decided = true
 		if h.key.name != "" {
 			if free.keys[h.key] >= max(h.limit, 1) {
-				*waiting = append(*waiting, h.id)
+				out.waiting = append(out.waiting, h.id)
 				continue
 			}
 			free.keys[h.key]++
 		}
-		*taken = append(*taken, h.id)
+		if h.suspect.Is() {
+			held[(*left)[slot].WorkerID].Add(h.suspect)
+		}
+		out.taken = append(out.taken, chosen{h.id, (*left)[slot]})
+		*left = slices.Delete(*left, slot, slot+1)
 		free.queue++
 		free.types[h.key.kind]++
 	}
 }
 
 // considered returns the number of heads up to the last chosen one.
-func considered(heads []head, taken, waiting []engine.ID) int {
+func considered(heads []head, c *choice) int {
 	for n := len(heads); n > 0; n-- {
-		if id := heads[n-1].id; slices.Contains(taken, id) || slices.Contains(waiting, id) {
+		id := heads[n-1].id
+		if slices.Contains(c.waiting, id) || slices.ContainsFunc(c.taken, func(t chosen) bool { return t.run == id }) {
 			return n
 		}
 	}
 	return 0
 }
 
-// takeChosen adds the claim of the chosen runs to the batch, in their order, for the slots in
-// theirs.
-func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, found *look) {
+// takeChosen adds the claim of the chosen runs to the batch, in their order.
+func (c *claim) takeChosen(t *tx, taken []chosen, found *look) {
+	runs, slots := make([]engine.ID, len(taken)), make([]engine.ClaimSlot, len(taken))
+	for i, one := range taken {
+		runs[i], slots[i] = one.run, one.slot
+	}
 	workers, tokens := slotArrays(slots)
-	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens,
+	bound := claimChosenSQL.bind(args{"run_ids": idArray(runs), "workers": workers, "tokens": tokens,
 		"now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {

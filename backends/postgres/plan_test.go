@@ -314,7 +314,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_ids": workers},
 		"held_to_free":     {"worker_id": "w1", "heard_at": now, "now": now, "limit": 100},
 		"list_left_behind": {"limit": 101},
-		"list_due":         merge(meet, args{"heads": 10}),
+		"list_due":         merge(meet, args{"heads": 10, "suspects": 1000}),
 		"gate_runs":        merge(runs, args{"now": now}),
 		"lock_beating":     {"worker_ids": workers},
 		"heartbeats": {"worker_ids": workers, "active": []int64{1, 2}, "completed": []int64{1, 2},

@@ -37,6 +37,16 @@ func (c *timeColumn) ScanInt64(v pgtype.Int8) error {
 	return nil
 }
 
+// laterColumn is a time that takes the place of another where it is set.
+type laterColumn time.Time
+
+func (c *laterColumn) ScanInt64(v pgtype.Int8) error {
+	if v.Valid {
+		*c = laterColumn(time.UnixMicro(v.Int64).UTC())
+	}
+	return nil
+}
+
 type spanColumn time.Duration
 
 func (c *spanColumn) ScanInt64(v pgtype.Int8) error {

@@ -3,6 +3,7 @@ package postgres
 import (
 	_ "embed"
 	"maps"
+	"time"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -35,7 +36,8 @@ func runPlaces(r *engine.Run) []any {
 		&r.Traceparent,
 		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom),
 		idOf(&r.ContinuedAs),
-		timeOf(&r.NamedDeadlineAt), &r.BelowHandler, idOf(&r.FirstRunID),
+		timeOf(&r.NamedDeadlineAt), &r.BelowHandler, idOf(&r.FirstRunID), jsonOf(&r.Suspect),
+		(*laterColumn)(&r.AvailableAt),
 		&r.LeaseLosses, &r.Steps, &r.Bytes,
 	}
 }
@@ -143,12 +145,16 @@ func (c *startColumns) args() args {
 
 // runArgs returns the columns of a run that can change, for save_run.sql.
 func runArgs(r *storelogic.Run) args {
+	availableAt, suspectAt, suspect := r.AvailableAt, time.Time{}, ""
+	if r.Suspect.Is() {
+		availableAt, suspectAt, suspect = suspectAt, availableAt, jsonText(r.Suspect)
+	}
 	return args{
 		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures,
 		"lease_losses": r.LeaseLosses,
 		"steps":        r.Steps, "bytes": r.Bytes, "error": pointerText(r.Error),
-		"available_at": microsOrNull(r.AvailableAt),
-		"started_at":   microsOrNull(r.StartedAt), "finished_at": microsOrNull(r.FinishedAt),
+		"available_at": microsOrNull(availableAt), "suspect": suspect, "suspect_at": microsOrNull(suspectAt),
+		"started_at": microsOrNull(r.StartedAt), "finished_at": microsOrNull(r.FinishedAt),
 		"expires_at": microsOrNull(r.ExpiresAt()),
 		"worker_id":  r.WorkerID, "waiting_for": r.WaitingFor, "note": r.Note, "paused": r.Paused, "gated": r.Gated,
 		"held_at": microsOrNull(r.HeldAt), "pinned": r.Pinned, "cancel_requested_at": microsOrNull(r.CancelRequestedAt),
@@ -224,7 +230,7 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 // leaseArgs returns the columns of a lease that can change, for save_lease.sql.
 func leaseArgs(r *storelogic.Run) args {
 	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed,
-		"tied": r.TiedTo}
+		"tied": r.TiedTo, "suspect": r.Suspect.Is()}
 }
 
 //go:embed sql/set_output.sql

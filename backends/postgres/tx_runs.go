@@ -173,6 +173,15 @@ func (t *tx) still(ids []engine.ID, holds func(r *storelogic.Run) bool) ([]engin
 	return slices.DeleteFunc(ids, func(id engine.ID) bool { return t.loaded[id] == nil || !holds(t.loaded[id]) }), nil
 }
 
+//go:embed sql/get_loss.sql
+var getLossSQL string
+
+func (t *tx) Loss(worker string) (engine.Loss, error) {
+	l := engine.Loss{Worker: worker}
+	_, err := t.found(getLossSQL, args{"worker_id": worker}, timeOf(&l.At), timeOf(&l.HeardAt), &l.Runs, &l.Suspects)
+	return l, err
+}
+
 //go:embed sql/get_payloads.sql
 var getPayloadsSQL string
 

@@ -269,7 +269,8 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 		return portion{}, nil
 	}
 	if err := t.queue(offlineWorkerSQL, args{
-		"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
+		"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now),
+		"suspect_us": engine.SuspectFor.Microseconds()}); err != nil {
 		return portion{}, err
 	}
 	if err := storelogic.AuditOffline(t, w, p); err != nil {

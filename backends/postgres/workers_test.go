@@ -93,7 +93,8 @@ func TestInterruptedDeregistrationFreesRunsLater(t *testing.T) {
 	}
 	_, err = write(s, "take off and go no further", func(x *tx) (none struct{}, err error) {
 		return none, x.queue(offlineWorkerSQL, args{
-			"worker_id": "w1", "reason": int16(engine.OfflineForced), "now": micros(s.Now())})
+			"worker_id": "w1", "reason": int16(engine.OfflineForced), "now": micros(s.Now()),
+			"suspect_us": engine.SuspectFor.Microseconds()})
 	})
 	if err != nil {
 		t.Fatal(err)

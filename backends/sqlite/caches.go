@@ -16,6 +16,7 @@ type queueCache struct {
 	lanes      map[laneKey]int64
 	lanesOf    map[queueKey][]lane
 	running    map[queueKey]map[string]int // leases by workflow type; nil: not counted yet
+	suspects   bool                        // a suspect may be waiting
 	requests   bool                        // a start was answered with an earlier run for its request
 }
 
@@ -44,6 +45,9 @@ var knownNamespacesSQL string
 //go:embed sql/list_lanes.sql
 var listLanesSQL string
 
+//go:embed sql/any_suspect.sql
+var anySuspectSQL string
+
 //go:embed sql/any_request.sql
 var anyRequestSQL string
 
@@ -67,6 +71,9 @@ func (k *queueCache) load(t *tx) error {
 	})
 	if err == nil {
 		k.requests, err = t.found(&anyRequestSQL, func(*row) error { return nil })
+	}
+	if err == nil {
+		k.suspects, err = t.found(&anySuspectSQL, func(*row) error { return nil })
 	}
 	k.stale = err != nil
 	return err
@@ -173,6 +180,7 @@ type cachedLease struct {
 	bytes      int64
 	tied       bool // the run's end affects other rows
 	progressed bool
+	suspect    bool // a record ends the suspicion, so the fast paths do not apply
 	plain      bool // every step of the run was recorded under this lease by one insert, so none is open
 	dirty      bool
 }
@@ -187,7 +195,7 @@ func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
 		c = &cachedLease{run: l.RunID}
 		found, err := t.found(&getLeaseSQL, func(r *row) error {
 			c.token, c.namespace, c.queue, c.kind, c.worker = r.token(), r.text(), r.text(), r.text(), r.text()
-			c.steps, c.bytes, c.tied, c.progressed = r.num(), r.num(), r.flag(), r.flag()
+			c.steps, c.bytes, c.tied, c.progressed, c.suspect = r.num(), r.num(), r.flag(), r.flag(), r.flag()
 			return nil
 		}, idArg("run_id", l.RunID))
 		if err != nil || !found {

@@ -116,7 +116,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 			"update runs set concurrency_key = 'k', tied = 1 where status = 2; update leases set tied = 1",
 			"does not say of the run"},
 		{"more leases than a key allows",
-			"update runs set concurrency_key = 'k', concurrency_limit = 1, tied = 1 where status = 2; update leases set concurrency_key = 'k', tied = 1; insert into leases select x'0102', token, worker_id, namespace, task_queue, workflow_type, claimed_at, 0, 0, 0, 0, 1, 'k' from leases limit 1; insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id, concurrency_key, concurrency_limit, tied) select x'0102', namespace, lane_id, task_queue, workflow_type, 2, 1, worker_id, 'k', 1, 1 from runs where status = 2 limit 1", "more than any of their runs allows"},
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, tied = 1 where status = 2; update leases set concurrency_key = 'k', tied = 1; insert into leases select x'0102', token, worker_id, namespace, task_queue, workflow_type, claimed_at, 0, 0, 0, 0, 1, 'k', 0 from leases limit 1; insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id, concurrency_key, concurrency_limit, tied) select x'0102', namespace, lane_id, task_queue, workflow_type, 2, 1, worker_id, 'k', 1, 1 from runs where status = 2 limit 1", "more than any of their runs allows"},
 		{"a signal without a run",
 			"insert into signals (run_id, sequence, name, signal_id, payload, payload_meta, received_at, step_name) values (x'01', 1, 's', '', null, '', 1, '')", "is left over"},
 		{"a signal that nothing consumed",

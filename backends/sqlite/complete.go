@@ -44,7 +44,7 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 		step.StartedAt = p.Now
 	}
 	lease, err := t.lease(p.Lease)
-	if err != nil || lease == nil || lease.steps >= engine.MaxSteps || lease.bytes+int64(size) > engine.MaxRunBytes {
+	if err != nil || lease == nil || lease.suspect || lease.steps >= engine.MaxSteps || lease.bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, false, err
 	}
 	if lease.steps > 0 && !lease.plain {
@@ -96,7 +96,7 @@ var completeRunSQL string
 // completeUntied is the fast path. If it does not apply, nothing is written.
 func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, err error) {
 	lease, err := t.lease(p.Lease)
-	if err != nil || lease == nil || lease.tied || lease.bytes+int64(size) > engine.MaxRunBytes {
+	if err != nil || lease == nil || lease.tied || lease.suspect || lease.bytes+int64(size) > engine.MaxRunBytes {
 		return false, err
 	}
 	id, now := p.Lease.RunID, engine.Micros(p.Now)

@@ -42,6 +42,10 @@ func readRun(r *row) (engine.Run, error) {
 	run.Origin, run.ScheduleID, run.FailedRunID = engine.Origin(r.num()), r.text(), r.id()
 	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs, run.NamedDeadlineAt = r.id(), r.id(), r.id(), r.time()
 	run.BelowHandler, run.FirstRunID = r.flag(), r.id()
+	suspect, suspectAt := r.text(), r.time()
+	if run.AvailableAt.IsZero() {
+		run.AvailableAt = suspectAt
+	}
 	run.LeaseLosses, run.Steps, run.Bytes = int(r.num()), r.num(), r.num()
 
 	var err error
@@ -49,6 +53,7 @@ func readRun(r *row) (engine.Run, error) {
 	decode(policy, &run.RetryPolicy, &err)
 	decode(tags, &run.Tags, &err)
 	decode(requirements, &run.Requirements, &err)
+	decode(suspect, &run.Suspect, &err)
 	return run, err
 }
 
@@ -117,6 +122,7 @@ func restRunArgs(r *engine.Run) []arg {
 		idArg("continued_from", r.ContinuedFrom),
 		idArg("continued_as", r.ContinuedAs), instant("named_deadline_at", r.NamedDeadlineAt),
 		flag("below_handler", r.BelowHandler), idArg("first_run_id", r.FirstRunID),
+		text("suspect", encodeSuspect(r.Suspect)), instant("suspect_at", time.Time{}),
 	}
 }
 
@@ -132,6 +138,7 @@ type mutableRun struct {
 	paused, gated, pinned, tied, held          bool
 	continuedAs                                engine.ID
 	finalToken                                 engine.Token
+	suspect                                    engine.Suspect
 }
 
 func mutableOf(r *storelogic.Run) mutableRun {
@@ -141,18 +148,22 @@ func mutableOf(r *storelogic.Run) mutableRun {
 		cancelRequestedAt: r.CancelRequestedAt, graceUntil: r.GraceUntil, expiresAt: r.ExpiresAt(),
 		workerID: r.WorkerID, waitingFor: r.WaitingFor, note: r.Note, cancelReason: r.CancelReason,
 		paused: r.Paused, gated: r.Gated, pinned: r.Pinned, tied: r.TiedTo, held: !r.Token.IsZero(),
-		continuedAs: r.ContinuedAs, finalToken: r.FinalToken,
+		continuedAs: r.ContinuedAs, finalToken: r.FinalToken, suspect: r.Suspect,
 	}
 }
 
 // saveRunArgs returns the arguments of save_run.sql. While there is a lease, it holds steps and
 // bytes.
 func saveRunArgs(r *storelogic.Run) []arg {
+	availableAt, suspectAt := r.AvailableAt, time.Time{}
+	if r.Suspect.Is() {
+		availableAt, suspectAt = suspectAt, availableAt
+	}
 	return []arg{
 		idArg("run_id", r.ID), flag("held", !r.Token.IsZero()), num("steps", r.Steps), num("bytes", r.Bytes),
 		num("status", r.Status), num("attempts", r.Attempts), num("failures", r.Failures),
 		num("lease_losses", r.LeaseLosses),
-		text("error", encodeFailure(r.Error)), instant("available_at", r.AvailableAt),
+		text("error", encodeFailure(r.Error)), instant("available_at", availableAt),
 		instant("started_at", r.StartedAt),
 		instant("finished_at", r.FinishedAt), text("worker_id", r.WorkerID), text("waiting_for", r.WaitingFor),
 		text("note", r.Note),
@@ -160,6 +171,14 @@ func saveRunArgs(r *storelogic.Run) []arg {
 		instant("cancel_requested_at", r.CancelRequestedAt), text("cancel_reason", r.CancelReason),
 		instant("grace_until", r.GraceUntil),
 		instant("expires_at", r.ExpiresAt()), idArg("continued_as", r.ContinuedAs), flag("tied", r.TiedTo),
-		tokenArg("final_token", r.FinalToken),
+		tokenArg("final_token", r.FinalToken), text("suspect", encodeSuspect(r.Suspect)),
+		instant("suspect_at", suspectAt),
 	}
+}
+
+func encodeSuspect(s engine.Suspect) string {
+	if !s.Is() {
+		return ""
+	}
+	return encode(s)
 }

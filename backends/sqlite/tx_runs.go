@@ -227,7 +227,7 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 	switch {
 	case held:
 		_, err := t.exec(&saveLeaseSQL, idArg("run_id", r.ID), num("steps", r.Steps), num("bytes", r.Bytes),
-			flag("progressed", r.Progressed), flag("tied", r.TiedTo))
+			flag("progressed", r.Progressed), flag("tied", r.TiedTo), flag("suspect", r.Suspect.Is()))
 		if err != nil {
 			return err
 		}
@@ -243,6 +243,7 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 		return nil
 	}
 	t.currentRows[r.ID] = m
+	t.queues.suspects = t.queues.suspects || r.Suspect.Is() && !held
 	_, err := t.exec(&saveRunSQL, saveRunArgs(r)...)
 	return err
 }

@@ -53,8 +53,10 @@ type claim struct {
 	leased     int                    // how many of these have their leases
 	keys       map[concurrencyKey]int // slots of concurrency keys in use
 	gated      int                    // runs that were found to wait for a slot
-	byAge      int                    // how many more runs to take by age
-	unfinished bool                   // the rest is left to another transaction
+	held       map[string]*engine.Suspects
+	blocked    bool // a suspect was left because no worker may hold it
+	byAge      int  // how many more runs to take by age
+	unfinished bool // the rest is left to another transaction
 	out        engine.Claimed
 }
 
@@ -69,6 +71,7 @@ type candidate struct {
 	lane    *lane
 	id      engine.ID
 	due     time.Time
+	suspect engine.Suspect
 	decided bool // it was taken or gated
 }
 
@@ -77,6 +80,10 @@ func (c *claim) run() error {
 		return err
 	}
 	c.meet()
+	limited, nextSuspect, err := c.takeSuspects()
+	if err != nil {
+		return err
+	}
 	for again := true; again; {
 		due, err := c.heads()
 		if err == nil {
@@ -96,9 +103,22 @@ func (c *claim) run() error {
 		c.out.Limited = false
 		return nil
 	}
-	var err error
-	c.out.NextDue, err = c.nextDue()
-	return err
+	c.out.Limited = c.out.Limited || limited || c.blocked
+	if c.out.NextDue, err = c.nextDue(); err != nil {
+		return err
+	}
+	c.dueAt(nextSuspect)
+	if c.blocked {
+		c.dueAt(engine.Micros(c.p.Now).Add(engine.SuspectRetry))
+	}
+	return nil
+}
+
+// dueAt makes NextDue at if that is earlier.
+func (c *claim) dueAt(at time.Time) {
+	if !at.IsZero() && (c.out.NextDue.IsZero() || at.Before(c.out.NextDue)) {
+		c.out.NextDue = at
+	}
 }
 
 //go:embed sql/get_worker_status.sql
@@ -223,6 +243,16 @@ func (c *claim) chooseIn(due []*candidate, aged bool, free *int, freeOf map[stri
 			c.out.Limited = true
 			continue
 		}
+		if run.suspect.Is() {
+			fits, err := c.fits(run.suspect)
+			if err != nil {
+				return false, err
+			}
+			if !fits {
+				c.blocked = true
+				continue
+			}
+		}
 		taken, err := c.take(run)
 		if err != nil {
 			return false, err
@@ -293,7 +323,11 @@ func (c *claim) take(run *candidate) (bool, error) {
 	to := c.slots[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
 	args := []arg{idArg("run_id", run.id), text("worker_id", to.WorkerID), now, flag("counted", false)}
-	made, err := c.direct(&claimRunSQL, args...)
+	statement := &claimRunSQL
+	if run.suspect.Is() {
+		statement = &claimSuspectSQL
+	}
+	made, err := c.direct(statement, args...)
 	if err != nil {
 		return false, err
 	}
@@ -302,9 +336,12 @@ func (c *claim) take(run *candidate) (bool, error) {
 			return false, err
 		}
 		args[3] = flag("counted", true)
-		if _, err := c.exec(&claimRunSQL, args...); err != nil {
+		if _, err := c.exec(statement, args...); err != nil {
 			return false, err
 		}
+	}
+	if run.suspect.Is() {
+		c.held[to.WorkerID].Add(run.suspect)
 	}
 	c.notifyRun(run.id)
 	delete(c.unclaimed, run.id)

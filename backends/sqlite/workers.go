@@ -273,7 +273,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 		return taken, nil
 	}
 	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason),
-		instant("now", p.Now)); err != nil {
+		instant("now", p.Now), length("suspect_us", engine.SuspectFor)); err != nil {
 		return taken, err
 	}
 	if err := storelogic.AuditOffline(t, w, p); err != nil {

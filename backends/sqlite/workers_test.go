@@ -33,7 +33,7 @@ func TestInterruptedDeregistrationFreesRunsLater(t *testing.T) {
 	}
 	_, err = write(t.Context(), s, "take off and go no further", 0, func(x *tx) (int64, error) {
 		return x.exec(&offlineWorkerSQL, text("worker_id", "w1"), num("reason", engine.OfflineForced),
-			instant("now", s.Now()))
+			instant("now", s.Now()), length("suspect_us", engine.SuspectFor))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func suites() []suite {
 		{"fence", work.FenceCases},
 		{"worker", work.WorkerCases},
 		{"lost", work.LostCases},
+		{"suspects", work.SuspectCases},
 		{"limits", runs.LimitsCases},
 		{"list", runs.ListCases},
 		{"text", runs.TextCases},

@@ -22,7 +22,7 @@ func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Fail
 			return err
 		}
 	}
-	run.Status, run.Error, run.FinishedAt = status, failure, u.now
+	run.Status, run.Error, run.FinishedAt, run.Suspect = status, failure, u.now, engine.Suspect{}
 	run.AvailableAt, run.WaitingFor = time.Time{}, ""
 	run.Paused, run.Gated, run.HeldAt = false, false, time.Time{}
 	run.WorkerID, run.FinalToken = worker, token

@@ -43,6 +43,7 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 		return v, err
 	}
 	u.count(run, fresh, p.Failure.Size())
+	u.clearSuspect(run)
 	if v.Retry && !p.Hold {
 		if err := u.park(run); err != nil {
 			return v, err

@@ -167,6 +167,7 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return engine.RunVerdict{}, err
 	}
+	u.clearSuspect(run)
 	if err := u.delay(run, v.RetryAt); err != nil {
 		return engine.RunVerdict{}, err
 	}

@@ -20,6 +20,23 @@ func (u *unitOfWork) free(run *Run, p engine.Parked) error {
 	return nil
 }
 
+// progress records that a result was recorded under the run's lease.
+func (u *unitOfWork) progress(run *Run) {
+	run.Progressed = true
+	u.clearSuspect(run)
+}
+
+// clearSuspect ends the suspicion against a run that has recorded, parked or failed. Its worker may
+// then take another suspect.
+func (u *unitOfWork) clearSuspect(run *Run) {
+	if !run.Suspect.Is() {
+		return
+	}
+	u.change(run)
+	run.Suspect = engine.Suspect{}
+	u.tx.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
+}
+
 // dropLease removes the run's lease, if it has one. Results that were recorded under it reset the
 // count of losses, and timers that have passed are completed.
 func (u *unitOfWork) dropLease(run *Run) error {
@@ -29,6 +46,9 @@ func (u *unitOfWork) dropLease(run *Run) error {
 	}
 	if run.Progressed {
 		run.LeaseLosses = 0
+	}
+	if run.Suspect.Is() && (run.Progressed || !run.ClaimedAt.After(engine.SuspectSince(u.now))) {
+		run.Suspect = engine.Suspect{}
 	}
 	run.Token, run.Holder, run.WorkerID, run.Progressed = engine.Token{}, "", "", false
 	u.tx.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
@@ -74,6 +94,7 @@ func (u *unitOfWork) due(run *Run) {
 
 // park ends the lease of a run whose code waits, until the earliest event that it waits for.
 func (u *unitOfWork) park(run *Run) error {
+	u.clearSuspect(run)
 	if untold(run) {
 		return u.free(run, u.dueNow())
 	}
@@ -124,8 +145,9 @@ func (u *unitOfWork) told(steps ...engine.Step) error {
 }
 
 // lose ends the lease of a run whose worker was lost.
-func (u *unitOfWork) lose(run *Run) error {
-	v := engine.AfterLeaseLost(run.LeaseLosses, run.Progressed, u.now)
+func (u *unitOfWork) lose(run *Run, loss engine.Loss) error {
+	v := engine.AfterLeaseLost(engine.LostRun{ID: run.ID, Losses: run.LeaseLosses, Progressed: run.Progressed,
+		Suspect: run.Suspect, ClaimedAt: run.ClaimedAt}, loss, u.now)
 	run.LeaseLosses, run.Progressed = v.Losses, false
 	if v.Failed {
 		failure := engine.CrashedFailure()
@@ -133,7 +155,11 @@ func (u *unitOfWork) lose(run *Run) error {
 		effects.Failed = append(effects.Failed, run.ID)
 		return u.end(run, engine.RunFailed, &failure, engine.Token{})
 	}
-	return u.delay(run, v.AvailableAt)
+	if err := u.delay(run, v.AvailableAt); err != nil {
+		return err
+	}
+	run.Suspect = v.Suspect
+	return nil
 }
 
 // freeSlot records that the run leaves a slot of its concurrency key, or its place at the head of

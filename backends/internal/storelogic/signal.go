@@ -148,7 +148,7 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 	default:
 		return u.waitForSignal(run, prev, &step, &p)
 	}
-	run.Progressed = true
+	u.progress(run)
 	if err := u.put(run, prev, &step); err != nil {
 		return engine.AwaitedSignal{}, err
 	}

@@ -96,7 +96,7 @@ func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
 		return engine.Step{}, err
 	}
 	u.count(run, fresh, size)
-	run.Progressed = true
+	u.progress(run)
 	return step, u.flush()
 }
 

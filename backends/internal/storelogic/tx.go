@@ -61,6 +61,10 @@ type Tx interface {
 	// lost worker that time is its last heartbeat plus the run's own heartbeat timeout, otherwise
 	// at once.
 	LeftBehind(now time.Time, limit int) ([]Left, time.Time, error)
+	// Loss returns the loss of a worker that is OFFLINE. Its runs and suspects were counted when the
+	// worker was lost; they are 0 if it is OFFLINE for another reason. A suspect counts if it was
+	// claimed less than engine.SuspectFor before the last heartbeat.
+	Loss(worker string) (engine.Loss, error)
 
 	// Attempt returns the attempt with the ref's id or, without an id, the latest of the step with
 	// the ref's name; nil if there is none.
@@ -170,7 +174,7 @@ type Run struct {
 	Token      engine.Token
 	Holder     string // worker id
 	ClaimedAt  time.Time
-	Progressed bool // a step's result was recorded under it
+	Progressed bool // a step's result was recorded under it; saved with whether the run is a Suspect
 	WasHeld    bool // it had a lease when read
 }
 

@@ -41,6 +41,7 @@ func (u *unitOfWork) heldRun(id engine.ID) (*Run, error) {
 func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, error) {
 	u := begin(tx, now)
 	heardAt = engine.Micros(heardAt)
+	losses := map[string]engine.Loss{}
 	var lost []engine.ID
 	for _, id := range ids {
 		run, err := u.heldRun(id)
@@ -50,8 +51,18 @@ func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, erro
 		if run == nil || !heardAt.IsZero() && outlives(run, heardAt, u.now) {
 			continue
 		}
+		loss, known := losses[run.Holder]
+		if !known {
+			if loss, err = tx.Loss(run.Holder); err != nil {
+				return nil, err
+			}
+			if loss.Runs == 0 { // an older server, or nobody, has counted them
+				loss.Runs = len(ids)
+			}
+			losses[run.Holder] = loss
+		}
 		u.notifyWorker(run.Holder)
-		if err := u.lose(run); err != nil {
+		if err := u.lose(run, loss); err != nil {
 			return nil, err
 		}
 		lost = append(lost, id)

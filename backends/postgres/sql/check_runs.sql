@@ -3,11 +3,11 @@ select 'run', run_id, case
     when status not in (1, 3) then 'does not wait, but has a time at which it is due'
     else 'is kept from the workers, but has a time at which it is due' end
 from runs
-where available_at is not null and (status not in (1, 3) or paused or gated)
+where coalesce(available_at, suspect_at) is not null and (status not in (1, 3) or paused or gated)
 union all
 select 'run', run_id, 'waits, but has no time at which it is due'
 from runs
-where status in (1, 3) and available_at is null and not paused and not gated
+where status in (1, 3) and available_at is null and suspect_at is null and not paused and not gated
   and not (status = 3 and (waiting_for like 'signal:%' or waiting_for like 'child:%'))
 union all
 select 'run', run_id, 'is paused, and has no time at which it would be due'
@@ -17,7 +17,7 @@ where status in (1, 3) and paused and held_at is null
 union all
 select 'run', r.run_id, 'waits for a signal or a child, but none of its steps does'
 from runs r
-where r.status = 3 and (r.waiting_for like 'signal:%' or r.waiting_for like 'child:%') and r.available_at is null and r.held_at is null
+where r.status = 3 and (r.waiting_for like 'signal:%' or r.waiting_for like 'child:%') and r.available_at is null and r.suspect_at is null and r.held_at is null
   and not exists (
     select from steps s
     where s.run_id = r.run_id and s.status in (1, 2) and s.status = 2 and s.kind in (3, 100) and s.awaited <> 0)
@@ -33,6 +33,12 @@ union all
 select 'run', run_id, 'has a time at which it would be due, but nothing keeps it from the workers'
 from runs
 where held_at is not null and not paused and not gated
+union all
+select 'run', run_id, case
+    when suspect = '' then 'is kept from the workers as a suspect, but is none'
+    else 'is a suspect, but workers may take it as if it were none' end
+from runs
+where (suspect = '') = (suspect_at is not null) and (suspect_at is not null or available_at is not null)
 union all
 select 'run', run_id, 'expires at another time than its deadline and its grace say'
 from runs

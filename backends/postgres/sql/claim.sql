@@ -2,9 +2,11 @@
 -- so that none is deregistered meanwhile, and then the runs, whose state is checked again; runs that another
 -- transaction has locked are skipped. The first run with a concurrency key, and the runs after it, are left to gate.go.
 -- If nothing is due, nothing is locked or written; nor if one of the workers is not ONLINE: the next claim is made
--- without its slots. The first six columns describe what was found, in at least one row: among them the earliest time
--- of each lane, after the lane's id, and when the next run becomes due, if slots are left. The other columns are a
+-- without its slots. The first seven columns describe what was found, in at least one row: among them the earliest time
+-- of each lane, after the lane's id, and when the next run and the next suspect become due, if slots are left. The other columns are a
 -- claimed run, null if none was.
+--
+-- If a suspect is due, nothing is claimed here: gate.go knows which suspects the workers hold.
 --
 -- In a lane with a floor nothing earlier is read. Claimed runs stay in the index until it is vacuumed, and a scan from
 -- the start passes all of them each time.
@@ -34,6 +36,11 @@ with online as materialized (
           where not exists (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
+), suspects as materialized (
+    select exists (
+        select from runs
+        where namespace = @namespace and task_queue = @task_queue and suspect_at <= @now and workflow_type = any(@types::text[])
+    ) as due
 ), due as materialized (
     select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.keyed
     from matching m
@@ -70,7 +77,7 @@ with online as materialized (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
 ), free as materialized (
     select run_id, place from candidates
-    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807)
+    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807) and not (select s.due from suspects s)
 ), working as materialized (
     select worker_id from workers
     where worker_id = any(@workers::text[]) and status + 0 = 1 and (select count(*) from free) > 0
@@ -122,7 +129,7 @@ with online as materialized (
 )
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
-    exists (select from candidates where keyed), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
+    exists (select from candidates where keyed) or (select s.due from suspects s), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
     case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
         select min(h.available_at)
         from matching m
@@ -132,6 +139,13 @@ select
             order by available_at
             limit 1
         ) h) end,
+    case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
+        select s.suspect_at
+        from runs s
+        join matching m on m.lane_id = s.lane_id
+        where s.namespace = @namespace and s.task_queue = @task_queue and s.suspect_at > @now
+        order by s.suspect_at
+        limit 1) end,
     r.token,
     {r.run_columns},
     r.lease_losses, r.steps, r.bytes,

@@ -1,26 +1,27 @@
--- Claims the chosen runs, in order, for slots of workers that are locked; it skips runs that another transaction has
--- locked. Rows are the claimed runs. Their steps are woken as in claim.sql.
+-- Claims the chosen runs, each for the slot in its place, of a worker that is locked; it skips runs that another
+-- transaction has locked. Rows are the claimed runs. Their steps are woken as in claim.sql.
 with locked as materialized (
     select r.run_id, c.place
     from unnest(@run_ids::uuid[]) with ordinality as c (run_id, place)
     join runs r on r.run_id = c.run_id
-    where r.status + 0 in (1, 3) and coalesce(r.available_at <= @now, false)
+    where r.status + 0 in (1, 3) and coalesce(coalesce(r.available_at, r.suspect_at) <= @now, false)
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
     select run_id, (@workers::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
-    from (select run_id, row_number() over (order by place) as place from locked) l
-    where place <= cardinality(@tokens::uuid[])
+    from locked
 ), claimed as (
     update runs r
-    set status = 2, available_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)
+    set status = 2, available_at = null, suspect_at = null, waiting_for = '', worker_id = t.worker_id, started_at = coalesce(r.started_at, @now)
     from taken t
     where r.run_id = t.run_id
     returning r.*, t.token, t.place
 ), leased as (
     insert into leases (
-        run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key)
-    select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied, concurrency_key from claimed
+        run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key, suspect)
+    select
+        run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied, concurrency_key, suspect <> ''
+    from claimed
 ), waiting as materialized (
     select w.step_id, w.elapsed
     from claimed c

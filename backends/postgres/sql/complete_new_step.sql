@@ -9,7 +9,7 @@
 -- versions of Postgres do not check a ctid again after waiting for the row.
 with results as materialized (
     select s.*, h.at, h.worker_id, h.steps as steps_before, h.bytes as bytes_before, h.steps + s.place as sequence, h.bytes + s.size as bytes_after,
-           h.token = s.token and s.namespace in ('', h.namespace) and h.steps + s.place <= @max_steps::bigint and h.bytes + s.size <= @max_bytes::bigint
+           h.token = s.token and not h.suspect and s.namespace in ('', h.namespace) and h.steps + s.place <= @max_steps::bigint and h.bytes + s.size <= @max_bytes::bigint
            and (select e.step_id from steps e where e.run_id = s.run_id and e.name = s.name limit 1) is null as fits
     from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @step_ids::uuid[], @names::text[], @outputs::bytea[], @output_metas::text[],

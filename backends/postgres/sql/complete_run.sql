@@ -12,7 +12,7 @@ with results as (
     select h.at, r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.progressed
     from results r
     cross join lateral (select ctid as at, * from leases where run_id = r.run_id offset 0) h
-    where h.token = r.token and r.namespace in ('', h.namespace) and not h.tied and h.bytes + r.size <= @max_bytes::bigint
+    where h.token = r.token and r.namespace in ('', h.namespace) and not h.tied and not h.suspect and h.bytes + r.size <= @max_bytes::bigint
       and (h.steps = 0 or (select s.step_id from steps s where s.run_id = r.run_id and s.status in (1, 2) limit 1) is null)
       and (r.behind = '00000000-0000-0000-0000-000000000000'
           or (select s.step_id from steps s where s.step_id = r.behind and s.xmin = pg_current_xact_id()::xid) is not null)

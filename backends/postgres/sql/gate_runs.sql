@@ -2,11 +2,11 @@
 -- are these runs.
 with locked as materialized (
     select run_id from runs
-    where run_id = any(@run_ids::uuid[]) and status + 0 in (1, 3) and coalesce(available_at <= @now, false)
+    where run_id = any(@run_ids::uuid[]) and status + 0 in (1, 3) and coalesce(coalesce(available_at, suspect_at) <= @now, false)
     for no key update skip locked
 )
 update runs r
-set gated = true, held_at = r.available_at, available_at = null
+set gated = true, held_at = coalesce(r.available_at, r.suspect_at), available_at = null, suspect_at = null
 from locked l
 where r.run_id = l.run_id
 returning r.run_id

@@ -1,5 +1,5 @@
--- The heads of the lanes, in claim order, without locks, with the number of leases of their concurrency key. No row:
--- nothing is due.
+-- The due suspects, and then the heads of the lanes, both in claim order, without locks, with the number of leases of
+-- their concurrency key. No row: nothing is due.
 with matching as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
@@ -9,17 +9,28 @@ with matching as materialized (
           where not exists (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
+), heads as (
+    select h.*, m.workflow_type, m.priority, '' as suspect
+    from matching m
+    cross join lateral (
+        select run_id, available_at, concurrency_key, concurrency_limit from runs
+        where lane_id = m.lane_id and available_at <= @now
+        order by available_at, run_id
+        limit @heads
+    ) h
+    union all
+    (select s.run_id, s.suspect_at, s.concurrency_key, s.concurrency_limit, m.workflow_type, m.priority, s.suspect
+     from runs s
+     join matching m on m.lane_id = s.lane_id
+     where s.namespace = @namespace and s.task_queue = @task_queue and s.suspect_at <= @now
+     order by s.suspect_at, s.run_id
+     limit @suspects)
 )
 select
-    h.run_id, h.available_at, m.workflow_type, h.concurrency_key, h.concurrency_limit, case when h.concurrency_key = '' then 0 else (
+    h.run_id, h.available_at, h.workflow_type, h.concurrency_key, h.concurrency_limit, case when h.concurrency_key = '' then 0 else (
         select count(*) from leases l
-        where l.namespace = @namespace and l.workflow_type = m.workflow_type and l.concurrency_key = h.concurrency_key
-          and l.concurrency_key <> '') end
-from matching m
-cross join lateral (
-    select run_id, available_at, concurrency_key, concurrency_limit from runs
-    where lane_id = m.lane_id and available_at <= @now
-    order by available_at, run_id
-    limit @heads
-) h
-order by m.priority desc, h.available_at, h.run_id
+        where l.namespace = @namespace and l.workflow_type = h.workflow_type and l.concurrency_key = h.concurrency_key
+          and l.concurrency_key <> '') end,
+    h.suspect
+from heads h
+order by h.suspect = '', h.priority desc, h.available_at, h.run_id

@@ -1,5 +1,12 @@
 -- Since when the oldest due run has been due. NULL: none is due.
-select min(r.available_at)
-from lanes l
-join runs r on r.lane_id = l.lane_id and r.available_at <= @now
-where @namespace = '' or l.namespace = @namespace
+select min(w.due_at)
+from (
+    select min(r.available_at) as due_at
+    from lanes l
+    join runs r on r.lane_id = l.lane_id and r.available_at <= @now
+    where @namespace = '' or l.namespace = @namespace
+    union all
+    select min(suspect_at)
+    from runs
+    where suspect_at is not null and suspect_at <= @now and (@namespace = '' or namespace = @namespace)
+) w

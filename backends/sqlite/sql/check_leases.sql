@@ -35,4 +35,4 @@ where r.gated and not exists (
     select 1
     from runs o
     where o.namespace = r.namespace and o.workflow_type = r.workflow_type and o.concurrency_key = r.concurrency_key
-      and o.status in (1, 3) and o.available_at is not null)
+      and o.status in (1, 3) and coalesce(o.available_at, o.suspect_at) is not null)

@@ -42,4 +42,4 @@ union all
 select 'step', s.step_id, 'is awaited although it has ended, and nothing else of its run is due'
 from steps s
 join runs r on r.run_id = s.run_id
-where s.awaited = 1 and s.status not in (1, 2) and r.status = 3 and r.available_at is null and not r.paused and not r.gated
+where s.awaited = 1 and s.status not in (1, 2) and r.status = 3 and r.available_at is null and r.suspect_at is null and not r.paused and not r.gated

@@ -1,2 +1,2 @@
 -- The run leaves its lane and waits for a slot of its key. Always one row.
-update runs set gated = 1, held_at = available_at, available_at = null where run_id = @run_id
+update runs set gated = 1, held_at = coalesce(available_at, suspect_at), available_at = null, suspect_at = null where run_id = @run_id

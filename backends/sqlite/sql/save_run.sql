@@ -5,5 +5,5 @@ set status = @status, attempts = @attempts, failures = @failures, lease_losses =
     available_at = @available_at, started_at = @started_at, finished_at = @finished_at, worker_id = @worker_id, waiting_for = @waiting_for,
     note = @note, paused = @paused, gated = @gated, held_at = @held_at, pinned = @pinned, cancel_requested_at = @cancel_requested_at,
     cancel_reason = @cancel_reason, grace_until = @grace_until, expires_at = @expires_at, continued_as = @continued_as, tied = @tied,
-    final_token = @final_token
+    final_token = @final_token, suspect = @suspect, suspect_at = @suspect_at
 where run_id = @run_id

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,8 +25,10 @@ type watch struct {
 	// the steps that had a result at each claim whose activation is not known to have begun, and at
 	// the last one
 	handed map[handing][]map[string]bool
-	held   map[string]int    // leases of each concurrency key
-	names  map[engine.ID]int // run → order in which it was first seen
+	held   map[string]int // leases of each concurrency key
+	// the runs in hand of each worker, now and before the call
+	inHand, inHandBefore map[string]map[engine.ID]*memory.Run
+	names                map[engine.ID]int // run → order in which it was first seen
 }
 
 // handing is a run handed to a worker.
@@ -37,7 +40,7 @@ type handing struct {
 func newWatch(r *Report, trace bool) *watch {
 	return &watch{report: r, trace: trace, began: time.Now(), tokens: map[engine.Token]engine.ID{},
 		handed: map[handing][]map[string]bool{},
-		held:   map[string]int{}, names: map[engine.ID]int{}}
+		held:   map[string]int{}, names: map[engine.ID]int{}, inHand: map[string]map[engine.ID]*memory.Run{}}
 }
 
 // known returns the steps that had a result when the worker was handed the run that it now begins.
@@ -68,6 +71,9 @@ func (w *watch) heed(c *memory.Call, changes []memory.Change) {
 		w.report.note("done: " + c.Verb)
 	}
 	w.fenced(c, changes)
+	if p, is := c.Params.(engine.OfflineWorkerParams); is {
+		w.inHandBefore = map[string]map[engine.ID]*memory.Run{p.WorkerID: maps.Clone(w.inHand[p.WorkerID])}
+	}
 	for _, change := range claimOrder(c, changes) {
 		w.changed(c, change)
 	}
@@ -180,6 +186,7 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 		before = old.Lease
 	}
 	key := keyOf(r)
+	w.suspects(c, before, r)
 	if r.Lease != nil && (before == nil || before.Token != r.Lease.Token) {
 		w.report.check(5, before == nil, "%s granted run %s, which was held", c.Verb, r.ID)
 		_, used := w.tokens[r.Lease.Token]
@@ -208,12 +215,62 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 	}
 }
 
-// recount counts the leases of each concurrency key.
+// suspects checks that no worker gets more suspects of one loss than it may hold.
+func (w *watch) suspects(c *memory.Call, before *memory.Lease, r *memory.Run) {
+	if before != nil && (r.Lease == nil || r.Lease.Holder != before.Holder) {
+		delete(w.inHand[before.Holder], r.ID)
+	}
+	if r.Lease == nil {
+		return
+	}
+	if claim, is := c.Params.(engine.ClaimParams); is && before == nil && r.Suspect.Is() {
+		held := 1
+		for _, o := range w.inHand[r.Lease.Holder] {
+			if o.Suspect == r.Suspect && o.Lease.ClaimedAt.After(engine.SuspectSince(claim.Now)) {
+				held++
+			}
+		}
+		w.report.check(8, held <= max(r.Suspect.Of/2, 1), "worker %s got %d of %d suspects", r.Lease.Holder, held,
+			r.Suspect.Of)
+		w.report.note("suspects handed out")
+	}
+	w.hold(r)
+}
+
+func (w *watch) hold(r *memory.Run) {
+	if w.inHand[r.Lease.Holder] == nil {
+		w.inHand[r.Lease.Holder] = map[engine.ID]*memory.Run{}
+	}
+	w.inHand[r.Lease.Holder][r.ID] = r
+}
+
+// blamed checks that the run which counts the loss of its worker was the only suspect in its hands,
+// or the only run.
+func (w *watch) blamed(c *memory.Call, old *memory.Run) {
+	p, is := c.Params.(engine.OfflineWorkerParams)
+	if !is || old.Lease == nil {
+		return
+	}
+	held, suspects := w.inHandBefore[p.WorkerID], 0
+	for _, o := range held {
+		if o.Suspect.Is() && o.Lease.ClaimedAt.After(engine.SuspectSince(p.HeardAt)) {
+			suspects++
+		}
+	}
+	w.report.check(8, len(held) == 1 || old.Suspect.Is() && suspects == 1,
+		"run %s counts the loss of worker %s, which held %d runs and %d suspects", old.ID, p.WorkerID, len(held), suspects)
+}
+
+// recount counts the leases of each concurrency key and of each worker.
 func (w *watch) recount(runs []*memory.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.held)
+	clear(w.inHand)
 	for _, r := range runs {
+		if r.Lease != nil {
+			w.hold(r)
+		}
 		if r.Lease != nil && r.ConcurrencyKey != "" {
 			w.held[keyOf(r)]++
 		}
@@ -301,6 +358,7 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 	w.report.check(8, lost || r.LeaseLosses <= old.LeaseLosses, "%s counted a loss of run %s", c.Verb, r.ID)
 	if r.LeaseLosses > old.LeaseLosses {
 		w.report.note("leases lost")
+		w.blamed(c, old)
 	}
 	if r.Status == engine.RunFailed && old.Status != engine.RunFailed && lost {
 		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its %d losses",

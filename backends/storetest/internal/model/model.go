@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,9 +17,11 @@ import (
 type model struct {
 	runs     []*modelRun // by id
 	workers  map[string]*engine.Worker
+	losses   map[string]engine.Loss // by worker
 	requests map[string]modelStart
 	writes   map[string]modelWrite // by token and subject of the write
 	keys     []*engine.APIKey      // by id
+	now      time.Time             // of the call
 }
 
 type modelRun struct {
@@ -40,7 +43,7 @@ type modelStart struct {
 type modelWrite struct{ content, answer string }
 
 func newModel() *model {
-	return &model{workers: map[string]*engine.Worker{}, requests: map[string]modelStart{},
+	return &model{workers: map[string]*engine.Worker{}, losses: map[string]engine.Loss{}, requests: map[string]modelStart{},
 		writes: map[string]modelWrite{}}
 }
 
@@ -130,7 +133,7 @@ func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 			a.Status = engine.StepFailed
 		}
 	}
-	r.WorkerID = r.holder
+	r.WorkerID, r.Suspect = r.holder, engine.Suspect{}
 	m.settle(r, status, time.Time{})
 	r.FinishedAt = now
 }
@@ -139,6 +142,9 @@ func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	if r.progressed {
 		r.LeaseLosses = 0
+	}
+	if r.token != (engine.Token{}) && !r.claimedAt.After(engine.SuspectSince(m.now)) {
+		r.Suspect = engine.Suspect{}
 	}
 	r.Status, r.AvailableAt, r.WaitingFor = status, at, ""
 	r.token, r.holder, r.progressed = engine.Token{}, "", false
@@ -173,19 +179,23 @@ func (m *model) park(r *modelRun, now time.Time) {
 		}
 	}
 	to := engine.Park(open, r.claimedAt, now)
+	r.Suspect = engine.Suspect{}
 	m.free(r, to.Status, to.AvailableAt, now)
 	r.WaitingFor = to.WaitingFor
 }
 
 func (m *model) lose(r *modelRun, now time.Time) {
-	v := engine.AfterLeaseLost(r.LeaseLosses, r.progressed, now)
+	loss := m.losses[r.holder]
+	loss.Runs = cmp.Or(loss.Runs, 1)
+	v := engine.AfterLeaseLost(engine.LostRun{ID: r.ID, Losses: r.LeaseLosses, Progressed: r.progressed,
+		Suspect: r.Suspect, ClaimedAt: r.claimedAt}, loss, now)
 	if v.Failed {
 		r.Error = fixture.Ptr(engine.CrashedFailure())
 		m.over(r, engine.RunFailed, now)
 	} else {
 		m.free(r, engine.RunPending, v.AvailableAt, now)
 	}
-	r.LeaseLosses = v.Losses
+	r.LeaseLosses, r.Suspect = v.Losses, v.Suspect
 }
 
 func (m *model) claim(p engine.ClaimParams) string {
@@ -216,7 +226,7 @@ func (m *model) claim(p engine.ClaimParams) string {
 		w := m.workers[g.WorkerID]
 		return w == nil || w.Status != engine.WorkerOnline
 	})
-	aged := 0
+	aged, blocked := 0, false
 	hand := func(r *modelRun) {
 		if len(grants) == 0 || r.Status == engine.RunRunning {
 			return
@@ -226,6 +236,18 @@ func (m *model) claim(p engine.ClaimParams) string {
 			limited = true
 			return
 		}
+		if r.Suspect.Is() {
+			i := slices.IndexFunc(grants, func(g engine.ClaimSlot) bool {
+				held := m.suspectsOf(g.WorkerID, p.Now)
+				return held.May(r.Suspect)
+			})
+			if i < 0 {
+				blocked = true
+				return
+			}
+			g := grants[i]
+			grants = slices.Insert(slices.Delete(grants, i, i+1), 0, g)
+		}
 		m.take(r, grants[0], p.Now)
 		aged++
 		answer += fmt.Sprintf("%s to %s of %s; ", r.ID, grants[0].Token.Wire()[:8], grants[0].WorkerID)
@@ -233,19 +255,43 @@ func (m *model) claim(p engine.ClaimParams) string {
 		running++
 		ofType[r.Type]++
 	}
-	for _, r := range due {
-		if aged < p.ByAge {
+	first := slices.Clone(due)
+	slices.SortStableFunc(first, func(a, b *modelRun) int { return b.Priority - a.Priority })
+	for _, r := range first {
+		if r.Suspect.Is() {
 			hand(r)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *modelRun) int { return b.Priority - a.Priority })
 	for _, r := range due {
-		hand(r)
+		if aged < p.ByAge && !r.Suspect.Is() {
+			hand(r)
+		}
+	}
+	for _, r := range first {
+		if !r.Suspect.Is() {
+			hand(r)
+		}
+	}
+	if retry := p.Now.Add(engine.SuspectRetry); blocked {
+		limited = true
+		if next.IsZero() || retry.Before(next) {
+			next = retry
+		}
 	}
 	if len(grants) > 0 {
 		answer += fmt.Sprintf("next %s limited %t", fixture.Clock(next), limited)
 	}
 	return answer
+}
+
+// suspectsOf counts the suspects that the worker holds.
+func (m *model) suspectsOf(worker string, now time.Time) (held engine.Suspects) {
+	for _, r := range m.runs {
+		if r.holder == worker && r.claimedAt.After(engine.SuspectSince(now)) {
+			held.Add(r.Suspect)
+		}
+	}
+	return held
 }
 
 // byAge orders runs by how long they have been due.

@@ -108,7 +108,7 @@ func (m *model) complete(p engine.CompleteStepParams) string {
 	}
 	a := m.attempt(r, p.ID, p.Step.Name, engine.StepFunction, nil)
 	a.Status, a.Output, a.Token, a.Error = engine.StepCompleted, p.Output, p.Lease.Token, nil
-	r.progressed = true
+	r.progressed, r.Suspect = true, engine.Suspect{}
 	return m.note(p.Lease, p.Step.Name, content, stepLine(*a))
 }
 
@@ -126,6 +126,7 @@ func (m *model) fail(p engine.FailStepParams) string {
 	a := m.attempt(r, p.ID, p.Step.Name, engine.StepFunction, p.RetryPolicy)
 	a.Token = p.Lease.Token
 	v := m.failed(r, a, p.Failure, p.Now, p.Jitter)
+	r.Suspect = engine.Suspect{}
 	if v.Retry && !p.Hold {
 		m.park(r, p.Now)
 	}
@@ -188,6 +189,7 @@ func (m *model) failRun(p engine.FailRunParams) string {
 	if v.Retry {
 		r.Attempts++
 		r.Failures++
+		r.Suspect = engine.Suspect{}
 		for _, a := range r.attempts {
 			if a.Latest && a.Status == engine.StepFailed && !a.Interrupted() {
 				a.Status, a.RetryAt, a.Failures = engine.StepPending, v.RetryAt, 0

@@ -76,6 +76,19 @@ func (m *model) offline(p engine.OfflineWorkerParams) string {
 		return fmt.Sprint(engine.Deregistered{})
 	}
 	w.Status, w.Reason = engine.WorkerOffline, p.Reason
+	loss := engine.Loss{Worker: w.ID, At: p.Now, HeardAt: w.LastHeartbeatAt}
+	if loss.HeardAt.After(p.Now) {
+		loss.HeardAt = p.Now
+	}
+	for _, r := range m.runs {
+		if r.holder == w.ID && p.Reason == engine.OfflineLost {
+			loss.Runs++
+			if r.Suspect.Is() && r.claimedAt.After(engine.SuspectSince(loss.HeardAt)) {
+				loss.Suspects++
+			}
+		}
+	}
+	m.losses[w.ID] = loss
 	taken := engine.Deregistered{Off: true}
 	for _, r := range m.runs {
 		switch {

@@ -93,6 +93,7 @@ func follow(s *fixture.F, seed uint64, stores ...engine.Store) {
 	var trail []string
 	for n := range *modelSteps {
 		a := f.next()
+		f.model.now = f.now
 		want := a.model(f.model)
 		trail = append(trail, fmt.Sprintf("%4d %s -> %s", n, a.text, want))
 		for _, store := range stores {

@@ -71,6 +71,9 @@ func runLine(r engine.Run) string {
 	if r.Status == engine.RunPending || r.Status == engine.RunSleeping {
 		line += fmt.Sprintf(" losses %d", r.LeaseLosses)
 	}
+	if s := r.Suspect; s.Is() {
+		line += fmt.Sprintf(" suspect of %d of %s at %s again %t", s.Of, s.Worker, fixture.Clock(s.At), s.Again)
+	}
 	if r.Error != nil && r.Status.Ended() {
 		line += " error " + r.Error.Message
 	}

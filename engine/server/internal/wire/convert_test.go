@@ -29,6 +29,7 @@ func TestEachFieldOfARunIsSent(t *testing.T) {
 		"HeldAt":       "it wakes up at no moment while it is held",
 		"CancelReason": "goes to the worker, and is the error in the end",
 		"Origin":       "the other fields say it",
+		"Suspect":      "ExplainWorkflow says it",
 	}, func(r *engine.Run) proto.Message { return RunTo(r) })
 }
 
