@@ -20,7 +20,7 @@ import (
 const (
 	maxReadmeWords = 900 // of README.md, code blocks left out
 	maxFolderLines = 150 // of a folder's README.md
-	maxColumns     = 3   // of a table in a chapter, which terminals show too
+	maxColumns     = 3   // of a table in a guide, which terminals show too
 )
 
 // documents returns the repository's Markdown files by path, with slashes.
@@ -226,12 +226,12 @@ func printed(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-func TestEachChapterOfTheGuideIsShown(t *testing.T) {
+func TestEachGuideIsShown(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^  kagzi help (?:guide )?(\S+) `)
 	topics := line.FindAllStringSubmatch(printed(t, "help", "guide"), -1)
-	chapters, err := filepath.Glob("*/guide/*.md")
-	if err != nil || len(chapters) < 9 || len(topics) < len(chapters) {
-		t.Fatalf("%d topics, %d chapters, %v", len(topics), len(chapters), err)
+	guides, err := filepath.Glob("*/guide/*.md")
+	if err != nil || len(guides) < 9 || len(topics) < len(guides) {
+		t.Fatalf("%d topics, %d guides, %v", len(topics), len(guides), err)
 	}
 	for _, topic := range topics {
 		shown := printed(t, "help", "guide", topic[1])
@@ -246,7 +246,7 @@ func TestEachChapterOfTheGuideIsShown(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range chapters {
+	for _, file := range guides {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -90,10 +90,8 @@ func commands(v string) *cobra.Command {
 	root.AddCommand(daemon.Commands(v, b)...)
 	root.AddCommand(installer.Command(installer.Options{
 		Run: func(ctx context.Context, args []string) error {
-			return daemon.Serve(ctx, v, b, args, func(r daemon.Ready) {
-				if err := installer.Ready(ctx, "serving on "+r.Address); err != nil {
-					fmt.Fprintln(os.Stderr, "cannot tell the service manager that the server is ready:", err)
-				}
+			return daemon.Serve(ctx, v, b, args, func(r daemon.Ready) error {
+				return installer.Ready(ctx, "serving on "+r.Address)
 			})
 		},
 		Health: cli.Health,

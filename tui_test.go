@@ -27,7 +27,7 @@ const (
 
 // work runs the worker of these tests.
 func work(address string) error {
-	w := kagzi.NewWorker(kagzi.WorkerOptions{Address: address, Queue: "stories"})
+	w := kagzi.NewWorker(kagzi.WorkerOptions{Address: address, Queue: "e2e"})
 	kagzi.Handle(w, "grow", grow)
 	kagzi.Handle(w, "fragile", fragile)
 	return w.Run(context.Background())
@@ -231,7 +231,7 @@ func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	ui.shows("Start a run")
 	ui.text("grow")
 	ui.keys("Tab")
-	ui.text("stories")
+	ui.text("e2e")
 	ui.keys("Tab", "e")
 	ui.shows("in the editor")
 	ui.keys("C-s")
@@ -246,7 +246,7 @@ func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	ui.keys("Escape")
 
 	// cancel another one; the question defaults to no
-	ran(t, address, "workflow", "start", "grow", "--queue", "stories", "--external-id", "unwanted")
+	ran(t, address, "workflow", "start", "grow", "--queue", "e2e", "--external-id", "unwanted")
 	ui.row("sleeping", "grow", "unwanted")
 	ui.keys("g")
 	ui.keys("x")
@@ -259,7 +259,7 @@ func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	ui.row("cancelled", "unwanted")
 
 	// retry a failed run from the failed step
-	ran(t, address, "workflow", "start", "fragile", "--queue", "stories", "--external-id", "parcel")
+	ran(t, address, "workflow", "start", "fragile", "--queue", "e2e", "--external-id", "parcel")
 	ui.row("failed", "fragile", "parcel", "the van is broken")
 	if err := os.Remove(broken); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	ui.shows("reconnecting", "unwanted")
 	startServerAt(t, data, address)
 	ui.shows("live", "unwanted")
-	ran(t, address, "workflow", "start", "grow", "--queue", "stories", "--external-id", "afterwards")
+	ran(t, address, "workflow", "start", "grow", "--queue", "e2e", "--external-id", "afterwards")
 	ui.row("grow", "afterwards")
 
 	ui.keys("q")
@@ -407,7 +407,7 @@ func TestKagziAloneStartsAServerAndOpensAFileWithoutOne(t *testing.T) {
 	look.keys("?")
 	look.shows("Help")
 	if strings.Contains(look.screen(), ":cancel") {
-		t.Errorf("a file opened for looking only offers to cancel:\n%s", look.screen())
+		t.Errorf("a file opened read-only offers to cancel:\n%s", look.screen())
 	}
 	look.keys("q", "q")
 	look.shows("exit code 0")

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// heldRun opens the database, has a worker hold a run of it, and closes it.
+// heldRun opens the database, lets a worker claim a run of it, and closes it.
 func heldRun(t *testing.T, url string) engine.Lease {
 	t.Helper()
 	s, err := Open(t.Context(), url, engine.OpenOptions{})
@@ -37,6 +37,46 @@ func heldRun(t *testing.T, url string) engine.Lease {
 		t.Fatalf("claimed %d runs, %v", len(claimed.Tasks), err)
 	}
 	return claimed.Tasks[0].Lease
+}
+
+func TestRestoreOntoPostgresTellsWhatIsThere(t *testing.T) {
+	source := "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
+	heldRun(t, source)
+	file := filepath.Join(t.TempDir(), "copy.db")
+	if _, err := Backup(t.Context(), source, file); err != nil {
+		t.Fatal(err)
+	}
+	restore := func(url string, dry bool) (engine.Restoration, error) {
+		return Restore(t.Context(), engine.RestoreParams{File: file, URL: url, Force: true, DryRun: dry, Now: time.Now()})
+	}
+	full, empty := pgtest.URL(t), pgtest.URL(t)
+	lease := heldRun(t, full)
+	if err := Migrate(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []bool{true, false} {
+		_, err := restore(full, dry)
+		if engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "holds 1 runs") ||
+			!strings.Contains(err.Error(), "?schema=") {
+			t.Errorf("dry run %t onto a database with a run: %v, want it refused with the count and ?schema=", dry, err)
+		}
+		nobody := "postgres://kagzi@localhost/kagzi?host=" + t.TempDir()
+		if _, err := restore(nobody, dry); engine.KindOf(err) != engine.KindUnavailable {
+			t.Errorf("dry run %t of one that does not answer: %v, want KindUnavailable", dry, err)
+		}
+		done, err := restore(empty, dry)
+		if err != nil || !done.Empty || !strings.HasPrefix(done.Database, "postgres://") || done.Backup.Rows.Runs != 1 {
+			t.Errorf("dry run %t onto an empty database: %+v, %v", dry, done, err)
+		}
+	}
+	s, err := Open(t.Context(), full, engine.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.GetRun(t.Context(), "default", lease.RunID); err != nil {
+		t.Errorf("the run of the database that was refused: %v", err)
+	}
 }
 
 func TestABackupOfEitherKindIsRestoredOnEither(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Copy moves all rows of one database to another, as package move says. The target is given a
-// schema if it has none, and is made if it is a file that is not there. p.Now must be set.
+// Copy moves all rows of one database to another (see package move). A target without a schema gets
+// one, and a file that does not exist is made. p.Now must be set.
 func Copy(ctx context.Context, p engine.CopyParams) (report engine.CopyReport, err error) {
 	if err := apart(p.From, p.To); err != nil {
 		return report, err
@@ -30,15 +30,16 @@ func Copy(ctx context.Context, p engine.CopyParams) (report engine.CopyReport, e
 	return move.Copy(ctx, from, to, p)
 }
 
-// Snapshot copies what a database holds at one moment into a file that is not there yet, while its
-// servers go on. A file that is left after an error is not whole, and no server takes it.
+// Snapshot copies the state of a database at one moment into a new file, while its servers go on.
+// After an error the file may be incomplete; no server opens such a file.
 func Snapshot(ctx context.Context, from, toFile string, now time.Time,
 	progress func(engine.CopyProgress)) (engine.CopyReport, error) {
 	return Copy(ctx, engine.CopyParams{From: from, To: "sqlite:" + toFile, Snapshot: true, Now: now,
 		Progress: progress})
 }
 
-// Release gives up a copy of the database: its servers may write again. After a copy that ended it must be forced.
+// Release gives up a copy of the database, so that its servers may write again. After a completed
+// copy, force must be set.
 func Release(ctx context.Context, url string, force bool) (err error) {
 	d, err := openEnd(ctx, url)
 	if err != nil {
@@ -48,7 +49,7 @@ func Release(ctx context.Context, url string, force bool) (err error) {
 	return move.Release(ctx, d, force)
 }
 
-// apart refuses one file under two names.
+// apart returns an error if both URLs name the same file.
 func apart(from, to string) error {
 	a, err := parse(from)
 	if err != nil {
@@ -79,7 +80,7 @@ func openEnd(ctx context.Context, url string) (move.Database, error) {
 	return d.end(ctx, d.at)
 }
 
-// openSource opens a file that is only looked at so that nothing of it changes.
+// openSource opens a source database. With a snapshot it is opened read-only.
 func openSource(ctx context.Context, p engine.CopyParams) (move.Database, error) {
 	d, err := parse(p.From)
 	switch {
@@ -91,7 +92,8 @@ func openSource(ctx context.Context, p engine.CopyParams) (move.Database, error)
 	return d.end(ctx, d.at)
 }
 
-// openTarget gives a database without a schema the one of this program. An old one is somebody's, and stays as it is.
+// openTarget gives a database without a schema this program's schema. An older schema belongs to
+// somebody and stays unchanged.
 func openTarget(ctx context.Context, url string) (move.Database, error) {
 	status, err := Status(ctx, url)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Package backends opens the database that a URL names. registry.go lists the kinds that there are.
+// Package backends opens the database that a URL names: SQLite, Postgres or memory. open.go opens
+// it; registry.go lists the kinds of database; copy.go moves one to another; backup.go makes,
+// checks and restores backups.
 package backends
 
 import (
 	"context"
-	"errors"
 
 	"github.com/kagzi/kagzi/backends/move"
 	"github.com/kagzi/kagzi/backends/postgres"
@@ -11,13 +12,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ConfigureProcess makes settings of the database libraries that hold for the whole process. The
-// program calls it before it opens a store; what is linked into other people's programs, as tests
-// are, does not call it.
+// ConfigureProcess makes the settings of the database libraries that hold for the whole process.
+// The program calls it before it opens a store. Code that is linked into other programs, such as
+// tests, does not call it.
 func ConfigureProcess() error { return sqlite.ConfigureProcess() }
 
-// Open opens the store that url names: "sqlite:PATH", "postgres://…" as libpq has it, or "memory:"
-// where the options allow it.
+// Open opens the store that url names: "sqlite:PATH", a "postgres://…" URL as in libpq, or
+// "memory:" if the options allow it.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error) {
 	d, err := parse(url)
 	if err != nil {
@@ -35,7 +36,7 @@ func Migrate(ctx context.Context, url string) error {
 	return d.migrate(ctx, d.at)
 }
 
-// Status compares the schema of the database with the migrations that this program has. It changes nothing.
+// Status compares the schema of the database with this program's migrations. It changes nothing.
 func Status(ctx context.Context, url string) (engine.SchemaStatus, error) {
 	d, err := parse(url)
 	if err != nil {
@@ -44,7 +45,7 @@ func Status(ctx context.Context, url string) (engine.SchemaStatus, error) {
 	return d.status(ctx, d.at)
 }
 
-// Check looks for what is wrong in the database. It changes nothing.
+// Check reports contradictions in the database. It changes nothing.
 func Check(ctx context.Context, url string) ([]engine.Finding, error) {
 	d, err := parse(url)
 	if err != nil {
@@ -53,8 +54,8 @@ func Check(ctx context.Context, url string) ([]engine.Finding, error) {
 	return d.check(ctx, d.at)
 }
 
-// Accept takes what another program wrote to an SQLite file for right, unless it contradicts
-// itself, and returns where the file that was there is kept. Postgres looks after its pages itself.
+// Accept accepts changes that another program made to an SQLite file, unless they contradict each
+// other, and returns where the original file is kept. Postgres checks its pages itself.
 func Accept(ctx context.Context, url string) (kept string, findings []engine.Finding, err error) {
 	d, err := parse(url)
 	if err != nil {
@@ -64,9 +65,8 @@ func Accept(ctx context.Context, url string) (kept string, findings []engine.Fin
 }
 
 func acceptPostgres(context.Context, string) (string, []engine.Finding, error) {
-	return "", nil,
-		errors.New(
-			"there is nothing to accept in a Postgres database: what other programs write there is as good as what kagzi does")
+	return "", nil, &engine.Error{Kind: engine.KindInvalid, Message: "--accept is for SQLite files only: " +
+		"Postgres checks its pages itself, and kagzi db check checks the rows"}
 }
 
 func openPostgresEnd(ctx context.Context, url string) (move.Database, error) {

@@ -93,7 +93,7 @@ func TestARelativePathMeansTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) {
+func TestUnknownURLIsRefusedWithoutItsText(t *testing.T) {
 	for _, url := range []string{"", "kagzi.db", "/var/lib/kagzi.db", "mysql://me:secret@host/db", "postgres:host",
 		"sqlite"} {
 		s, err := Open(t.Context(), url, engine.OpenOptions{})

@@ -14,26 +14,28 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// driver is one kind of database. Its functions get what place made of the URL: the path of a file, or the URL itself.
+// driver is one kind of database. Its functions take what place made of the URL: a file's path, or
+// the URL itself.
 type driver struct {
 	schemes []string
-	place   func(url, rest string) (string, error) // rest is what follows the scheme and its colon
+	place   func(url, rest string) (string, error) // rest is the URL after the scheme and its colon
 
 	open    func(ctx context.Context, place string, o engine.OpenOptions) (engine.Store, error)
 	migrate func(ctx context.Context, place string) error
 	status  func(ctx context.Context, place string) (engine.SchemaStatus, error)
 	check   func(ctx context.Context, place string) ([]engine.Finding, error)
 	accept  func(ctx context.Context, place string) (kept string, findings []engine.Finding, err error)
-	end     func(ctx context.Context, place string) (move.Database, error) // of a copy
-	readEnd func(ctx context.Context, place string) (move.Database, error) // of a copy that leaves the source as it is
+	end     func(ctx context.Context, place string) (move.Database, error) // one end of a copy
+	// the source of a copy that leaves it unchanged
+	readEnd func(ctx context.Context, place string) (move.Database, error)
 	holder  func(place string) (string, error)
 	backup  func(ctx context.Context, place, file string) (engine.Backup, error)
 	restore func(ctx context.Context, place string, p engine.RestoreParams) (engine.Restoration, error)
 	file    bool // place is the path of a file
 }
 
-// drivers returns the kinds of database that there are. A new backend is an entry here. It is a
-// function because a backup of one kind is made by a copy to another, which looks here again.
+// drivers returns the kinds of database. To add a backend, add an entry. It is a function because a
+// backup of one kind is a copy to another kind, which calls drivers again.
 func drivers() []driver {
 	return []driver{
 		{
@@ -78,9 +80,9 @@ func drivers() []driver {
 	}
 }
 
-// errVolatile refuses to serve the store in memory as a database.
+// errVolatile refuses to serve the memory store as a database.
 const errVolatile = urlError(
-	"memory: keeps nothing once the program ends, so it is for demos and tests alone: want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
+	"memory: loses its data when the program ends, so it is for demos and tests only: want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
 
 func openMemory(_ context.Context, _ string, o engine.OpenOptions) (engine.Store, error) {
 	if !o.Volatile {
@@ -89,7 +91,7 @@ func openMemory(_ context.Context, _ string, o engine.OpenOptions) (engine.Store
 	return memory.New(memory.Options{Endings: true}).Open(nil), nil
 }
 
-// opened is the store that a driver opened, without a nil pointer in an interface.
+// opened returns the store that a driver opened, without a nil pointer in the interface.
 func opened[S engine.Store](s S, err error) (engine.Store, error) {
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func opened[S engine.Store](s S, err error) (engine.Store, error) {
 	return s, nil
 }
 
-// openedEnd is opened for the end of a copy.
+// openedEnd is opened for one end of a copy.
 func openedEnd[D move.Database](d D, err error) (move.Database, error) {
 	if err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ type database struct {
 	at string
 }
 
-// parse finds the driver of a URL. The message names the scheme only: a URL may hold a password.
+// parse finds the driver of a URL. Errors name the scheme only, because a URL may hold a password.
 func parse(url string) (database, error) {
 	scheme, rest, found := strings.Cut(url, ":")
 	for _, d := range drivers() {
@@ -134,7 +136,7 @@ func sqlitePath(_, rest string) (string, error) {
 		return "",
 			urlError(
 				fmt.Sprintf(
-					"the database URL has settings behind the file (?%s), and there are none for SQLite: want sqlite:%s", settings, file))
+					"the database URL has settings after the file (?%s), but SQLite takes none: want sqlite:%s", settings, file))
 	}
 	return path, nil
 }
@@ -151,10 +153,11 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// urlError is what is wrong with a URL.
+// urlError describes what is wrong with a URL.
 type urlError string
 
 func (e urlError) Error() string { return string(e) }
 
-// ExitCode is that of a wrong setting: a service manager need not start a server with it again and again.
+// ExitCode is the exit code of a wrong setting, after which a service manager need not restart the
+// server.
 func (urlError) ExitCode() int { return 64 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// A store invents nothing, so two that are given the same calls hold the same rows.
+// Time, ids and randomness are arguments, so two stores given the same calls hold the same rows.
 func TestAllBackendsHoldTheSameRows(t *testing.T) {
 	storetest.SameRows(t,
 		func(tb testing.TB) engine.Store {

@@ -94,6 +94,7 @@ type Restoration struct {
 	Backup   Backup
 	Database string // file name, or host/database
 	Kept     string // the file of the replaced database; empty: there was none
+	Empty    bool   // the target held no rows: nothing was replaced
 	Changed  AfterRestore
 	Progress Progress
 	Findings []Finding // contradictions in the backup, which were restored with it
@@ -166,12 +167,12 @@ func ServingRefused(name, value string) error {
 	to := cmp.Or(m.To, "another database")
 	if !m.Done {
 		return preconditionf(
-			"this database is being moved to %s: run the same `kagzi db copy` again until it ends, and serve that one; "+
-				"`kagzi db copy --release URL` gives the copy up", to)
+			"this database is being moved to %s: run the same `kagzi db copy` again until it completes, then serve the new database; "+
+				"`kagzi db copy --release URL` abandons the copy", to)
 	}
 	return preconditionf(
-		"this database was moved to %s: start the server on that one; to undo it while nobody has served that one, "+
-			"`kagzi db copy --release URL --force`", to)
+		"this database was moved to %s: start the server on that one; if no server has run on it yet, "+
+			"`kagzi db copy --release URL --force` undoes the move", to)
 }
 
 func preconditionf(format string, args ...any) error {
@@ -318,7 +319,11 @@ type SchemaStatus struct {
 	Applied int      // number of the newest migration applied; 0: an empty database
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of the migrations to apply, in order
-	Missing bool     // there is no database file; migrations make it
+	Missing bool     // no database file yet; migrations create it
+	Absent  bool     // the schema that a Postgres URL names does not exist; migrations create it
+	Place   string   // the Postgres schema that holds the tables, or will; empty elsewhere
+	// Warnings say what an operator should change, one sentence each.
+	Warnings []string
 	// Standing is StandingMoved or StandingFilling if the database must not be served; Refusal then
 	// says why and what to do.
 	Standing string

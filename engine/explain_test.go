@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(10 * time.Second),
 			"last heartbeat was 20s ago|if it stays silent, its lease expires in 10s and another worker gets the run soon after"},
-		{"running, on a worker that is silent, with more time of its own", func(c *Circumstances) {
+		{"running, on a silent worker, with a heartbeat timeout", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
 				30*time.Second
 			c.Run.Timeouts.Heartbeat = 5 * time.Minute
@@ -82,7 +82,7 @@ func TestExplain(t *testing.T) {
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
 		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(10 * time.Second),
 			"its lease expires in 10s"},
-		{"in a step that times out first, on a worker that is silent", func(c *Circumstances) {
+		{"in a step that times out first, on a silent worker", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
 			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second),
 				TimeoutAt: at(5 * time.Second)}}
@@ -265,7 +265,7 @@ func TestExplain(t *testing.T) {
 			"its deadline ends it in 2m"},
 		{"paused, with a deadline", func(c *Circumstances) { c.Run.Paused, c.Run.DeadlineAt = true, at(2*time.Minute) },
 			"paused", BlockedByPause, time.Time{}, at(2 * time.Minute), "its deadline ends it in 2m"},
-		{"nobody takes it, and its grace is over before its deadline", func(c *Circumstances) {
+		{"no worker takes it, and its grace ends first", func(c *Circumstances) {
 			c.Workers, c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil = nil, at(time.Hour),
 				at(-time.Second), at(time.Minute)
 		}, "due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker,
@@ -305,10 +305,10 @@ func TestExplain(t *testing.T) {
 func TestAnExplanationNamesAFewOfVeryManyWorkers(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, change := range map[string]func(w *Worker){
-		"free":         func(*Worker) {},
-		"busy":         func(w *Worker) { w.Active = w.MaxConcurrent },
-		"of no use":    func(w *Worker) { w.Types = []string{"other"} },
-		"on their way": func(w *Worker) { w.Status = WorkerDraining },
+		"free":            func(*Worker) {},
+		"busy":            func(w *Worker) { w.Active = w.MaxConcurrent },
+		"of another type": func(w *Worker) { w.Types = []string{"other"} },
+		"on their way":    func(w *Worker) { w.Status = WorkerDraining },
 	} {
 		c := Circumstances{Run: Run{Queue: "orders", Type: "order", Status: RunPending,
 			AvailableAt: now.Add(-time.Minute)}, NamespaceEnabled: true}

@@ -9,6 +9,10 @@ import (
 // that it comes from.
 const MetaChildRunID = "child_run_id"
 
+// MetaCancelledWithParent is the metadata key of a CHILD step's failure that says that the child was
+// cancelled because its parent is being cancelled. The parent's code then sees its own cancellation.
+const MetaCancelledWithParent = "cancelled_with_parent"
+
 // Payload is a user's data. Kagzi returns it byte for byte and never interprets it.
 type Payload struct {
 	Data     []byte

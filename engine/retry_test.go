@@ -92,8 +92,8 @@ func TestAllows(t *testing.T) {
 		want   bool
 	}{
 		{"the default allows a second attempt", RetryPolicy{}, 1, plain, true},
-		{"and a third", RetryPolicy{}, 2, plain, true},
-		{"but no fourth", RetryPolicy{}, 3, plain, false},
+		{"the default allows a third attempt", RetryPolicy{}, 2, plain, true},
+		{"the default allows no fourth attempt", RetryPolicy{}, 3, plain, false},
 		{"one attempt means no retry", RetryPolicy{MaximumAttempts: 1}, 1, plain, false},
 		{"two attempts mean one", RetryPolicy{MaximumAttempts: 2}, 1, plain, true},
 		{"minus one is without end", RetryPolicy{MaximumAttempts: -1}, 1_000_000, plain, true},

@@ -144,6 +144,12 @@ func (r *Run) Tied() bool {
 		!r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
 }
 
+// NeverRan says that no worker has run the code of the run, or of one whose results it keeps or
+// that it continues. Nothing is to be cleaned up when it is cancelled.
+func (r *Run) NeverRan() bool {
+	return r.StartedAt.IsZero() && r.Steps == 0 && r.ContinuedFrom.IsZero()
+}
+
 // ExpiresAt returns when Kagzi ends the run by itself: DeadlineAt or GraceUntil, whichever is
 // first.
 func (r *Run) ExpiresAt() time.Time {
@@ -210,7 +216,7 @@ type ParentClose uint8
 const (
 	CloseUnset     ParentClose = 0 // as CloseAbandon
 	CloseAbandon   ParentClose = 1
-	CloseCancel    ParentClose = 2
+	CloseCancel    ParentClose = 2 // it gets what is left of the parent's grace
 	CloseTerminate ParentClose = 3
 )
 

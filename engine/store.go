@@ -44,6 +44,12 @@ type Store interface {
 	// Now returns the time that callers pass to the store: the wall clock on SQLite, the database's
 	// clock (local clock plus the measured offset) on Postgres. Whole microseconds, UTC.
 	Now() time.Time
+	// Uncertainty returns by how much Now may be behind the clock that it stands for; Now is never
+	// ahead of that clock. Another server, or a later reading here, may be ahead of an earlier Now
+	// by up to that much. Callers that set a timer by a duration call Now, then Uncertainty, and
+	// pass it as Margin: the timer then never fires before its duration has passed, whichever
+	// reading judges it. 0 where Now is the clock itself.
+	Uncertainty() time.Duration
 	// Health returns nil while writes can be made durable; otherwise its error says in one sentence
 	// why not. A write that takes so long that the disk must have stalled is an error too. Health
 	// costs at most one small query, plus one small write if the last write failed: that write
@@ -79,9 +85,10 @@ type Description struct {
 	Version       string // of the database software
 	Database      string // file name, or host/database; never a password
 	Bytes         int64
-	Schema        int    // number of the newest migration applied
-	Notifications string // how servers notify each other: "in-process", "listen", "polling"
-	Facts         []Fact // more for operators, in the order to show them
+	Schema        int      // number of the newest migration applied
+	Notifications string   // how servers notify each other: "in-process", "listen", "polling"
+	Warnings      []string // what an operator should change about the database, one sentence each
+	Facts         []Fact   // more for operators, in the order to show them
 }
 
 // Fact is one line about a part of the system, for people: "write-ahead log", "4.1 MiB". It never

@@ -43,7 +43,9 @@ type Runs interface {
 	// and GraceUntil, and sends NotifyTimer. It notifies the run's worker; a run without one
 	// becomes PENDING and due now, and is no longer paused. If cancellation was requested before,
 	// only an earlier GraceUntil has an effect (otherwise Changed is false). CompleteRun, FailRun
-	// and EndExpired say how such a run ends.
+	// and EndExpired say how such a run ends. The code of its open children with CloseCancel, and
+	// of theirs, is asked to stop by the same GraceUntil. A run or child that NeverRan has no code
+	// to ask: it ends at once.
 	CancelRun(ctx context.Context, p EndRunParams) (RunEnd, error)
 	// TerminateRun ends the run as TERMINATED, in the same way as CancelRun without a Grace.
 	TerminateRun(ctx context.Context, p EndRunParams) (RunEnd, error)
@@ -120,6 +122,7 @@ type EndRunParams struct {
 	By        Actor
 	AuditID   ID // of the audit event
 	Now       time.Time
+	Margin    time.Duration // see Store.Uncertainty; added to GraceUntil
 }
 
 // RunEnd answers CancelRun and TerminateRun.

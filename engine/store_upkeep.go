@@ -94,6 +94,7 @@ type TimeoutStepsParams struct {
 	Now    time.Time
 	Limit  int
 	Skip   int
+	Margin time.Duration // see Store.Uncertainty; added to RetryAt
 	Jitter float64
 }
 

@@ -49,9 +49,12 @@ import (
 //     another, the parent waits for that one instead. The step's ChildRunID remains the first run;
 //     the metadata of the step's output names the run that it comes from (ChildOutput). The run's
 //     own output does not change.
-//   - Children: its open children end as ParentClose says, and so do theirs. This does not happen
-//     when the run is retried by its policy. If the run ContinuedAs another, the children that
-//     would have ended become children of that one, started by none of its steps.
+//   - Children: its open children end as ParentClose says, and so do theirs. If the run was asked
+//     to stop and ends before its GraceUntil, other than by TerminateRun or CancelRun without a
+//     Grace, children with CloseCancel do not end: their code is asked to stop by that GraceUntil,
+//     unless it was before. None of this happens when the run is retried by its policy. If the run
+//     ContinuedAs another, the children that would have ended become children of that one, started
+//     by none of its steps.
 //   - Failure handlers, if it is FAILED or TIMED_OUT and not a handler itself (IsHandler):
 //     HandlerOf is started for its OnFailureWorkflow, in OnFailureQueue or else in the run's queue.
 //     HandlerOf is also started for GlobalHandler, in the first queue of the first ONLINE worker
@@ -129,18 +132,18 @@ type Work interface {
 	// failure with the same StartedAt, or with none, is a repetition.
 	FailStep(ctx context.Context, p FailStepParams) (Verdict, error)
 	// Sleep sets a timer. The step becomes a RUNNING SLEEP with WakeAt = Until, or with StartedAt =
-	// Now and WakeAt = Now + Duration. Unless Hold is set, the run is parked and the lease ends. An
-	// Until that has passed makes the run due now, not earlier. A timer that was set before with
+	// Now and WakeAt = Now + Duration + Margin. Unless Hold is set, the run is parked and the lease
+	// ends. An Until that has passed makes the run due now, not earlier. A timer that was set before with
 	// the same Until or Duration keeps its WakeAt. A PENDING SLEEP, which is to run again, is set
 	// again; before its RetryAt that is ErrPrecondition. A step of another kind or a SLEEP that has
 	// ended is a StepConflict.
 	Sleep(ctx context.Context, p SleepParams) error
 	// AwaitSignal consumes the oldest signal of that name for the step, or waits for one. If there
 	// is one, the step is COMPLETED with its payload and the lease continues. Otherwise the step is
-	// RUNNING and Awaited, with WakeAt = Now + Timeout if there is a Timeout; unless Hold is set,
-	// the run is parked and the lease ends (Waiting). A step that has ended is returned unchanged;
-	// one that waits already keeps its WakeAt. A step of another kind or for another signal is a
-	// StepConflict.
+	// RUNNING and Awaited, with WakeAt = Now + Timeout + Margin if there is a Timeout; unless Hold
+	// is set, the run is parked and the lease ends (Waiting). A step that has ended is returned
+	// unchanged; one that waits already keeps its WakeAt. A step of another kind or for another
+	// signal is a StepConflict.
 	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)
 	// StartChild records a CHILD step, RUNNING with ChildRunID, and makes the run p.Child as
 	// StartRuns would, with ParentRunID and ParentStepID set. It returns the step. If a CHILD step
@@ -217,6 +220,7 @@ type BeginStepParams struct {
 	StartToClose time.Duration // TimeoutAt = Now + this; 0: the run's own, else DefaultStepTimeout. Not for a SLEEP.
 	StartedAt    time.Time     // of the execution, identifies it among those of the step; unset: Now
 	Now          time.Time
+	Margin       time.Duration // see Store.Uncertainty; added to TimeoutAt
 }
 
 // Begun answers BeginStep.
@@ -247,7 +251,8 @@ type FailStepParams struct {
 	StartedAt   time.Time    // as in BeginStepParams
 	Hold        bool         // parallel steps still run: keep the lease in any case
 	Now         time.Time
-	Jitter      float64 // [0,1)
+	Margin      time.Duration // see Store.Uncertainty; added to RetryAt
+	Jitter      float64       // [0,1)
 }
 
 // SleepParams holds a timer: Until, or Duration if Until is unset. ID is for the attempt, if it is
@@ -261,6 +266,7 @@ type SleepParams struct {
 	Until    time.Time
 	Hold     bool
 	Now      time.Time
+	Margin   time.Duration // see Store.Uncertainty; added to WakeAt where Duration counts
 }
 
 // AwaitSignalParams describes a wait for a signal. ID is for the attempt, if it is a new one.
@@ -273,6 +279,7 @@ type AwaitSignalParams struct {
 	Timeout time.Duration // 0: no limit
 	Hold    bool
 	Now     time.Time
+	Margin  time.Duration // see Store.Uncertainty; added to WakeAt
 }
 
 // AwaitedSignal answers AwaitSignal.
@@ -330,6 +337,7 @@ type FailRunParams struct {
 	Lease   Lease
 	Failure Failure
 	Now     time.Time
+	Margin  time.Duration // see Store.Uncertainty; added to RetryAt
 	Jitter  float64
 }
 

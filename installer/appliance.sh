@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What Kagzi asks of the box that it runs on, measured, and held against what is promised: the size of the binary, the time to start,
-# the memory, and what is written and queried when nothing is due. Linux only; strace makes it more exact.
+# Measures what Kagzi needs from a machine and compares it with limits: the size of the binary, the time to start, the memory, and the
+# writes and queries of an idle server. Linux only; with strace the counts are more exact.
 #
-#   installer/appliance.sh [BINARY]     BINARY is kagzi; left out it is built, and its size is measured for other systems too
+#   installer/appliance.sh [BINARY]     without BINARY, kagzi is built, and its size is measured for other systems too
 #
-# KAGZI_APPLIANCE_IDLE is how many seconds to look at an idle server (30), KAGZI_APPLIANCE_RUNS the load (10000). With
+# KAGZI_APPLIANCE_IDLE is how many seconds an idle server is watched (30), KAGZI_APPLIANCE_RUNS the number of runs (10000). With
 # KAGZI_APPLIANCE_POSTGRES, the URL of an empty database, and psql, an idle server's queries are counted too.
-# Exit code: 0 all as promised, 1 not.
+# Exit code: 0 all within the limits, 1 not.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -84,7 +84,7 @@ func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, 
 	if err != nil {
 		return fmt.Errorf("read the database URL: %w", err)
 	}
-	url := strings.TrimSpace(string(text))
+	url := strings.TrimSpace(string(fileText(text)))
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return refuse(exitUsage, "%q: must be one line with the database URL", file)
 	}

@@ -54,6 +54,7 @@ func TestTheDatabasesURLComesFromAFileOrACredential(t *testing.T) {
 		code int // 0: none
 	}{
 		{runOptions{urlFile: good}, 0},
+		{runOptions{urlFile: write("bom", "\xef\xbb\xbfpostgres://me:secret@host/db\r\n")}, 0},
 		{runOptions{credential: databaseURL}, 0},
 		{runOptions{credential: "other"}, 1},
 		{runOptions{urlFile: write("empty", "\n")}, exitUsage},

@@ -267,8 +267,8 @@ func endingLaunchd(answer error) (m *launchd, calls *[]string) {
 
 func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
 	for name, answer := range map[string]error{
-		"and launchctl did not wait": nil,
-		"and launchctl waited in vain": errors.New(
+		"launchctl does not wait": nil,
+		"launchctl gives up waiting": errors.New(
 			"launchctl bootout: exit status 36: Boot-out failed: 36: Operation now in progress"),
 	} {
 		t.Run(name, func(t *testing.T) {

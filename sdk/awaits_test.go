@@ -117,7 +117,7 @@ func TestAwaits(t *testing.T) {
 			}
 		})
 	})
-	t.Run("who gives up is told so, and the server forgets", func(t *testing.T) {
+	t.Run("a caller that gives up is told, and the server forgets it", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			brief, giveUp := context.WithCancelCause(t.Context())
 			gone, remains := results(brief, c, "a"), results(t.Context(), c, "b")
@@ -230,7 +230,7 @@ func TestAwaits(t *testing.T) {
 			}
 		})
 	})
-	t.Run("while there is no server a stream that nobody needs ends", func(t *testing.T) {
+	t.Run("an unused stream ends while there is no server", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.refuse = func() error { return errCut }
 			brief, giveUp := context.WithTimeout(t.Context(), time.Minute)

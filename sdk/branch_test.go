@@ -33,7 +33,7 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("Map joins the errors in the order of the items and keeps the other results", func(t *testing.T) {
+	t.Run("Map joins errors in item order and keeps the other results", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var outs []int

@@ -51,12 +51,12 @@ func (g *graceContext) Deadline() (time.Time, bool) {
 }
 
 // Cleanup returns a Context for undoing the effects of a cancelled run. It does not end with the
-// cancellation but with the grace period given to Run.CancelGracefully, which is its Deadline, and
-// with the lease. Steps, retries, sleeps, waits and branches work normally under it. Without a
+// cancellation but with the grace period of Run.Cancel or Run.CancelGracefully, which is its
+// Deadline, and with the lease. Steps, retries, sleeps, waits and branches work normally under it. Without a
 // cancellation it behaves like ctx.
 //
 //	if errors.Is(err, kagzi.ErrCancelled) {
-//		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
+//		undoErr := kagzi.Do(kagzi.Cleanup(ctx), "refund", refund)
 //		return Receipt{}, errors.Join(err, undoErr)
 //	}
 func Cleanup(ctx Context) Context {

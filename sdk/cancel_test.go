@@ -438,7 +438,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a heartbeat tells a worker that was not told otherwise", func(t *testing.T) {
+	t.Run("a heartbeat tells a worker of the cancellation", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
@@ -475,7 +475,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("through the client, and only with a grace that is one", func(t *testing.T) {
+	t.Run("the client cancels only with a valid grace", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 1, nil })
@@ -514,7 +514,8 @@ func TestGracefulCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-began
-			if err := run.Cancel(t.Context(), "now"); err != nil {
+			if _, err := run.c.workflows.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{
+				RunId: run.ID(), Reason: "now"}); err != nil {
 				t.Fatal(err)
 			}
 			isCancelled(t, "cause", <-cause)
@@ -523,7 +524,7 @@ func TestGracefulCancel(t *testing.T) {
 
 	for end, want := range map[kagziv1.WorkflowStatus]error{
 		cancelled: ErrCancelled, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: errLeaseLost} {
-		t.Run("the cause is heard from a heartbeat where nothing else has told the worker: "+end.String(),
+		t.Run("a heartbeat tells the cause if nothing else did: "+end.String(),
 			func(t *testing.T) {
 				withFake(t, func(t *testing.T, f *fake) {
 					w := testWorker(f)

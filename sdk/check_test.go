@@ -139,7 +139,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 			Statuses: []kagziv1.WorkflowStatus{1, 2, 3}, Page: &kagziv1.PageRequest{PageSize: checkPage}})
 	})
 
-	t.Run("a namespace that is not there is an error, and no verdict", func(t *testing.T) {
+	t.Run("a missing namespace is an error, not a result", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.open()
 		d.answers["GetNamespace"] = func(m proto.Message) (proto.Message, error) {

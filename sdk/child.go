@@ -18,7 +18,7 @@ type ParentClosePolicy int
 // then belong to the run that the parent continues as.
 const (
 	ParentCloseAbandon   ParentClosePolicy = iota // the child continues
-	ParentCloseCancel                             // the child becomes CANCELLED
+	ParentCloseCancel                             // the child is cancelled, within the parent's grace if it has one
 	ParentCloseTerminate                          // the child becomes TERMINATED
 )
 
@@ -183,6 +183,10 @@ func childResult[Out any](e *execution, c *startedChild) (*Out, error) {
 // as new, its step has the id of the first run but the result of the last one.
 const metaChildRunID = "child_run_id"
 
+// metaCancelledWithParent marks the failure of a child that was cancelled because this run is being
+// cancelled.
+const metaCancelledWithParent = "cancelled_with_parent"
+
 // output returns the payload that the child's run returned, and the run that the codec bound it to.
 func (c *startedChild) output() (*kagziv1.Payload, PayloadInfo) {
 	p := c.step.GetOutput()
@@ -202,6 +206,7 @@ func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 		RunID:  cmp.Or(d.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID),
 		Status: Status(cmp.Or(d.GetMetadata()["child_status"], string(StatusFailed))),
 		Type:   d.GetType(), Message: d.GetMessage(), Code: errorCode(d.GetCode()), Stack: d.GetStack(),
+		WithParent: d.GetMetadata()[metaCancelledWithParent] != "",
 	}
 }
 

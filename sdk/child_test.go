@@ -143,7 +143,7 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("WaitAll is one question for all, joins the errors, and wakes the run once", func(t *testing.T) {
+	t.Run("WaitAll asks once for all and joins the errors", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.pageSize = 3 // histories and answers come in pages
 			w := testWorker(f)

@@ -136,18 +136,18 @@ func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (P
 	return info, nil
 }
 
-// Cancel makes the run CANCELLED at once, without letting it clean up (see CancelGracefully). The
-// context of its running step ends, and later writes of its worker are rejected. Cancelling a
-// cancelled run again is no error; for a run that ended in another way, the error is
-// PRECONDITION_FAILED.
+// DefaultGrace is how long the code of a cancelled run may clean up, unless CancelGracefully says
+// otherwise. The command line has the same default.
+const DefaultGrace = 30 * time.Second
+
+// Cancel asks the run's code to stop and clean up within DefaultGrace: see CancelGracefully, which
+// takes another grace. Terminate ends a run at once.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
-	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
-	})
-	return callError(ctx, err)
+	return r.CancelGracefully(ctx, DefaultGrace, reason)
 }
 
-// Terminate makes the run TERMINATED at once, without letting it clean up.
+// Terminate makes the run TERMINATED at once, without letting it clean up. The context of its
+// running step ends, and later writes of its worker are rejected.
 func (r *Run) Terminate(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,

@@ -18,10 +18,10 @@ import (
 )
 
 func TestWorkersReconnectSoonAfterALongOutage(t *testing.T) {
-	t.Run("of a server that takes them", func(t *testing.T) {
+	t.Run("of a server that accepts them", func(t *testing.T) {
 		backAfterAnOutage(t, 12*time.Second, func(*kagziv1.RegisterRequest) error { return nil })
 	})
-	t.Run("of a server that has no time for them at first", func(t *testing.T) {
+	t.Run("of a server that refuses them at first", func(t *testing.T) {
 		var mu sync.Mutex
 		asked := map[string]int{}
 		backAfterAnOutage(t, 12*time.Second+3*time.Second, func(r *kagziv1.RegisterRequest) error {

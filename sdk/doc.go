@@ -23,8 +23,8 @@
 //	receipt, err := kagzi.Result[Receipt](ctx, run)
 //
 // A run is one execution of a workflow function for one input. Everything that the function does to
-// other systems happens in steps. The result of each step is recorded on the server. A run that
-// waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
+// other systems happens in steps: Step runs code with a result, Do code without one. The result of
+// each step is recorded on the server. A run that waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
 // calls the function from the beginning. Recorded steps return their results without running again,
 // so the function continues where it was. Each such period on a worker is one activation of the
 // run.
@@ -81,14 +81,15 @@
 //
 // # Cancellation
 //
-// Run.Cancel ends a run at once. Run.CancelGracefully asks its code to stop: its Context, and the
-// context of the running step, end with the cause ErrCancelled. Calls that would start something
-// new return ErrCancelled; Sleep just returns. Compensate under Cleanup, then return. The run
-// becomes CANCELLED when the function returns, whatever it returns, or when the grace period ends.
+// Run.Cancel asks a run's code to stop: its Context, and the context of the running step, end with
+// the cause ErrCancelled. Calls that would start something new return ErrCancelled; Sleep just
+// returns. Compensate under Cleanup, then return. The run becomes CANCELLED when the function
+// returns, whatever it returns, or when the grace period ends: after DefaultGrace, or the time given
+// to Run.CancelGracefully. Run.Terminate ends a run at once, without cleanup.
 //
 //	shipped, err := kagzi.Step(ctx, "ship", ship)
 //	if errors.Is(err, kagzi.ErrCancelled) {
-//		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
+//		undoErr := kagzi.Do(kagzi.Cleanup(ctx), "refund", refund)
 //		return Receipt{}, errors.Join(err, undoErr)
 //	}
 //

@@ -81,6 +81,9 @@ type RunError struct {
 	// the code of that; "" for other errors.
 	Code  ErrorCode
 	Stack string // of a panic
+
+	// WithParent says that this child was cancelled because its parent is being cancelled.
+	WithParent bool
 }
 
 func (e *RunError) Error() string {
@@ -95,9 +98,11 @@ func (e *RunError) Error() string {
 func (e *RunError) ErrorType() string { return e.Type }
 
 // Is makes a run that timed out, or failed because a step did, match ErrTimeout. A cancelled child
-// does not match ErrCancelled, which is about the calling run, nor context.Canceled, which is about
-// the caller's context: use Status.
-func (e *RunError) Is(target error) bool { return target == ErrTimeout && e.Code == CodeTimeout }
+// does not match ErrCancelled, which is about the calling run, unless it was cancelled together with
+// that run; nor does it match context.Canceled, which is about the caller's context: use Status.
+func (e *RunError) Is(target error) bool {
+	return target == ErrTimeout && e.Code == CodeTimeout || target == ErrCancelled && e.WithParent
+}
 
 // Error is a refusal by the server, or a failure to reach it. Client calls return it.
 type Error struct {

@@ -23,9 +23,7 @@ func Example() {
 			return Greeting{}, err
 		}
 		kagzi.Sleep(ctx, "until-tomorrow", 24*time.Hour)
-		_, err = kagzi.Step(ctx, "send", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, send(ctx, text)
-		})
+		err = kagzi.Do(ctx, "send", func(ctx context.Context) error { return send(ctx, text) })
 		return Greeting{Text: text}, err
 	}
 
@@ -93,6 +91,18 @@ func ExampleStartMany() {
 	}
 }
 
+// A step without a result.
+func ExampleDo() {
+	remind := func(ctx kagzi.Context, name string) (bool, error) {
+		err := kagzi.Do(ctx, "send", func(ctx context.Context) error {
+			return send(ctx, "dear "+name+", "+kagzi.IdempotencyKey(ctx))
+		}, kagzi.Timeout(time.Minute))
+		return err == nil, err
+	}
+	w := kagzi.NewWorker(kagzi.WorkerOptions{})
+	kagzi.Handle(w, "remind", remind)
+}
+
 type Trip struct{ Flight, Hotel string }
 
 // A saga: when a step fails for good or the run is cancelled, what was done before is undone, last
@@ -108,8 +118,7 @@ func ExampleStep_saga() {
 		var undos []undo
 		do := func(name string, act, compensate func(context.Context) error) error {
 			undos = append(undos, undo{"undo-" + name, compensate})
-			_, err := kagzi.Step(ctx, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, act(ctx) })
-			return err
+			return kagzi.Do(ctx, name, act)
 		}
 		err = do("flight", bookFlight(trip.Flight), cancelFlight(trip.Flight))
 		if err == nil {
@@ -121,10 +130,8 @@ func ExampleStep_saga() {
 		cleanup := kagzi.Cleanup(ctx)
 		for i := len(undos) - 1; i >= 0; i-- {
 			u := undos[i]
-			_, undoErr := kagzi.Step(cleanup, u.name, func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, u.run(ctx)
-			}, kagzi.Retry{Attempts: -1}) // until it works, or the grace is over
-			err = errors.Join(err, undoErr)
+			retry := kagzi.Retry{Attempts: -1} // until it works, or the grace is over
+			err = errors.Join(err, kagzi.Do(cleanup, u.name, u.run, retry))
 		}
 		return err
 	}

@@ -83,8 +83,8 @@ func ExampleCleanup() {
 			return "parcel for " + charge, nil
 		})
 		if errors.Is(err, kagzi.ErrCancelled) {
-			_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, refund(ctx, charge)
+			undoErr := kagzi.Do(kagzi.Cleanup(ctx), "refund", func(ctx context.Context) error {
+				return refund(ctx, charge)
 			}, kagzi.Retry{Attempts: -1})
 			return "", errors.Join(err, undoErr)
 		}
@@ -120,8 +120,8 @@ func ExampleOriginalInput() {
 		if err != nil && !errors.Is(err, kagzi.ErrInputOmitted) {
 			return struct{}{}, err
 		}
-		return kagzi.Step(ctx, "page", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, send(ctx, fmt.Sprintf(
+		return struct{}{}, kagzi.Do(ctx, "page", func(ctx context.Context) error {
+			return send(ctx, fmt.Sprintf(
 				"%s %s %s: %s (%s)", event.WorkflowType, event.FailedRunID, event.Status, event.Error.Message,
 				trip.Flight))
 		})

@@ -49,8 +49,10 @@ type execution struct {
 
 	mu      sync.Mutex
 	quitted bool // the code has to end
-	closing bool // the operation that releases the lease or ends the run is sent
-	ended   bool // the lease is over
+	// endRefused says that the server refused the run's failure for its content; it was sent once more.
+	endRefused bool
+	closing    bool // the operation that releases the lease or ends the run is sent
+	ended      bool // the lease is over
 
 	outbox
 	history  map[string]*kagziv1.Step
@@ -421,12 +423,38 @@ func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	e.over(cause)
 }
 
+// refailed sends the run's failure once more, with the server's reason instead of an error that it
+// refused for its content. Otherwise the run would be claimed again and fail in the same way forever.
+func (e *execution) refailed(op *session.Operation, d *kagziv1.ErrorDetail) bool {
+	switch d.GetCode() {
+	case kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
+	default:
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended || e.endRefused {
+		return e.ended
+	}
+	e.endRefused = true
+	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused",
+		text: "the run failed, and the server refused to record its error: " + d.GetMessage()})
+	failure.NonRetryable = true
+	e.remove(op)
+	e.dropAfter(op)
+	e.sendFailure(failure)
+	return true
+}
+
 // refused handles an operation that the server rejected for good. If the run cannot continue
 // without it, the run fails: that is visible to people, and another worker would get the same
 // refusal.
 func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 	_, fail := op.Msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.Msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
+	if fail && e.refailed(op, d) {
+		return
+	}
 	if fail || release {
 		e.w.log.Warn("the server refused the end of a run; dropping it", "run", e.info.RunID, "error", d.GetMessage())
 		e.over(errLeaseLost)

@@ -377,6 +377,23 @@ func TestFailures(t *testing.T) {
 				"the server refused to record the result of step a: 10,000 steps")
 		})
 	})
+	t.Run("an error that the server cannot record fails the run", func(t *testing.T) {
+		withFake(t, func(t *testing.T, f *fake) {
+			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+				if strings.Contains(r.GetFailWorkflow().GetError().GetMessage(), "世") {
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT,
+						Message: "its encoding is LATIN1", NonRetryable: true}
+				}
+				return nil
+			}
+			w := testWorker(f)
+			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, errors.New("no 世") })
+			running(t, w)
+			f.start("r", "w", "")
+			equal(t, f.await(t, "r").Error.GetMessage(),
+				"the run failed, and the server refused to record its error: its encoding is LATIN1")
+		})
+	})
 	t.Run("a wrong input fails the run and names the wanted type", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

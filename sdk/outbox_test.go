@@ -94,7 +94,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b", "c"})
 	}))
 
-	t.Run("one that a new stream takes along is not repeated as well", bubble(func(t *testing.T) {
+	t.Run("an operation sent on a new stream is not repeated", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a")
@@ -158,7 +158,7 @@ func TestOutbox(t *testing.T) {
 		}
 	})
 
-	t.Run("what stands behind a refused announcement goes on without it", func(t *testing.T) {
+	t.Run("operations after a refused announcement continue", func(t *testing.T) {
 		e, _ := boxed()
 		e.w.session.Open()
 		e.post(beginStep(e, &stepCall{}, "a", time.Second, e.since))

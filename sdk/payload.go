@@ -110,8 +110,8 @@ const (
 // Decode gets what Encode returned, with the same PayloadInfo. It also gets payloads stored without
 // a codec, and empty data where there is no payload. If Decode fails, the run fails: for good if
 // the error is NonRetryable, else like an error of the workflow code, so that the run's own Retry
-// applies. One exception: a signal with a NonRetryable error is a *StepError for the code, because
-// the sender is at fault.
+// applies. One exception: if a signal cannot be decoded and the error is NonRetryable, WaitSignal
+// returns it as a *StepError, because the sender is at fault.
 //
 // With a codec, a client reads a run before it sends it a signal or overrides a step, unless it has
 // just started the run. It also reads what an earlier call with the same RequestID created, to

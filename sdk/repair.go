@@ -18,10 +18,11 @@ import (
 // CancelGracefully asks the run's code to stop and clean up. Its Context ends with ErrCancelled, a
 // parked run is woken, and the code may run steps under Cleanup. The run becomes CANCELLED when the
 // code returns or when the grace period ends, whichever is first. CancelGracefully waits for
-// neither.
+// neither. Children with ParentCloseCancel are asked too, and have the same time. A run whose code
+// has never run becomes CANCELLED at once.
 //
-// It can be repeated; a shorter grace then applies. For a run that has ended in another way, or
-// continued as new, the error is PRECONDITION_FAILED.
+// It can be repeated; a shorter grace then applies. Cancelling a cancelled run is no error; for a
+// run that has ended in another way, or continued as new, the error is PRECONDITION_FAILED.
 func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason string) error {
 	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Grace: durationpb.New(max(grace, time.Millisecond)),

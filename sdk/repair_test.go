@@ -109,6 +109,10 @@ func TestRepair(t *testing.T) {
 			return r.Unpin(ctx, "why")
 		},
 			&kagziv1.PinWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why"}},
+		{"cancel", "CancelWorkflow", &kagziv1.CancelWorkflowResponse{},
+			func(ctx context.Context, r *Run) error { return r.Cancel(ctx, "why") },
+			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why",
+				Grace: durationpb.New(30 * time.Second)}},
 		{"cancel with a grace", "CancelWorkflow", &kagziv1.CancelWorkflowResponse{},
 			func(ctx context.Context, r *Run) error { return r.CancelGracefully(ctx, time.Minute, "why") },
 			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why",
@@ -231,7 +235,7 @@ func TestExportAndImport(t *testing.T) {
 		d.wants(t, &kagziv1.ExportWorkflowRequest{Namespace: "shop", RunId: "r", RedactPayloads: true})
 		equal(t, bytes.Equal(got.Bytes(), d.capsule), true)
 	})
-	t.Run("an export that breaks off, or cannot be written, is an error", func(t *testing.T) {
+	t.Run("an export that breaks off is an error", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.capsule, d.refuse = capsule[:5000], status.Error(codes.DataLoss, "broken")
 		err := d.client(t).Run("r").Export(t.Context(), io.Discard, ExportOptions{})

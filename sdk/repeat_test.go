@@ -55,11 +55,11 @@ func TestOnlyAClientWithACodecChecksARefusedRepeat(t *testing.T) {
 		}{
 			{"without a codec", nil, "once", codes.FailedPrecondition, codes.OK, CodeConflict, 1},
 			{"with an id of the SDK's own", codec, "", codes.FailedPrecondition, codes.OK, CodeConflict, 1},
-			{"of a name that is taken", codec, "once", codes.AlreadyExists, codes.OK, CodeConflict, 1},
-			{"of what is gone", codec, "once", codes.FailedPrecondition, codes.NotFound, CodeConflict, 2},
-			{"of what may not be read", codec, "once", codes.FailedPrecondition, codes.PermissionDenied,
+			{"with a name that is taken", codec, "once", codes.AlreadyExists, codes.OK, CodeConflict, 1},
+			{"for a run that is gone", codec, "once", codes.FailedPrecondition, codes.NotFound, CodeConflict, 2},
+			{"for a run that must not be read", codec, "once", codes.FailedPrecondition, codes.PermissionDenied,
 				CodeConflict, 2},
-			{"and the look takes too long", codec, "once", codes.FailedPrecondition, codes.DeadlineExceeded,
+			{"and the read takes too long", codec, "once", codes.FailedPrecondition, codes.DeadlineExceeded,
 				CodeTimeout, 2},
 		} {
 			d := newFakeServer(t)

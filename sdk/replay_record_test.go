@@ -452,7 +452,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 			return in + a, err
 		}), r), "")
 	})
-	t.Run("a codec that panics at what a run has ended with is told of", func(t *testing.T) {
+	t.Run("a codec that panics at a run's end is reported", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler), Codec: panicking{}})
 			err := replayRecord(t.Context(), w, typed(w, "order", func(_ Context, in int) (int, error) {

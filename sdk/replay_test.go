@@ -10,7 +10,7 @@ import (
 )
 
 func TestReplay(t *testing.T) {
-	t.Run("Now, Random and NewUUID are the same in every replay, in branches too", func(t *testing.T) {
+	t.Run("Now, Random and NewUUID are the same in every replay", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string

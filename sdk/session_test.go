@@ -341,7 +341,7 @@ func TestSession(t *testing.T) {
 
 	for code, name := range map[codes.Code]string{codes.InvalidArgument: "malformed", codes.AlreadyExists: "taken",
 		codes.Unauthenticated: "unauthenticated", codes.PermissionDenied: "denied", codes.Unimplemented: "old"} {
-		t.Run("a refusal that repeating cannot change ends Run: "+name, func(t *testing.T) {
+		t.Run("a permanent refusal ends Run: "+name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(code, "because "+name) }
 				w := testWorker(f)
@@ -391,7 +391,7 @@ func TestSession(t *testing.T) {
 	})
 
 	for _, code := range []codes.Code{codes.AlreadyExists, codes.NotFound} {
-		t.Run("an id that the server chose, and no longer grants, is given up for another: "+code.String(),
+		t.Run("an id chosen by the server and now refused is replaced: "+code.String(),
 			func(t *testing.T) {
 				withFake(t, func(t *testing.T, f *fake) {
 					f.onHello = func(r *kagziv1.RegisterRequest) error {
@@ -433,10 +433,10 @@ func TestSession(t *testing.T) {
 			}
 			f.start("r", "square", "3")
 			equal(t, string(f.await(t, "r").Output.GetData()), "9")
-			const broken = "the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"
+			const broken = "the call cannot be sent: string field contains invalid UTF-8; names, ids and texts must be UTF-8"
 			for name, want := range map[string]string{
 				"broken": `start of workflow type square: option Tags has "of": "caf\xc3", want UTF-8`,
-				"huge":   "more bytes than a server takes",
+				"huge":   "larger than a server accepts",
 				"late":   "the server refused to record the result of step late: " + broken,
 			} {
 				if got := f.await(t, name).Error.GetMessage(); !strings.Contains(got, want) {

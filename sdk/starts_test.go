@@ -145,7 +145,7 @@ func TestStarts(t *testing.T) {
 			equal(t, d.took(), []string{"one", "one", "one"})
 		})
 	})
-	t.Run("one that cannot be sent is refused with what it is of it", func(t *testing.T) {
+	t.Run("a start that cannot be sent names the bad option", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			for want, o := range map[string]StartOptions{
 				`option Tags has "of": "caf\xc3", want UTF-8`:    {Tags: map[string]string{"of": "caf\xc3"}},
@@ -163,7 +163,7 @@ func TestStarts(t *testing.T) {
 			equal(t, len(d.took()), 0)
 		})
 	})
-	t.Run("a caller that gives up goes at once, and takes nobody along", func(t *testing.T) {
+	t.Run("a caller that gives up affects no other caller", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd

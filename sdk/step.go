@@ -51,7 +51,7 @@ func (t timeoutOption) applyStep(o *stepOptions) {
 func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 
 // Step runs fn and records its result. In a replay it returns the recorded result without running
-// fn. fn runs again when it failed and the Retry allows another attempt, and when its result could
+// fn. Do is for code without a result. fn runs again when it failed and the Retry allows another attempt, and when its result could
 // not be recorded because the worker died or the lease was lost. Pass IdempotencyKey to external
 // systems to make that safe.
 //
@@ -70,22 +70,39 @@ func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 // start, and is not recorded as failed. In both cases errors.Is(err, ErrCancelled) is true.
 func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	b := ctx.workflow()
-	call := stepCall{name: name}
-	for _, o := range opts {
-		o.applyStep(&call.stepOptions)
-	}
+	call := newStepCall(name, opts)
 	call.run = func(ctx context.Context, step string) (any, *kagziv1.Payload, error) {
 		return runTyped(ctx, b.e.w.options.Codec, b.e.payloadInfo(PayloadStep, step), replacedStep(b.e.w, name, fn))
 	}
 	call.read = func(p *kagziv1.Payload, step string) (any, error) {
 		return decode[T](b.e.w.options.Codec, p, b.e.payloadInfo(PayloadStep, step))
 	}
-	v, err := b.step(ctx.scope(), &call)
+	v, err := b.step(ctx.scope(), call)
 	if err != nil {
 		var zero T
 		return zero, err
 	}
 	return *v.(*T), nil
+}
+
+// Do is Step for code that has no result: it records null. Everything else that Step promises holds
+// for Do, too. A result that an earlier version of the code recorded under the name is ignored, so a
+// call of Step whose result is not needed any more can become a call of Do while runs are open.
+func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...StepOption) error {
+	b := ctx.workflow()
+	code := func(ctx context.Context) (any, error) { return nil, fn(ctx) }
+	call := newStepCall(name, opts)
+	call.run = func(ctx context.Context, step string) (any, *kagziv1.Payload, error) {
+		code := replacedStep(b.e.w, name, code)
+		return runTyped(ctx, b.e.w.options.Codec, b.e.payloadInfo(PayloadStep, step),
+			func(ctx context.Context) (any, error) {
+				_, err := code(ctx)
+				return nil, err
+			})
+	}
+	call.read = func(*kagziv1.Payload, string) (any, error) { return nil, nil }
+	_, err := b.step(ctx.scope(), call)
+	return err
 }
 
 // replacedStep returns the code that a test set for the step, else fn.
@@ -142,8 +159,9 @@ func IdempotencyKey(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns the number of the current attempt of the step, from 1. Attempts that were
-// interrupted by the loss of a worker count. Outside a step it returns 0.
+// Attempt returns the number of the current attempt of the step, from 1. It counts all attempts,
+// also those that the loss of a worker interrupted, which use up none of Retry.Attempts. Outside a
+// step it returns 0.
 func Attempt(ctx context.Context) int {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
 		return s.attempt
@@ -151,12 +169,20 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// stepCall is a call of Step without its type parameter.
+// stepCall is a call of Step or Do without its type parameter.
 type stepCall struct {
 	stepOptions
 	name string
 	run  func(ctx context.Context, step string) (any, *kagziv1.Payload, error)
 	read func(p *kagziv1.Payload, step string) (any, error)
+}
+
+func newStepCall(name string, opts []StepOption) *stepCall {
+	call := &stepCall{name: name}
+	for _, o := range opts {
+		o.applyStep(&call.stepOptions)
+	}
+	return call
 }
 
 // step runs a step within one activation of its run.

@@ -185,7 +185,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("RetryAfter and error types reach the server, and the last error comes back with its attempts",
+	t.Run("RetryAfter and error types reach the server and come back",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -500,7 +500,7 @@ func TestReservedStepNamesAreRefused(t *testing.T) {
 			})
 		}
 	}
-	t.Run("names like them are not", func(t *testing.T) {
+	t.Run("similar names are not reserved", func(t *testing.T) {
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			_, _ = Step(ctx, "kagzi:endedness", constant(1))
 			return 0, errors.New("as it should")
@@ -554,11 +554,11 @@ func TestLoadingAHistoryIsRetried(t *testing.T) {
 		asked    int // in all, for the only page left
 		released int
 	}{
-		"a server that is not well for a moment":              {codes.Internal, 5, 6, 0},
-		"a server that is not well for longer has the run":    {codes.Internal, 6, 7, 1},
-		"what is wrong for good is not asked for again":       {codes.NotFound, 1, 2, 1},
-		"nor is what this worker may not see, by this worker": {codes.PermissionDenied, 1, 2, 1},
-		"and it does not claim the run again and again":       {codes.PermissionDenied, 30, 31, 30},
+		"a short server error":                           {codes.Internal, 5, 6, 0},
+		"a longer server error gives the run back":       {codes.Internal, 6, 7, 1},
+		"a permanent error is not retried":               {codes.NotFound, 1, 2, 1},
+		"a denied history is not retried by this worker": {codes.PermissionDenied, 1, 2, 1},
+		"a denied run is not claimed again and again":    {codes.PermissionDenied, 30, 31, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {

@@ -1,10 +1,9 @@
-// Package memory keeps runs, steps and workers in the memory of the program, for tests and
-// demonstrations. It implements engine.Store: the operations that read before they write are
-// package storelogic's, as in every backend, and the few that backends have statements of their own
-// for are written here as plainly as can be. Nothing in it is fast, durable or hidden: a Database
-// can be looked at whole, taken back by some commits, and served by several Stores at once, each of
-// which may send its calls down a road of its own (Road), on which a simulation has them wait, fail
-// or get lost.
+// Package memory keeps runs, steps and workers in the memory of the program, for tests and demos.
+// It implements engine.Store. As in every backend, the operations that read before they write come
+// from package storelogic; the few that backends do in statements of their own are written here as
+// plainly as possible. The store is neither fast nor durable. A Database can be inspected whole,
+// lose its last commits, and serve several Stores at once. Each Store may have a Transport, with
+// which a simulation delays, fails or loses its calls.
 package memory
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Database is the rows. Rows are never changed: a transaction puts new ones in their place and
-// knows the old ones, so it can be undone.
+// Database holds the rows. A row is never changed: a transaction replaces it and keeps the old one,
+// so that it can be undone.
 type Database struct {
 	mu         sync.Mutex
 	runs       map[engine.ID]*Run
@@ -35,10 +34,10 @@ type Database struct {
 	audit      map[engine.ID]engine.AuditEvent
 	stores     []*Store
 	options    Options
-	commits    [][]func() // what undoes each of them, in order
+	commits    [][]func() // what undoes each commit, in order
 }
 
-// Run is a run's row, with all that belongs to it.
+// Run is a run's row, with everything that belongs to it.
 type Run struct {
 	engine.Run
 	FinalToken engine.Token
@@ -49,7 +48,7 @@ type Run struct {
 	Receipts   map[engine.Token]storelogic.Receipt
 }
 
-// Lease is who holds a run.
+// Lease names the worker that holds a run.
 type Lease struct {
 	Token      engine.Token
 	Holder     string
@@ -57,7 +56,7 @@ type Lease struct {
 	Progressed bool
 }
 
-// Fire is the record of a tick, by what makes it the only one.
+// Fire identifies the record of a tick.
 type Fire struct {
 	Schedule engine.ID
 	Tick     time.Time
@@ -68,40 +67,40 @@ type fired struct {
 	at  time.Time
 }
 
-// name is of something in a namespace.
+// name is the key of something in a namespace.
 type name struct{ namespace, name string }
 
-// request is what was asked for under a request id, where the run that it was answered with does not tell.
+// request is what was asked for under a request id, if the answering run does not show it.
 type request struct {
 	run   engine.ID
 	start *engine.StartRun
 	made  time.Time
 }
 
-// Options say how a Database differs from the plainest one.
+// Options change the default behaviour of a Database.
 type Options struct {
-	Keep    int  // how many commits can be taken back (Lose)
-	Endings bool // Outcomes hear how runs ended
-	// Watch, if set, is told of every call that was carried out, refused ones too, before its
-	// commit is known to anybody, and of what it has changed. It is called with the database
-	// locked, and changes nothing.
+	Keep    int  // how many commits Lose can undo
+	Endings bool // Outcomes receive how runs ended
+	// Watch, if set, is called for every call that was carried out, refused ones included, before
+	// its commit is visible to anybody, with what it changed. The database is locked; Watch must
+	// not change anything.
 	Watch func(c *Call, changes []Change)
-	// Now, if set, is the clock in place of the machine's.
+	// Now, if set, replaces the machine's clock.
 	Now func() time.Time
-	// Due, if set, is told of each run that is left without a worker: its namespace and queue, and
-	// from when on a worker may claim it.
+	// Due, if set, is called for each run that is left without a worker, with its namespace, its
+	// queue and the time from which a worker may claim it.
 	Due func(namespace, queue string, at time.Time)
-	// Notify, if set, is told of every notification before the call that caused it returns.
+	// Notify, if set, is called for every notification before the call that caused it returns.
 	Notify   func(engine.Notification)
-	Outcomes engine.Outcomes // hears the outcomes with Notify; nil: nobody does
+	Outcomes engine.Outcomes // receives outcomes with Notify; nil: none
 	// Wrote, if set, is called after every commit with a call that writes, before that call returns.
 	Wrote func()
 }
 
-// Change is what a call has made of a run. Old is nil where it made the run, New where it deleted it.
+// Change is what a call changed of a run. Old is nil if it made the run, New if it deleted it.
 type Change struct{ Old, New *Run }
 
-// New makes an empty database.
+// New returns an empty database.
 func New(o Options) *Database {
 	return &Database{
 		runs: map[engine.ID]*Run{}, requests: map[name]request{}, past: map[name]request{}, workers: map[string]*engine.Worker{},
@@ -114,19 +113,19 @@ func New(o Options) *Database {
 // Call is one call of a Store.
 type Call struct {
 	Verb    string
-	Params  any // as the method of engine.Store has it; nil when it has none
+	Params  any // of the method of engine.Store; nil if it has none
 	Write   bool
-	Ticket  *engine.Ticket // nil: it stands behind nothing
-	Handoff Handoff        // of StartRuns, once it was carried out
-	Answer  any            // once it was carried out without an error
+	Ticket  *engine.Ticket // nil: the call has no place in a sequence
+	Handoff Handoff        // of StartRuns, set once it was carried out
+	Answer  any            // set once it was carried out without an error
 	Err     error
 
 	do   func(*tx) error
 	from *Store
 }
 
-// Commit carries calls out, in their order, in one transaction. One that is refused changes nothing
-// and has its Err; the others happen.
+// Commit carries out calls in order, in one transaction. A call that is refused changes nothing and
+// has its Err set; the others take effect.
 func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
 	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, effects: map[*engine.SideEffects]*Store{}}
@@ -174,8 +173,7 @@ func (d *Database) Commit(calls ...*Call) {
 	}
 }
 
-// Clone is a Database that has the same rows and nothing else of this one: no Stores, and no
-// commits that can be taken back.
+// Clone returns a Database with the same rows, but without Stores and without commits to undo.
 func (d *Database) Clone() *Database { return d.CloneWith(d.options) }
 
 // CloneWith is Clone with other options.
@@ -190,7 +188,7 @@ func (d *Database) CloneWith(o Options) *Database {
 	}
 }
 
-// Lose takes the last n commits back, as far as they are known, and returns how many it was.
+// Lose undoes the last n commits, as far as they are kept, and returns how many.
 func (d *Database) Lose(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -205,21 +203,21 @@ func (d *Database) Lose(n int) int {
 	return n
 }
 
-// Run is a run's row, nil when there is none. Nobody changes it.
+// Run returns a run's row, or nil. The caller must not change it.
 func (d *Database) Run(id engine.ID) *Run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.runs[id]
 }
 
-// Runs is all rows of runs, by id.
+// Runs returns all rows of runs, by id.
 func (d *Database) Runs() []*Run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.SortedFunc(maps.Values(d.runs), func(a, b *Run) int { return compareIDs(a.ID, b.ID) })
 }
 
-// Schedules is all schedules, by id.
+// Schedules returns all schedules, by id.
 func (d *Database) Schedules() []*engine.Schedule {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -228,7 +226,7 @@ func (d *Database) Schedules() []*engine.Schedule {
 	})
 }
 
-// Fires is which run each tick has made.
+// Fires returns the run that each tick started.
 func (d *Database) Fires() map[Fire]engine.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -239,7 +237,7 @@ func (d *Database) Fires() map[Fire]engine.ID {
 	return fires
 }
 
-// Latest is the latest attempt of a step; nil when it has not begun.
+// Latest returns the latest attempt of a step; nil if it has not begun.
 func (r *Run) Latest(name string) *engine.Step {
 	for _, s := range r.Steps {
 		if s.Name == name && s.Latest {
@@ -249,12 +247,12 @@ func (r *Run) Latest(name string) *engine.Step {
 	return nil
 }
 
-// Store is one server's way to a Database. Its methods are those of engine.Store.
+// Store is one server's connection to a Database. Its methods are those of engine.Store.
 type Store struct {
 	storelogic.Operations
 
 	db        *Database
-	road      Road
+	transport Transport
 	listeners listeners
 
 	closing sync.Once
@@ -264,15 +262,16 @@ type Store struct {
 
 var _ engine.Store = (*Store)(nil)
 
-// Road is how a call comes to its database: it has the call committed, or not, and returns what the caller is told.
-type Road func(ctx context.Context, c *Call) error
+// Transport takes a call to its database: it may commit the call or not, and returns what the
+// caller is told.
+type Transport func(ctx context.Context, c *Call) error
 
-// Open makes a Store. Without a road each call is a commit of its own, at once.
-func (d *Database) Open(road Road) *Store {
-	s := &Store{db: d, road: road, closed: make(chan struct{}), fatal: make(chan struct{})}
+// Open makes a Store. Without a transport each call is its own commit, at once.
+func (d *Database) Open(transport Transport) *Store {
+	s := &Store{db: d, transport: transport, closed: make(chan struct{}), fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
-	if road == nil {
-		s.road = func(_ context.Context, c *Call) error {
+	if transport == nil {
+		s.transport = func(_ context.Context, c *Call) error {
 			d.Commit(c)
 			c.Ticket.Admit()
 			return c.Err
@@ -286,7 +285,7 @@ func (d *Database) Open(road Road) *Store {
 
 var errClosed = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
 
-// call sends a call down the road.
+// call sends a call through the transport.
 func call[V any](ctx context.Context, s *Store, verb string, write bool, params any,
 	do func(*tx) (V, error)) (V, error) {
 	var none, out V
@@ -308,13 +307,13 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 		}
 		return err
 	}
-	if err := s.road(ctx, c); err != nil {
+	if err := s.transport(ctx, c); err != nil {
 		return none, err
 	}
 	return out, nil
 }
 
-// transact carries out an operation of package storelogic.
+// transact runs an operation of package storelogic.
 func (s *Store) transact(ctx context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
 	return write(ctx, s, c.Name, c.Params, func(t *tx) (any, error) { return do(t) })
 }
@@ -327,7 +326,11 @@ func read[V any](ctx context.Context, s *Store, name string, do func(*tx) (V, er
 	return call(ctx, s, name, false, nil, do)
 }
 
-// Now is the clock of the options, else the wall clock, or that of the bubble which the test runs in.
+// Uncertainty returns 0, because Now reads the clock itself.
+func (s *Store) Uncertainty() time.Duration { return 0 }
+
+// Now returns the time by the clock of the options, or else the wall clock (in a synctest bubble,
+// the bubble's clock).
 func (s *Store) Now() time.Time {
 	if now := s.db.options.Now; now != nil {
 		return engine.Micros(now())
@@ -335,13 +338,13 @@ func (s *Store) Now() time.Time {
 	return engine.Micros(time.Now())
 }
 
-// Health is nil until Close.
+// Health returns nil until Close.
 func (s *Store) Health(ctx context.Context) error {
 	_, err := read(ctx, s, "Health", func(*tx) (none struct{}, err error) { return none, nil })
 	return err
 }
 
-// Describe tells what little there is to tell.
+// Describe returns the few facts that there are.
 func (s *Store) Describe(context.Context) (engine.Description, error) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
@@ -355,13 +358,13 @@ func (s *Store) Describe(context.Context) (engine.Description, error) {
 	}, nil
 }
 
-// Fatal is never closed.
+// Fatal returns a channel that is never closed.
 func (s *Store) Fatal() <-chan struct{} { return s.fatal }
 
-// Failure is nil.
+// Failure returns nil.
 func (s *Store) Failure() error { return nil }
 
-// Close has later calls refused. The rows stay.
+// Close makes later calls fail. The rows stay.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
@@ -372,7 +375,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// listeners are those who listen to a Store.
+// listeners holds the listeners of a Store.
 type listeners struct {
 	mu   sync.Mutex
 	list []*listener
@@ -395,8 +398,8 @@ func (s *Store) tell(events []storekit.Event) {
 	}
 }
 
-// Gap has listeners miss the events that they have not been told of, and hear NotifyAll instead, as
-// after a gap in listening.
+// Gap makes listeners lose their pending events and receive NotifyAll instead, as after a gap in
+// listening.
 func (s *Store) Gap() {
 	s.listeners.mu.Lock()
 	for _, l := range s.listeners.list {
@@ -436,5 +439,5 @@ func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o 
 	}
 }
 
-// RunSteps is how many steps the run counts.
+// RunSteps returns how many steps the run counts.
 func (r *Run) RunSteps() int64 { return r.Run.Steps }

@@ -9,25 +9,25 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// handoffs are the waiting pollers that get runs of a call in the transaction that makes them.
+// handoffs holds the matches of waiting pollers for the runs of one call.
 type handoffs struct {
-	handoff engine.Handoff // nil: nobody waits
+	handoff engine.Handoff // nil: no hand-off
 
 	mu   sync.Mutex
 	held []*handoff
-	over bool // the caller has gone: what is carried out after that is given to nobody
+	over bool // the caller has gone: runs made from now on are handed to nobody
 }
 
-// handoff is one of them, with the run that it may be given.
+// handoff is one match, with the run that it may get.
 type handoff struct {
 	start *engine.StartRun
 	match engine.Match
 	task  engine.Task
-	taken bool // the task is its
+	taken bool // the task goes to it
 }
 
-// ask finds the matches for the runs of the call, in the order in which a claim would hand them
-// out; so where one is left, those of its queue that come after it are not asked for.
+// ask asks for matches for the runs of the call, in the order of a claim. Once one run of a queue
+// finds none, the later runs of that queue are not asked for.
 func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +69,7 @@ func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 	}
 }
 
-// comesFirst says that a claim would give the match a new run of the queue.
+// comesFirst says whether a claim would give the match a new run of the queue.
 func (t *tx) comesFirst(p *engine.StartRun, match engine.Match) bool {
 	if w := t.db.workers[match.Slot().WorkerID]; w == nil || w.Status != engine.WorkerOnline {
 		return false
@@ -99,7 +99,7 @@ func (h *handoffs) claimFor(t *tx, run engine.ID) bool {
 	return true
 }
 
-// settle tells all of them what has come of it, as far as the caller knows.
+// settle tells all matches their outcome, as far as the caller knows it.
 func (h *handoffs) settle(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,11 +117,11 @@ func (h *handoffs) settle(err error) {
 	h.held = nil
 }
 
-// Handoff holds the matches that were offered for the runs of a call, for a store that carries the
-// call out as well. They are told nothing.
+// Handoff holds the matches that were offered for the runs of a call, for a second store that
+// carries out the same call. The matches are told nothing.
 type Handoff map[engine.ID]engine.Match
 
-// Offer returns the match that was offered then.
+// Offer returns the match that was offered for the run.
 func (t Handoff) Offer(start *engine.StartRun) engine.Match { return t[start.ID] }
 
 type recordedMatch struct {

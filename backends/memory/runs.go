@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StartRuns makes runs, each of which may be refused alone.
+// StartRuns makes runs; each may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	h, starts := handoffs{handoff: p.Handoff}, p.Runs
 	answers, err := write(ctx, s, "StartRuns", p, func(t *tx) ([]engine.Started, error) {
@@ -21,7 +21,7 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 	return answers, err
 }
 
-// start makes the run if nothing stands against it.
+// start makes the run unless a rule of StartRuns prevents it.
 func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	answer, repeated := t.requestedBefore(p)
 	switch {
@@ -52,8 +52,8 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	return engine.Started{RunID: old.ID, Existed: true, OtherInput: !old.Input.Equal(p.Input)}
 }
 
-// requestedBefore is what the request, or the start of this very id, was answered before; it is
-// refused if it asked for something else.
+// requestedBefore returns the earlier answer to the request, or to a start with this run id. A
+// request for something else is refused.
 func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeated bool) {
 	answer.Repeated = true
 	var first *engine.Run
@@ -102,7 +102,7 @@ func (s *Store) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
 	return err
 }
 
-// NoteRefusal leaves the first event of an id as it is.
+// NoteRefusal keeps the first event of an id.
 func (s *Store) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
 	_, err := write(ctx, s, "NoteRefusal", e, func(t *tx) (none struct{}, err error) {
 		if _, known := t.db.audit[e.ID]; !known {

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// TestStore holds the store to the whole contract, so that what a simulation on it finds is not the store's own.
+// TestStore runs the whole contract, so that what a simulation finds is not a bug of this store.
 func TestStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is all under one lock: the race detector, for which the short run is, finds nothing in it")

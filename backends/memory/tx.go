@@ -9,15 +9,16 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// tx is one transaction: the only one at work on its database. What it has changed can be undone, last things first.
+// tx is one transaction, the only one on its database at that time. Its changes can be undone in
+// reverse order.
 type tx struct {
 	db      *Database
 	call    *Call
 	undo    []func()
-	fresh   map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
-	old     map[engine.ID]*Run // and what they were before the call
+	fresh   map[engine.ID]bool // rows of runs that the call made and that nobody else has seen
+	old     map[engine.ID]*Run // the rows before the call
 	events  []storekit.Event
-	effects map[*engine.SideEffects]*Store // whose calls did them
+	effects map[*engine.SideEffects]*Store // the store whose call caused them
 }
 
 func (t *tx) rollback(to int) {
@@ -30,7 +31,7 @@ func (t *tx) rollback(to int) {
 	clear(t.old)
 }
 
-// changes is what the call has made of runs, by their ids.
+// changes returns what the call changed of runs, by id.
 func (t *tx) changes() (changes []Change) {
 	for _, id := range slices.SortedFunc(maps.Keys(t.old), compareIDs) {
 		changes = append(changes, Change{t.old[id], t.db.runs[id]})
@@ -38,7 +39,7 @@ func (t *tx) changes() (changes []Change) {
 	return changes
 }
 
-// tellDue tells of the runs that the call has left without a worker.
+// tellDue reports the runs that the call left without a worker.
 func (t *tx) tellDue() {
 	for id := range t.old {
 		if r := t.db.runs[id]; r != nil && r.Lease == nil && !r.Status.Ended() && !r.AvailableAt.IsZero() {
@@ -60,7 +61,7 @@ func (t *tx) putRun(id engine.ID, row *Run) {
 	t.fresh[id] = true
 }
 
-// put sets a row, and remove takes it away.
+// put sets a row, and remove deletes it.
 func put[K comparable, V any](t *tx, rows map[K]V, key K, row V) {
 	t.remember(restorer(rows, key))
 	rows[key] = row
@@ -84,7 +85,8 @@ func restorer[K comparable, V any](rows map[K]V, key K) func() {
 	}
 }
 
-// change is the run's row, to be changed; nil when there is none. Its steps are rows of their own (changeStep).
+// change returns the run's row for a change; nil if there is none. Its steps are separate rows
+// (changeStep).
 func (t *tx) change(id engine.ID) *Run {
 	r := t.db.runs[id]
 	if r == nil || t.fresh[id] {
@@ -100,7 +102,7 @@ func (t *tx) change(id engine.ID) *Run {
 	return &row
 }
 
-// changeSteps gives each step of the run to edit, which says whether it has changed it.
+// changeSteps calls edit for each step of the run; edit says whether it changed the step.
 func (t *tx) changeSteps(run engine.ID, edit func(*engine.Step) bool) {
 	for i, s := range t.db.runs[run].Steps {
 		step := *s
@@ -110,7 +112,7 @@ func (t *tx) changeSteps(run engine.ID, edit func(*engine.Step) bool) {
 	}
 }
 
-// changeStep is changeSteps for the attempt of that id, in whatever run.
+// changeStep is changeSteps for the attempt with that id, in any run.
 func (t *tx) changeStep(id engine.ID, edit func(*engine.Step)) {
 	for run, r := range t.db.runs {
 		if slices.ContainsFunc(r.Steps, func(s *engine.Step) bool { return s.ID == id }) {
@@ -125,7 +127,7 @@ func (t *tx) changeStep(id engine.ID, edit func(*engine.Step)) {
 	}
 }
 
-// find is the runs that the filter takes, by id.
+// find returns the runs that the filter accepts, by id.
 func (t *tx) find(take func(*Run) bool) (runs []*Run) {
 	for _, r := range t.db.runs {
 		if take(r) {
@@ -143,7 +145,7 @@ func (t *tx) ids(take func(*Run) bool) (ids []engine.ID) {
 	return ids
 }
 
-// first is the smallest of ids; zero when there is none.
+// first returns the smallest id that the filter accepts; zero if there is none.
 func (t *tx) first(take func(*Run) bool) engine.ID {
 	if ids := t.ids(take); len(ids) > 0 {
 		return ids[0]
@@ -153,7 +155,7 @@ func (t *tx) first(take func(*Run) bool) engine.ID {
 
 func compareIDs(a, b engine.ID) int { return bytes.Compare(a[:], b[:]) }
 
-// Notify merges notifications that follow each other and are the same.
+// Notify merges consecutive equal notifications.
 func (t *tx) Notify(n engine.Notification) {
 	e := storekit.Event{Notification: n}
 	if last := len(t.events); last == 0 || t.events[last-1] != e {
@@ -166,7 +168,7 @@ func (t *tx) ReportSideEffects(e *engine.SideEffects) {
 	t.events = append(t.events, storekit.Event{SideEffects: e})
 }
 
-// eventsFor is the events without the side effects of another server's calls.
+// eventsFor returns the events without the side effects of other stores' calls.
 func (t *tx) eventsFor(s *Store) []storekit.Event {
 	others := func(e storekit.Event) bool { return e.SideEffects != nil && t.effects[e.SideEffects] != s }
 	if !slices.ContainsFunc(t.events, others) {
@@ -185,7 +187,7 @@ func (t *tx) notifyRegistered(id string) {
 	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
-// addEndings puts what runs have come to with the notifications of their ends.
+// addEndings adds the outcomes of ended runs to their notifications.
 func (t *tx) addEndings() {
 	for i := range t.events {
 		e := &t.events[i]

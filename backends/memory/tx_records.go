@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// schedule is the one that the filter takes with the smallest id, as a row to be changed; nil when there is none.
+// schedule returns the schedule with the smallest id that the filter accepts, for a change; nil if
+// there is none.
 func (t *tx) schedule(take func(*engine.Schedule) bool) *engine.Schedule {
 	var found *engine.Schedule
 	for _, s := range t.db.schedules {
@@ -109,7 +110,7 @@ func (t *tx) InsertNamespace(n *engine.Namespace) error {
 
 func (t *tx) SaveNamespace(n *engine.Namespace) error { return t.InsertNamespace(n) }
 
-// useNamespace makes it, if it is new.
+// useNamespace makes the namespace on its first use.
 func (t *tx) useNamespace(name string, now time.Time) {
 	if t.db.namespaces[name] == nil {
 		now = engine.Micros(now)
@@ -119,7 +120,7 @@ func (t *tx) useNamespace(name string, now time.Time) {
 	}
 }
 
-// disabled says that the namespace is there and switched off.
+// disabled says whether the namespace exists and is disabled.
 func (t *tx) disabled(name string) bool {
 	n := t.db.namespaces[name]
 	return n != nil && !n.Enabled

@@ -10,8 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for
-// them; the comments of storelogic.Tx say what each method means.
+// The files tx_*.go implement storelogic.Tx; its comments describe the methods.
 
 var _ storelogic.Tx = (*tx)(nil)
 
@@ -39,7 +38,7 @@ func (t *tx) Payloads(id engine.ID) (input, output engine.Payload, err error) {
 func (t *tx) SaveRun(run *storelogic.Run) error {
 	r := t.change(run.ID)
 	if r == nil {
-		return fmt.Errorf("run %s is not there to be saved", run.ID)
+		return fmt.Errorf("save run %s: there is no such run", run.ID)
 	}
 	input, output := r.Input, r.Output
 	r.Run, r.FinalToken, r.TiedTo = run.Run, run.FinalToken, run.TiedTo
@@ -60,12 +59,12 @@ func (t *tx) SaveOutput(id engine.ID, output engine.Payload) error {
 
 func (t *tx) InsertRun(start *engine.StartRun) error {
 	if !t.insertRun(start) {
-		return fmt.Errorf("run %s stands in the way of another", start.ID)
+		return fmt.Errorf("run %s cannot be made: its id or external id is taken", start.ID)
 	}
 	return nil
 }
 
-// insertRun makes the run, unless something stands against it.
+// insertRun makes the run unless a rule prevents it.
 func (t *tx) insertRun(start *engine.StartRun) bool {
 	t.useNamespace(start.Namespace, start.CreatedAt)
 	if t.db.runs[start.ID] != nil {
@@ -91,7 +90,8 @@ func (t *tx) ImportRun(r *engine.Run) error {
 	return nil
 }
 
-// external is the run of a user that has the external id: the open one or, with ended ones too, the newest.
+// external returns the user's run with the external id: the open one or, with ended ones, the
+// newest.
 func (t *tx) external(namespace, externalID string, ended bool) (found *Run) {
 	for _, r := range t.find(func(r *Run) bool {
 		return r.Namespace == namespace && r.ExternalID == externalID && r.Origin == engine.OriginUser &&
@@ -138,9 +138,9 @@ func (t *tx) OpenRetry(id engine.ID) (engine.ID, error) {
 	return t.first(func(r *Run) bool { return !r.Status.Ended() && t.lifeOf(r, id) }), nil
 }
 
-// lifeOf says that a run was tried again as this one, or as one that continued as this one.
+// lifeOf says whether run id was retried as r, or as a run that r continues.
 func (t *tx) lifeOf(r *Run, id engine.ID) bool {
-	for range len(t.db.runs) { // those of an import may name each other in a circle
+	for range len(t.db.runs) { // imported runs may form a circle
 		if r == nil || r.RetriedFrom == id {
 			break
 		}
@@ -161,7 +161,7 @@ func (t *tx) SetParent(id, parent, step engine.ID) error {
 	return nil
 }
 
-// lane is what runs have in common that stand in one line.
+// lane returns a key for runs that share a queue, type, requirements and priority.
 func (r *Run) lane() string {
 	return fmt.Sprint(r.Namespace, "\x00", r.Queue, "\x00", r.Type, "\x00", r.Requirements, "\x00", r.Priority)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// step is the attempt with the greatest number of those that the filter takes; nil when there is none.
+// step returns the attempt with the highest number that the filter accepts; nil if there is none.
 func (t *tx) step(run engine.ID, take func(*engine.Step) bool) *engine.Step {
 	var found *engine.Step
 	if r := t.db.runs[run]; r != nil {
@@ -38,7 +38,7 @@ func (t *tx) AttemptOf(run engine.ID, name string, token engine.Token) (*engine.
 	return t.step(run, func(s *engine.Step) bool { return s.Name == name && s.Token == token }), nil
 }
 
-// steps is the attempts that the filter takes, by sequence and attempt.
+// steps returns the attempts that the filter accepts, by sequence and attempt.
 func (t *tx) steps(run engine.ID, take func(*engine.Step) bool) (steps []engine.Step) {
 	if r := t.db.runs[run]; r != nil {
 		for _, s := range r.Steps {
@@ -51,7 +51,7 @@ func (t *tx) steps(run engine.ID, take func(*engine.Step) bool) (steps []engine.
 	return steps
 }
 
-// bare is steps without their payloads.
+// bare returns steps without their payloads.
 func bare(steps []engine.Step) []engine.Step {
 	for i := range steps {
 		steps[i].Input, steps[i].Output = engine.Payload{}, engine.Payload{}
@@ -115,7 +115,7 @@ func (t *tx) SaveStep(step *engine.Step) error {
 	return nil
 }
 
-// failOpen fails the open attempts that the filter takes.
+// failOpen fails the open attempts that the filter accepts.
 func (t *tx) failOpen(run engine.ID, f engine.Failure, now time.Time, take func(*engine.Step) bool) {
 	t.changeSteps(run, func(s *engine.Step) bool {
 		if !s.Open() || !take(s) {

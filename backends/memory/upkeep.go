@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Answers is what the method of engine.Store returns for the call, besides its error.
+// Answers returns the results of the engine.Store method for the call, without its error.
 func (c *Call) Answers() []any {
 	if _, nothing := c.Answer.(struct{}); nothing {
 		return nil
@@ -17,7 +17,7 @@ func (c *Call) Answers() []any {
 	return []any{c.Answer}
 }
 
-// LiveWorkers is the workers that are not OFFLINE, by id.
+// LiveWorkers returns the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 	return read(ctx, s, "LiveWorkers", func(t *tx) (live []engine.LiveWorker, err error) {
 		for _, w := range t.workersBy(func(w *engine.Worker) bool { return w.Status != engine.WorkerOffline }) {
@@ -27,7 +27,7 @@ func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 	})
 }
 
-// DueSchedules is those that are to fire, soonest first.
+// DueSchedules returns the schedules that must fire, earliest first.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error) {
 	type found struct {
 		due  []engine.Schedule
@@ -56,7 +56,7 @@ func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]e
 	return out.due, out.next, err
 }
 
-// Prune deletes runs with everything of theirs.
+// Prune deletes runs with everything that belongs to them.
 func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	p.Before = engine.Micros(p.Before)
 	imported := engine.FirstID(p.Before)
@@ -102,7 +102,7 @@ func (t *tx) keepRequests(r *Run, since time.Time) {
 	}
 }
 
-// neededByOpen says that an open run refers to the run, or is its parent.
+// neededByOpen says whether an open run refers to the run, or is its parent.
 func (t *tx) neededByOpen(r *Run) bool {
 	for _, x := range t.db.runs {
 		if !x.Status.Ended() && (x.ID == r.ParentRunID || x.ID == r.ContinuedAs || x.ParentRunID == r.ID ||
@@ -113,7 +113,7 @@ func (t *tx) neededByOpen(r *Run) bool {
 	return false
 }
 
-// PruneRecords deletes what no run needs.
+// PruneRecords deletes old workers, tick records and audit events.
 func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
 	return write(ctx, s, "PruneRecords", p, func(t *tx) (bool, error) {
 		gone := t.workersBy(func(w *engine.Worker) bool {

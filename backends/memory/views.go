@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// view is the run as people see it: losses that a result has made good count no more.
+// view returns the run as clients see it: losses before the last result do not count.
 func (r *Run) view() engine.Run {
 	run := r.Run
 	if r.Lease != nil && r.Lease.Progressed {
@@ -34,7 +34,7 @@ func listed(runs []*Run) (out []engine.Run) {
 	return out
 }
 
-// page cuts a page out of a whole list, in its order; place compares an item with a cursor.
+// page returns one page of a whole list, in the list's order; place compares an item with a cursor.
 func page[V any](items []V, p engine.Page, place func(V, *engine.Cursor) int) ([]V, engine.PageInfo) {
 	info := engine.PageInfo{}
 	if p.Count {
@@ -53,13 +53,13 @@ func page[V any](items []V, p engine.Page, place func(V, *engine.Cursor) int) ([
 	return items[:min(p.Limit, len(items))], info
 }
 
-// paged is one list with what is known of the page.
+// paged is one page of a list, with its page information.
 type paged[V any] struct {
 	items []V
 	info  engine.PageInfo
 }
 
-// list reads a page of what all gives.
+// list returns one page of what all returns.
 func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, place func(V, *engine.Cursor) int,
 	all func(*tx) ([]V, error)) ([]V, engine.PageInfo, error) {
 	out, err := read(ctx, s, verb, func(t *tx) (out paged[V], err error) {
@@ -70,7 +70,7 @@ func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, plac
 	return out.items, out.info, err
 }
 
-// newestFirst is the place in lists that are ordered by descending ids.
+// newestFirst compares items in lists that are ordered by descending ids.
 func newestFirst[V any](id func(V) engine.ID) func(V, *engine.Cursor) int {
 	return func(v V, c *engine.Cursor) int { return compareIDs(c.ID, id(v)) }
 }
@@ -79,7 +79,7 @@ func byName[V any](name func(V) string) func(V, *engine.Cursor) int {
 	return func(v V, c *engine.Cursor) int { return strings.Compare(name(v), c.Name) }
 }
 
-// run is the run's row, or RunNotFound.
+// run returns the run's row, or RunNotFound.
 func (t *tx) run(namespace string, id engine.ID) (*Run, error) {
 	if r := t.db.runs[id]; r != nil && r.Namespace == namespace {
 		return r, nil
@@ -87,7 +87,7 @@ func (t *tx) run(namespace string, id engine.ID) (*Run, error) {
 	return nil, engine.RunNotFound(id)
 }
 
-// GetRun is the run with its payloads.
+// GetRun returns the run with its payloads.
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
 	return read(ctx, s, "GetRun", func(t *tx) (engine.Run, error) {
 		r, err := t.run(namespace, id)
@@ -102,7 +102,7 @@ func (s *Store) someRuns(ctx context.Context, verb string, take func(*Run) bool)
 	return read(ctx, s, verb, func(t *tx) ([]engine.Run, error) { return listed(t.find(take)), nil })
 }
 
-// GetRuns has each run once.
+// GetRuns returns each run once.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "GetRuns", func(r *Run) bool {
 		return r.Namespace == namespace && slices.Contains(ids, r.ID)
@@ -122,7 +122,7 @@ func (s *Store) LatestOfChain(ctx context.Context, namespace string, first engin
 	})
 }
 
-// GetRunByExternalID is the newest run with that id.
+// GetRunByExternalID returns the newest run with that id.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	return read(ctx, s, "GetRunByExternalID", func(t *tx) (engine.Run, error) {
 		runs := t.find(func(r *Run) bool {
@@ -135,7 +135,7 @@ func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID st
 	})
 }
 
-// ListRuns is newest first.
+// ListRuns returns runs, newest first.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
 	engine.PageInfo, error) {
 	place := newestFirst(func(r engine.Run) engine.ID { return r.ID })
@@ -166,19 +166,19 @@ func matches(f *engine.RunFilter, r *engine.Run) bool {
 			strings.HasPrefix(r.ExternalID, f.Search))
 }
 
-// ListHandlers is the runs that handle the failure of this one, by id.
+// ListHandlers returns the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListHandlers", func(r *Run) bool {
 		return r.Namespace == namespace && r.FailedRunID == run
 	})
 }
 
-// ListRetries is the runs that this one was retried as, by id.
+// ListRetries returns the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListRetries", func(r *Run) bool { return r.Namespace == namespace && r.RetriedFrom == run })
 }
 
-// ListSteps is every attempt with its payloads.
+// ListSteps returns every attempt with its payloads.
 func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	place := func(s engine.Step, c *engine.Cursor) int {
@@ -192,7 +192,7 @@ func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, 
 	})
 }
 
-// GetStep is one attempt.
+// GetStep returns one attempt.
 func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (engine.Step, error) {
 	return read(ctx, s, "GetStep", func(t *tx) (engine.Step, error) {
 		for _, r := range t.find(func(r *Run) bool { return r.Namespace == namespace }) {
@@ -204,7 +204,7 @@ func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (en
 	})
 }
 
-// History reads on where a task's history ended.
+// GetHistory continues a task's history where it ended.
 func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
 	type part struct {
 		steps []engine.Step
@@ -220,7 +220,7 @@ func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engin
 	return out.steps, out.next, err
 }
 
-// CurrentLease is for clients that know no token.
+// CurrentLease returns a run's lease for clients that have no token.
 func (s *Store) CurrentLease(ctx context.Context, namespace string, id engine.ID) (engine.Lease, error) {
 	return read(ctx, s, "CurrentLease", func(t *tx) (engine.Lease, error) {
 		r, err := t.run(namespace, id)
@@ -234,7 +234,7 @@ func (s *Store) CurrentLease(ctx context.Context, namespace string, id engine.ID
 	})
 }
 
-// HeldBy is what a worker holds.
+// HeldBy returns the leases of a worker.
 func (s *Store) HeldBy(ctx context.Context, worker string) ([]engine.Held, error) {
 	return read(ctx, s, "HeldBy", func(t *tx) (held []engine.Held, err error) {
 		for _, id := range t.heldBy(worker) {
@@ -248,7 +248,7 @@ func (s *Store) HeldBy(ctx context.Context, worker string) ([]engine.Held, error
 	})
 }
 
-// ListSignals is by sequence.
+// ListSignals returns signals by sequence.
 func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal,
 	engine.PageInfo, error) {
 	place := func(s engine.Signal, c *engine.Cursor) int { return cmp.Compare(s.Sequence, c.Number) }
@@ -261,7 +261,7 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 	})
 }
 
-// Circumstances is what a run may wait for.
+// ExplainInputs returns what a run may be waiting for.
 func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.ID) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(t *tx) (c engine.Circumstances, err error) {
 		r, err := t.run(namespace, id)
@@ -298,7 +298,7 @@ func count(is bool) int {
 	return 0
 }
 
-// GetSchedule goes by id or name.
+// GetSchedule finds a schedule by id or name.
 func (s *Store) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {
 	return read(ctx, s, "GetSchedule", func(t *tx) (engine.Schedule, error) {
 		found, _ := t.Schedule(namespace, ref)
@@ -309,7 +309,7 @@ func (s *Store) GetSchedule(ctx context.Context, namespace, ref string) (engine.
 	})
 }
 
-// ListSchedules is newest first.
+// ListSchedules returns schedules, newest first.
 func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
 	engine.PageInfo, error) {
 	place := newestFirst(func(s engine.Schedule) engine.ID { return s.ID })
@@ -326,7 +326,7 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 	})
 }
 
-// GetNamespace also knows those that are disabled.
+// GetNamespace returns disabled namespaces too.
 func (s *Store) GetNamespace(ctx context.Context, name string) (engine.Namespace, error) {
 	return read(ctx, s, "GetNamespace", func(t *tx) (engine.Namespace, error) {
 		n := t.db.namespaces[name]
@@ -337,7 +337,7 @@ func (s *Store) GetNamespace(ctx context.Context, name string) (engine.Namespace
 	})
 }
 
-// ListNamespaces is by name.
+// ListNamespaces returns namespaces by name.
 func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	return list(ctx, s, "ListNamespaces", p, byName(func(n engine.Namespace) string { return n.Name }),
 		func(t *tx) (all []engine.Namespace, err error) {
@@ -348,7 +348,7 @@ func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Nam
 		})
 }
 
-// ListAudit is newest first.
+// ListAuditEvents returns events, newest first.
 func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
 	engine.PageInfo, error) {
 	place := newestFirst(func(e engine.AuditEvent) engine.ID { return e.ID })
@@ -363,7 +363,7 @@ func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p eng
 	})
 }
 
-// Keyring is the keys that are not revoked, by id.
+// Keyring returns the keys that are not revoked, by id.
 func (s *Store) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return read(ctx, s, "Keyring", func(t *tx) (keys []engine.APIKey, err error) {
 		for _, k := range t.db.keys {
@@ -376,7 +376,7 @@ func (s *Store) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	})
 }
 
-// ListKeys is newest first.
+// ListKeys returns keys, newest first.
 func (s *Store) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, engine.PageInfo, error) {
 	place := newestFirst(func(k engine.APIKey) engine.ID { return k.ID })
 	return list(ctx, s, "ListKeys", p, place, func(t *tx) (all []engine.APIKey, err error) {
@@ -388,7 +388,7 @@ func (s *Store) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, e
 	})
 }
 
-// GetWorker also knows those that are OFFLINE.
+// GetWorker returns OFFLINE workers too.
 func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
 	return read(ctx, s, "GetWorker", func(t *tx) (engine.Worker, error) {
 		w := t.db.workers[id]
@@ -399,7 +399,7 @@ func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error)
 	})
 }
 
-// ListWorkers is newest first.
+// ListWorkers returns workers, newest first.
 func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker,
 	engine.PageInfo, error) {
 	place := func(w engine.Worker, c *engine.Cursor) int {
@@ -417,7 +417,7 @@ func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine
 	})
 }
 
-// QueueDepths counts run by run.
+// GetQueueDepth counts the runs of a queue one by one.
 func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
 	now time.Time) ([]engine.QueueDepth, error) {
 	return read(ctx, s, "GetQueueDepth", func(t *tx) ([]engine.QueueDepth, error) {
@@ -478,7 +478,7 @@ func isDue(r *Run, now time.Time) bool {
 	return !r.Status.Ended() && r.Lease == nil && !r.AvailableAt.IsZero() && !r.AvailableAt.After(now)
 }
 
-// Stats counts run by run.
+// GetStats counts the runs of a namespace one by one.
 func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	return read(ctx, s, "GetStats", func(t *tx) (engine.Stats, error) {
 		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
@@ -502,7 +502,7 @@ func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (
 	})
 }
 
-// ListTypes is by name.
+// ListTypes returns types by name.
 func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
 	engine.PageInfo, error) {
 	return list(ctx, s, "ListTypes", p, byName(func(i engine.TypeInfo) string { return i.Type }),

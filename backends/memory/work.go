@@ -23,7 +23,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	})
 }
 
-// Claim gives due runs to claim slots.
+// Claim assigns due runs to claim slots.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	p.Now = engine.Micros(p.Now)
 	return write(ctx, s, "Claim", p, func(t *tx) (engine.Claimed, error) {
@@ -32,11 +32,11 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	})
 }
 
-// claim is one Claim at work.
+// claim is one Claim in progress.
 type claim struct {
 	*tx
 	p     *engine.ClaimParams
-	slots []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
+	slots []engine.ClaimSlot // slots of ONLINE workers that are left
 	out   engine.Claimed
 }
 
@@ -95,7 +95,7 @@ func byAge(a, b *Run) int {
 	return cmp.Or(a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
 }
 
-// leases counts those that the filter takes.
+// leases counts the leases that the filter accepts.
 func (c *claim) leases(take func(*Run) bool) int {
 	return len(c.find(func(r *Run) bool { return r.Lease != nil && r.Namespace == c.p.Namespace && take(r) }))
 }
@@ -135,7 +135,8 @@ func (c *claim) take(r *Run) {
 	c.out.Tasks = append(c.out.Tasks, task)
 }
 
-// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+// history returns the latest attempts from a sequence on, about so many bytes of them, and the
+// sequence of the rest.
 func (t *tx) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64) {
 	size := 0
 	for _, s := range t.steps(run, func(s *engine.Step) bool { return s.Latest && s.Sequence >= from }) {
@@ -151,12 +152,12 @@ func (t *tx) history(run engine.ID, from int64, bytes int) (steps []engine.Step,
 	return steps, 0
 }
 
-// compareSteps is the order of a list of steps.
+// compareSteps orders steps in lists.
 func compareSteps(a, b engine.Step) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// RegisterWorker goes by the instance first, then by the id.
+// RegisterWorker looks for the instance first, then for the id.
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
@@ -171,7 +172,8 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 	}
 }
 
-// register is the worker as it stands, unless there may be more to free of what the old holder of its id held.
+// register returns the worker as stored; nothing is stored while more leases of the id's previous
+// holder must be freed first.
 func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, more bool, err error) {
 	t.useNamespace(p.Worker.Namespace, p.Now)
 	w := p.New()
@@ -204,7 +206,7 @@ func (t *tx) keepWorker(w engine.Worker) engine.Worker {
 	return w
 }
 
-// workersBy is those that the filter takes, by id.
+// workersBy returns the workers that the filter accepts, by id.
 func (t *tx) workersBy(take func(*engine.Worker) bool) (workers []engine.Worker) {
 	for _, w := range t.db.workers {
 		if take(w) {
@@ -219,7 +221,8 @@ func (t *tx) heldBy(worker string) []engine.ID {
 	return t.ids(func(r *Run) bool { return r.Lease != nil && r.Lease.Holder == worker })
 }
 
-// Heartbeat notes that the worker lives, and compares what it names with what it holds.
+// Heartbeat records that the worker lives, and compares the leases that it names with those that it
+// has.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
 	var unnamed []engine.Lease
@@ -248,7 +251,7 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	return beat, err
 }
 
-// freeUnnamed frees these leases of the worker's, unless they are over.
+// freeUnnamed frees these leases of the worker unless they are over.
 func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
 	var ids []engine.ID
 	for _, l := range unnamed {
@@ -263,7 +266,8 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
-// compare holds what the worker names against its leases, and returns those to be freed because it does not know them.
+// compare compares the leases that the worker names with its leases, and returns those to free
+// because the worker does not know them.
 func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease) {
 	named := map[engine.ID]bool{}
 	for _, l := range p.Held {
@@ -289,7 +293,7 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 	return unnamed
 }
 
-// DrainWorker leaves the worker what it has.
+// DrainWorker makes the worker DRAINING; it keeps its leases.
 func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
 	p.Now = engine.Micros(p.Now)
 	_, err := write(ctx, s, "DrainWorker", p, func(t *tx) (none struct{}, err error) {
@@ -306,7 +310,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 	return err
 }
 
-// ForceOfflineWorker takes the worker off and frees what it held, a portion after the other.
+// ForceOfflineWorker makes the worker OFFLINE and frees its leases, in portions.
 func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.Deregistered, error) {
@@ -342,7 +346,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 	return taken, err
 }
 
-// freeHeld frees the first that the worker holds.
+// freeHeld frees the first portion of the worker's leases.
 func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, error) {
 	ids := t.ids(func(r *Run) bool {
 		return r.Lease != nil && r.Lease.Holder == w.ID &&

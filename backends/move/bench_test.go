@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// BenchmarkCopy moves some forty thousand rows of all tables, and reads both databases back.
+// BenchmarkCopy moves some forty thousand rows of all tables, and verifies both databases.
 func BenchmarkCopy(b *testing.B) {
 	move.SetBatch(2000, 4<<20)
 	defer move.SetBatch(12, 8000)

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// load is rows on their way.
+// load is a batch of rows that was read.
 type load struct {
 	rows [][]any
 	sum  sum
@@ -18,14 +18,14 @@ type load struct {
 	err  error
 }
 
-// carryTable takes over what is left of a table. The next rows are read while the last are written.
-func (c *passage) carryTable(ctx context.Context, from, to *engine.CopyTable) error {
-	noted := c.filling.Tables[to.Name]
-	so, err := sumOf(noted)
+// carryTable copies the rest of a table. It reads the next rows while it writes the last ones.
+func (c *mover) carryTable(ctx context.Context, from, to *engine.CopyTable) error {
+	recorded := c.filling.Tables[to.Name]
+	so, err := sumOf(recorded)
 	if err != nil {
 		return err
 	}
-	after, err := decodeKey(noted.Last)
+	after, err := decodeKey(recorded.Last)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (c *passage) carryTable(ctx context.Context, from, to *engine.CopyTable) er
 	return ctx.Err()
 }
 
-// write is one transaction of the target: the rows, and how far that is.
-func (c *passage) write(ctx context.Context, t *engine.CopyTable, rows [][]any, so engine.FillingTable) error {
+// write writes the rows and the progress in one transaction of the target.
+func (c *mover) write(ctx context.Context, t *engine.CopyTable, rows [][]any, so engine.FillingTable) error {
 	next := engine.Filling{Copy: c.filling.Copy, From: c.filling.From, Tables: maps.Clone(c.filling.Tables)}
 	if next.Tables == nil {
 		next.Tables = map[string]engine.FillingTable{}
@@ -68,7 +68,7 @@ func (c *passage) write(ctx context.Context, t *engine.CopyTable, rows [][]any, 
 }
 
 // readTable sends the rows after a key, batch by batch, or an error, and closes loads.
-func (c *passage) readTable(ctx context.Context, d Database, t *engine.CopyTable, after []any, loads chan<- load) {
+func (c *mover) readTable(ctx context.Context, d Database, t *engine.CopyTable, after []any, loads chan<- load) {
 	defer close(loads)
 	adding := newSummer(t)
 	for r := (engine.CopyRange{Table: t, After: after, Rows: batchRows, Bytes: batchBytes}); ; {
@@ -90,7 +90,7 @@ func (c *passage) readTable(ctx context.Context, d Database, t *engine.CopyTable
 	}
 }
 
-// arrangement is where each column of to stands in from.
+// arrangement returns the position in from of each column of to.
 func arrangement(from, to *engine.CopyTable) []int {
 	order := make([]int, len(to.Columns))
 	for i, column := range to.Columns {
@@ -110,8 +110,8 @@ func arrange(rows [][]any, order []int) [][]any {
 	return out
 }
 
-// verify reads both ends again, at the same time, and wants the same rows in each table, as many as were noted.
-func (c *passage) verify(ctx context.Context) error {
+// verify reads both ends again, at the same time, and compares rows and counts of each table.
+func (c *mover) verify(ctx context.Context) error {
 	c.progress = engine.CopyProgress{Verifying: true, Total: c.progress.Total}
 	c.report.Tables = nil
 	c.tell("", 0, 0)
@@ -126,23 +126,23 @@ func (c *passage) verify(ctx context.Context) error {
 		if err := errors.Join(unread, err); err != nil {
 			return fmt.Errorf("read table %s back: %w", name, err)
 		}
-		noted, err := sumOf(c.filling.Tables[name])
+		recorded, err := sumOf(c.filling.Tables[name])
 		if err != nil {
 			return err
 		}
-		if source != target || source != noted {
+		if source != target || source != recorded {
 			return fmt.Errorf(
 				"table %s differs: the source has %d rows (sum %s), the target %d (sum %s), and %d were copied (sum %s); "+
-					"the target is not to be used: take another one, after `kagzi db copy --release` of the source",
-				name, source.rows, source, target.rows, target, noted.rows, noted)
+					"do not use the target: run `kagzi db copy --release` on the source and copy to another target",
+				name, source.rows, source, target.rows, target, recorded.rows, recorded)
 		}
 		c.report.Tables = append(c.report.Tables, engine.CopyCount{Table: name, Rows: target.rows})
 	}
 	return nil
 }
 
-// addUp is the sum of a table; read hears of each load of rows.
-func (c *passage) addUp(ctx context.Context, d Database, t *engine.CopyTable, read func(rows int64)) (total sum,
+// addUp returns the sum of a table; it calls read for each batch.
+func (c *mover) addUp(ctx context.Context, d Database, t *engine.CopyTable, read func(rows int64)) (total sum,
 	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	loads := make(chan load, 1)

@@ -1,4 +1,4 @@
 package move
 
-// SetBatch makes batches as small as a test needs them to be many.
+// SetBatch makes batches small, so that tests have many.
 func SetBatch(rows, bytes int) { batchRows, batchBytes = rows, bytes }

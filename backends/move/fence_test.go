@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// during copies and calls do once, when the first rows have arrived.
+// during copies, and calls do once, when the first rows have arrived.
 func during(t *testing.T, p engine.CopyParams, do func()) (engine.CopyReport, error) {
 	t.Helper()
 	called := false
@@ -33,7 +33,7 @@ func during(t *testing.T, p engine.CopyParams, do func()) (engine.CopyReport, er
 	return report, err
 }
 
-// start begins a run.
+// start starts a run.
 func start(t testing.TB, store engine.Store) error {
 	t.Helper()
 	now := store.Now()
@@ -172,7 +172,7 @@ func TestRowsThatDifferAreFound(t *testing.T) {
 				want := dump(t, from)
 				spoiled := false
 				p := engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
-					if p.Table == "workers" && !spoiled { // the last of all but itself
+					if p.Table == "workers" && !spoiled { // the last table except itself
 						spoiled = true
 						change(t, to, spoil)
 					}
@@ -192,7 +192,7 @@ func TestRowsThatDifferAreFound(t *testing.T) {
 	}
 }
 
-// change does what no fence keeps out: an administrator's mistake.
+// change changes the database past every fence, as an administrator's mistake may.
 func change(t testing.TB, url, statement string) {
 	t.Helper()
 	if strings.HasPrefix(url, "sqlite:") {
@@ -215,7 +215,7 @@ func change(t testing.TB, url, statement string) {
 	}
 }
 
-func TestATextThatPostgresCannotKeepIsNamedBeforeAnythingChanges(t *testing.T) {
+func TestCopyNamesTextWithNUL(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]string{"NUL": "a\x00b", "UTF-8": "a\xffb"} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestATargetOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 }
 
-// freshCopy is another database with the rows of one.
+// freshCopy returns another database with the same rows.
 func freshCopy(t testing.TB, url string) string {
 	t.Helper()
 	other := freshURL(t, "sqlite")
@@ -305,7 +305,7 @@ func TestTwoCopiesAtOnceMakeOne(t *testing.T) {
 	openStore(t, to)
 }
 
-func TestASnapshotIsOfOneMomentAndLeavesTheSourceAtWork(t *testing.T) {
+func TestSnapshotIsConsistentWhileSourceRuns(t *testing.T) {
 	t.Parallel()
 	from, file := freshURL(t, "postgres"), filepath.Join(t.TempDir(), "snapshot.db")
 	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 11)), 10)

@@ -26,7 +26,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// childVariable makes this program a copy that may be killed: from, to and the time, in lines.
+// childVariable makes this program a copy that may be killed. Its lines are the two URLs and the
+// time.
 const childVariable = "KAGZI_TEST_COPY"
 
 func TestMain(m *testing.M) {
@@ -37,7 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beCopy says a line for each batch and waits for one before it goes on, so that who kills it knows when.
+// beCopy prints a line for each batch and reads one before it continues, so that the parent knows
+// when to kill it.
 func beCopy(spec []string) int {
 	answer := make([]byte, 1)
 	_, err := backends.Copy(context.Background(),
@@ -54,11 +56,11 @@ func beCopy(spec []string) int {
 
 var someDay = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// directions are the two ends of each direction.
+// directions holds the kinds of database of each direction.
 var directions = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"},
 	{"postgres", "postgres"}}
 
-// eachWay runs a test for the two directions between the kinds of database.
+// eachWay runs a test for both directions between the kinds of database.
 func eachWay(t *testing.T, test func(t *testing.T, from, to string)) {
 	t.Parallel()
 	for _, d := range directions[:2] {
@@ -69,7 +71,7 @@ func eachWay(t *testing.T, test func(t *testing.T, from, to string)) {
 	}
 }
 
-// freshURL is an empty database that is there not yet.
+// freshURL returns the URL of a new, empty database.
 func freshURL(t testing.TB, kind string) string {
 	t.Helper()
 	if kind == "postgres" {
@@ -94,7 +96,7 @@ func openEnd(t testing.TB, url string) move.Database {
 	return d
 }
 
-// populate makes a database and fills each of its tables with rows of all that its columns can hold
+// populate makes a database and fills each table with rows of all values that its columns can hold
 // on either kind of database.
 func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 	t.Helper()
@@ -114,7 +116,7 @@ func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 	narrow := narrowest(t)
 	batches := 0
 	var runs [][]byte
-	for _, name := range []string{"runs", ""} { // which others refer to
+	for _, name := range []string{"runs", ""} { // other tables refer to these
 		for i := range tables {
 			table := &tables[i]
 			if (table.Name == "runs") != (name == "runs") {
@@ -122,7 +124,7 @@ func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 			}
 			rows := make([][]any, 1+rnd.IntN(most))
 			if name == "runs" {
-				rows = make([][]any, most) // enough for everybody
+				rows = make([][]any, most) // enough for the tables that refer to them
 			}
 			for n := range rows {
 				rows[n] = randomRow(rnd, table, narrow, runs, n)
@@ -146,13 +148,13 @@ func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 	}
 }
 
-// read is what narrowest found: a Postgres to look at takes longer to make than one to fill.
+// read caches the result of narrowest, because opening a Postgres database for it is slow.
 var read struct {
 	sync.Mutex
 	columns map[string]engine.CopyColumn
 }
 
-// narrowest is the columns as Postgres has them, by table and name.
+// narrowest returns the columns of the Postgres schema, by table and name.
 func narrowest(t testing.TB) map[string]engine.CopyColumn {
 	t.Helper()
 	read.Lock()
@@ -176,7 +178,8 @@ func narrowest(t testing.TB) map[string]engine.CopyColumn {
 	return columns
 }
 
-// randomRow is the n-th row of a table; texts and ids differ from row to row, as unique columns want it.
+// randomRow makes the n-th row of a table; texts and ids differ from row to row, as unique columns
+// require.
 func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine.CopyColumn, runs [][]byte,
 	n int) []any {
 	row := make([]any, len(table.Columns))
@@ -198,7 +201,7 @@ func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine
 				row[i] = int64(n)
 			}
 		case c.Name == "requirements":
-			row[i] = "" // which a server reads when it starts
+			row[i] = "" // a server reads it when it starts
 		case c.Kind == engine.CopyText:
 			row[i] = []string{"", "a'b\\\"", "é\U0001F600\u202e", "\t\n", strings.Repeat("long ", 300)}[rnd.IntN(5)] +
 				strconv.Itoa(n)
@@ -219,7 +222,7 @@ func randomBytes(rnd *rand.Rand, n int) []byte {
 	return out
 }
 
-// dump is all rows of a database as text, read by other means than those of a copy.
+// dump returns all rows of a database as text, read without the code of a copy.
 func dump(t testing.TB, url string) map[string]string {
 	t.Helper()
 	read := dumpPostgres
@@ -238,7 +241,7 @@ func dump(t testing.TB, url string) map[string]string {
 	return tables
 }
 
-// tablesOf is what is copied, as the catalog of a fresh file has it.
+// tablesOf returns the tables to copy, from the catalog of a new file.
 func tablesOf(t testing.TB) []engine.CopyTable {
 	t.Helper()
 	url := freshURL(t, "sqlite")
@@ -348,7 +351,7 @@ func writeRow(out *strings.Builder, values []any) {
 	out.WriteByte('\n')
 }
 
-// sameRows wants both databases to hold the same.
+// sameRows fails unless both databases hold the same rows.
 func sameRows(t testing.TB, got, want map[string]string) {
 	t.Helper()
 	rows := 0

@@ -19,13 +19,14 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// life is how many calls to the databases a process makes before it dies. The last one may have happened all the same.
+// life limits how many calls to the databases a process makes before it dies. The last call may
+// have taken effect.
 type life struct {
 	left    atomic.Int64
 	happens bool
 }
 
-// mortal is a database that a process of limited life uses.
+// mortal is a database used by a process with a limited life.
 type mortal struct {
 	move.Database
 	life *life
@@ -97,7 +98,7 @@ func live(t *testing.T, from, to string, calls int64, happens bool) (made int64,
 	return calls - l.left.Load(), report, err
 }
 
-// refuses wants no server to take a database.
+// refuses fails unless a server refuses to open the database.
 func refuses(t *testing.T, url, why string) {
 	t.Helper()
 	store, err := backends.Open(t.Context(), url, engine.OpenOptions{})
@@ -110,7 +111,7 @@ func refuses(t *testing.T, url, why string) {
 	}
 }
 
-func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
+func TestKilledCopyContinues(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
 		n := long.Seed(t)
 		rnd := rand.New(rand.NewPCG(n, 2))
@@ -133,7 +134,7 @@ func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
-func TestAKillNearTheEndLeavesOneDatabaseAtMostToServe(t *testing.T) {
+func TestKillNearEndOfCopyLeavesOneServable(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
 		populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 3)), 3)
 		if err := backends.Migrate(t.Context(), to); err != nil {
@@ -151,7 +152,7 @@ func TestAKillNearTheEndLeavesOneDatabaseAtMostToServe(t *testing.T) {
 		if strings.HasPrefix(to, "sqlite:") {
 			kind = "sqlite"
 		}
-		for back := range int64(3) { // from the end: opening the target, telling the source, the last reading
+		for back := range int64(3) { // counted from the end: opening the target, marking the source, the last read
 			for _, happens := range []bool{false, true} {
 				next := freshURL(t, kind)
 				if err := backends.Migrate(t.Context(), next); err != nil {
@@ -200,7 +201,8 @@ func TestACopyOutlivesKillsOfItsProcess(t *testing.T) {
 	})
 }
 
-// killed copies in a process that is killed after so many batches; late: while it is busy with the one after that.
+// killed copies in a process that is killed after so many batches; late: during the batch after
+// that.
 func killed(t *testing.T, from, to string, batches int, late bool) {
 	t.Helper()
 	self, err := os.Executable()

@@ -1,10 +1,10 @@
-// Package move copies a whole database into another, of either kind, so that a copy that is killed
-// goes on where it stopped and ends only when both were read back and found equal. It knows no SQL:
-// what it needs of a database is the interface Database.
+// Package move copies a whole database into another of either kind. A copy that is killed continues
+// where it stopped. It ends only when both databases were read back and found equal. The package
+// has no SQL; the interface Database is all that it needs.
 //
-// The source is fenced first, so what is read does not change. From then on the order of the writes
-// is what makes a kill harmless: each batch of rows is one transaction with the note of how far it
-// goes; the source learns that the copy is whole before the target may be served.
+// The source is fenced first, so the rows do not change. From then on the order of writes makes a
+// kill harmless: each batch of rows is one transaction together with the progress, and the source
+// is marked as moved before the target may be served.
 package move
 
 import (
@@ -17,57 +17,60 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What is on its way at once: as many rows, and about as many bytes. Tests make it less.
+// Limits of one batch: rows, and approximate bytes. Tests lower them.
 var (
 	batchRows  = 2000
 	batchBytes = 4 << 20
 )
 
-// Database is one end of a copy. Each method is one transaction. Read may be called beside the
-// others; none otherwise beside itself.
+// Database is one end of a copy. Each method is one transaction. Read may run concurrently with the
+// other methods; the others run one at a time.
 type Database interface {
-	// Place names it for people, without a password. The same database has the same place.
+	// Place describes the database for people, without a password. The same database has the same
+	// place.
 	Place() string
-	// Tables is the tables that are copied, by name: all but those that are about the database itself.
+	// Tables returns the tables to copy, by name: all except those about the database itself.
 	Tables(ctx context.Context) ([]engine.CopyTable, error)
-	// Count is how many rows a table has.
+	// Count returns how many rows a table has.
 	Count(ctx context.Context, table string) (int64, error)
-	// Standing is empty when nothing stands under the name.
+	// Standing returns a state of the database; empty if the name is not set.
 	Standing(ctx context.Context, name string) (value string, err error)
-	// Read is the next rows of a table. All readings see one moment, that of the first.
+	// Read returns the next rows of a table. All reads see the moment of the first.
 	Read(ctx context.Context, r engine.CopyRange) ([][]any, error)
-	// Fence keeps all writers but this copy out. To fill a database that holds rows is ErrCopyNotEmpty.
+	// Fence keeps all writers except this copy out. Filling a database that holds rows is
+	// ErrCopyNotEmpty.
 	Fence(ctx context.Context, f engine.CopyFence) error
-	// Unfence undoes a Fence, unless the standing has changed since: ErrCopyRival. It leaves copied
-	// under StandingCopied if that is not empty.
+	// Unfence undoes a Fence, unless the state has changed since: ErrCopyRival. It sets
+	// StandingCopied to copied if that is not empty.
 	Unfence(ctx context.Context, standing, old, copied string) error
-	// Amend changes a standing; ErrCopyRival when it is not old any more.
+	// Amend changes a state; ErrCopyRival if it is not old any more.
 	Amend(ctx context.Context, standing, old, new string) error
-	// Write adds rows and notes that, or does nothing: ErrCopyRival.
+	// Write adds rows and the progress in one transaction. If the progress is not the old value any
+	// more, it does nothing: ErrCopyRival.
 	Write(ctx context.Context, b engine.CopyBatch) error
-	// Settle is called once all rows have arrived, before they are read back.
+	// Settle is called once when all rows are written, before they are read back.
 	Settle(ctx context.Context, tables []engine.CopyTable) error
 	Close() error
 }
 
-// passage is a copy under way.
-type passage struct {
+// mover is one copy in progress.
+type mover struct {
 	from, to Database
 	params   engine.CopyParams
-	tables   []engine.CopyTable // of the target; parents first
-	sources  []engine.CopyTable // the same of the source
+	tables   []engine.CopyTable // the target's; parents first
+	sources  []engine.CopyTable // the source's, in the same order
 	moved    engine.Moved
-	movedAs  string // what the source's standing is, word for word; empty: none
+	movedAs  string // value of the source's StandingMoved; empty: not set
 	filling  engine.Filling
-	filledAs string // likewise of the target
+	filledAs string // value of the target's StandingFilling; empty: not set
 	progress engine.CopyProgress
 	report   engine.CopyReport
 }
 
-// Copy moves all rows from one database to another and leaves the source fenced. With p.Snapshot it
-// leaves the source alone.
+// Copy moves all rows from one database to another and leaves the source fenced. With p.Snapshot
+// the source stays unchanged.
 func Copy(ctx context.Context, from, to Database, p engine.CopyParams) (engine.CopyReport, error) {
-	c := &passage{from: from, to: to, params: p, report: engine.CopyReport{From: from.Place(), To: to.Place()}}
+	c := &mover{from: from, to: to, params: p, report: engine.CopyReport{From: from.Place(), To: to.Place()}}
 	if c.report.From == c.report.To {
 		return c.report, errors.New("source and target are the same database")
 	}
@@ -84,17 +87,17 @@ func Copy(ctx context.Context, from, to Database, p engine.CopyParams) (engine.C
 	return c.report, nil
 }
 
-// hint says how to go on after an error that left the source fenced.
-func (c *passage) hint(err error) error {
+// hint says how to continue after an error that left the source fenced.
+func (c *mover) hint(err error) error {
 	if c.params.Snapshot || c.movedAs == "" {
 		return err
 	}
 	return fmt.Errorf(
-		"%w; the source stays fenced: run the same command again to go on, or give the copy up with `kagzi db copy --release URL`", err)
+		"%w; the source stays fenced: run the same command again to continue, or give the copy up with `kagzi db copy --release URL`", err)
 }
 
-// compare finds the tables, which must be the same at both ends.
-func (c *passage) compare(ctx context.Context) (err error) {
+// compare reads the tables, which must be the same at both ends.
+func (c *mover) compare(ctx context.Context) (err error) {
 	if c.sources, err = c.from.Tables(ctx); err != nil {
 		return err
 	}
@@ -115,8 +118,8 @@ func (c *passage) compare(ctx context.Context) (err error) {
 	return nil
 }
 
-// begin makes both ends ready, or finds that the copy has ended before.
-func (c *passage) begin(ctx context.Context) (whole bool, err error) {
+// begin prepares both ends, or finds that the copy has ended before.
+func (c *mover) begin(ctx context.Context) (whole bool, err error) {
 	if err := c.readStandings(ctx); err != nil {
 		return false, err
 	}
@@ -147,8 +150,8 @@ func (c *passage) begin(ctx context.Context) (whole bool, err error) {
 	return false, c.fence(ctx)
 }
 
-// readStandings finds how both ends stand.
-func (c *passage) readStandings(ctx context.Context) (err error) {
+// readStandings reads the states of both ends.
+func (c *mover) readStandings(ctx context.Context) (err error) {
 	if c.movedAs, err = c.from.Standing(ctx, engine.StandingMoved); err != nil {
 		return err
 	}
@@ -163,14 +166,14 @@ func (c *passage) readStandings(ctx context.Context) (err error) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(end.standing), end.value); err != nil {
-			return fmt.Errorf("read how far an earlier copy came: %w", err)
+			return fmt.Errorf("read the progress of an earlier copy: %w", err)
 		}
 	}
 	return nil
 }
 
-// judge refuses what is neither a new copy nor one to go on with.
-func (c *passage) judge(ctx context.Context) error {
+// judge refuses a copy that is neither new nor can be continued.
+func (c *mover) judge(ctx context.Context) error {
 	for _, end := range []struct {
 		database Database
 		standing string
@@ -185,18 +188,18 @@ func (c *passage) judge(ctx context.Context) error {
 	}
 	switch {
 	case c.filledAs != "" && c.params.Snapshot:
-		return refuse("the target was begun to be filled by another copy, of %s; give this one a database of its own",
+		return refuse("another copy, of %s, has begun to fill the target; choose another target",
 			c.filling.From)
 	case c.filledAs != "":
 		if c.movedAs == "" || c.filling.Copy != c.moved.Copy {
 			return refuse(
-				"the target was begun to be filled by another copy, of %s; give this one a database of its own",
+				"another copy, of %s, has begun to fill the target; choose another target",
 				c.filling.From)
 		}
 		return nil
 	case c.movedAs != "" && !c.params.Snapshot && (c.moved.Done || c.moved.To != c.to.Place()):
 		return refuse(
-			"the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
+			"the source is fenced for a copy to %s; continue that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
 	}
 	for _, t := range c.tables {
 		n, err := c.to.Count(ctx, t.Name)
@@ -210,7 +213,7 @@ func (c *passage) judge(ctx context.Context) error {
 	return nil
 }
 
-func (c *passage) count(ctx context.Context) error {
+func (c *mover) count(ctx context.Context) error {
 	for _, t := range c.sources {
 		n, err := c.from.Count(ctx, t.Name)
 		if err != nil {
@@ -224,8 +227,8 @@ func (c *passage) count(ctx context.Context) error {
 	return nil
 }
 
-// fence closes the source, unless it was closed before, and then the target.
-func (c *passage) fence(ctx context.Context) error {
+// fence fences the source, unless it is fenced already, and then the target.
+func (c *mover) fence(ctx context.Context) error {
 	switch {
 	case c.params.Snapshot:
 		c.moved.Copy = engine.NewID(c.params.Now).String()
@@ -234,7 +237,7 @@ func (c *passage) fence(ctx context.Context) error {
 		value := text(c.moved)
 		err := c.from.Fence(ctx, engine.CopyFence{
 			Standing: engine.StandingMoved, Value: value, Copy: c.moved.Copy, At: c.params.Now,
-			Why: "this database was moved to another one; its server is to be started on that",
+			Why: "this database was moved to another one; start the server on that one",
 		})
 		if err != nil {
 			return fmt.Errorf("fence the source: %w", err)
@@ -254,8 +257,8 @@ func (c *passage) fence(ctx context.Context) error {
 	return nil
 }
 
-// carry takes the rows over, and ends the copy once both ends were found equal.
-func (c *passage) carry(ctx context.Context) error {
+// carry copies the rows, and ends the copy once both ends were found equal.
+func (c *mover) carry(ctx context.Context) error {
 	for i := range c.tables {
 		if err := c.carryTable(ctx, &c.sources[i], &c.tables[i]); err != nil {
 			return fmt.Errorf("copy table %s: %w", c.tables[i].Name, err)
@@ -270,14 +273,15 @@ func (c *passage) carry(ctx context.Context) error {
 	return c.end(ctx)
 }
 
-// end tells the source before it lets anybody serve the target: who releases the source then is warned.
-func (c *passage) end(ctx context.Context) error {
+// end marks the source as moved before the target may be served, so that releasing the source
+// warns.
+func (c *mover) end(ctx context.Context) error {
 	copied := ""
 	if !c.params.Snapshot {
 		done := c.moved
 		done.Done = true
 		if err := c.from.Amend(ctx, engine.StandingMoved, c.movedAs, text(done)); err != nil {
-			return fmt.Errorf("tell the source that the copy is whole: %w", err)
+			return fmt.Errorf("mark the source as moved: %w", err)
 		}
 		c.moved, c.movedAs = done, text(done)
 		copied = text(engine.Moved{Copy: c.moved.Copy, To: c.to.Place(), Done: true})
@@ -288,28 +292,28 @@ func (c *passage) end(ctx context.Context) error {
 	return nil
 }
 
-// Release takes the fence off a source. After a copy that ended it must be forced.
+// Release removes the fence from a source. After a completed copy, force must be set.
 func Release(ctx context.Context, d Database, force bool) error {
 	value, err := d.Standing(ctx, engine.StandingMoved)
 	if err != nil {
 		return err
 	}
 	if value == "" {
-		return refuse("%s is not fenced: there is nothing to release", d.Place())
+		return refuse("%s is not fenced; nothing to release", d.Place())
 	}
 	var m engine.Moved
 	if err := json.Unmarshal([]byte(value), &m); err != nil && !force {
-		return fmt.Errorf("read where the database was moved to: %w; --force releases it all the same", err)
+		return fmt.Errorf("read where the database was moved to: %w; --force releases it anyway", err)
 	}
 	if m.Done && !force {
 		return refuse(
-			"the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
-				"if nobody has served that one and it is thrown away, --force releases this one", m.To)
+			"the copy to %s is complete and may be in use: with both databases in use, every run and tick would happen twice; "+
+				"if no server has opened the copy and you delete it, release this database with --force", m.To)
 	}
 	return d.Unfence(ctx, engine.StandingMoved, value, "")
 }
 
-func (c *passage) tell(table string, rows, bytes int64) {
+func (c *mover) tell(table string, rows, bytes int64) {
 	c.progress.Table = table
 	c.progress.Rows += rows
 	c.progress.Bytes += bytes
@@ -325,7 +329,7 @@ func find(tables []engine.CopyTable, name string) *engine.CopyTable {
 	return nil
 }
 
-// text is a standing's value. The types are ours and always have one.
+// text encodes a state's value. Our types always encode.
 func text(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -334,7 +338,7 @@ func text(value any) string {
 	return string(data)
 }
 
-// refuse is an answer to what the standing of a database does not let happen.
+// refuse returns an error for what the state of a database does not allow.
 func refuse(format string, args ...any) error {
 	return &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf(format, args...)}
 }

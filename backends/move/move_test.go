@@ -44,7 +44,7 @@ func TestACopyThatEndsWhileItMakesTheSchemaGoesOn(t *testing.T) {
 	obstacle := func(statement string) {
 		t.Helper()
 		if _, err := target.Exec(t.Context(), statement+" sequence api_keys"); err != nil {
-			// what a later migration makes has the same name
+			// a later migration would make a column of the same name
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestACopyTellsThatItReadsBackBeforeItDoes(t *testing.T) {
 	}
 }
 
-// copied is a copy that must come to its end.
+// copied makes a copy that must succeed.
 func copied(t testing.TB, from, to string) engine.CopyReport {
 	t.Helper()
 	report, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay})

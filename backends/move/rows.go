@@ -17,8 +17,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// sum is what rows have in common in whatever order they are added: the sum of 128 bits of the
-// SHA-256 of each, and their number.
+// sum identifies a set of rows in any order: the sum of 128 bits of each row's SHA-256, and the
+// number of rows.
 type sum struct {
 	high, low uint64
 	rows      int64
@@ -33,11 +33,11 @@ func (s *sum) add(o sum) {
 
 func (s sum) String() string { return fmt.Sprintf("%016x%016x", s.high, s.low) }
 
-// sumOf reads back what a Filling says.
+// sumOf decodes the sum in a Filling.
 func sumOf(f engine.FillingTable) (s sum, err error) {
 	if f.Sum != "" {
 		if _, err := fmt.Sscanf(f.Sum, "%16x%16x", &s.high, &s.low); err != nil {
-			return s, fmt.Errorf("the note of an earlier copy holds no sum: %w", err)
+			return s, fmt.Errorf("the progress of an earlier copy holds no sum: %w", err)
 		}
 	}
 	s.rows = f.Rows
@@ -60,7 +60,7 @@ func newSummer(t *engine.CopyTable) *summer {
 	return &summer{order: order, hash: sha256.New()}
 }
 
-// sum is that of rows, and how many bytes they are, about.
+// sum returns the sum of rows, and their approximate size in bytes.
 func (h *summer) sum(rows [][]any) (total sum, size int64) {
 	for _, row := range rows {
 		h.hash.Reset()
@@ -75,7 +75,7 @@ func (h *summer) sum(rows [][]any) (total sum, size int64) {
 	return total, size
 }
 
-// appendValue writes a value so that no two rows look alike: what it is, how long, and the bytes.
+// appendValue appends a value so that different values give different bytes: type, length, content.
 func appendValue(out []byte, value any) []byte {
 	switch v := value.(type) {
 	case nil:
@@ -90,7 +90,7 @@ func appendValue(out []byte, value any) []byte {
 	panic(fmt.Sprintf("a column holds a %T", value))
 }
 
-// encodeKey is a key as a Filling keeps it: JSON holds no bytes, and not every text.
+// encodeKey encodes a key for a Filling, because JSON can hold neither bytes nor every text.
 func encodeKey(key []any) []string {
 	words := make([]string, len(key))
 	for i, value := range key {
@@ -106,11 +106,11 @@ func encodeKey(key []any) []string {
 	return words
 }
 
-// decodeKey is nil for no key.
+// decodeKey decodes a key; no words give nil.
 func decodeKey(words []string) (key []any, err error) {
 	for _, word := range words {
 		if word == "" {
-			return nil, errors.New("the note of an earlier copy holds no key")
+			return nil, errors.New("the progress of an earlier copy holds no key")
 		}
 		var value any
 		var raw []byte
@@ -124,14 +124,14 @@ func decodeKey(words []string) (key []any, err error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the note of an earlier copy holds no key: %w", err)
+			return nil, fmt.Errorf("the progress of an earlier copy holds no key: %w", err)
 		}
 		key = append(key, value)
 	}
 	return key, nil
 }
 
-// nameRow is a row for people.
+// nameRow describes a row in an error.
 func nameRow(t *engine.CopyTable, row []any) string {
 	var words []string
 	for i, value := range t.KeyOf(row) {
@@ -150,14 +150,14 @@ func nameRow(t *engine.CopyTable, row []any) string {
 	return t.Name + " with " + strings.Join(words, ", ")
 }
 
-// narrower says that to may refuse what from takes.
+// narrower says whether to may refuse values that from allows.
 func narrower(from, to engine.CopyColumn) bool {
 	return to.Strict && !from.Strict || to.Kind == engine.CopyNumber &&
 		(to.Least > from.Least || to.Most < from.Most) ||
 		to.Length != 0 && to.Length != from.Length
 }
 
-// misfit is why a column does not take a value, empty if it does.
+// misfit returns why a column does not take a value; empty if it does.
 func misfit(c engine.CopyColumn, value any) string {
 	switch v := value.(type) {
 	case int64:
@@ -179,8 +179,8 @@ func misfit(c engine.CopyColumn, value any) string {
 	return ""
 }
 
-// survey looks, before anything is changed, for rows that the target would refuse.
-func (c *passage) survey(ctx context.Context) error {
+// survey checks for rows that the target would refuse, before anything is changed.
+func (c *mover) survey(ctx context.Context) error {
 	for i := range c.tables {
 		from, to := &c.sources[i], &c.tables[i]
 		some := engine.CopyTable{Name: from.Name, Key: from.Key}
@@ -205,7 +205,7 @@ func (c *passage) survey(ctx context.Context) error {
 	return nil
 }
 
-func (c *passage) surveyTable(ctx context.Context, t *engine.CopyTable, checks []engine.CopyColumn) error {
+func (c *mover) surveyTable(ctx context.Context, t *engine.CopyTable, checks []engine.CopyColumn) error {
 	for r := (engine.CopyRange{Table: t, Rows: batchRows, Bytes: batchBytes}); ; {
 		rows, err := c.from.Read(ctx, r)
 		if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Compare is an error unless both databases have the same tables, with the same columns and keys.
+// Compare returns an error unless both databases have the same tables, with the same columns and
+// keys.
 func Compare(from, to []engine.CopyTable) error {
 	for _, t := range from {
 		if find(to, t.Name) == nil {
@@ -41,13 +42,14 @@ func compareTable(from, to *engine.CopyTable) error {
 			return fmt.Errorf("the source has no column %s", c.Name)
 		}
 		if from.Columns[i].Kind != c.Kind {
-			return fmt.Errorf("column %s holds something else at the source than at the target", c.Name)
+			return fmt.Errorf("column %s has another type in the source than in the target", c.Name)
 		}
 	}
 	return nil
 }
 
-// parentsFirst puts each table behind those that it refers to, and otherwise leaves them by name.
+// parentsFirst orders tables so that each comes after the tables that it refers to, and otherwise
+// by name.
 func parentsFirst(tables []engine.CopyTable) (ordered []engine.CopyTable, err error) {
 	for len(ordered) < len(tables) {
 		before := len(ordered)

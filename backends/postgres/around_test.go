@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// expectNoDeadlocks fails the test when the database had to end a transaction of its to break a circle.
+// expectNoDeadlocks fails the test if the database had to end a transaction because of a deadlock.
 func expectNoDeadlocks(t *testing.T, s *Store) {
 	t.Helper()
 	count := func() (n int64) {
@@ -37,7 +37,7 @@ func expectNoDeadlocks(t *testing.T, s *Store) {
 	})
 }
 
-// family starts a parent with so many children, has it wait for them all, and claims the children.
+// family starts a parent with n children, makes it wait for all of them, and claims the children.
 func family(t *testing.T, s *Store, n int) (parent engine.ID, children []engine.Lease) {
 	t.Helper()
 	start(t, s, 1)
@@ -115,7 +115,7 @@ func TestChildrenOfOneParentEndAtTheSameTimeAndWakeItOnce(t *testing.T) {
 	}
 }
 
-func TestChildrenThatEndByThemselvesMeetASweepOverTheirSiblings(t *testing.T) {
+func TestChildEndRacingExpiryOfSiblings(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	expectNoDeadlocks(t, a)
@@ -164,7 +164,7 @@ func keyed(t *testing.T, s *Store, n, limit int) []engine.ID {
 	return ids
 }
 
-func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testing.T) {
+func TestConcurrencyLimitAcrossServers(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	register(t, a, "wa")
@@ -199,7 +199,7 @@ func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testi
 				}
 				count(len(claimed.Tasks))
 				for _, task := range claimed.Tasks {
-					count(-1) // before the slot is free, for then another may take it at once
+					count(-1) // before the slot is free, because then another may take it at once
 					if _, err := s.CompleteRun(t.Context(),
 						engine.CompleteRunParams{Lease: task.Lease, Now: s.Now()}); err != nil {
 						t.Errorf("CompleteRun: %v", err)
@@ -221,7 +221,7 @@ func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testi
 	expectSound(t, url)
 }
 
-func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
+func TestCancelOfGatedRunsRacingGateOpening(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
 	register(t, a, "wa")
@@ -265,12 +265,13 @@ func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
 	expectSound(t, url)
 }
 
-// Whoever opens a gate has the key's lock and then wants the run; so nobody may wait for the key while he has the run.
-func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
+// A transaction that opens a gate holds the key's lock and then wants the run, so one that holds
+// the run must not wait for the key.
+func TestGatedRunEndWaitsForKeyFirst(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "wa")
 	ids := keyed(t, s, 2, 1)
-	for range 2 { // the first takes the slot, the second waits at the gate
+	for range 2 { // the first takes the slot, the second is gated
 		if _, err := s.Claim(t.Context(), claimParams(s, "wa", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +311,8 @@ func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
 	group.Wait()
 }
 
-// Whoever ends a child has it and then wants its parent; so nobody may wait for the child while he has the parent.
+// A transaction that ends a child holds the child and then wants its parent, so one that holds the
+// parent must not wait for the child.
 func TestWhoEndsAParentWaitsForItsChildrenWithoutIt(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	parent, child := newStart(s), newStart(s)
@@ -354,8 +356,9 @@ func TestWhoEndsAParentWaitsForItsChildrenWithoutIt(t *testing.T) {
 	}
 }
 
-// Each end of a child that meets that of its parent would otherwise hold both up until a lock's time is over.
-func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
+// Otherwise each end of a child that coincides with that of its parent would block both until a
+// lock timeout.
+func TestChildEndRacingParentEnd(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	expectNoDeadlocks(t, a)
@@ -384,9 +387,9 @@ func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
 	}
 }
 
-// A run may have more children at gates than a write is tried again, each of a key of its own that
-// somebody has just then.
-func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
+// A run may have more gated children than a write has retries, each with its own key that another
+// transaction holds at the moment.
+func TestRunEndWaitsForKeysOfChildren(t *testing.T) {
 	const children = writeAttempts + 3
 	s := openAt(t, lentURL(t))
 	parent := newStart(s)
@@ -421,7 +424,7 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 			Namespace: "default", RunID: parent.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()})
 		ended <- err
 	}()
-	// No rival lets go before somebody waits for what he has.
+	// No other transaction releases its locks before this one waits for them.
 	const wanted = "select (classid::bigint << 32) | objid::bigint from pg_locks where locktype = 'advisory' and objsubid = 1 and not granted " +
 		"and database = (select oid from pg_database where datname = current_database()) limit 1"
 	for len(rivals) > 0 {
@@ -457,7 +460,7 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {
+func TestDisabledNamespaceAcrossServers(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "wa")
 	start(t, b, 2)

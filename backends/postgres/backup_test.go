@@ -31,7 +31,7 @@ func TestOfSeveralServersOneHasTheTurnToMakeABackup(t *testing.T) {
 	if wait, _ := ask(b, time.Hour); wait != 0 {
 		t.Fatalf("after it was given back the other waits %s", wait)
 	}
-	if err := giveBack(); err != nil { // it is another's by now
+	if err := giveBack(); err != nil { // another server has it by now
 		t.Fatal(err)
 	}
 	if wait, _ := ask(a, time.Hour); wait == 0 {
@@ -42,7 +42,7 @@ func TestOfSeveralServersOneHasTheTurnToMakeABackup(t *testing.T) {
 	}
 }
 
-func TestATurnThatWasTakenWhileTheClockWasAheadIsNotWaitedFor(t *testing.T) {
+func TestBackupTurnFromWrongClockIsIgnored(t *testing.T) {
 	url := lentURL(t)
 	s, admin := openAt(t, url), adminConnection(t, url)
 	if wait, _, err := s.BackupTurn(t.Context(), time.Hour); err != nil || wait != 0 {

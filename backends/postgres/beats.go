@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	beatPace      = 25 * time.Millisecond // from the beginning of a group of several to that of the next
-	maxBeatGroups = 4                     // at a time
-	beatsWorth    = 64                    // a commit of their own, for each group under way, before it is time
-	maxBeats      = 512                   // in one commit
-	maxBeatLeases = 8192                  // that these name, about
+	beatPace      = 25 * time.Millisecond // from the start of a group of several calls to the next group
+	maxBeatGroups = 4                     // groups at the same time
+	beatsWorth    = 64                    // waiting calls per running group that start another group early
+	maxBeats      = 512                   // calls in one commit
+	maxBeatLeases = 8192                  // leases named in one commit, about
 )
 
 // beatCall is one call of Heartbeat, and its answer.
@@ -23,38 +23,39 @@ type beatCall struct {
 	p    *engine.HeartbeatParams
 	came time.Time
 	beat engine.Beat
-	// settled says that the group's commit carried the call out; otherwise, without err, nothing
-	// has happened, and the call is to go on in a transaction of its own.
+	// settled means that the group's commit carried the call out. If it is false and err is nil,
+	// nothing has happened, and the call continues in its own transaction.
 	settled bool
 	err     error
 	done    chan struct{}
 }
 
-// beats gathers heartbeats into groups, each of which is one transaction. They are a line of their
-// own, for a lease lives from them and must not wait for large writes.
+// beats gathers heartbeats into groups, each of which is one transaction. They have their own
+// queue, because a lease depends on them and they must not wait for large writes.
 //
-// Workers come one by one, spread over the interval in which each is heard, so hardly two would
-// meet in the time of a commit. Therefore a group that follows one of several waits for its time,
-// in which others come, and so does one that would begin beside another. Who is alone waits for
-// nobody: where few workers are, each goes at once. Those that may wait go with the next group, and
-// make one themselves when the first of them has waited as long as it may, or they fill one.
+// Heartbeats are spread over the heartbeat interval, so few would meet during one commit. Therefore
+// a group that follows a group of several calls waits a moment (beatPace) for others, and so does a
+// group that would start while another is running. A single call does not wait: with few workers,
+// each heartbeat goes at once. Calls that may wait (MaxWait) join the next group. They start one
+// themselves when the first of them has waited as long as it may, or when they fill one.
 //
-// A group holds no worker that somebody else is changing, nor one that is unknown or OFFLINE, nor
-// one of whose leases something is to be freed: these go on in transactions of their own, where
-// each waits, fails or changes runs alone.
+// A group leaves out workers that another transaction is changing, that are unknown or OFFLINE, or
+// that have leases to free. These calls continue in their own transactions, where each can wait,
+// fail or change runs.
 type beats struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting []*beatCall
-	under   int       // groups under way
-	began   time.Time // the latest of all groups
-	several bool      // calls were in that one
+	under   int       // running groups
+	began   time.Time // when the latest group began
+	several bool      // that group had several calls
 	timer   *time.Timer
-	look    time.Time // when the timer has somebody look again; zero: it does not run
+	look    time.Time // when the timer fires to call advance; zero: it is not set
 }
 
-// gather has c written with whatever else comes, and returns when it is settled, has failed, or is to go on alone.
+// gather writes c in a group with others. It returns when c is settled, has failed, or must
+// continue in its own transaction.
 func (b *beats) gather(c *beatCall) error {
 	c.came, c.done = time.Now(), make(chan struct{})
 	b.mu.Lock()
@@ -65,7 +66,7 @@ func (b *beats) gather(c *beatCall) error {
 	return c.err
 }
 
-// advance begins the groups that can begin. The caller has locked b.
+// advance starts the groups that can start. The caller has locked b.
 func (b *beats) advance() {
 	for len(b.waiting) > 0 && b.under < maxBeatGroups {
 		if wait := b.wait(); wait > 0 {
@@ -79,10 +80,10 @@ func (b *beats) advance() {
 	}
 }
 
-// wait is how long it is until a group is to begin.
+// wait returns how long until the next group may start.
 func (b *beats) wait() time.Duration {
 	urgent := false
-	var until time.Time // that deferred calls wait
+	var until time.Time // how long deferred calls may wait
 	for _, c := range b.waiting {
 		if c.p.MaxWait <= 0 {
 			urgent = true
@@ -99,7 +100,7 @@ func (b *beats) wait() time.Duration {
 	return time.Until(b.began.Add(beatPace))
 }
 
-// lookAgain has one look again after that time.
+// lookAgain calls advance after that time.
 func (b *beats) lookAgain(wait time.Duration) {
 	at := time.Now().Add(wait)
 	if !b.look.IsZero() && !at.Before(b.look) {
@@ -118,7 +119,7 @@ func (b *beats) lookAgain(wait time.Duration) {
 	})
 }
 
-// take removes the calls of a group: of each worker its first, as many as fit into one commit.
+// take removes the calls of a group: the first of each worker, as many as fit into one commit.
 func (b *beats) take() (group []*beatCall) {
 	left := b.waiting[:0]
 	leases := 0
@@ -138,7 +139,7 @@ func (b *beats) take() (group []*beatCall) {
 	return group
 }
 
-// carry carries a group out, and answers it.
+// carry carries out a group and answers it.
 func (b *beats) carry(group []*beatCall) {
 	b.store.writeBeats(group)
 	b.mu.Lock()
@@ -150,7 +151,7 @@ func (b *beats) carry(group []*beatCall) {
 	}
 }
 
-// writeBeats settles what it can of the group, in one transaction.
+// writeBeats settles as many calls of the group as it can, in one transaction.
 func (s *Store) writeBeats(group []*beatCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
@@ -167,7 +168,7 @@ func (s *Store) writeBeats(group []*beatCall) {
 		return
 	}
 	if alone(err) {
-		return // nobody is settled
+		return // no call is settled
 	}
 	err = translate("note heartbeats", err)
 	for _, c := range group {
@@ -181,7 +182,7 @@ var lockBeatingSQL string
 //go:embed sql/heartbeats.sql
 var heartbeatsSQL string
 
-// heartbeats notes the heartbeats of which that is all there is to do, and returns them.
+// heartbeats writes the heartbeats that need nothing else, and returns them.
 func (t *tx) heartbeats(group []*beatCall) (beating []*beatCall, err error) {
 	var all, holding []string
 	for _, c := range group {
@@ -215,7 +216,7 @@ func (t *tx) heartbeats(group []*beatCall) (beating []*beatCall, err error) {
 	return beating, t.noteBeats(beating)
 }
 
-// noteBeats writes the rows of workers that are locked.
+// noteBeats writes the rows of locked workers.
 func (t *tx) noteBeats(beating []*beatCall) error {
 	if len(beating) == 0 {
 		return nil

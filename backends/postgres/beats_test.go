@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// beat is a heartbeat that has done one thing.
+// beat returns a heartbeat with one completed step.
 func beat(s *Store, worker string) engine.HeartbeatParams {
 	return engine.HeartbeatParams{WorkerID: worker, Completed: 1, Whole: true, NameWithin: time.Minute, Now: s.Now()}
 }
@@ -26,8 +26,8 @@ func beating(t *testing.T, s *Store, n int) (calls []engine.HeartbeatParams) {
 	return calls
 }
 
-// gathered has all these heartbeats wait together, and then go. It returns their errors, which come
-// later, and how many commits there have been since, when these are there.
+// gathered makes all these heartbeats wait together and then starts them. It returns the channel of
+// their errors, and a function for the number of commits since.
 func gathered(t *testing.T, s *Store, calls ...engine.HeartbeatParams) (answers []chan error, commits func() uint64) {
 	t.Helper()
 	before := s.CommitSizes().Commits
@@ -83,7 +83,7 @@ func TestHeartbeatsThatWaitShareOneCommit(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
+func TestWaitingHeartbeatsOfOneWorkerAreOrdered(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	register(t, s, "w2")
@@ -94,15 +94,16 @@ func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
 		}
 	}
 	if got := commits(); got < 3 {
-		// more where a commit takes longer than groups wait for another: one that meets a worker in it goes on alone
+		// more if a commit takes longer than the groups' pace: a heartbeat that finds its worker
+		// locked goes alone
 		t.Errorf("%d commits, want one for each heartbeat of w1", got)
 	}
 	expectDone(t, s, "w1", 3)
 	expectDone(t, s, "w2", 1)
 }
 
-// A worker that is about to go may be locked for long, when it has held many runs.
-func TestHeartbeatsDoNotWaitForAWorkerThatSomebodyChanges(t *testing.T) {
+// A worker that is about to be deregistered may be locked for long, if it held many runs.
+func TestHeartbeatsDoNotWaitForLockedWorker(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	for _, worker := range []string{"w1", "w2", "w3"} {
 		register(t, s, worker)
@@ -197,7 +198,8 @@ func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
 }
 
 func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
-	later := time.Now().Add(time.Hour) // when the latest group began, as the test must not depend on how fast it is
+	// when the latest group began; fixed, because the test must not depend on its speed
+	later := time.Now().Add(time.Hour)
 	const never = time.Hour
 	was := time.Now().Add(-time.Minute) // when the deferred calls came
 	for _, test := range []struct {
@@ -205,7 +207,7 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 		beats    *beats
 		waiting  int
 		deferred int
-		can      time.Duration // that these wait
+		can      time.Duration // how long they may wait
 		waits    bool
 	}{
 		{"who is alone waits for nobody", &beats{began: later}, 1, 0, 0, false},
@@ -256,7 +258,7 @@ func TestAHeartbeatThatMayWaitIsRecordedInTheEnd(t *testing.T) {
 			}
 		}
 	}()
-	for range calls { // the last has all go, though it came when the look was hours away
+	for range calls { // the last one starts all, although the timer was hours away
 		if err := <-answers; err != nil {
 			t.Error(err)
 		}

@@ -43,19 +43,22 @@ var checkKeysSQL string
 //go:embed sql/check_texts.sql
 var checkTextsSQL string
 
-// Check looks for what is wrong in the database: broken indexes, references to nothing, and rows
-// that contradict each other. It reads everything, on one snapshot. Servers may be at work.
+// Check reports broken indexes, references to missing rows, and rows that contradict each other. It
+// reads everything, on one snapshot. Servers may be running.
 func Check(ctx context.Context, url string) (findings []engine.Finding, err error) {
-	err = withConnection(ctx, url, func(conn *pgx.Conn) (err error) {
-		findings, err = checkOn(ctx, conn)
+	err = withConnection(ctx, url, snapshot, func(_ *address, tx pgx.Tx) (err error) {
+		findings, err = check(ctx, tx)
 		return err
 	})
 	return findings, err
 }
 
+// snapshot is a transaction that reads everything as of one moment.
+var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
+// checkOn is Check on a session that uses the schema.
 func checkOn(ctx context.Context, conn *pgx.Conn) (findings []engine.Finding, err error) {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) (err error) {
 		findings, err = check(ctx, tx)
 		return err
 	})
@@ -95,7 +98,7 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 	return checkTexts(ctx, tx, findings)
 }
 
-// refuseOldRows is an error about rows of an older schema, whose contradictions this program does not know.
+// refuseOldRows returns an error for rows of an older schema, which this program cannot check.
 func refuseOldRows(ctx context.Context, tx pgx.Tx) error {
 	number, err := schemaNumber(ctx, tx)
 	if err != nil {
@@ -104,12 +107,12 @@ func refuseOldRows(ctx context.Context, tx pgx.Tx) error {
 	newest, err := newestMigration()
 	if err == nil && number < newest {
 		err = fmt.Errorf(
-			"what is in the database has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
+			"the database has schema %d and this program checks schema %d: run `kagzi db migrate`, then check again", number, newest)
 	}
 	return err
 }
 
-// checkTexts adds the texts that are no JSON.
+// checkTexts reports texts that are not JSON.
 func checkTexts(ctx context.Context, tx pgx.Tx, findings []engine.Finding) ([]engine.Finding, error) {
 	rows, err := tx.Query(ctx, checkTextsSQL)
 	if err != nil {
@@ -123,21 +126,27 @@ func checkTexts(ctx context.Context, tx pgx.Tx, findings []engine.Finding) ([]en
 		}
 		if !json.Valid([]byte(value)) {
 			findings = append(findings, engine.Finding{
-				Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+				Subject: kind + " " + name, Text: "its " + what + " cannot be read: it is not JSON"})
 		}
 		return nil
 	})
 	return findings, translate("check the database", err)
 }
 
-// checkSchema looks at what was applied, and at the indexes.
+// checkSchema checks the applied migrations and the indexes.
 func checkSchema(ctx context.Context, tx pgx.Tx) (findings []engine.Finding, err error) {
 	done, err := appliedTo(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
+	if state, err := stateOf(ctx, tx); err != nil {
+		return nil, err
+	} else if state.foreign {
+		return nil, errors.New("the table schema_migrations belongs to another program, and the schema has no Kagzi tables: " +
+			"name the schema of kagzi with ?schema= in the database URL")
+	}
 	if len(done) == 0 {
-		return nil, errors.New("the database holds no schema: `kagzi db migrate` makes it")
+		return nil, errors.New("the database has no schema: `kagzi db migrate` makes it")
 	}
 	list, err := migrations.List("postgres")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// claimLooks is how often a claim looks for runs when rivals take what it has chosen.
+// claimLooks limits how often a claim retries when other servers take the runs that it has chosen.
 const claimLooks = 3
 
 // Claim chooses among the heads of the lanes that the offers meet, and locks what it has chosen.
@@ -29,24 +29,24 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	return c.run()
 }
 
-// claim is one Claim at work.
+// claim is one Claim in progress.
 type claim struct {
 	store *Store
 	p     *engine.ClaimParams
-	slots []engine.ClaimSlot // that were not used yet, of workers that are ONLINE as far as is known
-	byAge int                // how many more runs are taken by age
+	slots []engine.ClaimSlot // unused slots, of workers that are ONLINE as far as is known
+	byAge int                // how many more runs to take by age
 	out   engine.Claimed
-	whole bool // the next look is to begin at the beginning of the lanes
+	whole bool // the next look starts at the beginning of each lane
 }
 
-// look is what one look found.
+// look is what one transaction of a claim found.
 type look struct {
 	online     []string
-	asked      int  // slots
-	due        int  // at the heads of the lanes
-	candidates int  // of those, what slots and limits allow
-	keyed      bool // some of these have a concurrency key: they and what comes after them want a closer look
-	bounded    bool // what has come before the floors may have been passed
+	asked      int  // number of slots
+	due        int  // due runs at the heads of the lanes
+	candidates int  // those that slots and limits allow
+	keyed      bool // some have a concurrency key: they and the runs after them need pass
+	bounded    bool // runs before the floors may have been skipped
 	heads      []int64
 	tasks      []engine.Task
 	nextDue    time.Time
@@ -59,14 +59,15 @@ func (c *claim) run() (engine.Claimed, error) {
 	if err != nil && len(c.out.Tasks) == 0 {
 		return engine.Claimed{}, err
 	}
-	// What was claimed before an error must reach its workers.
+	// Runs that were claimed before an error must reach their workers.
 	if len(c.out.Tasks) > 0 {
 		engine.Failpoint("postgres.after_claim")
 	}
 	return c.out, c.histories(ctx)
 }
 
-// take looks until no slot is left, or nothing is due. Looks that only rivals made futile are few.
+// take repeats lookOnce until no slot is left or nothing is due. It retries only a few times if
+// other servers took the chosen runs.
 func (c *claim) take(ctx context.Context) error {
 	for futile := 0; len(c.slots) > 0; {
 		found, err := c.lookOnce(ctx)
@@ -76,7 +77,7 @@ func (c *claim) take(ctx context.Context) error {
 		asked := len(workersOf(c.slots))
 		c.use(found)
 		if len(found.online) < asked {
-			continue // without the slots of workers that are gone
+			continue // without the slots of workers that are not ONLINE
 		}
 		if c.whole = found.bounded && found.candidates < found.asked; c.whole {
 			continue
@@ -100,7 +101,7 @@ func (c *claim) take(ctx context.Context) error {
 		if len(c.slots) > 0 {
 			c.out.Limited = found.due > found.candidates && found.candidates < len(c.slots)+len(found.tasks)
 			c.out.NextDue = found.nextDue
-			if missed { // rivals hold them for the moment, and may let them go
+			if missed { // another transaction has them locked now, and may not claim them
 				c.out.NextDue = c.p.Now.Add(10 * time.Millisecond)
 			}
 		}
@@ -109,7 +110,7 @@ func (c *claim) take(ctx context.Context) error {
 	return nil
 }
 
-// use keeps what was found, and the slots that are left.
+// use keeps the claimed runs, and the slots that are left.
 func (c *claim) use(found look) {
 	used := map[engine.Token]bool{}
 	for _, task := range found.tasks {
@@ -130,15 +131,15 @@ func (c *claim) use(found look) {
 	c.slots = left
 }
 
-// lookOnce is one transaction, tried again when the database says that it did not happen.
+// lookOnce is one transaction, retried when the database says that it did not happen.
 func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	for attempt := 1; ; attempt++ {
 		floored := c.store.floors.look(queueKey{c.p.Namespace, c.p.Queue}, c.whole)
 		found := look{asked: len(c.slots), bounded: floored.bounded()}
-		batch := c.store.newBatch()
+		batch := &pgx.Batch{}
 		c.queue(batch, floored, &found)
 		engine.Failpoint("postgres.before_commit")
-		err := c.store.pool.SendBatch(ctx, batch).Close()
+		err := c.store.pool.send(ctx, batch)
 		floored.end(found.heads, err == nil && found.candidates == found.asked)
 		if err == nil {
 			engine.Failpoint("postgres.after_commit")
@@ -160,7 +161,7 @@ var claimText string
 
 var claimSQL = hot(runColumns.Expand(claimText))
 
-// queue fills the batch with the claim.
+// queue adds the claim to the batch.
 func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 	p := c.p
 	if c.limited() {
@@ -172,7 +173,7 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 	for kind, limit := range p.TypeLimits {
 		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
 	}
-	a := merge(c.meeting(), args{
+	a := merge(c.laneArgs(), args{
 		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited,
 		"type_limits": limits, "queue_limit": int64(p.QueueLimit),
 		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1),
@@ -183,8 +184,8 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 
 func (c *claim) limited() bool { return c.p.QueueLimit > 0 || len(c.p.TypeLimits) > 0 }
 
-// meeting is the arguments by which a claim finds its lanes.
-func (c *claim) meeting() args {
+// laneArgs returns the arguments by which a claim finds its lanes.
+func (c *claim) laneArgs() args {
 	p := c.p
 	keys, values := make([]string, len(p.Offers)), make([]string, len(p.Offers))
 	for i, o := range p.Offers {
@@ -209,7 +210,8 @@ func workersOf(slots []engine.ClaimSlot) []string {
 	return slices.Compact(workers)
 }
 
-// limitKey stands for a queue in advisory locks. Two queues that share one by chance wait for each other, no more.
+// limitKey returns the advisory lock of a queue. If two queues share one by chance, they only wait
+// for each other.
 func limitKey(namespace, queue string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("kagzi claim\x00" + namespace + "\x00" + queue))
@@ -225,7 +227,7 @@ func (c *claim) read(rows pgx.Rows, found *look) error {
 			payloadPlaces(&task.Run.Input))
 		claimed := rows.RawValues()[len(first)] != nil
 		if !claimed {
-			clear(places[len(first):]) // pgx passes over a column that has no place
+			clear(places[len(first):]) // pgx skips a column whose place is nil
 		}
 		if err := rows.Scan(places...); err != nil {
 			return err
@@ -238,26 +240,25 @@ func (c *claim) read(rows pgx.Rows, found *look) error {
 	return rows.Err()
 }
 
-// complete sets what follows in a task from its run.
+// complete sets the fields of a task that follow from its run.
 func (c *claim) complete(task *engine.Task) {
 	task.Lease.Namespace, task.Lease.RunID, task.ClaimedAt = task.Run.Namespace, task.Run.ID, c.p.Now
 }
 
-// histories reads what the runs have recorded so far, after their claim: nobody else writes about them now.
+// histories reads what the runs have recorded, after the claim: nobody else writes to them now.
 func (c *claim) histories(ctx context.Context) error {
-	batch := c.store.newBatch()
-	queued := batch.Len()
+	batch := &pgx.Batch{}
 	for i := range c.out.Tasks {
 		task := &c.out.Tasks[i]
 		if task.Run.Steps > 0 {
 			queueHistory(batch, task.Run.ID, 0, c.p.HistoryBytes, &task.History, &task.NextSequence)
 		}
 	}
-	if batch.Len() == queued {
+	if batch.Len() == 0 {
 		return nil
 	}
-	if err := c.store.pool.SendBatch(ctx, batch).Close(); err != nil {
-		// The leases stand, but nobody knows of them: their workers' next heartbeats do not name
+	if err := c.store.pool.send(ctx, batch); err != nil {
+		// The leases exist, but nobody knows of them. The workers' next heartbeats do not name
 		// them, which frees them.
 		c.out = engine.Claimed{}
 		return translate("read the history of claimed runs", err)
@@ -270,7 +271,8 @@ var historyText string
 
 var historySQL = hot(historyText)
 
-// queueHistory reads the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+// queueHistory reads the latest attempts from a sequence on, about so many bytes of them, and the
+// sequence of the rest.
 func queueHistory(batch *pgx.Batch, run engine.ID, from int64, bytes int, steps *[]engine.Step, next *int64) {
 	batch.Queue(historySQL.text, historySQL.bind(
 		args{"run_id": [16]byte(run), "sequence": from, "bytes": int64(bytes)})...).
@@ -290,16 +292,16 @@ func queueHistory(batch *pgx.Batch, run engine.ID, from int64, bytes int, steps 
 		})
 }
 
-// wholeLook is which of a queue's looks, counted from the last that began at the beginning, begins
-// there again, whatever is known.
+// wholeLook is the number of looks of a queue after which one starts at the beginning of each lane
+// again.
 const wholeLook = 16
 
-// floors is where looks for due runs begin in the lanes of a queue that has more than is asked for:
-// where the last one has found the head. It spares them what was claimed since the last vacuum,
-// which may be a minute's work, but never hides a run of this server's: whatever makes one due says
-// so before it is answered. One that another server makes due with an earlier time is found within
-// wholeLook looks, and so is one that a crash of the database gives back; so is everything when
-// fewer were found than asked for.
+// floors stores, for each lane of a queue that has more due runs than were asked for, where the
+// last look found the head; the next look starts there. This skips index entries of runs claimed
+// since the last vacuum, which may be a minute's work. It never skips a run that this server makes
+// due, because due is called before that write is answered. A run that another server makes due
+// with an earlier time, or that a crash of the database gives back, is found within wholeLook
+// looks. If fewer runs are found than were asked for, the floors are dropped.
 type floors struct {
 	mu     sync.Mutex
 	queues map[queueKey]*queueFloors
@@ -307,20 +309,20 @@ type floors struct {
 
 type queueKey struct{ namespace, queue string }
 
-// queueFloors is there while one of its lanes has a floor, or somebody looks.
+// queueFloors exists while one of its lanes has a floor, or a look is running.
 type queueFloors struct {
 	lanes map[int64]int64 // times in microseconds
 	looks int             // since the last from the beginning
 	under map[*floored]struct{}
 }
 
-// floored is one look, and where it begins.
+// floored is one look, and where it starts.
 type floored struct {
 	floors *floors
 	key    queueKey
-	lanes  []int64 // that have a floor
+	lanes  []int64 // lanes that have a floor
 	from   []int64
-	lowest int64 // what has become due meanwhile, at the earliest
+	lowest int64 // earliest time of a run that became due meanwhile
 }
 
 // look begins a look. whole: at the beginning of each lane.
@@ -347,12 +349,12 @@ func (f *floors) look(key queueKey, whole bool) *floored {
 	return l
 }
 
-// bounded says that something may have been passed.
+// bounded says whether runs may have been skipped.
 func (l *floored) bounded() bool { return len(l.lanes) > 0 }
 
-// end says what a look has come to: the heads that it found, each behind its lane's id. more: as
-// much as was asked for, so that there may be more. Otherwise the lanes that it knew of, and those
-// that it found, have no floor from now on.
+// end ends a look. heads holds pairs of a lane's id and its head's time. more: it found as many as
+// were asked for, so there may be more. Otherwise the floors of all lanes that it knew or found are
+// removed.
 func (l *floored) end(heads []int64, more bool) {
 	f := l.floors
 	f.mu.Lock()
@@ -374,13 +376,13 @@ func (l *floored) end(heads []int64, more bool) {
 	}
 }
 
-// dueRun is what there is to say of a run that becomes due.
+// dueRun describes a run that becomes due.
 type dueRun struct {
 	queueKey
-	at int64 // microseconds
+	at int64 // in microseconds
 }
 
-// dueOf is the runs that a group starts.
+// dueOf returns the runs that a group starts.
 func dueOf(group []*call) (due []dueRun) {
 	for _, c := range group {
 		if c.start == nil {
@@ -394,7 +396,7 @@ func dueOf(group []*call) (due []dueRun) {
 	return due
 }
 
-// due says which runs have become due, or will be, or may have: a transaction about them has come to its end.
+// due records runs that have become due, will be, or may have, when their transaction ends.
 func (f *floors) due(runs []dueRun) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// A claim may be lost in a crash of the database; nothing else may.
+// A crash of the database may lose a claim, but nothing else.
 func TestAClaimLeavesBehindNoConnectionThatDoesNotWaitForTheDisk(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "w1")

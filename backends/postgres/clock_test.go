@@ -28,7 +28,7 @@ func TestNowFollowsTheDatabasesClock(t *testing.T) {
 		first := asked
 		ahead = 2 * time.Hour
 		time.Sleep(measureEvery / 2)
-		expect(time.Hour) // the reading is young
+		expect(time.Hour) // the reading is recent
 		if asked != first {
 			t.Fatalf("the database was asked %d times, want %d: the reading was young", asked, first)
 		}
@@ -37,7 +37,7 @@ func TestNowFollowsTheDatabasesClock(t *testing.T) {
 		if asked != first {
 			t.Fatalf("the database was asked although nobody asked for the time")
 		}
-		expect(time.Hour) // the old one serves while the new one is taken
+		expect(time.Hour) // the old one is used while a new one is taken
 		c.wait()
 		expect(2 * time.Hour)
 	})
@@ -68,21 +68,21 @@ func TestAClockThatCannotBeReadGoesOn(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
+func TestSlowClockReadingMovesClockLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wait, late, ahead time.Duration
 		c := clock{measure: func(context.Context) (time.Time, error) {
-			time.Sleep(wait) // for a connection
+			time.Sleep(wait) // to get a connection
 			now := time.Now().Add(ahead)
 			time.Sleep(late)
 			return now, nil
 		}}
 		for _, reading := range []struct{ wait, late, ahead, want time.Duration }{
 			{0, 0, time.Hour, time.Hour},
-			{4 * time.Second, 0, time.Hour, time.Hour}, // it may have been asked at any moment of these
+			{4 * time.Second, 0, time.Hour, time.Hour}, // it may have been read at any moment in between
 			{0, 4 * time.Second, time.Hour, time.Hour},
-			{4 * time.Second, 0, time.Hour + 90*time.Second, 3690 * time.Second}, // the clock was set
-			// and set back: four seconds are not known
+			{4 * time.Second, 0, time.Hour + 90*time.Second, 3690 * time.Second}, // the clock was set forward
+			// and set back: four seconds are uncertain
 			{0, 4 * time.Second, time.Hour, 3596 * time.Second},
 			{0, 0, time.Hour, time.Hour},
 		} {
@@ -98,8 +98,8 @@ func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
 	})
 }
 
-// TestTheClockIsNeverAheadOfTheDatabases has answers that come late, before there is a reading that
-// they could not refute.
+// TestTheClockIsNeverAheadOfTheDatabases uses late answers, before there is a reading that they
+// could contradict.
 func TestTheClockIsNeverAheadOfTheDatabases(t *testing.T) {
 	for wait := range 5 {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,8 @@ import (
 
 const (
 	writeConnections = 14
-	viewConnections  = 5 // with the one that listens 20 in all
+	viewConnections  = 5 // together with the listening one, 20
+	leastConnections = 3 // one to write, one to read, one that listens
 	openTimeout      = 30 * time.Second
 	oldestVersion    = 140000
 )
@@ -31,23 +32,36 @@ const (
 type setting struct{ name, value string }
 
 var commonSettings = []setting{
+	{"quote_all_identifiers", "off"},
+	{"standard_conforming_strings", "on"},
 	{"synchronous_commit", "on"},
 	{"lock_timeout", "2s"},
 	{"idle_in_transaction_session_timeout", "10s"},
 	{"jit", "off"},
 }
 
-// readCommitted is of every session: whoever has waited for a lock is to see what its last holder has written.
+// readCommitted applies to every session: a statement that has waited for a lock must see what its
+// last holder wrote.
 var readCommitted = setting{"default_transaction_isolation", "read committed"}
 
-// sessionSettings are of every session that no pooler shares out. One may be idle for as long as
-// nothing happens: the one that listens is then.
+// plainSettings apply to connections outside the pools, whose work may take long: a migration, a
+// check.
+var plainSettings = []setting{
+	{"quote_all_identifiers", "off"},
+	{"standard_conforming_strings", "on"},
+	{"statement_timeout", "0"},
+	{"lock_timeout", "0"},
+	{"idle_in_transaction_session_timeout", "0"},
+}
+
+// sessionSettings apply to every session that no pooler shares. The listening session may be idle
+// for a long time.
 var sessionSettings = []setting{readCommitted, {"idle_session_timeout", "0"}}
 
-// writeSettings hold a hot statement to its plan, whatever the statistics say at the moment: its
-// tables swing between empty and huge. Every statement of a write finds its rows by index, and
-// which one does not turn on how deep the indexes of a small table happen to be, which is what
-// operators would cost there.
+// writeSettings fix the plan of a hot statement whatever the statistics say, because its tables are
+// sometimes empty and sometimes huge. Every statement of a write finds its rows by index. The cost
+// of operators is low, so that the choice of index does not depend on how deep the indexes of a
+// small table happen to be.
 var writeSettings = append([]setting{
 	{"statement_timeout", "5s"},
 	{"plan_cache_mode", "force_generic_plan"},
@@ -58,7 +72,7 @@ var writeSettings = append([]setting{
 	{"cpu_operator_cost", "0.000001"},
 }, commonSettings...)
 
-// viewSettings have lists planned for the filters that they are given.
+// viewSettings make the planner plan lists for their filters.
 var viewSettings = append([]setting{
 	{"statement_timeout", "30s"},
 	{"plan_cache_mode", "force_custom_plan"},
@@ -68,20 +82,21 @@ var viewSettings = append([]setting{
 //go:embed sql/set_session.sql
 var setSessionSQL string
 
-// parseURL reads the address; its errors name no password.
+// parseURL parses the address; its errors contain no password.
 func parseURL(url string) (*address, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, engine.Invalid("db", "is not a valid postgres:// address")
 	}
 	c := config.ConnConfig
-	if strings.Contains(c.Host, "@") { // what stands before it is the end of a password, and is to be in no log
+	if strings.Contains(c.Host, "@") { // the text before it is the end of a password, and must not be logged
 		return nil,
 			engine.Invalid("db", "has more than one @ before its host: write one that is part of the password as %%40")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.RuntimeParams)) {
 		if strings.HasPrefix(name, "ssl") {
-			// no session can set one that the database has: a misspelt sslmode would leave the connection unencrypted
+			// no session parameter of the database: a misspelled sslmode would leave the connection
+			// unencrypted
 			return nil,
 				engine.Invalid("db",
 					"has a parameter %q, which is not known; want one of sslmode, sslrootcert, sslcert, sslkey, sslpassword and sslsni", name)
@@ -93,34 +108,87 @@ func parseURL(url string) (*address, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second
 	}
-	a := &address{Config: config}
+	a := &address{Config: config, writes: writeConnections, views: viewConnections, place: place{
+		byPath: c.RuntimeParams["search_path"] != "" || strings.Contains(c.RuntimeParams["options"], "search_path")}}
+	var named bool
+	if a.named, named = c.RuntimeParams[schemaName]; named && a.named == "" {
+		return nil, engine.Invalid("db", schemaName+" is empty; want the name of a schema, or leave it out")
+	}
+	if err := a.setPools(url); err != nil {
+		return nil, err
+	}
 	mode := poolMode(c.RuntimeParams[poolModeName])
-	delete(c.RuntimeParams, poolModeName) // which is for us, and not the server's
+	delete(c.RuntimeParams, poolModeName) // for this program, not for the server
+	delete(c.RuntimeParams, schemaName)   // for this program, not for the server
+	if a.named != "" {
+		delete(c.RuntimeParams, "search_path") // schema= wins over it
+	}
 	return a, a.setMode(mode)
 }
 
-func newPool(ctx context.Context, base *address, settings []setting, size int32) (*pgxpool.Pool, error) {
-	config := base.Copy()
-	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
-	config.MaxConnLifetime = time.Hour
-	config.MaxConnIdleTime = 5 * time.Minute
-	config.HealthCheckPeriod = time.Minute
-	config.PingTimeout = 2 * time.Second
-	if !base.pooled() {
-		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			return applySettings(ctx, conn, settings)
+// setPools divides the allowed connections: of 20, or of pool_max_conns, one listens and a quarter
+// of the others read.
+func (a *address) setPools(url string) error {
+	plain, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return engine.Invalid("db", "is not a valid postgres:// address")
+	}
+	has := func(name string) bool { return plain.RuntimeParams[name] != "" }
+	if has("pool_max_conns") {
+		if a.MaxConns < leastConnections {
+			return engine.Invalid("db", "has pool_max_conns=%d; want at least %d: one connection to write, one to read and one that listens",
+				a.MaxConns, leastConnections)
+		}
+		a.views = max(1, (a.MaxConns-1)/4)
+		a.writes = a.MaxConns - 1 - a.views
+	}
+	for _, name := range []string{"pool_min_conns", "pool_min_idle_conns"} {
+		if has(name) {
+			return engine.Invalid("db", "has %s, which has no effect: connections are opened when they are needed; leave it out", name)
 		}
 	}
-	return pgxpool.NewWithConfig(ctx, config)
+	for name, set := range map[string]func(){
+		"pool_max_conn_lifetime":   func() { a.MaxConnLifetime = time.Hour },
+		"pool_max_conn_idle_time":  func() { a.MaxConnIdleTime = 5 * time.Minute },
+		"pool_health_check_period": func() { a.HealthCheckPeriod = time.Minute },
+		"pool_ping_timeout":        func() { a.PingTimeout = 2 * time.Second },
+	} {
+		if !has(name) {
+			set()
+		}
+	}
+	return nil
 }
 
-// applySettings is for a session that no pooler shares out.
+// newPool makes the pool of one kind of connections; local holds what each transaction sets behind
+// a pooler.
+func newPool(ctx context.Context, base *address, settings, local []setting, size int32) (*pool, error) {
+	config := base.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
+	p := &pool{permits: make(chan struct{}, size)}
+	for range size {
+		p.permits <- struct{}{}
+	}
+	if base.pooled() {
+		p.local = slices.Concat(local, base.place.settings())
+	} else {
+		all := slices.Concat(settings, base.place.settings())
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			return applySettings(ctx, conn, all)
+		}
+	}
+	var err error
+	p.Pool, err = pgxpool.NewWithConfig(ctx, config)
+	return p, err
+}
+
+// applySettings sets parameters of a session that no pooler shares.
 func applySettings(ctx context.Context, conn *pgx.Conn, settings []setting) error {
 	_, err := conn.Exec(ctx, setSessionSQL, settingArgs(slices.Concat(settings, sessionSettings)))
 	return err
 }
 
-// describeDatabase is host/database, for people.
+// describeDatabase returns host/database, for people.
 func describeDatabase(config *address) string {
 	c := config.ConnConfig
 	host := c.Host
@@ -130,35 +198,89 @@ func describeDatabase(config *address) string {
 	return host + "/" + c.Database
 }
 
-// prepare waits for the database, refuses one that would lose acknowledged writes, and brings its
-// schema up to date. The connection that it did this with is left for listening: to make one costs
-// the database a process.
-func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
+// prepare waits for the database, refuses one that would lose acknowledged writes, and migrates its
+// schema. It returns the connection for listening, because making another one costs the database a
+// process.
+func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, []string, error) {
 	conn, err := connect(ctx, config, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := prepareOn(ctx, conn, o); err != nil {
+	err = config.prepareOn(ctx, conn, o)
+	var warnings []string
+	if err == nil {
+		warnings, err = config.warnings(ctx, conn)
+	}
+	if err != nil {
 		conn.Close(context.WithoutCancel(ctx))
-		return nil, err
+		return nil, nil, err
 	}
-	return conn, nil
+	for _, text := range warnings {
+		o.Log.Warn("the database should be changed", "database", describeDatabase(config), "why", text)
+	}
+	return conn, warnings, nil
 }
 
-func prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
+func (a *address) prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
 	if err := checkServer(ctx, conn, o); err != nil {
 		return err
 	}
-	if err := refuseMoved(ctx, conn); err != nil {
+	if err := a.pin(ctx, conn); err != nil {
 		return err
 	}
-	if o.KeepSchema {
-		return requireSchema(ctx, conn)
+	err := a.within(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if err := refuseMoved(ctx, tx); err != nil {
+			return err
+		}
+		if o.KeepSchema {
+			return a.requireSchema(ctx, tx)
+		}
+		return nil
+	})
+	if err != nil || o.KeepSchema {
+		return err
 	}
-	return migrate(ctx, conn)
+	return a.migrate(ctx, conn, o.Log)
 }
 
-// connect tries until the database is up. What will not pass by waiting, such as a wrong password, ends it at once.
+// warnings returns what an operator should change about a database that is served all the same.
+func (a *address) warnings(ctx context.Context, q querier) (list []string, err error) {
+	encoding, err := encodingWarning(ctx, q)
+	for _, text := range []string{a.ambiguity(), encoding} {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list, err
+}
+
+// pin finds the schema and sets it for the session, unless a pooler shares the session.
+func (a *address) pin(ctx context.Context, conn *pgx.Conn) error {
+	if err := a.place.find(ctx, conn); err != nil || a.pooled() || a.schema == "" {
+		return err
+	}
+	return translate("set the schema", applySettings(ctx, conn, a.place.settings()))
+}
+
+// within calls do in a transaction that uses the schema, on a connection outside the pools.
+func (a *address) within(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, do func(tx pgx.Tx) error) error {
+	var foreign error // not from the database
+	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		local := settingArgs(slices.Concat(plainSettings, a.place.settings()))
+		if _, err := tx.Exec(ctx, setLocalSQL.text, setLocalSQL.bind(local)...); err != nil {
+			return err
+		}
+		foreign = do(tx)
+		return foreign
+	})
+	if err != nil && foreign == nil {
+		return translate("use the database", err)
+	}
+	return err
+}
+
+// connect retries until the database is up. Errors that a retry cannot solve, such as a wrong
+// password, end it at once.
 func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
 	deadline := time.Now().Add(openTimeout)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -175,7 +297,7 @@ func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.C
 		if time.Now().Add(pause).After(deadline) {
 			return nil, config.unreached(err)
 		}
-		o.Log.Warn("the database does not answer yet; trying again", "database", describeDatabase(config), "why",
+		o.Log.Warn("the database does not answer yet; retrying", "database", describeDatabase(config), "why",
 			why(err), "in", pause)
 		select {
 		case <-ctx.Done():
@@ -185,7 +307,8 @@ func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.C
 	}
 }
 
-// refusal is why the database turned us away for good, nil when it may let us in later.
+// refusal returns why the database refuses this client for good; nil if a later attempt may
+// succeed.
 func (a *address) refusal(err error) error {
 	if err := refusedParameter(err); err != nil {
 		return err
@@ -194,18 +317,18 @@ func (a *address) refusal(err error) error {
 	case strings.HasPrefix(state, "28"):
 		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
-		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s",
+		return fmt.Errorf("the server of %s has no database of this name; create it, for example with: createdb --encoding UTF8 --template template0 %s",
 			describeDatabase(a), a.ConnConfig.Database)
 	case state == codeBadValue, state == codeUndefined, state == codeFixed, state == codeForbidden:
 		e, _ := errors.AsType[*pgconn.PgError](err)
-		// which names a parameter of the address, or the database
+		// it names a parameter of the address, or the database
 		return fmt.Errorf("the database %s refuses the connection: %s", describeDatabase(a), e.Message)
 	}
 	return nil
 }
 
-// unreached is what who named the database learns when no connection to it came about: where it is
-// and why, which no caller of a store is told.
+// unreached returns the error for the operator who named the database: where it is, and why it
+// cannot be reached. Clients of a store do not get these details.
 func (a *address) unreached(err error) error {
 	if final := a.refusal(err); final != nil {
 		return final
@@ -213,8 +336,8 @@ func (a *address) unreached(err error) error {
 	return unavailable("the database %s does not answer: %s", describeDatabase(a), why(err))
 }
 
-// why is the reason for which no connection came about, without the address, the user and all else
-// that the driver says around it.
+// why returns the reason for a failed connection, without the address, the user and the driver's
+// other text.
 func why(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateState("connect", e).Error()
@@ -237,7 +360,7 @@ func why(err error) string {
 //go:embed sql/server_settings.sql
 var serverSettingsSQL string
 
-// checkServer refuses a server that is too old or that acknowledges what it may lose.
+// checkServer refuses a server that is too old, or that acknowledges writes that it may lose.
 func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
 	var version int
 	var fsync, syncCommit, fullPages, isolation string
@@ -265,41 +388,43 @@ func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) erro
 	}
 	if os.Getenv("KAGZI_ALLOW_UNSAFE_DB") != "1" {
 		return fmt.Errorf(
-			"the database runs with %s and may lose acknowledged writes; mend that, or set KAGZI_ALLOW_UNSAFE_DB=1 to go on all the same",
+			"the database runs with %s and may lose acknowledged writes; fix that, or set KAGZI_ALLOW_UNSAFE_DB=1 to accept it",
 			strings.Join(unsafe, ", "))
 	}
 	o.Log.Warn("the database may lose acknowledged writes", "settings", strings.Join(unsafe, ", "))
 	return nil
 }
 
-// A pooler in transaction mode, such as PgBouncer, gives a session of the database to a connection
-// for one transaction only. What a session would keep is lost then: prepared statements,
-// parameters, LISTEN and the locks that are not a transaction's. Behind one the store sends each
-// statement whole, sets parameters for each transaction that writes, and looks every second instead
-// of being notified.
+// A pooler in transaction mode, such as PgBouncer, lends a session of the database to a connection
+// for one transaction only. Whatever a session would keep is lost: prepared statements, parameters,
+// LISTEN, session locks. Behind one the store sends each statement as a whole, in a transaction
+// that sets its parameters, including the schema (pool.go), and polls every second instead of being
+// notified.
 
-// poolMode says how long a connection keeps a session of the database, in PgBouncer's words.
+// poolMode is PgBouncer's word for how long a connection keeps a session of the database.
 type poolMode string
 
 const (
-	poolUnknown     poolMode = "" // to be found out
+	poolUnknown     poolMode = "" // to be detected
 	poolSession     poolMode = "session"
 	poolTransaction poolMode = "transaction"
 )
 
-// poolModeName is the parameter of the address that spares finding out.
+// poolModeName is the parameter of the address that makes detection unnecessary.
 const poolModeName = "pool_mode"
 
-// address is where the database is, and what stands before it.
+// address says where the database is, and whether a pooler is in front of it.
 type address struct {
 	*pgxpool.Config
-	mode poolMode
+	place
+	mode          poolMode
+	writes, views int32 // maximum connections of each pool
 }
 
-// pooled says that sessions are shared, of an address whose mode is known.
+// pooled says whether sessions are shared; the mode must be known.
 func (a *address) pooled() bool { return a.mode == poolTransaction }
 
-// setMode has every connection from now on speak as the mode wants it.
+// setMode configures later connections for the mode.
 func (a *address) setMode(mode poolMode) error {
 	switch mode {
 	case poolUnknown, poolSession:
@@ -315,23 +440,23 @@ func (a *address) setMode(mode poolMode) error {
 //go:embed sql/read_backend.sql
 var readBackendSQL string
 
-// dial makes one connection, with the settings that every session needs.
+// dial makes one connection with the settings that every session needs.
 func (a *address) dial(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := a.dialPlain(ctx)
 	if err != nil || a.pooled() {
 		return conn, err
 	}
-	if err := applySettings(ctx, conn, nil); err != nil {
+	if err := applySettings(ctx, conn, slices.Concat(plainSettings, a.place.settings())); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return conn, nil
 }
 
-// dialPlain makes one connection, and finds out about the mode if that is not known. A pooler
-// answers the connection itself, with a number of its own in the place of the process that serves
-// it. One that keeps sessions whole looks the same, and is taken for one that does not: the address
-// can say better.
+// dialPlain makes one connection, and detects the mode if it is not known. A pooler answers the
+// connection itself, with its own number in place of the server process's. A pooler that keeps
+// sessions whole looks the same and is treated as one that does not, unless the address says
+// otherwise.
 func (a *address) dialPlain(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, a.ConnConfig.Copy())
 	if err != nil || a.mode != poolUnknown {
@@ -352,8 +477,8 @@ func (a *address) dialPlain(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, a.ConnConfig.Copy())
 }
 
-// refusedParameter is the error for a parameter of the address that a pooler does not pass on,
-// which does not pass by waiting; nil for other errors.
+// refusedParameter returns the error for a parameter of the address that a pooler does not pass on,
+// which a retry cannot solve; nil for other errors.
 func refusedParameter(err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -363,9 +488,13 @@ func refusedParameter(err error) error {
 	if !ok {
 		return nil
 	}
+	instead := ""
+	if name == "search_path" {
+		instead = ", or name the schema with ?schema="
+	}
 	return fmt.Errorf(
 		"the pooler before the database does not pass on %s: leave it out of the address and set it for the database's user"+
-			" (alter role … set %s = …), or give the address of the database itself", name, name)
+			" (alter role … set %s = …)%s, or give the address of the database itself", name, name, instead)
 }
 
 //go:embed sql/set_local.sql
@@ -373,23 +502,13 @@ var setLocalText string
 
 var setLocalSQL = hot(setLocalText)
 
-// localSettings are the writing pool's, for one transaction. The time of a statement that is sent
-// whole begins before its arguments are there, and a pooler passes on megabytes slowly.
+// localSettings are the writing pool's settings, for one transaction. The time of a statement that
+// is sent as a whole includes the arrival of its arguments, and a pooler passes megabytes on
+// slowly.
 var localSettings = append(slices.Clone(writeSettings), setting{"statement_timeout", "10s"})
 
-// newBatch is for statements of one transaction, with the parameters that the writing pool's sessions would have.
-func (s *Store) newBatch() *pgx.Batch {
-	batch := &pgx.Batch{}
-	s.queueSettings(batch)
-	return batch
-}
-
-// queueSettings is for a transaction that has just begun.
-func (s *Store) queueSettings(batch *pgx.Batch) {
-	if s.pooled {
-		batch.Queue(setLocalSQL.text, setLocalSQL.bind(settingArgs(localSettings))...)
-	}
-}
+// localViewSettings are the reading pool's settings, for one transaction.
+var localViewSettings = append(slices.Clone(viewSettings), setting{"transaction_read_only", "on"})
 
 func settingArgs(settings []setting) args {
 	names, values := make([]string, len(settings)), make([]string, len(settings))

@@ -40,8 +40,8 @@ func TestAServerThatDoesNotAnswerIsNamedWithTheReason(t *testing.T) {
 	}
 }
 
-// unheard is an address that refuses connections while the test runs: a connection has the port, so
-// that nobody can come to listen on it.
+// unheard returns an address that refuses connections while the test runs: a connection holds the
+// port, so that nobody can listen on it.
 func unheard(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,12 +75,12 @@ func TestWhyNoConnectionCameAbout(t *testing.T) {
 	}
 	state := func(code string) error { return fmt.Errorf("connect: %w", &pgconn.PgError{Code: code}) }
 	for want, err := range map[string]error{
-		`the database db.internal/shop refuses the user "ada" or its password`:                               state("28P01"),
-		"the server of db.internal/shop has no database of this name; make one, such as with: createdb shop": state("3D000"),
-		"the database db.internal/shop does not answer: the database accepts no more connections":            state("53300"),
-		"the database db.internal/shop does not answer: no such host":                                        fmt.Errorf("connect: %w", &net.DNSError{Err: "no such host", Name: "db.internal"}),
-		"the database db.internal/shop does not answer: no answer in time":                                   fmt.Errorf("connect: %w", context.DeadlineExceeded),
-		"the database db.internal/shop does not answer: server refused TLS connection":                       fmt.Errorf("connect: %w", errors.New("server refused TLS connection")),
+		`the database db.internal/shop refuses the user "ada" or its password`:                                                                                                                              state("28P01"),
+		"the server of db.internal/shop has no database of this name; create it, for example with: createdb --encoding UTF8 --template template0 shop":                                                      state("3D000"),
+		"the database db.internal/shop does not answer: the database accepts no more connections; raise the limit of its server, database or role to at least 3, or set pool_max_conns in the database URL": state("53300"),
+		"the database db.internal/shop does not answer: no such host":                                                                                                                                       fmt.Errorf("connect: %w", &net.DNSError{Err: "no such host", Name: "db.internal"}),
+		"the database db.internal/shop does not answer: no answer in time":                                                                                                                                  fmt.Errorf("connect: %w", context.DeadlineExceeded),
+		"the database db.internal/shop does not answer: server refused TLS connection":                                                                                                                      fmt.Errorf("connect: %w", errors.New("server refused TLS connection")),
 	} {
 		if got := config.unreached(err).Error(); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
@@ -88,7 +88,7 @@ func TestWhyNoConnectionCameAbout(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatTheDatabaseWillNotHaveIsNamedAtOnce(t *testing.T) {
+func TestRefusedAddressIsReportedAtOnce(t *testing.T) {
 	for name, value := range map[string]string{
 		"lock_timout": "1s", "search_path": "My Schema", "max_connections": "7",
 		"default_transaction_isolation": "always",
@@ -107,8 +107,8 @@ func TestAnAddressThatTheDatabaseWillNotHaveIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTransactionsReadWhatWasCommittedWhateverTheDatabaseBeginsThemWith(t *testing.T) {
-	url := withParameter(t, pgtest.URL(t), readCommitted.name, "serializable") // as a database or a role may have it
+func TestTransactionsUseReadCommitted(t *testing.T) {
+	url := withParameter(t, pgtest.URL(t), readCommitted.name, "serializable") // as set for a database or a role
 	s := openAt(t, url)
 	config, err := parseURL(url)
 	if err != nil {

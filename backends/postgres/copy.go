@@ -16,16 +16,16 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// End is a database as one end of a copy (package move). Statements about its rows are made of what the catalog says.
+// End is a database as one end of a copy (package move). Its statements are built from the catalog.
 type End struct {
 	place    string
 	config   *address
 	control  *pgx.Conn
-	reader   *pgx.Conn         // in a transaction, or nil: yet to begin one
-	identity map[string]string // table to its column whose values the database counts
+	reader   *pgx.Conn         // in a transaction; nil: not begun yet
+	identity map[string]string // table to its identity column
 }
 
-// copySettings are those of a session that may take its time.
+// copySettings apply to a session whose statements may take long.
 var copySettings = []setting{
 	{"synchronous_commit", "on"},
 	{"statement_timeout", "0"},
@@ -33,26 +33,28 @@ var copySettings = []setting{
 	{"jit", "off"},
 }
 
-// OpenEnd opens the database of a postgres:// URL, which must have this program's schema. Servers may be at work on it.
+// OpenEnd opens the database of a postgres:// URL, which must have this program's schema. Servers
+// may be running on it.
 func OpenEnd(ctx context.Context, address string) (*End, error) {
 	config, err := parseURL(address)
 	if err != nil {
 		return nil, err
 	}
 	e := &End{config: config, place: "postgres://" + describeDatabase(config), identity: map[string]string{}}
-	if path := e.config.ConnConfig.RuntimeParams["search_path"]; path != "" {
-		e.place += "?" + url.Values{"search_path": {path}}.Encode()
-	}
 	if e.control, err = e.connect(ctx); err != nil {
 		return nil, err
 	}
 	err = checkServer(ctx, e.control, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
-		err = requireSchema(ctx, e.control)
+		err = config.pin(ctx, e.control)
+	}
+	if err == nil {
+		err = config.requireSchema(ctx, e.control)
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	e.place += "?" + url.Values{schemaName: {config.schema}}.Encode()
 	return e, nil
 }
 
@@ -65,7 +67,7 @@ func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
 		conn.Close(context.WithoutCancel(ctx))
 		return nil,
 			errors.New(
-				"a pooler stands before the database, and copies and backups need sessions of their own: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
+				"the database is behind a pooler, and copies and backups need their own sessions: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
 	}
 	if err := applySettings(ctx, conn, copySettings); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
@@ -74,16 +76,16 @@ func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Place is host, database and schema.
+// Place returns host, database and schema.
 func (e *End) Place() string { return e.place }
 
-// Close ends the sessions.
+// Close closes the sessions.
 func (e *End) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for _, c := range []*pgx.Conn{e.reader, e.control} {
 		if c != nil {
-			c.Close(ctx) // what was committed stays, whatever it says
+			c.Close(ctx) // an error does not matter: commits stay
 		}
 	}
 	return nil
@@ -95,7 +97,7 @@ var copyColumnsSQL string
 //go:embed sql/copy_references.sql
 var copyReferencesSQL string
 
-// Tables is what the catalog holds.
+// Tables returns the tables of the catalog.
 func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error) {
 	type column struct {
 		table, name, kind string
@@ -148,7 +150,7 @@ func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error)
 	return tables, translate("read the catalog", err)
 }
 
-// describeColumn takes the types that tables of ours have.
+// describeColumn accepts the types that our tables use.
 func describeColumn(name, kind string) (engine.CopyColumn, error) {
 	number := func(least, most int64) (engine.CopyColumn, error) {
 		return engine.CopyColumn{Name: name, Kind: engine.CopyNumber, Least: least, Most: most}, nil
@@ -174,18 +176,18 @@ func describeColumn(name, kind string) (engine.CopyColumn, error) {
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// quotedText is a text in a statement that takes no arguments.
+// quotedText quotes a text for a statement without arguments.
 func quotedText(text string) string {
 	return " E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// Count is how many rows a table has.
+// Count returns how many rows a table has.
 func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
 	err = e.control.QueryRow(ctx, "select count(*) from "+quoted(table)).Scan(&n)
 	return n, translate("count the rows of "+table, err)
 }
 
-// begin opens the session that reads, at the moment now.
+// begin opens the session that reads, on a snapshot of this moment.
 func (e *End) begin(ctx context.Context) error {
 	if e.reader != nil {
 		return nil
@@ -202,7 +204,8 @@ func (e *End) begin(ctx context.Context) error {
 	return nil
 }
 
-// Read is the next rows. It asks first how large they are: what the database has begun to send cannot be stopped.
+// Read returns the next rows. It first asks for their sizes, because a result that the database has
+// begun to send cannot be stopped.
 func (e *End) Read(ctx context.Context, r engine.CopyRange) (values [][]any, err error) {
 	if err := e.begin(ctx); err != nil {
 		return nil, translate("read", err)
@@ -232,7 +235,7 @@ func (e *End) Read(ctx context.Context, r engine.CopyRange) (values [][]any, err
 	return values, translate("read", err)
 }
 
-// composePlace is where a range begins, its order, and the arguments of that.
+// composePlace returns the condition, order and arguments of a range.
 func composePlace(r engine.CopyRange) (where, order string, arguments []any) {
 	keys, places := make([]string, len(r.Table.Key)), make([]string, len(r.Table.Key))
 	for i, name := range r.Table.Key {
@@ -249,7 +252,7 @@ func composePlace(r engine.CopyRange) (where, order string, arguments []any) {
 	return " where (" + key + ") > (" + strings.Join(places, ", ") + ")", order, arguments
 }
 
-// fitting is how many of the next rows there is room for.
+// fitting returns how many of the next rows fit the limits.
 func (e *End) fitting(ctx context.Context, r engine.CopyRange, from string, arguments []any) (n int, err error) {
 	sizes := []string{"0"}
 	for _, c := range r.Table.Columns {
@@ -276,7 +279,7 @@ func (e *End) fitting(ctx context.Context, r engine.CopyRange, from string, argu
 	return n, err
 }
 
-// canonical is a value as all databases tell it.
+// canonical returns a value in the form that all databases use.
 func canonical(value any) any {
 	switch v := value.(type) {
 	case bool:
@@ -294,7 +297,7 @@ func canonical(value any) any {
 	return value
 }
 
-// native is a value as a column of ours takes it.
+// native returns a value in the form that one of our columns takes.
 func native(c engine.CopyColumn, value any) any {
 	switch v := value.(type) {
 	case int64:
@@ -309,7 +312,7 @@ func native(c engine.CopyColumn, value any) any {
 	return value
 }
 
-// transact calls do in a transaction. An error of the engine passes as it is.
+// transact calls do in a transaction. It returns errors of the engine unchanged.
 func (e *End) transact(ctx context.Context, doing string, do func(tx pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, e.control, do)
 	if errors.Is(err, engine.ErrCopyRival) || errors.Is(err, engine.ErrCopyNotEmpty) {
@@ -348,8 +351,8 @@ func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
 	})
 }
 
-// Settle has the database count on after the highest number that arrived, and know how much there
-// is: plans depend on that.
+// Settle sets the identity sequences after the highest copied number, and updates the statistics,
+// on which plans depend.
 func (e *End) Settle(ctx context.Context, tables []engine.CopyTable) error {
 	for table, column := range e.identity {
 		statement := fmt.Sprintf("select setval(pg_get_serial_sequence($1, $2), max(%s)) from %s", quoted(column),

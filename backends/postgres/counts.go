@@ -14,7 +14,7 @@ import (
 //go:embed sql/get_worker.sql
 var getWorkerSQL string
 
-// GetWorker also knows those that are OFFLINE.
+// GetWorker returns OFFLINE workers too.
 func (s *Store) GetWorker(ctx context.Context, id string) (w engine.Worker, err error) {
 	missing := engine.WorkerUnknown(id)
 	err = s.view(ctx, "read a worker", func(ctx context.Context) error {
@@ -40,7 +40,7 @@ func scanWorker(row pgx.CollectableRow) (w engine.Worker, err error) {
 	return w, err
 }
 
-// ListWorkers is newest first.
+// ListWorkers returns workers, newest first.
 func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) (workers []engine.Worker,
 	info engine.PageInfo, err error) {
 	filter := args{"namespace": f.Namespace, "queue": f.Queue, "status": int16(f.Status)}
@@ -68,7 +68,7 @@ var runningDepthsSQL string
 //go:embed sql/list_working.sql
 var listWorkingSQL string
 
-// QueueDepths counts lane by lane.
+// GetQueueDepth counts lane by lane.
 func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
 	now time.Time) ([]engine.QueueDepth, error) {
 	var depths engine.Depths
@@ -100,7 +100,7 @@ func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
 		return err
 	})
 	err := s.view(ctx, "count the queues", func(ctx context.Context) error {
-		return s.views.SendBatch(ctx, batch).Close()
+		return s.views.send(ctx, batch)
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ var countSchedulesByEnabledSQL string
 //go:embed sql/oldest_due.sql
 var oldestDueSQL string
 
-// Stats counts the rows themselves, which takes a scan.
+// GetStats counts the rows themselves, with a scan.
 func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
 	batch := &pgx.Batch{}
@@ -164,7 +164,7 @@ func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (
 			return row.Scan(timeOf(&out.OldestDue))
 		})
 	err := s.view(ctx, "count everything", func(ctx context.Context) error {
-		return s.views.SendBatch(ctx, batch).Close()
+		return s.views.send(ctx, batch)
 	})
 	if err != nil {
 		return engine.Stats{}, err
@@ -180,7 +180,7 @@ var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type a
 //go:embed sql/count_types.sql
 var countTypesSQL string
 
-// ListTypes takes a scan of the namespace: types have no table of their own.
+// ListTypes scans the namespace, because types have no table of their own.
 func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) (types []engine.TypeInfo,
 	info engine.PageInfo, err error) {
 	statement := listTypesSQL

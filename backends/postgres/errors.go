@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,11 +33,20 @@ const (
 	codeIdleInTx      = "25P03"
 	codeTxTimeout     = "25P04" // transaction_timeout, from PostgreSQL 17 on
 	codeStalePlan     = "0A000" // a prepared statement outlived a migration
-	codeBadValue      = "22023" // of a parameter of the address, as a session begins
-	codeUndefined     = "42704" // likewise
-	codeFixed         = "55P02" // likewise
-	codeForbidden     = "42501" // likewise, or to connect at all
+	codeBadValue      = "22023" // a parameter of the address has a bad value, when a session begins
+	codeUndefined     = "42704" // a parameter of the address does not exist
+	codeFixed         = "55P02" // a parameter of the address cannot be changed
+	codeForbidden     = "42501" // a parameter of the address, or the connection itself, is not permitted
 	codeFenced        = "KZ001" // our own: a copy has the database, see copy.go
+
+	// Errors about a call's own data, which a retry cannot solve. Not whole classes: 22012 is used
+	// above.
+	codeNoEquivalent = "22P05" // a character that the database's encoding does not have
+	codeNoCharacter  = "22021" // bytes that are not a character
+	codeTooLong      = "22001"
+	codeOutOfRange   = "22003"
+	codeCheck        = "23514"
+	codeLimit        = "54000" // for example an index entry that is too large
 )
 
 var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
@@ -53,7 +65,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// retryable says that the transaction did not happen and may simply be tried again.
+// retryable says whether the transaction did not happen and may be retried.
 func retryable(err error) bool {
 	if _, ok := errors.AsType[*locksFirst](err); ok {
 		return true
@@ -61,22 +73,67 @@ func retryable(err error) bool {
 	switch sqlState(err) {
 	case codeSerialization, codeDeadlock, codeLockTimeout, codeStalePlan:
 		return true
-	case codeNull: // and what is remembered of lanes is forgotten
+	case codeNull: // the cached lanes are dropped
 		return true
 	case codeUnique, codeReference, codeOvertaken:
-		// a rival was first, or has deleted what was found; who looks again finds how it is now
+		// another transaction was first, or deleted what was found; a retry sees the present state
 		return true
 	}
 	return pgconn.SafeToRetry(err)
 }
 
-// unsettled says that a commit which failed with err may count all the same.
+// unsettled says whether a commit that failed with err may have taken effect.
 func unsettled(err error) bool {
 	return engine.KindOf(translate("commit", err)) == engine.KindUnavailable
 }
 
-// translate turns an error of the driver into one of the engine. It drops the driver's own words
-// where they could name the address, and wraps what nobody foresaw with what was being done.
+// ofData says whether the error is about a call's own data, so that a retry would fail in the same
+// way.
+func ofData(err error) bool {
+	switch sqlState(err) {
+	case codeNoEquivalent, codeNoCharacter, codeTooLong, codeOutOfRange, codeCheck, codeLimit:
+		return true
+	}
+	return false
+}
+
+var untranslatable = regexp.MustCompile(`byte sequence ((?:0x[0-9a-f]{2} ?)+) in encoding "UTF8" has no equivalent in encoding "(\w+)"`)
+
+var invalidBytes = regexp.MustCompile(`invalid byte sequence for encoding "(\w+)"`)
+
+const moveAdvice = "leave it out, or have the operator move to a database with the encoding UTF8 (kagzi db copy)"
+
+// refuseData returns the refusal of such a call.
+func refuseData(doing string, e *pgconn.PgError) error {
+	refusal := &engine.Error{Kind: engine.KindInvalid}
+	switch e.Code {
+	case codeNoEquivalent:
+		character, encoding := "a character", "its encoding"
+		if m := untranslatable.FindStringSubmatch(e.Message); m != nil {
+			bytes, _ := hex.DecodeString(strings.NewReplacer("0x", "", " ", "").Replace(m[1]))
+			r, _ := utf8.DecodeRune(bytes)
+			character, encoding = fmt.Sprintf("the character %U", r), m[2]
+		}
+		refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold %s of a text of this call: %s",
+			doing, encoding, character, moveAdvice)
+	case codeNoCharacter:
+		refusal.Message = doing + ": a text of this call is not valid UTF-8, or holds a NUL character: leave it out"
+		if m := invalidBytes.FindStringSubmatch(e.Message); m != nil && m[1] != encodingUTF8 {
+			refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold a text of this call: %s", doing, m[1], moveAdvice)
+		}
+	case codeTooLong, codeLimit:
+		refusal.Kind = engine.KindTooLarge
+		refusal.Message = fmt.Sprintf("%s: the database cannot hold a value of this call: it is too large (SQLSTATE %s)", doing, e.Code)
+	case codeOutOfRange:
+		refusal.Message = fmt.Sprintf("%s: the database cannot hold a number of this call: it is out of range (SQLSTATE %s)", doing, e.Code)
+	default:
+		refusal.Message = fmt.Sprintf("%s: the database refuses a value of this call (SQLSTATE %s, constraint %s)", doing, e.Code, e.ConstraintName)
+	}
+	return refusal
+}
+
+// translate turns an error of the driver into one of the engine. It drops the driver's text if that
+// could contain the address, and wraps unexpected errors with what was being done.
 func translate(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -91,7 +148,7 @@ func translate(doing string, err error) error {
 		return busy()
 	}
 	if lostConnection(err) {
-		return unavailable("the database does not answer; the call may or may not have counted")
+		return unavailable("the database does not answer; the call may or may not have taken effect")
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -99,26 +156,30 @@ func translate(doing string, err error) error {
 func translateState(doing string, e *pgconn.PgError) error {
 	switch {
 	case e.Code == codeDiskFull:
-		return &engine.Error{Kind: engine.KindExhausted, Message: "the database has no room on its disk"}
+		return &engine.Error{Kind: engine.KindExhausted, Message: "the disk of the database is full"}
 	case e.Code == codeFenced:
-		return unavailable("%s", e.Message) // which the copy wrote
+		return unavailable("%s", e.Message) // written by the copy
 	case e.Code == codeTooMany:
-		return unavailable("the database accepts no more connections")
+		return unavailable("the database accepts no more connections; raise the limit of its server, database or role to at least %d,"+
+			" or set pool_max_conns in the database URL", leastConnections)
 	case e.Code == codeReadOnly:
 		return errReadOnly
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:
 		return busy()
 	case e.Code == codeCanceled, e.Code == codeIdleInTx, e.Code == codeTxTimeout:
 		return unavailable("the database took too long to answer")
-	case e.Code == codeForbidden: // whose message names what is in the schema, and no values
+	case e.Code == codeForbidden: // its message names database objects, no values
 		return fmt.Errorf(
-			"%s: the database's user may not do that (%s); have it own the database, or a schema that search_path names", doing, e.Message)
+			"%s: the database's user may not do that (%s); have it own the database, or a schema that the database URL names with ?schema=", doing, e.Message)
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):
-		return unavailable("the database does not answer as it should (SQLSTATE %s)", e.Code)
+		return unavailable("the database answered with an unexpected error (SQLSTATE %s)", e.Code)
 	}
-	// Message and detail may quote values of users; the code says enough.
+	if ofData(e) {
+		return refuseData(doing, e)
+	}
+	// Message and detail may quote values of users; the code is enough.
 	if e.ConstraintName != "" {
 		return fmt.Errorf("%s: the database refused (SQLSTATE %s, constraint %s)", doing, e.Code, e.ConstraintName)
 	}

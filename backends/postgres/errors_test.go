@@ -22,7 +22,7 @@ func TestWhatAUserMayNotDoIsNamed(t *testing.T) {
 		&pgconn.PgError{Code: codeForbidden, Message: "permission denied for schema public"})
 	want :=
 		"make the table of migrations: the database's user may not do that (permission denied for schema public); " +
-			"have it own the database, or a schema that search_path names"
+			"have it own the database, or a schema that the database URL names with ?schema="
 	if err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}

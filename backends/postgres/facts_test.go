@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
+func TestFacts(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	facts := func() map[string]string {
 		t.Helper()
@@ -41,11 +41,12 @@ func TestTheFactsAreThoseOfThePoolsTheBellAndTheClock(t *testing.T) {
 	expect(told, "connections to read", "0 busy, ")
 	expect(told, "notifications", "listening since "+time.Now().UTC().Format("2006"))
 	expect(told, "clock offset", " ms, measured "+time.Now().UTC().Format("2006"))
+	expect(told, "clock uncertainty", " ms")
 	s.notifier.setListening(false)
 	expect(facts(), "notifications", "not listening since "+time.Now().UTC().Format("2006"))
 }
 
-func TestTheClocksOffsetIsToldWithItsSignAndWhenItWasMeasured(t *testing.T) {
+func TestClockOffsetText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead, broken := -1500*time.Millisecond, error(nil)
 		c := clock{measure: func(context.Context) (time.Time, error) { return time.Now().Add(ahead), broken }}

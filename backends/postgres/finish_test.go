@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The last result may still be written by another server when this one is told of the end.
+// Another server may still be writing the last result when this one gets the end.
 func TestAnEndThatMeetsAChangeOfItsLeaseComesAfterIt(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")

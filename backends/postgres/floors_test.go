@@ -10,7 +10,7 @@ import (
 
 var orders = queueKey{"default", "orders"}
 
-// looked is a look that found these heads, each behind its lane.
+// looked makes a look that found these heads: pairs of lane and time.
 func looked(f *floors, more bool, heads ...int64) *floored {
 	l := f.look(orders, false)
 	l.end(heads, more)
@@ -76,7 +76,7 @@ func TestALookBeginsAtTheBeginningNowAndThen(t *testing.T) {
 	f := &floors{}
 	looked(f, true, 1, 100)
 	for round := range 3 {
-		for i := 2; i < wholeLook; i++ { // the one above or below is the first
+		for i := 2; i < wholeLook; i++ { // the looks before and after are whole
 			if l := looked(f, true, 1, 100); !l.bounded() {
 				t.Fatalf("look %d of round %d begins at the beginning", i, round)
 			}
@@ -93,7 +93,7 @@ func TestALookBeginsAtTheBeginningNowAndThen(t *testing.T) {
 	}
 }
 
-// claimFrom claims n runs, of which it says when each was due.
+// claimFrom claims n runs and returns when each was due.
 func claimFrom(t *testing.T, s *Store, n int) (due []int64) {
 	t.Helper()
 	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", n))
@@ -138,9 +138,9 @@ func TestAClaimPassesNothingThatThisServerMadeDueBeforeTheHead(t *testing.T) {
 	}
 }
 
-// What another server makes due is found all the same: when there is no more behind the head, and
-// at the latest after so many looks.
-func TestAClaimFindsWhatAnotherServerMadeDueBeforeTheHead(t *testing.T) {
+// A run that another server makes due is found: when there are no more behind the head, and at the
+// latest after wholeLook looks.
+func TestClaimFindsRunsOfOtherServerBeforeFloor(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	startDue(t, a, 1010, 1020, 1030)

@@ -14,11 +14,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// gateHeads is how many due runs of a lane a closer look considers at least: so many leave their
-// lane at once when they all wait for the same key.
+// gateHeads is the minimum number of due runs of a lane that pass considers: so many leave their
+// lane at once if they all wait for the same key.
 const gateHeads = 100
 
-// concurrencyKey is a key of a workflow type.
+// concurrencyKey is a concurrency key of a workflow type.
 type concurrencyKey struct{ kind, name string }
 
 // head is a due run, and how many leases its key has.
@@ -28,13 +28,13 @@ type head struct {
 	key     concurrencyKey
 	limit   int
 	held    int
-	decided bool // it was chosen, or waits
+	decided bool // it was chosen or gated
 }
 
-// room is what limits and keys leave free.
-type room struct {
-	queue int            // leases of the queue, with those that are about to be
-	types map[string]int // likewise
+// freeSlots holds how much limits and keys leave free.
+type freeSlots struct {
+	queue int            // leases of the queue, including those about to be made
+	types map[string]int // the same by type
 	keys  map[concurrencyKey]int
 }
 
@@ -61,12 +61,12 @@ var claimChosenText string
 
 var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 
-// pass hands out, or gates, what has a concurrency key, and what comes after it, in one
-// transaction. It says whether it came any further.
+// pass claims or gates runs with a concurrency key, and the runs after them, in one transaction. It
+// says whether it made progress.
 //
-// It chooses without locks how far it goes, then locks the workers, the limits and the keys in
-// between, counts anew, and chooses again: whoever else counts a key's leases or frees one waits
-// for its lock (FirstGated).
+// It chooses without locks how far it goes. Then it locks the workers, the limits and the keys of
+// the chosen runs, counts again, and chooses again. Other transactions that count a key's leases or
+// free one wait for its lock (FirstGated).
 func (c *claim) pass(ctx context.Context) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		var found look
@@ -93,15 +93,16 @@ func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
 	return c.settle(t, heads, free, found)
 }
 
-// settle hands out, or gates, the first of these runs, which nobody has locked.
-func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, err error) {
+// settle claims or gates the first of these runs, none of which is locked yet.
+func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (gated int, err error) {
 	taken, waiting := c.choose(heads, free, len(c.slots))
 	heads = heads[:considered(heads, taken, waiting)]
 	due := map[engine.ID]bool{}
 	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
 		return 0, err
 	}
-	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
+	// A run that is no longer due takes no slot: nothing would open the gate for the runs that it
+	// kept out.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
 	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool {
 		return !slices.Contains(found.online, g.WorkerID)
@@ -123,10 +124,10 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 	return gated, nil
 }
 
-// heads is what is due, in order, and what is free, both without locks.
-func (c *claim) heads(t *tx) (heads []head, free room, err error) {
-	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1)})
-	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
+// heads reads the due runs, in order, and the free slots, both without locks.
+func (c *claim) heads(t *tx) (heads []head, free freeSlots, err error) {
+	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1)})
+	free = freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
 		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held)
@@ -138,8 +139,8 @@ func (c *claim) heads(t *tx) (heads []head, free room, err error) {
 	return heads, free, err
 }
 
-// countQueue counts what limits are about, with what is sent next.
-func (c *claim) countQueue(t *tx, free *room) {
+// countQueue counts the leases that limits apply to; it is sent with the next statements.
+func (c *claim) countQueue(t *tx, free *freeSlots) {
 	if !c.limited() {
 		return
 	}
@@ -151,9 +152,10 @@ func (c *claim) countQueue(t *tx, free *room) {
 	})
 }
 
-// locked locks what decides about these runs, counts it, and notes which of them are due then.
-func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool) (room, error) {
-	free := room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
+// locked locks the limits and keys of these runs, counts again, and records which of the runs are
+// still due.
+func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool) (freeSlots, error) {
+	free := freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	var locks []int64
 	if c.limited() {
 		locks = append(locks, limitKey(c.p.Namespace, c.p.Queue))
@@ -190,10 +192,10 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through what is due, first by age as far as runs are to be taken by it: the runs that
-// are to be taken, at most as many as there are slots, and those before them whose key has no slot.
-// What a limit of the queue or a type holds back is passed over.
-func (c *claim) choose(heads []head, free room, slots int) (taken, waiting []engine.ID) {
+// choose goes through the due runs, first by age for as many as must be taken by it. It returns the
+// runs to claim, at most as many as there are slots, and those before them whose key has no free
+// slot. It skips runs that a limit of the queue or a type blocks.
+func (c *claim) choose(heads []head, free freeSlots, slots int) (taken, waiting []engine.ID) {
 	order := make([]*head, len(heads))
 	for i := range heads {
 		heads[i].decided = false
@@ -208,8 +210,8 @@ func (c *claim) choose(heads []head, free room, slots int) (taken, waiting []eng
 	return taken, waiting
 }
 
-// chooseIn chooses in this order until so many are taken.
-func (c *claim) chooseIn(order []*head, free *room, slots int, taken, waiting *[]engine.ID) {
+// chooseIn chooses in this order until that many are taken.
+func (c *claim) chooseIn(order []*head, free *freeSlots, slots int, taken, waiting *[]engine.ID) {
 	for _, h := range order {
 		if len(*taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
 			break
@@ -234,7 +236,7 @@ func (c *claim) chooseIn(order []*head, free *room, slots int, taken, waiting *[
 	}
 }
 
-// considered is how many of the heads there are up to the last that was chosen.
+// considered returns the number of heads up to the last chosen one.
 func considered(heads []head, taken, waiting []engine.ID) int {
 	for n := len(heads); n > 0; n-- {
 		if id := heads[n-1].id; slices.Contains(taken, id) || slices.Contains(waiting, id) {
@@ -244,7 +246,8 @@ func considered(heads []head, taken, waiting []engine.ID) int {
 	return 0
 }
 
-// takeChosen adds to the batch the claim of what was chosen, in its order, for the slots in theirs.
+// takeChosen adds the claim of the chosen runs to the batch, in their order, for the slots in
+// theirs.
 func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, found *look) {
 	workers, tokens := slotArrays(slots)
 	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens,
@@ -265,14 +268,14 @@ func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, 
 	})
 }
 
-// Concurrency keys are advisory locks: who counts a key's leases, or frees one, has its lock until
-// the end of the transaction. The order is a worker, runs with their leases, keys; but the key of a
-// run that waits at its gate comes before that run.
+// Concurrency keys are advisory locks: a transaction that counts a key's leases, or frees one,
+// holds its lock to the end. The lock order is: worker, runs with their leases, keys. But the key
+// of a run that waits for a slot comes before that run.
 
 //go:embed sql/lock_keys.sql
 var lockKeysSQL string
 
-// lockKeys waits for the keys' locks, with what is read next.
+// lockKeys waits for the locks of the keys; it is sent with the next read.
 func (t *tx) lockKeys(keys []int64) error {
 	keys = slices.DeleteFunc(slices.Clone(keys), func(key int64) bool { return t.keys[key] })
 	if len(keys) == 0 {
@@ -295,8 +298,8 @@ func (t *tx) has(keys []int64) {
 //go:embed sql/try_lock_keys.sql
 var tryLockKeysSQL string
 
-// locksFirst asks for the transaction to be tried again, with the locks of these keys, and then of
-// these runs, before anything else.
+// locksFirst is an error: the transaction must be retried and first take the locks of these keys,
+// and then of these runs.
 type locksFirst struct {
 	keys []int64
 	runs []engine.ID
@@ -306,8 +309,8 @@ func (e *locksFirst) Error() string {
 	return "the keys of gated runs are to be locked before the runs, and children before their parents"
 }
 
-// lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's
-// lock and wants the run; so a transaction that has the run must not wait for the key.
+// lockGates locks the keys of gated runs. A transaction that opens a gate holds the key's lock and
+// wants the run, so one that holds the run must not wait for the key.
 func (t *tx) lockGates(runs []*storelogic.Run) error {
 	var keys []int64
 	for _, run := range runs {
@@ -329,8 +332,8 @@ func (t *tx) lockGates(runs []*storelogic.Run) error {
 
 func keyOf(run *storelogic.Run) int64 { return keyNumber(run.Namespace, run.Type, run.ConcurrencyKey) }
 
-// keyNumber stands for a concurrency key in advisory locks. Two keys that share one by chance wait
-// for each other, no more.
+// keyNumber returns the advisory lock of a concurrency key. If two keys share one by chance, they
+// only wait for each other.
 func keyNumber(namespace, workflowType, key string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("kagzi key\x00" + namespace + "\x00" + workflowType + "\x00" + key))
@@ -340,7 +343,7 @@ func keyNumber(namespace, workflowType, key string) int64 {
 //go:embed sql/first_gated.sql
 var firstGatedSQL string
 
-// FirstGated locks the key, so that no claim gates a run of it between this look and the commit.
+// FirstGated locks the key, so that no claim gates a run of it between this read and the commit.
 func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error) {
 	if err := t.lockKeys([]int64{keyNumber(namespace, workflowType, key)}); err != nil {
 		return nil, err

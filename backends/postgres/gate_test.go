@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What a claim has found due may have ended, or be paused, when it comes to have the key.
+// A run that a claim found due may have ended, or be paused, when the claim gets its key.
 func TestNobodyWaitsAtAGateForARunThatTookNoSlot(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "wa")

@@ -10,28 +10,27 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// handoffs are the waiting pollers that get runs of a group in the transaction that makes them. nil: nobody waits.
+// handoffs holds the matches of waiting pollers for the runs of a group. nil: none.
 type handoffs struct {
 	byRun    map[engine.ID]*handoff
-	now      time.Time // of all their claims
-	meetings map[string]int32
-	met      []int32 // and for each, what decides whether something else is due: a queue and one of the types
+	now      time.Time // time of all their claims
+	scopes   map[string]int32
+	scopeIDs []int32 // for each scope one row per type: scope, namespace, queue and type
 	spaces   []string
 	queues   []string
 	types    []string
 }
 
-// handoff is one of them, with the run that it may be given.
+// handoff is one match, with the run that it may get.
 type handoff struct {
-	match   engine.Match
-	start   *engine.StartRun
-	meeting int32 // from 1: the queue and types in which nothing else must be due
-	taken   bool  // so the statement says
+	match engine.Match
+	start *engine.StartRun
+	scope int32 // from 1: the queue and types in which nothing else may be due
+	taken bool  // the statement claimed the run
 }
 
-// handoffsFor finds the matches for the runs of these calls, in the order in which a claim would
-// hand them out; so where one is left, those of its queue that come after it are not asked for.
-// nil: there is none.
+// handoffsFor asks for matches for the runs of these calls, in the order of a claim. Once one run
+// of a queue finds none, the later runs of that queue are not asked for. nil: there are none.
 func handoffsFor(calls []*call) *handoffs {
 	type candidate struct {
 		start   *engine.StartRun
@@ -65,7 +64,7 @@ func handoffsFor(calls []*call) *handoffs {
 			continue
 		}
 		if h == nil {
-			h = &handoffs{byRun: map[engine.ID]*handoff{}, meetings: map[string]int32{}}
+			h = &handoffs{byRun: map[engine.ID]*handoff{}, scopes: map[string]int32{}}
 		}
 		h.add(c.start, match)
 	}
@@ -77,30 +76,30 @@ func (h *handoffs) add(start *engine.StartRun, match engine.Match) {
 		h.now = now
 	}
 	key := strings.Join(append([]string{start.Namespace, start.Queue}, match.Types()...), "\x00")
-	meeting, known := h.meetings[key]
+	scope, known := h.scopes[key]
 	if !known {
-		meeting = int32(len(h.meetings) + 1)
-		h.meetings[key] = meeting
+		scope = int32(len(h.scopes) + 1)
+		h.scopes[key] = scope
 		for _, kind := range match.Types() {
-			h.met, h.spaces = append(h.met, meeting), append(h.spaces, start.Namespace)
+			h.scopeIDs, h.spaces = append(h.scopeIDs, scope), append(h.spaces, start.Namespace)
 			h.queues, h.types = append(h.queues, start.Queue), append(h.types, kind)
 		}
 	}
-	h.byRun[start.ID] = &handoff{match: match, start: start, meeting: meeting}
+	h.byRun[start.ID] = &handoff{match: match, start: start, scope: scope}
 }
 
-// columns is what a run's row says of who may take it; zeroes: nobody.
-func (h *handoffs) columns(run engine.ID) (worker string, token [16]byte, meeting int32) {
+// columns returns the slot that may claim the run; zero values: none.
+func (h *handoffs) columns(run engine.ID) (worker string, token [16]byte, scope int32) {
 	if h == nil || h.byRun[run] == nil {
 		return "", token, 0
 	}
 	one := h.byRun[run]
 	slot := one.match.Slot()
-	return slot.WorkerID, slot.Token, one.meeting
+	return slot.WorkerID, slot.Token, one.scope
 }
 
-// meet is the arguments by which the statement finds out whether they are to have their runs.
-func (h *handoffs) meet() args {
+// scopeArgs returns the arguments by which insert_run.sql decides whether the runs are claimed.
+func (h *handoffs) scopeArgs() args {
 	if h == nil {
 		h = &handoffs{}
 	}
@@ -111,23 +110,24 @@ func (h *handoffs) meet() args {
 	slices.Sort(workers)
 	return args{
 		"slot_workers": slices.Compact(workers), "claimed_at": microsOrZero(h.now),
-		"met": h.met, "met_namespaces": h.spaces, "met_queues": h.queues, "met_types": h.types,
+		"scope_ids": h.scopeIDs, "scope_namespaces": h.spaces, "scope_queues": h.queues, "scope_types": h.types,
 	}
 }
 
-// noteClaimed notes that a run was made, and whether it was claimed in that.
+// noteClaimed records whether a run was claimed when it was made.
 func (h *handoffs) noteClaimed(run engine.ID, taken bool) {
 	if taken {
 		h.byRun[run].taken = true
 	}
 }
 
-// has says that the run was claimed.
+// has says whether the run was claimed.
 func (h *handoffs) has(run engine.ID) bool {
 	return h != nil && h.byRun[run] != nil && h.byRun[run].taken
 }
 
-// settle tells all of them what has come of it, once the transaction is over: committed, or not at all, or who knows.
+// settle tells all matches their outcome, once the transaction is over: committed, failed, or
+// unknown.
 func (h *handoffs) settle(committed bool, unknown error) {
 	if h == nil {
 		return
@@ -144,7 +144,7 @@ func (h *handoffs) settle(committed bool, unknown error) {
 	}
 }
 
-// task is the run as a claim would have read it.
+// task returns the run as a claim would have read it.
 func (h *handoff) task(now time.Time) engine.Task {
 	run, slot := h.start.NewRun(), h.match.Slot()
 	run.Status, run.AvailableAt, run.StartedAt, run.WorkerID = engine.RunRunning, time.Time{}, now, slot.WorkerID

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// waiting is a worker that waits for all that is started, and what it was told.
+// waiting is a worker that waits for every started run, and counts what it was told.
 type waiting struct {
 	worker            string
 	now               time.Time
@@ -69,7 +69,7 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	awaitNotification(t, here, engine.Notification{
 		Kind: engine.NotifyQueue, Namespace: "default", Name: "orders", Claimed: true})
 	awaitNotification(t, here, engine.Notification{Kind: engine.NotifyRun, ID: w.given[1].Run.ID})
-	// Another server learns that there is something new, but has nothing to claim.
+	// Another server learns that something is new, but has nothing to claim.
 	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
 }
 
@@ -82,7 +82,7 @@ func TestAGroupThatFailsGivesBackWhoWaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.told(t, 1, 0, 0)
-	w, err = startFor(t, s, newStart(s), first) // the same id again fails the group; each start by itself is fine
+	w, err = startFor(t, s, newStart(s), first) // the same id again fails the group; each start alone succeeds
 	if err != nil {
 		t.Fatal(err)
 	}

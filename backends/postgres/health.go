@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/engine"
@@ -16,9 +17,9 @@ import (
 //go:embed sql/describe.sql
 var describeSQL string
 
-// Describe tells what the store is and where.
+// Describe returns what the store is and where it is.
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
-	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
+	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema, Warnings: s.warnings}
 	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
 	restored, syncCommit, fsync, fullPages := "", "", "", ""
 	err := s.view(ctx, "describe the database", func(ctx context.Context) (err error) {
@@ -30,12 +31,14 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	listening, since := s.notifier.state()
 	d.Notifications = s.notifier.mode()
 	d.Facts = []engine.Fact{
+		{Name: "schema", Value: s.schemaName},
 		{Name: "durability", Value: fmt.Sprintf(
 			"synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},
 		{Name: "connections to read", Value: reading},
 		{Name: "notifications", Value: s.listenText(listening, since)},
 		{Name: "clock offset", Value: s.clock.text()},
+		{Name: "clock uncertainty", Value: fmt.Sprintf("%.1f ms", float64(s.clock.uncertainty())/float64(time.Millisecond))},
 	}
 	if restored != "" {
 		d.Facts = append([]engine.Fact{{Name: "restored", Value: restored}}, d.Facts...)
@@ -57,24 +60,24 @@ func (s *Store) listenText(listening bool, since time.Time) string {
 	return fmt.Sprintf("not listening since %s, looking every %s", moment(since), pollEvery)
 }
 
-// moment is by this machine's clock.
+// moment formats a time by this machine's clock.
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// lateAfter is how long a write may be under way before it is suspected that the database takes
-// none. The write that shows it has healthTimeout, and trouble is to show within 5 s.
+// lateAfter is how long a write may take before Health checks by a write of its own whether the
+// database accepts writes. That one may take healthTimeout, and Health must report a problem within
+// 5 s.
 const lateAfter = 2 * time.Second
 
-// suspicions are of a database that answers what it is asked, and may not take writes all the same:
-// its disk is full or stands still, or the standby is gone that its commits wait for. The zero
-// value has none.
+// suspicions records signs that the database answers reads but does not accept writes: its disk is
+// full or hangs, or a synchronous standby is gone. The zero value has none.
 type suspicions struct {
 	mu     sync.Mutex
-	begun  map[uint64]time.Time // of the writes under way
+	begun  map[uint64]time.Time // writes in progress
 	next   uint64
-	failed bool // the last write that came to its end did so for want of the database
+	failed bool // the last write failed because the database was not available
 }
 
-// write notes that a write begins, and with what it returns how it ended.
+// write records that a write begins; the function that it returns records how it ended.
 func (p *suspicions) write() (ended func(error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +102,7 @@ func (p *suspicions) write() (ended func(error)) {
 	}
 }
 
-// any says that only a write can show whether writes are taken.
+// any says whether only a write can show that writes are accepted.
 func (p *suspicions) any() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,26 +120,29 @@ var takeRoomSQL string
 //go:embed sql/drop_room.sql
 var dropRoomSQL string
 
-// tryToWrite asks the database by a write that leaves nothing behind.
+// tryToWrite makes a write that leaves nothing behind.
 func (s *Store) tryToWrite(ctx context.Context) error {
 	ended := s.suspicions.write()
-	batch := s.newBatch()
+	batch := &pgx.Batch{}
 	batch.Queue(takeRoomSQL)
 	batch.Queue(dropRoomSQL)
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.send(ctx, batch)
 	ended(err)
 	return translate("try to write", err)
 }
 
 const (
 	measureEvery = time.Minute
-	// suspended is how far wall clock and monotonic clock may drift apart before the offset is not believed any more.
+	measureSoon  = 10 * time.Second      // after a coarse reading, because timers are late by its uncertainty
+	coarse       = 10 * time.Millisecond // uncertainty of a coarse reading
+	// suspended is how far wall clock and monotonic clock may drift apart before the offset is
+	// measured again.
 	suspended = time.Second
 )
 
-// clock is the database's clock, read from this machine's: a reading of the database, and the time
-// that has passed since by the local monotonic clock. Nothing is asked of the database but when
-// somebody asks for the time and the reading is old.
+// clock computes the database's time from this machine's clock: a reading of the database's clock,
+// plus the time since by the local monotonic clock. It asks the database only when somebody asks
+// for the time and the reading is old.
 type clock struct {
 	measure   func(ctx context.Context) (time.Time, error) // asks the database
 	reading   atomic.Pointer[reading]
@@ -148,10 +154,12 @@ type clock struct {
 type reading struct {
 	local    time.Time
 	remote   time.Time
-	measured time.Time // by the local clock; before local where the database did not answer since
+	within   time.Duration // the database's clock showed a time from remote to remote + within
+	before   time.Duration // within of the last reading, which calls in progress may have used
+	measured time.Time     // local time of the last successful measurement
 }
 
-// text is by how much the database's clock is ahead of this machine's, for people.
+// text says how far the database's clock is ahead of this machine's.
 func (c *clock) text() string {
 	r := c.reading.Load()
 	offset := r.remote.Sub(r.local.Round(0)).Round(100 * time.Microsecond)
@@ -162,10 +170,10 @@ func (r *reading) at(local time.Time) time.Time { return r.remote.Add(local.Sub(
 
 func (r *reading) stale(local time.Time) bool {
 	monotonic, wall := local.Sub(r.local), local.Round(0).Sub(r.local.Round(0))
-	return monotonic > measureEvery || (wall-monotonic).Abs() > suspended
+	return monotonic > measureEvery || r.within > coarse && monotonic > measureSoon || (wall-monotonic).Abs() > suspended
 }
 
-// now is the database's time. When the reading is old, a new one is taken in the background.
+// now returns the database's time. If the reading is old, it starts a new one in the background.
 func (c *clock) now() time.Time {
 	local := time.Now()
 	r := c.reading.Load()
@@ -175,21 +183,27 @@ func (c *clock) now() time.Time {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			defer cancel()
 			if err := c.read(ctx); err != nil {
-				// The old offset serves on; ask again in a minute, not at every call.
-				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), measured: r.measured})
+				// Keep using the old offset, and measure again in a minute instead of at every call.
+				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), within: r.within,
+					before: r.before, measured: r.measured})
 			}
 		})
 	}
 	return engine.Micros(r.at(local))
 }
 
-// read takes three readings and keeps the one that took the least time, for it is the most exact.
-// What the database's clock showed when it was read it shows by the moment of the answer at the
-// latest, so that this clock is never ahead of it: a sleep that ended by it has ended. Under load a
-// reading may have waited for seconds, and for a connection at that: what it does not refute stays.
+// uncertainty returns how far the database's clock may be ahead of what now returned.
+func (c *clock) uncertainty() time.Duration {
+	r := c.reading.Load()
+	return max(r.within, r.before)
+}
+
+// read takes three readings and keeps the fastest, which is the most exact. The database's clock
+// showed the value at the latest when the answer arrived, so this clock is never ahead of it: a
+// sleep that ended by this clock has ended. It may be behind by as long as the answer took. Under
+// load a reading may wait for seconds; what it does not contradict of the last one stays.
 func (c *clock) read(ctx context.Context) error {
 	var best *reading
-	var took time.Duration
 	for range 3 {
 		before := time.Now()
 		remote, err := c.measure(ctx)
@@ -197,13 +211,23 @@ func (c *clock) read(ctx context.Context) error {
 			return err
 		}
 		after := time.Now()
-		if d := after.Sub(before); best == nil || d < took {
-			best, took = &reading{local: after, remote: remote, measured: after}, d
+		// what was read is cut to whole microseconds
+		if within := after.Sub(before) + time.Microsecond; best == nil || within < best.within {
+			best = &reading{local: after, remote: remote, within: within, measured: after}
 		}
 	}
 	if old := c.reading.Load(); old != nil {
-		if ahead := old.at(best.local).Sub(best.remote); ahead >= 0 && ahead <= took {
-			best.remote = old.at(best.local)
+		best.before = old.within
+		earliest, latest := old.at(best.local), old.at(best.local).Add(old.within)
+		end := best.remote.Add(best.within)
+		if !earliest.After(end) && !latest.Before(best.remote) { // both may be true
+			if earliest.After(best.remote) {
+				best.remote = earliest
+			}
+			if latest.Before(end) {
+				end = latest
+			}
+			best.within = end.Sub(best.remote)
 		}
 	}
 	c.reading.Store(best)

@@ -48,7 +48,7 @@ func TestAUseThatMovesNothingForwardWritesNothing(t *testing.T) {
 	}
 }
 
-// rowOfKey tells where the row lies, and who has written or locked it last.
+// rowOfKey returns the row's location, and the transactions that wrote or locked it last.
 func rowOfKey(t *testing.T, s *Store, id engine.ID) (row string) {
 	t.Helper()
 	err := s.pool.QueryRow(t.Context(), "select concat_ws(' ', ctid, xmin, xmax) from api_keys where key_id = $1",

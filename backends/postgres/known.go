@@ -8,11 +8,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What the store remembers of the rows that nearly every start needs and that hardly ever change:
-// the namespaces and the lanes. Other servers make them too, but nobody deletes any. Only a
-// failover to a database that lags behind loses those that were made last.
+// Caches of rows that nearly every start needs and that rarely change: namespaces and lanes. Other
+// servers make them too, but nobody deletes any. Only a failover to a standby that lags behind
+// loses the newest.
 
-// remember keeps what a transaction has made or found of them, now that it is committed.
+// remember adds what a committed transaction has made or found to the caches.
 func (s *Store) remember(t *tx) {
 	for key, id := range t.lanes {
 		s.laneIDs.Store(key, id)
@@ -22,13 +22,13 @@ func (s *Store) remember(t *tx) {
 	}
 }
 
-// forget is for when some of it turns out to be gone.
+// forget empties the caches, after a cached row turned out to be missing.
 func (s *Store) forget() {
 	s.laneIDs.Clear()
 	s.namespaces.Clear()
 }
 
-// ensureNamespace makes a namespace on its first use, in a transaction of its own.
+// ensureNamespace makes a namespace on its first use, in its own transaction.
 func (s *Store) ensureNamespace(name string, now time.Time) error {
 	if _, known := s.namespaces.Load(name); known {
 		return nil
@@ -70,7 +70,7 @@ func laneKeyOf(r *engine.StartRun) laneKey {
 	return laneKey{r.Namespace, r.Queue, r.Type, mapText(r.Requirements), r.Priority}
 }
 
-// ensureLane is the id of a lane, which is made on its first use, in a transaction of its own.
+// ensureLane returns the id of a lane, which is made on its first use, in its own transaction.
 func (s *Store) ensureLane(key laneKey) (int64, error) {
 	if id, known := s.laneIDs.Load(key); known {
 		return id.(int64), nil
@@ -84,7 +84,7 @@ var getLaneSQL string
 //go:embed sql/insert_lane.sql
 var insertLaneSQL string
 
-// ensureLane is the id of a lane, which is made on its first use.
+// ensureLane returns the id of a lane, which is made on its first use.
 func (t *tx) ensureLane(key laneKey) (id int64, err error) {
 	if id, known := t.store.laneIDs.Load(key); known {
 		return id.(int64), nil
@@ -94,7 +94,8 @@ func (t *tx) ensureLane(key laneKey) (id int64, err error) {
 	}
 	a := args{"namespace": key.namespace, "task_queue": key.queue, "workflow_type": key.kind,
 		"requirements": key.requirements, "priority": key.priority}
-	// Between the first look and the insert a rival may make it; then it is there for the second look.
+	// Another server may make it between the first read and the insert; then the second read finds
+	// it.
 	for _, statement := range []string{getLaneSQL, insertLaneSQL, getLaneSQL} {
 		there, err := t.found(statement, a, &id)
 		if err != nil {

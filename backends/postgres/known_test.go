@@ -6,8 +6,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A database that is promoted may lack what its predecessor committed last, whatever the server remembers of it.
-func TestRunsAreClaimedThoughAFailoverLostTheirLaneAndNamespace(t *testing.T) {
+// A promoted standby may lack what its predecessor committed last, although the server has cached
+// it.
+func TestClaimAfterFailoverLostLane(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "wa")
 	start(t, s, 1)

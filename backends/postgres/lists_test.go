@@ -10,9 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
+func TestListFindsRunsBeyondNearbyOnes(t *testing.T) {
 	s := openAt(t, lentURL(t))
-	fill(t, s, nearRuns+1000, 0, time.Now()) // whose ids are random, and nearly all come before those of a start
+	fill(t, s, nearRuns+1000, 0, time.Now()) // their ids are random, and nearly all come before those of a start
 	rare := make([]engine.StartRun, 5)
 	for i := range rare {
 		rare[i] = newStart(s)
@@ -47,8 +47,8 @@ func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
 	}
 }
 
-// The database knows nothing yet of a queue that was used for the first time.
-func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
+// The database has no statistics of a queue that was used for the first time.
+func TestNearbyListPlanUsesIndex(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
@@ -69,7 +69,7 @@ func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
+func TestTagAndSearchPlansUseIndexes(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
@@ -106,8 +106,9 @@ func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-// A backlog that has just come is in no statistics, and whoever waits for its results asks for many runs at once.
-func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
+// Statistics do not know of a new backlog, and callers that wait for its results ask for many runs
+// at once.
+func TestGetRunsPlanUsesIDs(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	starts := make([]engine.StartRun, engine.MaxBatch)
@@ -134,7 +135,7 @@ func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-// planNow is the plan that is made for these arguments now.
+// planNow returns the plan for these arguments at this moment.
 func planNow(t *testing.T, conn *pgx.Conn, statement string, a args) string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "explain "+statement, a)

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -101,7 +103,7 @@ func TestASchemaMayHaveAnyName(t *testing.T) {
 }
 
 func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
-	url := pgtest.URL(t) + "&synchronous_commit=off" // a given server may have it on
+	url := pgtest.URL(t) + "&synchronous_commit=off" // KAGZI_TEST_POSTGRES may have it on
 	t.Setenv("KAGZI_ALLOW_UNSAFE_DB", "")
 	if _, err := Open(t.Context(), url, engine.OpenOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "synchronous_commit=off") {
@@ -112,5 +114,90 @@ func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
 	if err := durable.pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil ||
 		setting != "on" {
 		t.Fatalf("synchronous_commit = %q (%v), want on", setting, err)
+	}
+}
+
+// TestMigrateWithARolesTimeouts makes the first tables take longer than the role's statement
+// timeout.
+func TestMigrateWithARolesTimeouts(t *testing.T) {
+	url, admin := pgtest.OwnDatabase(t, "")
+	role := roleOf(t, url)
+	execute(t, admin, "grant create on schema public to "+role,
+		"alter role "+role+" set statement_timeout = '200ms'",
+		"alter role "+role+" set lock_timeout = '100ms'",
+		"alter role "+role+" set idle_in_transaction_session_timeout = '200ms'",
+		`create function slow() returns event_trigger language plpgsql as
+			$$ begin if to_regclass('public.namespaces') is null then perform pg_sleep(0.3); end if; end $$`,
+		`create event trigger slow on ddl_command_start when tag in ('CREATE TABLE') execute function slow()`)
+	s := openAt(t, url)
+	start(t, s, 1)
+	findings, err := Check(t.Context(), url)
+	expectNoFindings(t, findings, err)
+}
+
+func TestAMigrationThatWaitsForALockLetsCallsGoOn(t *testing.T) {
+	list := migrationsOf(t)
+	url := databaseOf(t, len(list)-1)
+	reader := adminConnection(t, url)
+	if _, err := reader.Exec(t.Context(), "begin; select count(*) from runs"); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	var log bytes.Buffer
+	waits := make(chan struct{}, 100)
+	handler := slog.NewTextHandler(writing(func(line []byte) { log.Write(line); waits <- struct{}{} }), nil)
+	config, err := parseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		conn, err := config.dial(context.Background())
+		if err == nil {
+			defer conn.Close(context.Background())
+			if err = config.pin(context.Background(), conn); err == nil {
+				err = config.migrate(context.Background(), conn, slog.New(handler))
+			}
+		}
+		migrated <- err
+	}()
+	select {
+	case <-waits:
+	case err := <-migrated:
+		t.Fatalf("migrate = %v while a reader uses the table, want it to wait", err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("the migration does not say that it waits")
+	}
+	rival := adminConnection(t, url) // represents a call of the running server
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := rival.Exec(ctx, "set lock_timeout = '2s'; update runs set priority = priority")
+		cancel()
+		if err != nil {
+			t.Fatalf("a call while the migration waits: %v", err)
+		}
+	}
+	if _, err := reader.Exec(t.Context(), "commit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatalf("migrate = %v once the reader is gone", err)
+	}
+	if got := log.String(); !strings.Contains(got, "used_by=\"pid ") {
+		t.Errorf("log %q, want it to name who uses the table", got)
+	}
+	expectSound(t, url)
+}
+
+func TestAMigrationThatGetsNoLockSaysWhoHasIt(t *testing.T) {
+	old := migrateTimeout
+	migrateTimeout = 0
+	defer func() { migrateTimeout = old }()
+	url := databaseOf(t, len(migrationsOf(t))-1)
+	reader := adminConnection(t, url)
+	if _, err := reader.Exec(t.Context(), "set application_name = 'a long report'; begin; select count(*) from runs"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), `application "a long report"`) {
+		t.Errorf("Migrate: %v, want it to name who uses the tables", err)
 	}
 }

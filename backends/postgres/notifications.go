@@ -9,7 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Listen notifies of what this server and, while they can be heard, the others on the same schema commit.
+// Listen sends notifications of commits of this server and, while they arrive, of the other servers
+// on the same schema.
 func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	if err := s.notifier.local.Listen(ctx, s.notifier.closed, notify, o); err != nil {
 		return err
@@ -23,8 +24,8 @@ const (
 	hello      = "h"  // a server has begun to listen
 )
 
-// encodeNotifications writes notifications as payloads: the sender, then a line each. Names hold
-// neither '/' in a namespace nor line ends anywhere.
+// encodeNotifications encodes notifications as payloads: the sender, then one line each. Namespaces
+// contain no '/', and no name contains a line end.
 func encodeNotifications(sender string, notifications []engine.Notification) []string {
 	if len(notifications) > maxKeys || slices.ContainsFunc(notifications, func(r engine.Notification) bool {
 		return r.Kind == engine.NotifyAll
@@ -71,7 +72,7 @@ func encodeNotification(r engine.Notification) string {
 	return "a"
 }
 
-// decodeNotifications reads a payload. An unknown kind, of a newer server, is taken as NotifyAll.
+// decodeNotifications decodes a payload. An unknown kind, from a newer server, becomes NotifyAll.
 func decodeNotifications(payload string) (sender string, notifications []engine.Notification, greeting bool) {
 	sender, lines, _ := strings.Cut(payload, "\n")
 	for line := range strings.SplitSeq(lines, "\n") {

@@ -14,55 +14,54 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
 const (
-	flushAfter   = 10 * time.Millisecond // notifications for other servers are gathered for so long
-	unknownAfter = time.Second           // a commit whose answer was lost has come to its end by then
-	// a listening connection that was silent for so long is asked whether it lives
+	flushAfter   = 10 * time.Millisecond // how long notifications for other servers are gathered
+	unknownAfter = time.Second           // after that time a commit whose answer was lost has ended
+	// a listening connection that was silent for that long is checked
 	aliveEvery    = 6 * time.Second
 	probeTimeout  = 2 * time.Second
-	pollEvery     = time.Second // without notifications: anything may have changed
+	pollEvery     = time.Second // without notifications: how often NotifyAll is sent
 	minReconnect  = time.Second
 	maxReconnect  = 30 * time.Second
-	recountAfter  = 5 * time.Second // how old the count of listening servers may be when something is to be sent
-	listenerClass = 0x4b61677a      // of advisory locks: "Kagz"
+	recountAfter  = 5 * time.Second // maximum age of the count of listening servers when something is sent
+	listenerClass = 0x4b61677a      // class of our advisory locks: "Kagz"
 )
 
 // notifier notifies listeners in this process at once, and other servers on the same schema with
-// NOTIFY. It sends nothing while no other server listens: each holds a shared lock that the others
-// can count, and says hello when it begins.
+// NOTIFY. It sends nothing while no other server listens: each server holds a shared lock that the
+// others can count, and sends a hello when it begins to listen.
 type notifier struct {
 	log    *slog.Logger
-	pool   *pgxpool.Pool
+	pool   *pool
 	config *address
-	sender string // tells our own notifications
+	sender string // identifies our own notifications
 	local  storekit.Listeners
 
-	place   int64 // of the schema, in notifications and locks; 0 until it is known
+	place   int64 // number of the schema in notifications and locks; 0 until it is known
 	channel string
 
 	listening atomic.Pointer[listening]
 	others    atomic.Bool               // another server listens, as far as is known
-	counted   atomic.Pointer[time.Time] // when others was asked for; nil: never
-	probe     chan struct{}             // capacity one: our own hello has come back
+	counted   atomic.Pointer[time.Time] // when others was last determined; nil: never
+	probe     chan struct{}             // capacity one: our own hello has arrived
 
 	mu      sync.Mutex
 	pending map[engine.Notification]struct{} // for other servers
 	wake    chan struct{}                    // capacity one
 
-	unknown chan struct{} // capacity one: a commit may count that notified nobody
+	unknown chan struct{} // capacity one: a commit may have taken effect without notifications
 
 	closed chan struct{}
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
 
-func newNotifier(log *slog.Logger, pool *pgxpool.Pool, config *address) *notifier {
+func newNotifier(log *slog.Logger, pool *pool, config *address) *notifier {
 	var id [6]byte
 	rand.Read(id[:])
 	n := &notifier{
@@ -77,7 +76,7 @@ func newNotifier(log *slog.Logger, pool *pgxpool.Pool, config *address) *notifie
 //go:embed sql/listen_place.sql
 var listenPlaceSQL string
 
-// listening says whether notifications are heard, and since when it has been so.
+// listening says whether notifications arrive, and since when.
 type listening struct {
 	on    bool
 	since time.Time
@@ -85,7 +84,7 @@ type listening struct {
 
 func (n *notifier) setListening(on bool) { n.listening.Store(&listening{on, time.Now()}) }
 
-// state is whether notifications are heard, and since when it has been so.
+// state returns whether notifications arrive, and since when.
 func (n *notifier) state() (on bool, since time.Time) {
 	l := n.listening.Load()
 	return l.on, l.since
@@ -98,8 +97,8 @@ func (n *notifier) mode() string {
 	return "polling"
 }
 
-// start listens on conn, which is the notifier's from then on, if the database lets it, and keeps
-// trying if not. Behind a pooler it does not try.
+// start listens on conn, which belongs to the notifier from then on. If the database does not allow
+// it, it keeps trying. Behind a pooler it does not try.
 func (n *notifier) start(ctx context.Context, conn *pgx.Conn) error {
 	if err := n.pool.QueryRow(ctx, listenPlaceSQL).Scan(&n.place); err != nil {
 		return translate("find the schema", err)
@@ -111,7 +110,7 @@ func (n *notifier) start(ctx context.Context, conn *pgx.Conn) error {
 	n.group.Go(func() { n.settleUnknown(running) })
 	if n.config.pooled() {
 		conn.Close(ctx)
-		n.log.Info("a pooler stands before the database, so notifications are not heard; looking every second instead")
+		n.log.Info("the database is behind a pooler, so notifications do not work; polling every second instead")
 		n.group.Go(func() {
 			for running.Err() == nil {
 				n.pollFor(running, pollEvery)
@@ -121,20 +120,20 @@ func (n *notifier) start(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if err := n.listenOn(ctx, conn); err != nil {
 		conn = nil
-		n.log.Warn("notifications do not work; looking every second instead", "error", translate("listen", err))
+		n.log.Warn("notifications do not work; polling every second instead", "error", translate("listen", err))
 	}
 	n.group.Go(func() { n.keepListening(running, conn) })
 	return nil
 }
 
-// close sends what is still pending, and ends the notifier.
+// close sends pending notifications and stops the notifier.
 func (n *notifier) close() {
 	n.cancel()
 	close(n.closed)
 	n.group.Wait()
 }
 
-// notify tells everybody here at once, and has other servers notified soon.
+// notify notifies local listeners at once, and other servers soon.
 func (n *notifier) notify(events []storekit.Event) {
 	if len(events) == 0 {
 		return
@@ -146,12 +145,13 @@ func (n *notifier) notify(events []storekit.Event) {
 	n.mu.Lock()
 	for i := range events {
 		if events[i].SideEffects != nil {
-			continue // each server counts what it did itself
+			continue // each server counts its own
 		}
 		what := events[i].Notification
 		what.Registered = false
 		if what.Claimed {
-			what.Name, what.Claimed = "", false // no queue: nobody there need claim, only hear of the namespace
+			// no queue: other servers need not claim, they only learn of the namespace
+			what.Name, what.Claimed = "", false
 		}
 		if len(n.pending) <= maxKeys {
 			n.pending[what] = struct{}{}
@@ -161,9 +161,9 @@ func (n *notifier) notify(events []storekit.Event) {
 	n.hasten()
 }
 
-// commitUnknown is for a commit whose answer was lost: it may count, and notified nobody. A caller
-// that repeats the call is told that it has counted, and notifies nobody either. It is for lost
-// notifications, too.
+// commitUnknown is called for a commit whose answer was lost: it may have taken effect, and
+// notified nobody. A caller that repeats the call is told that it took effect, without
+// notifications. It is also called for lost notifications.
 func (n *notifier) commitUnknown() {
 	select {
 	case n.unknown <- struct{}{}:
@@ -171,8 +171,8 @@ func (n *notifier) commitUnknown() {
 	}
 }
 
-// settleUnknown notifies everybody because of unknown commits and lost notifications, once the
-// database answers and has had the time to end them.
+// settleUnknown sends NotifyAll for unknown commits and lost notifications, once the database
+// answers and had time to end them.
 func (n *notifier) settleUnknown(ctx context.Context) {
 	for {
 		select {
@@ -208,9 +208,9 @@ func (n *notifier) flushPending(ctx context.Context) {
 	}
 }
 
-// flush sends all pending notifications. In place of those that cannot be sent, everybody is
-// notified once the database answers again: who waits at another server for something that has
-// happened here would otherwise learn of it when it next looks by itself.
+// flush sends all pending notifications. If that fails, NotifyAll is sent instead once the database
+// answers again; otherwise listeners at other servers would learn of the change only by their next
+// poll.
 func (n *notifier) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -225,7 +225,7 @@ func (n *notifier) flush() {
 		return
 	}
 	if err := n.send(ctx, encodeNotifications(n.sender, notifications)); err != nil {
-		n.log.Warn("other servers could not be notified; they will be when the database answers", "error",
+		n.log.Warn("cannot notify other servers; notifying them once the database answers", "error",
 			translate("notify", err))
 		n.commitUnknown()
 	}
@@ -242,7 +242,7 @@ func (n *notifier) send(ctx context.Context, payloads []string) error {
 //go:embed sql/count_listeners.sql
 var countListenersSQL string
 
-// count asks how many servers listen. When that fails there may be others.
+// count asks how many servers listen. If that fails, it assumes that there are others.
 func (n *notifier) count(ctx context.Context) {
 	var listeners int
 	err := n.pool.QueryRow(ctx, countListenersSQL,
@@ -252,7 +252,7 @@ func (n *notifier) count(ctx context.Context) {
 		own = 1
 	}
 	if err != nil || listeners > own {
-		n.met()
+		n.foundOther()
 	} else {
 		n.others.Store(false)
 	}
@@ -260,9 +260,9 @@ func (n *notifier) count(ctx context.Context) {
 	n.counted.Store(&now)
 }
 
-// met says that another server listens. It may have begun to a while before this one knew, which
-// dropped its notifications meanwhile.
-func (n *notifier) met() {
+// foundOther records that another server listens. That one may have begun before this server knew,
+// which dropped its notifications meanwhile.
+func (n *notifier) foundOther() {
 	n.mu.Lock()
 	missed := !n.others.Swap(true) && n.counted.Load() != nil
 	if missed {
@@ -280,7 +280,7 @@ func (n *notifier) hasPending() bool {
 	return len(n.pending) > 0
 }
 
-// hasten has what is pending sent soon.
+// hasten sends pending notifications soon.
 func (n *notifier) hasten() {
 	select {
 	case n.wake <- struct{}{}:
@@ -288,19 +288,20 @@ func (n *notifier) hasten() {
 	}
 }
 
-// stale says that others may have begun to listen since they were counted, behind a pooler unheard.
+// stale says whether others may have begun to listen since they were counted, behind a pooler,
+// where this server hears nothing.
 func (n *notifier) stale() bool {
 	at := n.counted.Load()
 	return at == nil || time.Since(*at) >= recountAfter
 }
 
-// lockPlace is the schema's number as advisory locks take it, with a sign.
+// lockPlace returns the schema's number as the signed number of an advisory lock.
 func (n *notifier) lockPlace() int32 { return int32(uint32(n.place)) }
 
 //go:embed sql/hold_listener.sql
 var holdListenerSQL string
 
-// listen opens another connection that listens; nil when that fails, which was logged when it began.
+// listen opens another connection that listens; nil if that fails. The first failure was logged.
 func (n *notifier) listen(ctx context.Context) *pgx.Conn {
 	conn, err := n.config.dial(ctx)
 	if err != nil || n.listenOn(ctx, conn) != nil {
@@ -309,7 +310,7 @@ func (n *notifier) listen(ctx context.Context) *pgx.Conn {
 	return conn
 }
 
-// listenOn listens on conn, and proves that notifications come through. Where they do not, conn is closed.
+// listenOn listens on conn, and checks that notifications arrive. If they do not, it closes conn.
 func (n *notifier) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	if err := n.subscribe(ctx, conn); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
@@ -350,15 +351,16 @@ func (n *notifier) heard(payload string) (own bool) {
 	if sender == n.sender {
 		return greeting
 	}
-	n.met()
-	if greeting { // it may have been killed a moment ago, and what it had not sent yet with it
+	n.foundOther()
+	if greeting { // a server that was killed a moment ago may not have sent its last notifications
 		notifications = append(notifications, engine.Notification{Kind: engine.NotifyAll})
 	}
 	n.local.Notify(storekit.Events(notifications...))
 	return false
 }
 
-// keepListening hears notifications for ever. After each gap anything may have changed.
+// keepListening receives notifications until the notifier is closed. After each gap it sends
+// NotifyAll.
 func (n *notifier) keepListening(ctx context.Context, conn *pgx.Conn) {
 	wait := minReconnect
 	for ctx.Err() == nil {
@@ -370,20 +372,20 @@ func (n *notifier) keepListening(ctx context.Context, conn *pgx.Conn) {
 			if ctx.Err() != nil {
 				return
 			}
-			n.log.Warn("the connection that listens is lost; connecting again", "error", translate("listen", err))
+			n.log.Warn("lost the connection for notifications; reconnecting", "error", translate("listen", err))
 		}
 		n.pollFor(ctx, wait)
 		wait = min(2*wait, maxReconnect)
 		conn = n.listen(ctx)
 		if conn != nil {
-			n.log.Info("listening again")
+			n.log.Info("receiving notifications again")
 			n.local.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 		}
 	}
 }
 
-// hear passes notifications on until the connection fails. One that has been silent is asked
-// whether it lives: a connection whose other end is gone stays silent for ever.
+// hear passes notifications on until the connection fails. A silent connection is checked, because
+// one whose other end is gone stays silent for ever.
 func (n *notifier) hear(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		silent, cancel := context.WithTimeout(ctx, aliveEvery)
@@ -408,7 +410,7 @@ func (n *notifier) hear(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// pollFor waits, and notifies NotifyAll every second meanwhile and in the end, for nobody else will.
+// pollFor waits, and meanwhile sends NotifyAll every second and once at the end.
 func (n *notifier) pollFor(ctx context.Context, wait time.Duration) {
 	for wait > 0 {
 		step := min(wait, pollEvery)

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-func TestListenersAreCountedAgainAlthoughTheClockWasSetBack(t *testing.T) {
+func TestListenersRecountedAfterClockSetBack(t *testing.T) {
 	var b notifier
 	if !b.stale() {
 		t.Error("what was never counted is not to be counted")
@@ -23,9 +23,9 @@ func TestListenersAreCountedAgainAlthoughTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// setForward makes a reading of the clocks one with another wall clock.
+// setForward changes the wall clock of a time without its monotonic clock.
 func setForward(t *time.Time, by time.Duration) {
-	wall := (*uint64)(unsafe.Pointer(t)) // its seconds stand above 30 bits of nanoseconds
+	wall := (*uint64)(unsafe.Pointer(t)) // its seconds are above 30 bits of nanoseconds
 	before := t.Round(0)
 	*wall += uint64(by/time.Second) << 30
 	if t.Round(0).Sub(before) != by {

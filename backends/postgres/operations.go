@@ -13,8 +13,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// transact carries out an operation of package storelogic in a transaction of its own. One by the
-// holder of a lease waits for those before it that are about the same run.
+// transact runs an operation of package storelogic in its own transaction. An operation by the
+// holder of a lease first waits for earlier ones for the same run.
 func (s *Store) transact(_ context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
 	in := func(t *tx) (any, error) { return do(t) }
 	if c.Lease != nil {
@@ -29,7 +29,7 @@ var lockNamespaceSQL string
 //go:embed sql/lock_api_keys.sql
 var lockAPIKeysSQL string
 
-// locked carries out an operation behind a lock, so that it happens once at a time over all servers.
+// locked runs an operation under a lock, so that it runs one at a time across all servers.
 func locked[P, A any](s *Store, doing, lock string, a args, do func(storelogic.Tx, P) (A, error), p P) (A, error) {
 	return write(s, doing, func(t *tx) (A, error) {
 		if err := t.queue(lock, a); err != nil {
@@ -56,15 +56,15 @@ func (s *Store) RevokeKey(_ context.Context, p engine.RevokeKeyParams) (engine.A
 	return locked(s, "revoke a key", lockAPIKeysSQL, args{}, storelogic.RevokeKey, p)
 }
 
-// stepCall is one call of CompleteStep about a step that nobody has begun, as far as is known, and its answer.
+// stepCall is one call of CompleteStep for a step that was not begun, as far as is known, and its
+// answer.
 type stepCall struct {
 	p    *engine.CompleteStepParams
 	step engine.Step
 }
 
-// CompleteStep is one insert and one narrow update when the step is new, as nearly every step is:
-// its code ran, and now it is reported. Only when that did not apply does storelogic look at what
-// there is.
+// CompleteStep takes one insert and one narrow update if the step is new, which is the common case:
+// its code has run and is now reported. Otherwise storelogic handles it.
 func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	if err := s.enter(); err != nil {
 		return engine.Step{}, err
@@ -82,8 +82,8 @@ var completeNewStepText string
 
 var completeNewStepSQL = hot(completeNewStepText)
 
-// queueSteps adds the group's results to the batch, those of the newest runs first: in this order
-// everybody changes leases.
+// queueSteps adds the group's results to the batch, those of the newest runs first: all
+// transactions change leases in this order.
 func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, ids [][16]byte
 	var namespaces, names, metas []string
@@ -91,7 +91,7 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var places, sizes, started, nows []int64
 	var lasts []bool
 	byStep := map[engine.ID]*call{}
-	before := map[engine.ID]int{} // where the results are of each run's last so far
+	before := map[engine.ID]int{} // index of each run's last result so far
 	steps := slices.DeleteFunc(slices.Clone(group), func(c *call) bool { return c.step == nil })
 	slices.SortStableFunc(steps, func(a, b *call) int { return bytes.Compare(b.run[:], a.run[:]) })
 	for _, c := range steps {
@@ -141,7 +141,7 @@ type stepKey struct {
 
 func (c *stepCall) key() stepKey { return stepKey{c.p.Lease.RunID, c.p.Step.Name} }
 
-// newResult is a step that was never announced, as its result makes it, but for its place and its worker.
+// newResult returns a step that was not begun, from its result, without sequence and worker.
 func newResult(p *engine.CompleteStepParams) engine.Step {
 	step := engine.Step{
 		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted,
@@ -157,8 +157,8 @@ func newResult(p *engine.CompleteStepParams) engine.Step {
 // finishCall is one call of CompleteRun.
 type finishCall struct{ p *engine.CompleteRunParams }
 
-// CompleteRun is one statement for a run whose end concerns nobody else, as nearly every one's
-// does. Only when that did not apply does storelogic look closer.
+// CompleteRun is one statement for a run whose end affects no other row, which is the common case.
+// Otherwise storelogic handles it.
 func (s *Store) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	if err := s.enter(); err != nil {
 		return engine.Completed{}, err
@@ -178,8 +178,8 @@ var completeRunText string
 
 var completeRunSQL = hot(completeRunText)
 
-// queueFinishes adds the group's ends to the batch. One that comes after results of the group
-// happens only if the last of these did, and so all of them.
+// queueFinishes adds the group's ends to the batch. An end that comes after results in the group
+// takes effect only if the last of these did, and so all of them.
 func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, behind [][16]byte
 	var namespaces, metas []string

@@ -16,14 +16,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// marked is the URL with an application name of its own, by which the backends of one test are found.
+// marked returns the URL with its own application name, which identifies the backends of one test.
 func marked(t *testing.T) (url, name string) {
 	t.Helper()
 	name = "kagzi " + engine.NewToken().Wire()
 	return lentURL(t) + "&application_name=" + strings.ReplaceAll(name, " ", "%20"), name
 }
 
-// killBackends ends the connections of that name, and says how many there were.
+// killBackends ends the connections of that name, and returns how many there were.
 func killBackends(t *testing.T, admin *pgx.Conn, name, query string) (killed int) {
 	t.Helper()
 	err := admin.QueryRow(context.Background(),
@@ -80,7 +80,7 @@ func TestKilledConnectionsLoseNothingThatWasAcknowledged(t *testing.T) {
 						return
 					}
 					refused.Add(1)
-					p.ID = engine.NewID(s.Now()) // as a caller who repeats would
+					p.ID = engine.NewID(s.Now()) // as a caller does who repeats the call
 				}
 			}
 		})
@@ -117,7 +117,7 @@ func TestALostListenerComesBackAndNotifiesEverybody(t *testing.T) {
 	if killed := killBackends(t, admin, name, "%pg_advisory_lock_shared%"); killed != 1 {
 		t.Fatalf("killed %d listening connections, want 1", killed)
 	}
-	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // for nobody is heard
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // no notifications arrive
 	for deadline := time.Now().Add(20 * time.Second); s.notifier.mode() != "listen"; {
 		if time.Now().After(deadline) {
 			t.Fatalf("notifications = %q, want listen", s.notifier.mode())
@@ -126,19 +126,19 @@ func TestALostListenerComesBackAndNotifiesEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // for what was missed since then
 	other := openAt(t, url)
 	start(t, other, 1)
 	awaitNotification(t, notifications, engine.Notification{
 		Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
 }
 
-func TestNotificationsThatCannotBeSentNotifyEverybodyAfterwards(t *testing.T) {
+func TestFailedNotificationsBecomeNotifyAll(t *testing.T) {
 	url := lentURL(t)
 	s, other := openAt(t, url), openAt(t, url)
 	notifications := listenTo(t, other)
 	acquaint(t, s, notifications)
-	// more than Postgres lets a notification have
+	// more than a Postgres notification may hold
 	s.notifier.notify(storekit.Events(engine.Notification{
 		Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}))
 	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
@@ -155,7 +155,7 @@ func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 	}
 	lease := claimed.Tasks[0].Lease
 	notifications := listenTo(t, s)
-	for table, do := range map[string]func() error{ // which the commit's round trip waits for
+	for table, do := range map[string]func() error{ // the commit's round trip waits for it
 		"leases": func() error { // in a group
 			_, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()})
 			return err
@@ -175,7 +175,8 @@ func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 		written := make(chan error, 1)
 		go func() { written <- do() }()
 		for killed := 0; killed == 0; {
-			// as soon as it waits for the lock; a transaction would see no session that began after its first look
+			// once it waits for the lock; inside a transaction, sessions that begin later would not
+			// be visible
 			if err := watch.QueryRow(t.Context(), `
 				select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'`, name).Scan(&killed); err != nil {
 				t.Fatal(err)
@@ -191,7 +192,7 @@ func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
+func TestMissingDatabaseIsUnavailableWithoutSecret(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	s.pool.Close()
 	_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}})
@@ -213,7 +214,7 @@ func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
 	}
 }
 
-// expectSound fails the test when the database holds something that should not be.
+// expectSound fails the test if Check finds anything.
 func expectSound(t testing.TB, url string) {
 	t.Helper()
 	findings, err := Check(context.Background(), url)

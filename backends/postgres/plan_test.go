@@ -16,9 +16,9 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// The hot statements must find their rows by index whatever the statistics say: an empty table is
-// where a plan for a full one is most easily chosen wrongly, and the other way round.
-func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
+// The hot statements must find their rows by index whatever the statistics say: on an empty table a
+// wrong plan for a full one is most likely, and the reverse.
+func TestHotPlansUseIndexes(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	conn := planConnection(t, url)
@@ -29,7 +29,7 @@ func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 	}
 	check("empty and never analyzed", false)
 	vacuumAnalyze(t, conn)
-	check("empty", true) // all of nothing is as good as a look for one
+	check("empty", true) // on an empty index, reading all is as good as a lookup
 	fill(t, s, 100, 100, time.Now())
 	surround(t, s)
 	endAll(t, s)
@@ -41,7 +41,8 @@ func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 	check("all over", false)
 }
 
-// checkPlans has every hot statement planned anew. whole: it may read all of a table, there being nothing in it.
+// checkPlans checks new plans of every hot statement. whole: it may read all of an index, because
+// the tables are empty.
 func checkPlans(t *testing.T, conn *pgx.Conn, columns map[string][]string, when string, whole bool) {
 	t.Helper()
 	for name, h := range hotStatements(t) {
@@ -58,10 +59,10 @@ func checkPlans(t *testing.T, conn *pgx.Conn, columns map[string][]string, when 
 	}
 }
 
-// A plan that is made while a table is young stays until the database looks at the table again, and
-// by then it may be large. The indexes that begin with the namespace cost the planner nearly the
-// same there, and which of them is the deeper one changes as they grow.
-func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T) {
+// A plan made while a table is new stays until the database analyzes the table again, and by then
+// it may be large. The indexes that begin with the namespace cost the planner nearly the same then,
+// and which of them is deeper changes as they grow.
+func TestStartPlanUsesIndexesOfIDs(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	hots := hotStatements(t)
@@ -91,9 +92,9 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 	}
 }
 
-// An index of what is open is empty most of the time, and reading all of it costs nothing then. A
-// claim keeps its plan while sleepers gather there.
-func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *testing.T) {
+// An index of open rows is empty most of the time, and reading all of it is cheap then. A claim
+// keeps its plan while sleeping runs gather there.
+func TestClaimPlanUsesIndexOfOpenSteps(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	fill(t, s, 1000, 0, time.Now())
@@ -120,10 +121,10 @@ func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *te
 	}
 }
 
-// Where one parent has all the children, or one run all the steps, the statistics say that to go by
-// it finds no fewer rows than to go by nothing. Ids are made in the order of the rows, so that to
-// read all in the order of ids looks cheap as well.
-func TestHotStatementsAreIndexScansWhereOneRowHasAllTheOthers(t *testing.T) {
+// If one parent has all the children, or one run all the steps, the statistics say that a condition
+// on it filters nothing. Ids are made in the order of the rows, so reading all in the order of ids
+// looks cheap too.
+func TestHotPlansWhenOneRowHasAllOthers(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	conn := planConnection(t, url)
@@ -155,8 +156,8 @@ func TestHotStatementsAreIndexScansWhereOneRowHasAllTheOthers(t *testing.T) {
 	checkPlans(t, conn, columns, "one has had all", false)
 }
 
-// A plan that is made when the first worker has come stays when there are thousands.
-func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *testing.T) {
+// A plan made when the first worker has registered stays when there are thousands.
+func TestHeartbeatPlanUsesIndexAfterFirstWorker(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	register(t, s, "w1")
@@ -174,13 +175,13 @@ func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *te
 	}
 }
 
-// inOrder are those that walk along an index, as far as they are asked to.
+// inOrder are the statements that scan an index in order, up to a limit.
 var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true,
 	"list_left_behind": true}
 
-// leadingColumns are the first two columns of each index; of the second, which may be none, only
-// where Postgres may leave out the first: since 18 it skips from one of its values to the next,
-// which for a namespace is a look or two more, there being few.
+// leadingColumns returns the first two columns of each index. The second, which may be empty, is
+// set only if Postgres may skip the first: since 18 it skips from one of its values to the next,
+// which for a namespace costs a lookup or two, because there are few.
 func leadingColumns(t *testing.T, conn *pgx.Conn) map[string][]string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(),
@@ -206,8 +207,8 @@ func leadingColumns(t *testing.T, conn *pgx.Conn) map[string][]string {
 
 var indexScan = regexp.MustCompile(`Scan using (\w+) on [^\n]*\n *Index Cond: ([^\n]*)`)
 
-// passing is the condition of a plan by which all of an index is passed, for it does not speak of
-// what the index begins with.
+// passing returns the condition of a plan that scans all of an index, because it does not restrict
+// the index's first column.
 func passing(plan string, columns map[string][]string) string {
 	for _, scan := range indexScan.FindAllStringSubmatch(plan, -1) {
 		index, condition := scan[1], scan[2]
@@ -220,8 +221,8 @@ func passing(plan string, columns map[string][]string) string {
 	return ""
 }
 
-// wasteful is the line of a plan that reads more rows than it needs: all of a table, all of an
-// index unless that is right, or all that are due.
+// wasteful returns the line of a plan that reads more rows than necessary: all of a table, all of
+// an index unless walks is set, or all due rows.
 func wasteful(plan string, walks bool) string {
 	lines := strings.Split(plan, "\n")
 	for i, line := range lines {
@@ -256,7 +257,7 @@ type planned struct {
 	arguments args
 }
 
-// indexOf is by what some of them must find their rows, for another index would do so at a cost that grows.
+// indexOf names the index that some of them must use, because the cost of another one would grow.
 var indexOf = map[string]string{
 	"first_gated": "runs_gate", "list_expiring": "runs_expiry", "due_schedules": "schedules_due",
 	"list_prunable": "runs_ended",
@@ -364,7 +365,8 @@ func oneStart() args {
 	return columns.args()
 }
 
-// explain is the plan that the pools' connections use: the generic one of a prepared statement.
+// explain returns the plan that the pools' connections use: the generic one of a prepared
+// statement.
 func explain(t *testing.T, conn *pgx.Conn, name string, p planned) string {
 	t.Helper()
 	ctx := context.Background()
@@ -386,7 +388,7 @@ func explain(t *testing.T, conn *pgx.Conn, name string, p planned) string {
 	return strings.Join(lines, "\n")
 }
 
-// literal is an argument as SQL text, for EXECUTE takes no parameters.
+// literal formats an argument as SQL text, because EXECUTE takes no parameters.
 func literal(value any) string {
 	elements := []string{}
 	switch v := value.(type) {
@@ -412,8 +414,8 @@ func literal(value any) string {
 	return "'{" + strings.Join(elements, ",") + "}'"
 }
 
-// surround gives the runs of a full store what stands around runs: parents, keys, gates, deadlines,
-// schedules, signals and steps.
+// surround adds parents, keys, gates, deadlines, schedules, signals and steps to the runs of a full
+// store.
 func surround(t *testing.T, s *Store) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(context.Background(), s.pool.Config().ConnConfig.Copy())
@@ -447,8 +449,8 @@ func surround(t *testing.T, s *Store) {
 	vacuumAnalyze(t, conn)
 }
 
-// endAll leaves nothing open in a full store. Indexes of what is open are empty then, as far as the
-// statistics say, though no less deep.
+// endAll leaves nothing open in a full store. The statistics then say that indexes of open rows are
+// empty, although they are no less deep.
 func endAll(t *testing.T, s *Store) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(context.Background(), s.pool.Config().ConnConfig.Copy())
@@ -471,7 +473,7 @@ func endAll(t *testing.T, s *Store) {
 	vacuumAnalyze(t, conn)
 }
 
-// fill puts ended and sleeping runs into a store, and brings the statistics up to date.
+// fill puts ended and sleeping runs into a store, and updates the statistics.
 func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time) {
 	tb.Helper()
 	s := store.(*Store)
@@ -496,7 +498,7 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 		status engine.RunStatus
 		n      int
 	}{{engine.RunCompleted, ended}, {engine.RunSleeping, sleeping}} {
-		for left := kind.n; left > 0; left -= 20_000 { // within the time that a write may take
+		for left := kind.n; left > 0; left -= 20_000 { // within the timeout of a write
 			exec(insert, lane, int16(kind.status), micros(now), min(left, 20_000))
 		}
 	}
@@ -515,8 +517,8 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 	}
 }
 
-// vacuumAnalyze brings the statistics and the maps of visible rows up to date, of the tables of one
-// schema. Without a list of tables Postgres would look through those of all other tests as well.
+// vacuumAnalyze updates the statistics and visibility maps of the tables of one schema. Without a
+// list of tables Postgres would process those of all other tests too.
 func vacuumAnalyze(tb testing.TB, conn *pgx.Conn) {
 	tb.Helper()
 	ctx := context.Background()

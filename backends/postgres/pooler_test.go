@@ -15,7 +15,7 @@ import (
 var allPooled = flag.Bool("postgres.pooled", false,
 	"try every suite of the contract behind PgBouncer too, which takes some minutes")
 
-// pooledSuites are those whose statements differ from each other most.
+// pooledSuites are the suites whose statements differ most from each other.
 var pooledSuites = []string{"start", "hand-off", "claim", "step", "fence", "ticket", "notification"}
 
 func TestStoreBehindAPooler(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWritesBehindAPoolerDoNotRelyOnTheSession(t *testing.T) {
 		t.Fatalf("a write has settings %v, %v", settings, err)
 	}
 	var left string
-	if err := s.pool.QueryRow(t.Context(), "show enable_seqscan").Scan(&left); err != nil || left != "on" {
+	if err := s.pool.Pool.QueryRow(t.Context(), "show enable_seqscan").Scan(&left); err != nil || left != "on" {
 		t.Fatalf("a write left enable_seqscan %s, %v: want on", left, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestServersBehindAPoolerLookForEachOthersWrites(t *testing.T) {
 		if r.Kind != engine.NotifyAll {
 			return
 		}
-		if looks++; looks == 1 { // the notification that greets a new listener
+		if looks++; looks == 1 { // the first is the notification that every new listener gets
 			start(t, here, 1)
 			return
 		}

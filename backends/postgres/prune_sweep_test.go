@@ -7,9 +7,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Where Postgres knows of one row only, it would look for the old ones again for each, and find
-// others in place of those that are gone.
-func TestASweepTakesNoMoreThanItsLimitHoweverItIsPlanned(t *testing.T) {
+// If Postgres expects one row only, it would evaluate the subquery again for each row, and find
+// others in place of deleted ones.
+func TestPruneRecordsLimitHoldsForAnyPlan(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct{ table, insert string }{
 		{"workers",

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
+func TestStartRacingPruneMakesRun(t *testing.T) {
 	s := open(t).(*Store)
 	old := newStart(s)
 	old.ExternalID = "order-1"
@@ -75,7 +75,7 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each is said to have so many that two of them fit.
+	// Each claims to have so many steps that two of them fit.
 	for _, statement := range []string{
 		"update runs set steps = 20000",
 		`create function too_many() returns trigger language plpgsql as $$ begin

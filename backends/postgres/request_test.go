@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// heldExternal is a run that has the external id that these two starts of one request ask for.
+// heldExternal returns a run that has the external id that these two starts of one request ask for.
 func heldExternal(t *testing.T, a, b *Store) (holder, asked, again engine.StartRun) {
 	t.Helper()
 	holder, asked, again = newStart(a), newStart(a), newStart(b)
@@ -26,7 +26,7 @@ func terminate(t *testing.T, s *Store, run engine.ID) {
 	}
 }
 
-func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t *testing.T) {
+func TestRequestHasOneAnswerWhileRunEnds(t *testing.T) {
 	a, b := rivals(t)
 	holder, asked, again := heldExternal(t, a, b)
 	watch := adminConnection(t, a.pool.Config().ConnString())
@@ -65,7 +65,7 @@ func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t 
 	}
 }
 
-func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
+func TestRequestAnsweredDuringLookup(t *testing.T) {
 	a, b := rivals(t)
 	holder, asked, again := heldExternal(t, a, b)
 	answered := false
@@ -88,8 +88,8 @@ func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
 	}
 }
 
-// slowly begins a transaction that has made this run and, before it commits, has somebody start
-// others, who wait for it, and ends it.
+// slowly begins a transaction that makes this run. Before the commit it calls before, which starts
+// others that wait for it, and ends the run.
 func slowly(t *testing.T, a *Store, holder engine.StartRun, before func(x *tx) error, others func()) {
 	t.Helper()
 	watch := adminConnection(t, a.pool.Config().ConnString())
@@ -126,7 +126,7 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *engine.StartRun)
 		before func(x *tx, r engine.StartRun, holder engine.ID) error
-		want   bool // the run that has ended
+		want   bool // it is answered with the run that has ended
 	}{
 		"an id that is never had again": {func(r *engine.StartRun) { r.Reuse = engine.ReuseNever }, nothing, true},
 		"a request that was answered": {func(r *engine.StartRun) {
@@ -147,7 +147,7 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 		} {
 			t.Run(name+", "+way, func(t *testing.T) {
 				a, b := rivals(t)
-				start(t, a, 1) // so that the namespace and the lane are there, and known
+				start(t, a, 1) // so that the namespace and the lane exist and are cached
 				start(t, b, 1)
 				holder, late := newStart(a), newStart(b)
 				holder.ExternalID, late.ExternalID = "external", "external"

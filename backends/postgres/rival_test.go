@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// goSources is the package's own code, tests left out.
+// goSources returns the package's own code, without tests.
 func goSources(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -37,7 +37,7 @@ func goSources(t *testing.T) string {
 	return all.String()
 }
 
-// rivals is two stores on one database, as two servers have them.
+// rivals returns two stores on one database, as two servers have them.
 func rivals(t *testing.T) (a, b *Store) {
 	t.Helper()
 	url := lentURL(t)
@@ -147,7 +147,7 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 			}
 			group.Go(func() {
 				p := claimParams(s, worker, 2)
-				// Of different types, for those who choose among the same runs get into each other's way anyhow.
+				// Of different types, because claims of the same runs block each other in any case.
 				p.Queue, p.QueueLimit, p.Types = queue, limit, []string{[]string{"a", "b"}[i%2]}
 				if _, err := s.Claim(t.Context(), p); err != nil {
 					t.Errorf("Claim: %v", err)
@@ -165,7 +165,7 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 	}
 }
 
-func TestAWorkerTakenOffByOneServerGetsNoLeaseFromAnother(t *testing.T) {
+func TestDeregisteredWorkerGetsNoLeaseElsewhere(t *testing.T) {
 	a, b := rivals(t)
 	for i := range 20 {
 		worker := fmt.Sprintf("w%d", i)
@@ -226,8 +226,8 @@ func TestRacingStartsOfOneExternalIDAcrossServersMakeOneRun(t *testing.T) {
 	}
 }
 
-// meanwhile has s change something, and a rival begin with late when that is done but not
-// committed, so that he either waits for the commit or does not notice. It returns his answer.
+// meanwhile changes something in a transaction of s. Before the commit it starts late on another
+// store, which either waits for the commit or does not notice. It returns late's answer.
 func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func() (A, error)) (answer A, err error) {
 	t.Helper()
 	watch := adminConnection(t, s.pool.Config().ConnString())
@@ -262,7 +262,7 @@ func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func(
 // listenTo collects notifications until the test ends.
 func listenTo(t *testing.T, s *Store) <-chan engine.Notification { return listenWith(t, s, nil) }
 
-// handlers counts the failure handlers that a store says it has started.
+// handlers counts the failure handlers that a store reports.
 type handlers struct{ atomic.Int64 }
 
 func (h *handlers) RunEnded(engine.ID, *engine.Ending) {}
@@ -302,7 +302,7 @@ func awaitNotification(t *testing.T, notifications <-chan engine.Notification, w
 	}
 }
 
-func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
+func TestRegisteredFlagIsNotSentToOthers(t *testing.T) {
 	a, b := rivals(t)
 	here, elsewhere := listenTo(t, a), listenTo(t, b)
 	acquaint(t, a, elsewhere)
@@ -311,7 +311,7 @@ func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
 	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyWorker, Name: "w1"})
 }
 
-func TestNotificationsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
+func TestNotificationsReachOtherServerOnce(t *testing.T) {
 	a, b := rivals(t)
 	for _, s := range []*Store{a, b} {
 		if d, err := s.Describe(t.Context()); err != nil || d.Notifications != "listen" {
@@ -324,8 +324,8 @@ func TestNotificationsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}
 	awaitNotification(t, there, queue)
 	awaitNotification(t, here, queue)
-	// What b sends next comes to a after all that a sent itself: had a's own notification come
-	// back, it would be before.
+	// The marker from b arrives at a after everything that a sent itself; a's own notification
+	// would arrive before.
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
 	b.notifier.notify(storekit.Events(marker))
 	for got := range here {
@@ -378,12 +378,12 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	url := lentURL(t)
 	a := openAt(t, url)
 	notifications := listenTo(t, a)
-	openAt(t, url) // where another was killed before it had sent its last notifications
+	openAt(t, url) // another server was killed before it had sent its last notifications
 	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 }
 
-// acquaint returns when the server has notified the one whose notifications these are, and what it
-// sent when it learned of that one has come.
+// acquaint returns when the server has learned of the other one, whose notifications these are, and
+// the NotifyAll that it then sent has arrived.
 func acquaint(t *testing.T, s *Store, notifications <-chan engine.Notification) {
 	t.Helper()
 	mark := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "mark"}
@@ -400,7 +400,8 @@ func acquaint(t *testing.T, s *Store, notifications <-chan engine.Notification) 
 	s.notifier.flush()
 }
 
-// What a server sends while it does not know of another is lost to that one, which has looked for itself before.
+// What a server sends before it knows of another is lost to that one, which has read the database
+// before.
 func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)

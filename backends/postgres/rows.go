@@ -10,7 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The types below are places for columns: pgx scans into them without reflection, and null becomes the zero value.
+// The types below are scan targets for columns: pgx scans into them without reflection, and null
+// becomes the zero value.
 
 type idColumn engine.ID
 
@@ -43,7 +44,7 @@ func (c *spanColumn) ScanInt64(v pgtype.Int8) error {
 	return nil
 }
 
-// numberColumn is a status, a kind or a reason.
+// numberColumn scans a status, a kind or a reason.
 type numberColumn[T ~uint8] struct{ to *T }
 
 func (c numberColumn[T]) ScanInt64(v pgtype.Int8) error {
@@ -51,7 +52,7 @@ func (c numberColumn[T]) ScanInt64(v pgtype.Int8) error {
 	return nil
 }
 
-// jsonColumn is text that holds JSON, or nothing.
+// jsonColumn scans text that holds JSON; empty text leaves the value unchanged.
 type jsonColumn[T any] struct{ to *T }
 
 func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
@@ -68,7 +69,7 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	return json.Unmarshal([]byte(v.String), c.to)
 }
 
-// keepColumn is how long runs are kept by outcome, in microseconds.
+// keepColumn scans how long runs are kept by status, in microseconds.
 type keepColumn struct {
 	to *map[engine.RunStatus]time.Duration
 }
@@ -100,7 +101,7 @@ func payloadPlaces(p *engine.Payload) []any {
 	return []any{&p.Data, jsonOf(&p.Metadata)}
 }
 
-// stepPlaces is where the columns of the statements that read steps go, in their order.
+// stepPlaces returns the scan targets of statements that read steps.
 func stepPlaces(s *engine.Step) []any {
 	return []any{
 		idOf(&s.ID), idOf(&s.RunID), &s.Name, numberOf(&s.Kind), numberOf(&s.Status), &s.Attempt,
@@ -113,13 +114,13 @@ func stepPlaces(s *engine.Step) []any {
 	}
 }
 
-// signalPlaces is where the columns of the statements that read signals go, in their order.
+// signalPlaces returns the scan targets of statements that read signals.
 func signalPlaces(s *engine.Signal) []any {
 	return append([]any{idOf(&s.RunID), &s.Sequence, &s.Name, &s.SignalID, timeOf(&s.ReceivedAt), &s.StepName},
 		payloadPlaces(&s.Payload)...)
 }
 
-// schedulePlaces is where the columns of the statements that read schedules go, in their order, but for the input.
+// schedulePlaces returns the scan targets of statements that read schedules, without the input.
 func schedulePlaces(s *engine.Schedule) []any {
 	return []any{
 		idOf(&s.ID), &s.Namespace, &s.Name, &s.RequestID, &s.CronExpr, &s.TimeZone, &s.Enabled, &s.Queue, &s.Type,
@@ -133,7 +134,7 @@ func schedulePlaces(s *engine.Schedule) []any {
 	}
 }
 
-// namespacePlaces is where the columns of the statements that read namespaces go, in their order.
+// namespacePlaces returns the scan targets of statements that read namespaces.
 func namespacePlaces(n *engine.Namespace) []any {
 	return []any{
 		&n.Name, idOf(&n.ID), &n.DisplayName, &n.Description, &n.Enabled, timeOf(&n.CreatedAt), timeOf(&n.UpdatedAt),
@@ -141,7 +142,7 @@ func namespacePlaces(n *engine.Namespace) []any {
 	}
 }
 
-// auditPlaces is where the columns of the statements that read the audit go, in their order.
+// auditPlaces returns the scan targets of statements that read audit events.
 func auditPlaces(e *engine.AuditEvent) []any {
 	return []any{
 		idOf(&e.ID), timeOf(&e.At), &e.Actor.Name, &e.Actor.Peer, &e.Method, &e.Namespace, &e.Subject, &e.SubjectID,
@@ -150,7 +151,7 @@ func auditPlaces(e *engine.AuditEvent) []any {
 	}
 }
 
-// workerPlaces is where the columns of the statements that read workers go, in their order.
+// workerPlaces returns the scan targets of statements that read workers.
 func workerPlaces(w *engine.Worker) []any {
 	return []any{
 		&w.ID, &w.Namespace, &w.InstanceID, numberOf(&w.Status), numberOf(&w.Reason), jsonOf(&w.Queues),
@@ -161,12 +162,12 @@ func workerPlaces(w *engine.Worker) []any {
 	}
 }
 
-// What statements are given, as the columns hold it.
+// Arguments of statements, as the columns hold them.
 
-// micros is a time as it is stored.
+// micros encodes a time.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
-// microsOrNull is the same for a column that may be null.
+// microsOrNull encodes a time for a column that may be null.
 func microsOrNull(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -174,7 +175,7 @@ func microsOrNull(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// microsOrZero is the same for arrays, whose statements make null of it.
+// microsOrZero encodes a time for arrays, whose statements turn 0 into null.
 func microsOrZero(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -189,7 +190,7 @@ func idOrNull(id engine.ID) any {
 	return [16]byte(id)
 }
 
-// idArray is ids as a parameter.
+// idArray encodes ids as an array.
 func idArray(ids []engine.ID) [][16]byte {
 	array := make([][16]byte, len(ids))
 	for i, id := range ids {
@@ -198,7 +199,7 @@ func idArray(ids []engine.ID) [][16]byte {
 	return array
 }
 
-// dataOrNull keeps no bytes as null: nil and empty are the same.
+// dataOrNull encodes empty data as null, because nil and empty are the same.
 func dataOrNull(data []byte) []byte {
 	if len(data) == 0 {
 		return nil
@@ -206,7 +207,7 @@ func dataOrNull(data []byte) []byte {
 	return data
 }
 
-// keepText is how long runs are kept by outcome, in microseconds.
+// keepText encodes how long runs are kept by status, in microseconds.
 func keepText(keep map[engine.RunStatus]time.Duration) string {
 	spans := make(map[engine.RunStatus]int64, len(keep))
 	for status, d := range keep {
@@ -215,7 +216,7 @@ func keepText(keep map[engine.RunStatus]time.Duration) string {
 	return mapText(spans)
 }
 
-// mapText is a map as compact JSON with sorted keys, nothing for none.
+// mapText encodes a map as compact JSON with sorted keys, an empty one as "".
 func mapText[K comparable, V any](m map[K]V) string {
 	if texts, ok := any(m).(map[string]string); ok {
 		return storekit.MapText(texts)
@@ -226,7 +227,7 @@ func mapText[K comparable, V any](m map[K]V) string {
 	return jsonText(m)
 }
 
-// pointerText is what p points to as compact JSON, nothing for nil.
+// pointerText encodes a value as compact JSON, nil as "".
 func pointerText[T any](p *T) string {
 	if p == nil {
 		return ""
@@ -234,7 +235,7 @@ func pointerText[T any](p *T) string {
 	return jsonText(p)
 }
 
-// jsonText writes maps of text, policies and failures, all of which JSON can hold.
+// jsonText encodes maps of text, policies and failures, which JSON can always hold.
 func jsonText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

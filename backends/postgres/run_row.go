@@ -9,17 +9,18 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// This file is all that knows the columns of runs one by one: a new column is read by runPlaces,
-// inserted by startColumns with insert_run.sql and, when it changes later, saved by runArgs with
+// Only this file knows the columns of runs one by one. A new column is read by runPlaces and
+// inserted by startColumns with insert_run.sql. If it changes later, runArgs saves it with
 // save_run.sql.
 
 //go:embed sql/include/run_columns.sql
 var runColumnsText string
 
-// runColumns are the columns that every statement about whole runs selects.
+// runColumns are the columns that statements about whole runs select.
 var runColumns = storekit.NewColumns("run_columns", runColumnsText)
 
-// runPlaces is where runColumns go, and what stands behind them: lease_losses, steps and bytes.
+// runPlaces returns the scan targets of runColumns and the columns after them: lease_losses, steps
+// and bytes.
 func runPlaces(r *engine.Run) []any {
 	return []any{
 		idOf(&r.ID), &r.Namespace, &r.ExternalID, &r.RequestID, &r.Queue, &r.Type, &r.Version,
@@ -39,8 +40,8 @@ func runPlaces(r *engine.Run) []any {
 	}
 }
 
-// startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing
-// hinders them; handoffs are those who are to be given some of them.
+// startColumns holds the arrays of insert_run.sql, one element per run. lookedAt says that nothing
+// prevents the starts; handoffs holds the matches for some of the runs.
 type startColumns struct {
 	handoffs                                                      *handoffs
 	lookedAt                                                      bool
@@ -57,7 +58,7 @@ type startColumns struct {
 	inputs                                                        [][]byte
 	workers                                                       []string
 	tokens                                                        [][16]byte
-	meetings                                                      []int32
+	scopes                                                        []int32
 }
 
 func (c *startColumns) add(number int, call *startCall) {
@@ -104,10 +105,10 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.tied = append(c.tied, r.Tied())
 		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
 		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
-		worker, token, meeting := c.handoffs.columns(r.ID)
+		worker, token, scope := c.handoffs.columns(r.ID)
 		c.workers = append(c.workers, worker)
 		c.tokens = append(c.tokens, token)
-		c.meetings = append(c.meetings, meeting)
+		c.scopes = append(c.scopes, scope)
 		for key, value := range r.Tags {
 			c.tagRunIDs = append(c.tagRunIDs, r.ID)
 			c.tagKeys = append(c.tagKeys, key)
@@ -117,7 +118,7 @@ func (c *startColumns) add(number int, call *startCall) {
 }
 
 func (c *startColumns) args() args {
-	return merge(c.handoffs.meet(), args{
+	return merge(c.handoffs.scopeArgs(), args{
 		"looked_at": c.lookedAt, "calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces,
 		"external_ids": c.externalIDs,
 		"request_ids":  c.requestIDs, "never": c.never, "lane_ids": c.lanes, "task_queues": c.queues,
@@ -136,11 +137,11 @@ func (c *startColumns) args() args {
 		"below_handler": c.belowHandler, "first_run_ids": c.firstRunIDs,
 		"traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
-		"worker_ids": c.workers, "tokens": c.tokens, "meetings": c.meetings,
+		"worker_ids": c.workers, "tokens": c.tokens, "scopes": c.scopes,
 	})
 }
 
-// runArgs is what can change of a run, for save_run.sql.
+// runArgs returns the columns of a run that can change, for save_run.sql.
 func runArgs(r *storelogic.Run) args {
 	return args{
 		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures,
@@ -157,13 +158,14 @@ func runArgs(r *storelogic.Run) args {
 	}
 }
 
-// stored is a run as its rows stand, so that only what has changed is written: most steps change the lease alone.
+// stored holds a run's rows as they are, so that only changes are written: most steps change only
+// the lease.
 type stored struct {
 	run   args
 	lease args // nil: it has none
 }
 
-// note remembers how a run stands: first its own row, and when its lease has been put in, the lease.
+// note records a run's own row and, once the lease's values were added, the lease.
 func (t *tx) note(r *storelogic.Run) {
 	if t.stored == nil {
 		t.stored = map[engine.ID]stored{}
@@ -219,7 +221,7 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 	return t.queue(saveRunSQL, now.run)
 }
 
-// leaseArgs is what can change of a lease, for save_lease.sql.
+// leaseArgs returns the columns of a lease that can change, for save_lease.sql.
 func leaseArgs(r *storelogic.Run) args {
 	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed,
 		"tied": r.TiedTo}
@@ -228,13 +230,14 @@ func leaseArgs(r *storelogic.Run) args {
 //go:embed sql/set_output.sql
 var setOutputSQL string
 
-// SaveOutput writes beside the input.
+// SaveOutput writes the output next to the input.
 func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
 	return t.queueWith(output.Size(), setOutputSQL,
 		args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)})
 }
 
-// InsertRun has a rival who took one of the ids meanwhile make the insert fail, so that the operation is tried again.
+// InsertRun fails if another transaction took one of the ids meanwhile; the operation is then
+// retried.
 func (t *tx) InsertRun(start *engine.StartRun) error {
 	lane, err := t.ensureLane(laneKeyOf(start))
 	if err != nil {
@@ -250,7 +253,7 @@ func (t *tx) InsertRun(start *engine.StartRun) error {
 	return t.queueHot(insertRunSQL, columns.args())
 }
 
-// ImportRun makes the run and then writes over it what its life has made of it.
+// ImportRun inserts the run as a start would, and then updates its other columns.
 func (t *tx) ImportRun(r *engine.Run) error {
 	if err := t.InsertRun(&engine.StartRun{Run: *r}); err != nil {
 		return err

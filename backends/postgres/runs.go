@@ -36,11 +36,12 @@ func (s *Store) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine
 type startCall struct {
 	starts  []engine.StartRun
 	lanes   []int64
-	handoff engine.Handoff // nil: nobody is to have them at once
+	handoff engine.Handoff // nil: no hand-off
 	answers []engine.Started
 }
 
-// prepareStarts sees to it that the namespaces and lanes exist. They stay when the starts are refused, and do no harm.
+// prepareStarts makes missing namespaces and lanes. They stay if the starts are refused, which does
+// no harm.
 func (s *Store) prepareStarts(c *startCall) error {
 	for i := range c.starts {
 		r := &c.starts[i]
@@ -67,7 +68,7 @@ var checkStartedText string
 var checkStartedSQL = hot(checkStartedText)
 
 // queueStarts adds the group's starts to the batch. A call that shares a request or an external id
-// with an earlier one of the group goes alone, so that the two keep their order.
+// with an earlier one of the group goes alone, to keep their order.
 func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var calls []*call
 	byRun := map[engine.ID]*call{}
@@ -109,7 +110,8 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	}
 }
 
-// independent says that no start of the call shares an id with another one in taken, where it adds its own.
+// independent says whether no start of the call has an id that is in taken; it adds the call's ids
+// to taken.
 func (c *startCall) independent(taken map[[3]string]bool) bool {
 	free := true
 	for i := range c.starts {
@@ -125,7 +127,7 @@ func (c *startCall) independent(taken map[[3]string]bool) bool {
 	return free
 }
 
-// allMade answers a call each of whose starts made a run.
+// allMade answers a call whose starts all made a run.
 func (c *startCall) allMade() {
 	c.answers = make([]engine.Started, len(c.starts))
 	for i := range c.starts {
@@ -133,7 +135,7 @@ func (c *startCall) allMade() {
 	}
 }
 
-// notifications is what the starts tell those who listen, when these have what they were given of the runs.
+// notifications returns what to send for the starts, given the runs that were handed off.
 func (c *startCall) notifications(h *handoffs) []engine.Notification {
 	var queues, runs []engine.Notification
 	timer := false
@@ -155,8 +157,8 @@ func (c *startCall) notifications(h *handoffs) []engine.Notification {
 	return append(queues, runs...)
 }
 
-// alone looks closer at each start, in order, in one transaction. A rival who takes an id between
-// the look and the insert has it tried again.
+// alone handles each start in order, in one transaction. If another transaction takes an id between
+// read and insert, it is retried.
 func (c *startCall) alone(t *tx) ([]engine.Started, error) {
 	enabled := map[string]bool{}
 	answers := make([]engine.Started, len(c.starts))
@@ -173,7 +175,7 @@ func (c *startCall) alone(t *tx) ([]engine.Started, error) {
 //go:embed sql/mark_commit.sql
 var markCommitSQL string
 
-// startOne answers one start. enabled is what is known of the namespaces.
+// startOne answers one start. enabled caches which namespaces are enabled.
 func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Started, error) {
 	if answer, found, err := t.repeated(r); err != nil || found {
 		return answer, t.vouch(answer, err)
@@ -184,7 +186,7 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 			return engine.Started{}, err
 		}
 		if n == nil {
-			t.store.forget() // which says that it is there
+			t.store.forget() // the cache says that it exists
 		}
 		enabled[r.Namespace] = n == nil || n.Enabled
 	}
@@ -211,9 +213,9 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 	return engine.Started{RunID: r.ID}, nil
 }
 
-// vouch has an answer that a run is there wait until that is as durable as an answer is to be. A
-// commit whose wait for its standby was cut short is seen by everybody, and its caller was told
-// nothing: he asks again, and what only looks waits for nobody.
+// vouch makes an answer that a run exists wait until the run is durable. If a commit's wait for its
+// standby was cut short, others see the commit although its caller got no answer; that caller
+// repeats the call, and a read-only transaction waits for no standby.
 func (t *tx) vouch(answer engine.Started, err error) error {
 	if err != nil || answer.Err != nil {
 		return err
@@ -230,12 +232,13 @@ var getExternalSQL string
 //go:embed sql/hold_external.sql
 var holdExternalSQL string
 
-// earlier is the answer to a start whose external id is taken.
+// earlier answers a start whose external id is taken.
 //
-// Another server may answer the same request meanwhile with a run that ends thereafter, and no
-// unique key keeps that answer and a new run apart. So who answers a request with a run holds that
-// until the answer is remembered, and who has looked for such a run looks for the answer again:
-// that of whoever held a run which is gone is there by now.
+// Another server may answer the same request meanwhile with a run that ends afterwards, and no
+// unique key prevents that answer and a new run from both existing. So a transaction that answers a
+// request with a run keeps that run from ending until the answer is recorded, and a transaction
+// that has looked for such a run then looks for a recorded answer again: if a run has ended since,
+// its answer is recorded by now.
 func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	if r.ExternalID == "" || r.Origin != engine.OriginUser {
 		return answer, false, nil
@@ -264,8 +267,8 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 	return engine.Started{RunID: id, Existed: true, OtherInput: other}, true, err
 }
 
-// external is the run that has the start's external id, held until the commit where a request is to
-// be answered with it.
+// external returns the run that has the start's external id. If a request will be answered with it,
+// the run is locked until the commit.
 func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, kind string, found bool,
 	err error) {
 	never := r.Reuse == engine.ReuseNever
@@ -282,7 +285,7 @@ func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus
 	}
 }
 
-// repeated is the first answer to the start's request, if it has had one.
+// repeated returns the first answer to the start's request, if there was one.
 func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	var first engine.Run
 	gone := false
@@ -310,7 +313,8 @@ func (t *tx) otherInput(run engine.ID, r *engine.StartRun) (bool, error) {
 	return !input.Equal(r.Input), err
 }
 
-// madeColumns is the arrays of check_started.sql, one element a start that somebody might have overtaken.
+// madeColumns holds the arrays of check_started.sql, one element per start that another transaction
+// may have overtaken.
 type madeColumns struct {
 	runIDs                              [][16]byte
 	namespaces, externalIDs, requestIDs []string

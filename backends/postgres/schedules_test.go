@@ -9,8 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// waitingTick makes a schedule that has fired one tick, and another that waits for the run of the
-// first, which w1 holds.
+// waitingTick makes a schedule that has fired one tick, and a buffered tick that waits for the run
+// of the first, which w1 holds.
 func waitingTick(t *testing.T, s *Store) (engine.Schedule, engine.Lease) {
 	t.Helper()
 	register(t, s, "w1")
@@ -63,7 +63,7 @@ func firedRuns(t *testing.T, s *Store, schedule engine.ID) int {
 	return len(runs)
 }
 
-func TestATickThatWaitsStartsThoughItsRunEndsWhileAnotherServerEnablesTheNamespace(t *testing.T) {
+func TestBufferedTickStartsWhenRunEndRacesEnable(t *testing.T) {
 	a, b := rivals(t)
 	plan, lease := waitingTick(t, a)
 	enable(t, a, false)
@@ -107,14 +107,14 @@ func TestATickThatWaitsStartsThoughItsRunEndsWhileAnotherServerEnablesTheNamespa
 	}
 }
 
-func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t *testing.T) {
+func TestBufferedTickOfOldVersionStarts(t *testing.T) {
 	s := open(t).(*Store)
 	plan, lease := waitingTick(t, s)
 	enable(t, s, false)
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	now := s.Now() // that server had the schedule looked at as soon as the namespace was enabled, which it left at that
+	now := s.Now() // that server checked the schedule when the namespace was enabled, and left it as it was
 	for _, statement := range []string{"update schedules set next_fire_at = $1",
 		"update namespaces set enabled = $1::bigint > 0"} {
 		if _, err := s.pool.Exec(t.Context(), statement, micros(now)); err != nil {
@@ -136,7 +136,7 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 	}
 }
 
-func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing.T) {
+func TestTriggerRacingScheduleChangeIsCounted(t *testing.T) {
 	a, b := rivals(t)
 	now := engine.Micros(a.Now())
 	plan, err := a.CreateSchedule(t.Context(),
@@ -165,7 +165,7 @@ func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing
 	}
 }
 
-func TestAChangeOfANamespaceThatMeetsAnotherServersIsRefused(t *testing.T) {
+func TestConcurrentNamespaceChangeIsRefused(t *testing.T) {
 	a, b := rivals(t)
 	start(t, a, 1) // makes the namespace
 	n, err := a.GetNamespace(t.Context(), "default")

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// onStandby is a store whose commits wait for a standby that is not there, until it is given up.
+// onStandby is a store whose commits can be made to wait for a standby that does not exist.
 type onStandby struct {
 	*Store
 	admin *pgx.Conn
@@ -30,12 +30,12 @@ func (s *onStandby) set(t *testing.T, statement string) {
 
 func (s *onStandby) giveUp(t *testing.T) { s.set(t, "alter system reset synchronous_standby_names") }
 
-// takeAway has all commits from now on wait.
+// takeAway makes all commits from now on wait.
 func (s *onStandby) takeAway(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { s.giveUp(t) })
 	s.set(t, "alter system set synchronous_standby_names = 'nobody'")
-	for { // the server was told a moment ago
+	for { // the server got the setting a moment ago
 		run := newStart(s.Store)
 		if first := beginning(func() error { return startOne(s.Store, run) }); s.cutShort(t, first) {
 			return
@@ -48,14 +48,15 @@ func startOne(s *Store, p engine.StartRun) error {
 	return err
 }
 
-// beginning calls do; answered hears what came of it.
+// beginning calls do and sends its error to answered.
 func beginning(do func() error) (answered chan error) {
 	answered = make(chan error, 1)
 	go func() { answered <- do() }()
 	return answered
 }
 
-// waits is the process whose commit waits for the standby; 0: the call was answered without that.
+// waits returns the process whose commit waits for the standby; 0: the call was answered without
+// that.
 func (s *onStandby) waits(t *testing.T, answered chan error) (pid int) {
 	t.Helper()
 	for pid == 0 {
@@ -76,7 +77,8 @@ func (s *onStandby) waits(t *testing.T, answered chan error) (pid int) {
 	return pid
 }
 
-// cutShort ends the wait of a commit, which counts on this server from then on; false: it was answered without one.
+// cutShort ends the wait of a commit, which then counts on this server; false: it was answered
+// without waiting.
 func (s *onStandby) cutShort(t *testing.T, answered chan error) bool {
 	t.Helper()
 	pid := s.waits(t, answered)
@@ -92,7 +94,7 @@ func (s *onStandby) cutShort(t *testing.T, answered chan error) bool {
 	return true
 }
 
-func TestACallThatIsRepeatedWaitsForTheStandbyThatTheFirstHasWaitedFor(t *testing.T) {
+func TestRepeatedCallWaitsForStandby(t *testing.T) {
 	if os.Getenv("KAGZI_TEST_POSTGRES") != "" {
 		t.Skip("NOT TESTED: it changes the settings of its server")
 	}
@@ -101,7 +103,7 @@ func TestACallThatIsRepeatedWaitsForTheStandbyThatTheFirstHasWaitedFor(t *testin
 			p := newStart(s)
 			p.RequestID = "once"
 			return func() error {
-				p.ID = engine.NewID(s.Now()) // as a caller who repeats has it
+				p.ID = engine.NewID(s.Now()) // as a caller does who repeats the call
 				return startOne(s, p)
 			}
 		},

@@ -13,25 +13,25 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What a copy has made of this database stands in the table standing, under the names of
-// engine.StandingMoved and its neighbours. While rows are on their way in or out, and after they
-// have gone, a fence of triggers refuses every write to what is copied but the copy's own.
+// A copy sets states in the table standing of this database (engine.StandingMoved and others).
+// While rows are copied in or out, and after they were moved, triggers refuse every write to the
+// copied tables, except the copy's own: the fence.
 
 //go:embed sql/get_standing_value.sql
 var getStandingValueSQL string
 
-// Standing is what the database says of itself.
+// Standing returns a state of the database.
 func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
 	err = e.control.QueryRow(ctx, getStandingValueSQL, args{"name": name}).Scan(&value)
-	return value, translate("read how the database stands", err)
+	return value, translate("read the state of the database", err)
 }
 
 const (
-	fenceTimeout = 30 * time.Second // with those who use the tables
-	fenceLock    = "2s"             // for as long as which others wait behind us at a time
+	fenceTimeout = 30 * time.Second // to get the locks from the tables' users
+	fenceLock    = "2s"             // per attempt, because others wait behind us meanwhile
 )
 
-// withLocked calls do in a transaction that has these tables locked, as soon as those who use them let go.
+// withLocked calls do in a transaction with these tables locked, as soon as their users let go.
 func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engine.CopyTable,
 	do func(tx pgx.Tx, names []string) error) error {
 	if err := e.rest(ctx); err != nil {
@@ -54,7 +54,7 @@ func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engin
 		switch {
 		case errors.Is(err, engine.ErrCopyNotEmpty), errors.Is(err, engine.ErrCopyRival):
 			return err
-		case sqlState(err) == codeUnique: // the standing of a rival
+		case sqlState(err) == codeUnique: // the state of another copy
 			return engine.ErrCopyRival
 		case err == nil || !retryable(err) || time.Now().After(deadline) || !pause(ctx, 1):
 			return translate(doing, err)
@@ -62,7 +62,7 @@ func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engin
 	}
 }
 
-// rest ends the reading, which would keep the tables from being changed.
+// rest ends the session that reads, which would keep the tables from being changed.
 func (e *End) rest(ctx context.Context) error {
 	if e.reader == nil {
 		return nil
@@ -72,8 +72,8 @@ func (e *End) rest(ctx context.Context) error {
 	return err
 }
 
-// Fence refuses every write of another session to a table that is copied, whatever program asks. It
-// waits for those that have begun.
+// Fence refuses every write by other sessions to a copied table, by any program. It waits for
+// writes that have begun.
 func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
 	tables, err := e.Tables(ctx)
 	if err != nil {
@@ -108,8 +108,7 @@ func fence(ctx context.Context, tx pgx.Tx, names []string, f engine.CopyFence) e
 	return err
 }
 
-// composeFence is statement triggers, which cost a write nothing where there is none, and which a
-// copy passes that names itself.
+// composeFence returns the statement triggers of the fence. A copy that sets its id passes them.
 func composeFence(names []string, f engine.CopyFence) string {
 	var script strings.Builder
 	fmt.Fprintf(&script, `
@@ -141,7 +140,7 @@ var dropStandingSQL string
 //go:embed sql/turn_standing.sql
 var turnStandingSQL string
 
-// changeStanding wants a statement about the standing to have found it as it was.
+// changeStanding requires that a statement has found the state as it was.
 func changeStanding(ctx context.Context, tx pgx.Tx, statement string, a args) error {
 	tag, err := tx.Exec(ctx, statement, a)
 	if err == nil && tag.RowsAffected() != 1 {
@@ -150,13 +149,13 @@ func changeStanding(ctx context.Context, tx pgx.Tx, statement string, a args) er
 	return err
 }
 
-// Unfence lets others write again.
+// Unfence removes the fence, so that others can write again.
 func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	tables, err := e.Tables(ctx)
 	if err != nil {
 		return err
 	}
-	return e.withLocked(ctx, "take the fence off", "access exclusive", tables, func(tx pgx.Tx, names []string) error {
+	return e.withLocked(ctx, "remove the fence", "access exclusive", tables, func(tx pgx.Tx, names []string) error {
 		if err := endStanding(ctx, tx, standing, old, copied); err != nil {
 			return err
 		}
@@ -170,7 +169,7 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	})
 }
 
-// endStanding takes a standing away, or turns it into that of a whole copy.
+// endStanding deletes a state, or replaces it by the state of a complete copy.
 func endStanding(ctx context.Context, tx pgx.Tx, standing, old, copied string) error {
 	if copied == "" {
 		return changeStanding(ctx, tx, endStandingSQL, args{"name": standing, "old": old})
@@ -182,9 +181,9 @@ func endStanding(ctx context.Context, tx pgx.Tx, standing, old, copied string) e
 		args{"name": standing, "old": old, "new_name": engine.StandingCopied, "new": copied})
 }
 
-// Amend changes how the database stands.
+// Amend changes a state of the database.
 func (e *End) Amend(ctx context.Context, standing, old, new string) error {
-	return e.transact(ctx, "note how the database stands", func(tx pgx.Tx) error {
+	return e.transact(ctx, "set the state of the database", func(tx pgx.Tx) error {
 		return changeStanding(ctx, tx, amendStandingSQL, args{"name": standing, "old": old, "new": new})
 	})
 }
@@ -195,18 +194,19 @@ var hasStandingSQL string
 //go:embed sql/refusing_standing.sql
 var refusingStandingSQL string
 
-// refuseMoved refuses a database whose rows have gone to another one, or are still on their way into it.
-func refuseMoved(ctx context.Context, conn *pgx.Conn) error {
+// refuseMoved refuses a database whose rows were moved to another one, or are still being copied
+// into it.
+func refuseMoved(ctx context.Context, conn querier) error {
 	var refusal error
 	err := refusing(ctx, conn, func(name, value string) { refusal = engine.ServingRefused(name, value) })
 	return errors.Join(err, refusal)
 }
 
-// refusing tells why the database is not to be served, if it is not.
-func refusing(ctx context.Context, conn *pgx.Conn, tell func(name, value string)) error {
+// refusing calls tell with the reason why the database must not be served, if there is one.
+func refusing(ctx context.Context, conn querier, tell func(name, value string)) error {
 	var known bool
 	if err := conn.QueryRow(ctx, hasStandingSQL).Scan(&known); err != nil || !known {
-		return translate("read how the database stands", err)
+		return translate("read the state of the database", err)
 	}
 	var name, value string
 	err := conn.QueryRow(ctx, refusingStandingSQL).Scan(&name, &value)
@@ -216,7 +216,7 @@ func refusing(ctx context.Context, conn *pgx.Conn, tell func(name, value string)
 	if err == nil {
 		tell(name, value)
 	}
-	return translate("read how the database stands", err)
+	return translate("read the state of the database", err)
 }
 
 //go:embed sql/set_standing.sql
@@ -225,15 +225,15 @@ var setStandingSQL string
 //go:embed sql/get_standing.sql
 var getStandingSQL string
 
-// NoteRestored says of a database that it was filled out of a backup, and of which.
+// NoteRestored records that the database was filled from a backup, and from which.
 func NoteRestored(ctx context.Context, url, from string, at time.Time) error {
-	return withConnection(ctx, url, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, setStandingSQL, args{"name": engine.StandingRestored, "value": from, "at": micros(at)})
-		return translate("note that the database was restored", err)
+	return withConnection(ctx, url, pgx.TxOptions{}, func(_ *address, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, setStandingSQL, args{"name": engine.StandingRestored, "value": from, "at": micros(at)})
+		return translate("record that the database was restored", err)
 	})
 }
 
-// restored is when the database was filled out of a backup, and of which; empty: it was not.
+// restored returns when the database was filled from a backup, and from which; empty: it was not.
 func (s *Store) restored(ctx context.Context) (string, error) {
 	var from string
 	var at time.Time
@@ -246,7 +246,7 @@ func (s *Store) restored(ctx context.Context) (string, error) {
 
 var _ engine.BackupTurns = (*Store)(nil)
 
-// backupTurn is the standing that says when a server last took the turn.
+// backupTurn is the state that records when a server last took the turn.
 const backupTurn = "backup turn"
 
 //go:embed sql/take_backup_turn.sql
@@ -258,7 +258,7 @@ var getBackupTurnSQL string
 //go:embed sql/return_backup_turn.sql
 var returnBackupTurnSQL string
 
-// BackupTurn is one row that whoever comes first changes.
+// BackupTurn changes one row, which only the first server can.
 func (s *Store) BackupTurn(ctx context.Context, every time.Duration) (wait time.Duration,
 	giveBack func(context.Context) error, err error) {
 	now := s.Now()

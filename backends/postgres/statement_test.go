@@ -46,7 +46,8 @@ func TestEveryStatementIsPreparedAgainstTheMigratedSchema(t *testing.T) {
 	}
 }
 
-// A column that no statement about whole runs reads is lost on the next export, and nothing else would say so.
+// A column that no statement about whole runs reads would be lost on the next export, and nothing
+// else would notice.
 func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	rows, err := s.pool.Query(t.Context(),
@@ -60,7 +61,7 @@ func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 	}
 	known := append([]string{
 		"lease_losses", "steps", "bytes", // in the lease while there is one
-		"lane_id", "expires_at", "final_token", "tied", // what the store keeps for itself
+		"lane_id", "expires_at", "final_token", "tied", // only for the store
 	}, runColumns.Names()...)
 	slices.Sort(known)
 	slices.Sort(table)
@@ -82,8 +83,8 @@ func TestEveryStatementIsUsed(t *testing.T) {
 	}
 }
 
-// A column of runs that no statement filters by is not worth analyzing: that is a third of what
-// analyzing runs costs, in the busiest hours.
+// Statistics of a column of runs that no statement filters by are a waste: a third of the cost of
+// analyzing runs, in the busiest hours.
 func TestOnlyColumnsThatAreFilteredByHaveStatistics(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	rows, err := s.pool.Query(t.Context(), `select a.attname::text from pg_attribute a

@@ -9,9 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A worker that cannot reach one server reports to another while the first is still at work on what
-// it sent. The lease is locked by that when the second has read it.
-func TestAResultThatMeetsAChangeOfItsLeaseIsCountedAfterIt(t *testing.T) {
+// A worker that cannot reach one server reports to another while the first is still writing what it
+// sent. That one has locked the lease when the second reads it.
+func TestResultRacingLeaseChange(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	start(t, a, 2)
@@ -30,7 +30,7 @@ func TestAResultThatMeetsAChangeOfItsLeaseIsCountedAfterIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, early := range []engine.StepRef{{Name: "early"}, {ID: begun.Step.ID}} {
-		// the latter changes the lease's bytes alone
+		// the latter changes only the lease's bytes
 		got, err := meanwhile(t, b, func(x *tx) error {
 			p := result(changed, "")
 			p.Step = early

@@ -1,25 +1,25 @@
 // Package postgres keeps runs, steps and workers in PostgreSQL 14 or later; several servers may
-// share one database. It fills engine.Store, whose comments are the contract; the statements are in
-// sql/, one a file, beside their twins of the SQLite backend.
+// share one database. It implements engine.Store, whose comments are the contract. The statements
+// are in sql/, one per file, under the same names as in the SQLite backend.
 //
-// The calls that are made most are gathered into one transaction, of one round trip (write.go), and
-// so are heartbeats (beats.go); any other has a transaction of its own (tx.go), which is repeated
-// when a rival was in its way. What other servers must hear of is sent with NOTIFY, outside of it
-// (notifier.go). Reads have connections of their own.
+// The most frequent calls are gathered into groups, each of which is one transaction with one round
+// trip (write.go); so are heartbeats (beats.go). Any other call has its own transaction (tx.go),
+// which is retried after a conflict with another one. Other servers are notified with NOTIFY,
+// outside of that transaction (notifier.go). Reads have their own connections.
 //
-// Files that both backends have say the same of their databases, and are to be read side by side. By subject:
+// Files with the same name in both backends are meant to be read side by side:
 //
 //   - Operations: those of package storelogic (operations.go), over the rows of a transaction
-//     (tx*.go); and with statements of their own, because they are called most, results of steps
-//     and ends of runs (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go)
-//     and the register of workers (workers.go).
-//   - The columns of runs, which nothing else knows one by one: run_row.go.
-//   - What the store remembers of rows that hardly ever change: known.go.
-//   - Reading: views*.go and counts.go, all through rows.go.
-//   - The life of a database: migrate.go, upkeep.go, check.go, copy.go, standing.go.
+//     (tx*.go). The most frequent ones have statements of their own: step results and ends of runs
+//     (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go), and the register
+//     of workers (workers.go).
+//   - Rows: run_row.go (the columns of runs), rows.go (those of other tables).
+//   - Caches of rows that rarely change: known.go.
+//   - Reads: views*.go and counts.go.
+//   - The database as a whole: migrate.go, upkeep.go, check.go, copy.go, standing.go.
 //
-// Only here: the address, its connections and what a pooler before the database takes away
-// (connect.go), and the database's clock and whether it takes writes (health.go).
+// Only here: addresses, connections and poolers (connect.go), errors (errors.go), notifications
+// (notifier.go, notifications.go), and the database's clock and health (health.go).
 package postgres
 
 import (
@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -46,20 +45,22 @@ type Store struct {
 	notifier   *notifier
 	writer     *writer
 	beats      *beats
-	background sync.WaitGroup // what the writer, heartbeats and loads have begun
+	background sync.WaitGroup // goroutines of the writer, heartbeats and loads
 	loads      loads
 
 	commits storekit.CommitCounts
 
-	pooled bool // sessions of the database are shared, see pooler.go
+	pooled bool // sessions of the database are shared by a pooler, see connect.go
 
 	database   string // host/database, for people
+	schemaName string // schema of the tables
 	schema     int
+	warnings   []string // about the database, found when it was opened
 	floors     floors
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
-	namespaces sync.Map // string to struct{}: likewise
+	namespaces sync.Map // string to struct{}: namespaces that are known to exist
 
-	mu     sync.RWMutex // held for reading by every call under way
+	mu     sync.RWMutex // read-locked by every call in progress
 	closed bool
 
 	suspicions suspicions
@@ -68,13 +69,13 @@ type Store struct {
 		at  time.Time
 		err error
 	}
-	fatal chan struct{} // never closed: a database of its own judges its own disk
+	fatal chan struct{} // never closed: the database handles failures of its disk itself
 }
 
-// sessions are all of a store but the one that listens.
+// sessions holds all sessions of a store except the one that listens.
 type sessions struct {
-	pool  *pgxpool.Pool // writes; its plans do not depend on statistics
-	views *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
+	pool  *pool // for writes; its plans do not depend on statistics
+	views *pool // for reads, separate so that lists cannot starve heartbeats
 }
 
 var (
@@ -82,13 +83,17 @@ var (
 	_ engine.Commits = (*Store)(nil)
 )
 
-// Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is
-// still starting, and migrates it unless o.KeepSchema is set. The schema that the URL's search_path
-// names is used. o.ReadOnly is refused.
+// Open connects to the database of a postgres:// URL. It waits up to half a minute for one that is
+// still starting, and migrates it unless o.KeepSchema is set. o.ReadOnly is refused.
 //
-// A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is:
-// "transaction", or "session" for one that leaves sessions whole. Behind the former other servers'
-// writes are seen within a second, for notifications do not come through.
+// The schema is the one that the URL names with schema=, or else the first on the session's
+// search_path that holds Kagzi's tables, or else the first on it. Every connection uses that schema
+// while the store is open. A new schema is refused if the role can see another one that holds
+// Kagzi's tables, unless the URL names one with schema= or search_path=.
+//
+// A pooler in transaction mode is detected, unless the URL's pool_mode names the mode:
+// "transaction", or "session" for one that keeps sessions whole. In transaction mode NOTIFY does
+// not work, so other servers' writes are noticed within a second.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error) {
 	return openOn(ctx, url, o, newSessions)
 }
@@ -98,7 +103,7 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 	if o.ReadOnly {
 		return nil,
 			engine.Invalid("db",
-				"a Postgres database cannot be opened for looking only; look at its running server with `kagzi tui --address HOST:PORT`")
+				"a Postgres database cannot be opened read-only; connect to its running server with `kagzi tui --address HOST:PORT`")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -107,11 +112,11 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := prepare(ctx, config, o)
+	conn, warnings, err := prepare(ctx, config, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, warnings: warnings, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {
@@ -124,13 +129,14 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 }
 
 func newSessions(ctx context.Context, config *address) (s sessions, err error) {
-	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+	if s.pool, err = newPool(ctx, config, writeSettings, localSettings, config.writes); err != nil {
 		return sessions{}, translate("open the database", err)
 	}
-	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+	if s.views, err = newPool(ctx, config, viewSettings, localViewSettings, config.views); err != nil {
 		s.pool.Close()
 		return sessions{}, translate("open the database", err)
 	}
+	s.pool.sibling, s.views.sibling = s.views, s.pool
 	return s, nil
 }
 
@@ -139,7 +145,7 @@ func (s sessions) close() {
 	s.pool.Close()
 }
 
-// start reads the clock and starts what runs in the background; conn is for the notifier.
+// start reads the clock and starts the background goroutines; conn is for the notifier.
 func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) error {
 	s.clock.measure = func(ctx context.Context) (now time.Time, err error) {
 		err = s.pool.QueryRow(ctx, readClockSQL).Scan(timeOf(&now))
@@ -152,7 +158,7 @@ func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) erro
 	if err != nil {
 		return err
 	}
-	s.schema = newest
+	s.schema, s.schemaName = newest, config.place.schema
 	s.notifier = newNotifier(s.log, s.pool, config)
 	if err := s.notifier.start(ctx, conn); err != nil {
 		return err
@@ -162,7 +168,7 @@ func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) erro
 	return nil
 }
 
-// enter notes that a call is under way, until leave.
+// enter records that a call is in progress, until leave.
 func (s *Store) enter() error {
 	s.mu.RLock()
 	if s.closed {
@@ -174,7 +180,7 @@ func (s *Store) enter() error {
 
 func (s *Store) leave() { s.mu.RUnlock() }
 
-// Close waits for the calls that have begun and ends the store.
+// Close waits for the calls that have begun and closes the store.
 func (s *Store) Close() error {
 	if s.stop() {
 		s.sessions.close()
@@ -182,7 +188,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// stop is Close, but leaves the sessions as they are. It says whether the store was open until now.
+// stop is Close, but keeps the sessions. It says whether the store was open until now.
 func (s *Store) stop() bool {
 	s.mu.Lock()
 	if s.closed {
@@ -199,13 +205,17 @@ func (s *Store) stop() bool {
 	return true
 }
 
-// Now is the database's time, at no cost.
+// Now returns the database's time without asking the database.
 func (s *Store) Now() time.Time { return s.clock.now() }
 
-// Fatal is never closed: a Postgres that cannot sync its disk stops by itself, and its client sees it as unavailable.
+// Uncertainty returns how long the answer took that Now relies on.
+func (s *Store) Uncertainty() time.Duration { return s.clock.uncertainty() }
+
+// Fatal returns a channel that is never closed: a Postgres that cannot sync its disk stops by
+// itself, and is then unavailable.
 func (s *Store) Fatal() <-chan struct{} { return s.fatal }
 
-// Failure is always nil, see Fatal.
+// Failure returns nil, see Fatal.
 func (s *Store) Failure() error { return nil }
 
 const (
@@ -213,8 +223,8 @@ const (
 	healthKept    = time.Second
 )
 
-// Health asks the database whether it takes writes, at most once a second. Where there is reason to
-// suspect that it does not, it writes.
+// Health asks the database whether it accepts writes, at most once a second. If there are signs
+// that it does not, it makes a small write.
 func (s *Store) Health(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -229,7 +239,7 @@ func (s *Store) Health(ctx context.Context) error {
 	return s.health.err
 }
 
-// CommitSizes tells how many writes shared a commit.
+// CommitSizes returns how many writes shared a commit.
 func (s *Store) CommitSizes() engine.CommitSizes { return s.commits.Sizes() }
 
 //go:embed sql/health.sql
@@ -243,7 +253,7 @@ func (s *Store) askHealth(ctx context.Context) error {
 		return translate("ask for the database's health", err)
 	}
 	if fenced {
-		return unavailable("this database was moved to another one; its server is to be started on that")
+		return unavailable("this database was moved to another one; start the server on that one")
 	}
 	if readOnly {
 		return errReadOnly
@@ -254,7 +264,7 @@ func (s *Store) askHealth(ctx context.Context) error {
 	return nil
 }
 
-// view runs one reading on behalf of a caller, who may give up.
+// view runs one read for a caller, which may give up.
 func (s *Store) view(ctx context.Context, doing string, read func(ctx context.Context) error) error {
 	if err := s.enter(); err != nil {
 		return err

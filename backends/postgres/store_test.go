@@ -11,7 +11,7 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-// open gives an empty store, and looks after each case whether the rows that it left make sense.
+// open returns an empty store, and checks its rows after each case.
 func open(tb testing.TB) engine.Store { return openIn(tb, pgtest.Lend(tb, Migrate)) }
 
 func openIn(tb testing.TB, place *pgtest.Place) engine.Store {
@@ -26,13 +26,14 @@ func openIn(tb testing.TB, place *pgtest.Place) engine.Store {
 	return openOnKept(tb, place)
 }
 
-// kept are sessions that the next store of a place goes on with: to begin one, and to plan each
-// statement in it for the first time, takes a server longer than most cases do.
+// kept holds sessions for the next store of a place: opening a session, and planning each statement
+// in it for the first time, takes longer than most cases.
 type kept struct{ sessions }
 
 func (k kept) Close() { k.close() }
 
-// openOnKept opens a store that leaves its sessions to the next one, unless something closes it before.
+// openOnKept opens a store that leaves its sessions to the next one, unless something closes it
+// before.
 func openOnKept(tb testing.TB, place *pgtest.Place) *Store {
 	tb.Helper()
 	s, err := openOn(context.Background(), place.URL, engine.OpenOptions{},
@@ -56,8 +57,7 @@ func openOnKept(tb testing.TB, place *pgtest.Place) *Store {
 	return s
 }
 
-// lentURL is the address of a schema with its tables and no rows, for tests to which it does not
-// matter how these came about.
+// lentURL returns the address of a schema with its tables and no rows.
 func lentURL(tb testing.TB) string {
 	tb.Helper()
 	return pgtest.Lend(tb, Migrate).URL

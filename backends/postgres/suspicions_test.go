@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// afterEachRow has a database call a function of the test's whenever a row of these tables is to be committed.
+// afterEachRow makes a database call a function of the test for each row of these tables at the
+// commit.
 func afterEachRow(t *testing.T, url, body string) (undo func()) {
 	t.Helper()
 	admin := adminConnection(t, url)
@@ -26,7 +27,7 @@ func afterEachRow(t *testing.T, url, body string) (undo func()) {
 	return func() { exec(`drop function spoil cascade`) }
 }
 
-// asked is what the database says of its health now, although it was asked a moment ago.
+// asked returns the database's health now, although it was asked a moment ago.
 func asked(t *testing.T, s *Store) error {
 	t.Helper()
 	s.health.Lock()
@@ -35,7 +36,7 @@ func asked(t *testing.T, s *Store) error {
 	return s.Health(t.Context())
 }
 
-func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
+func TestHealthWhileDatabaseRefusesWrites(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	undo := afterEachRow(t, url, `raise exception using errcode = '53100'`)
@@ -60,7 +61,7 @@ func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
 	}
 }
 
-func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
+func TestHealthWhileCommitsHang(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
 	admin := adminConnection(t, url)
@@ -82,7 +83,7 @@ func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
 	}
 	s.suspicions.mu.Lock()
 	for number := range s.suspicions.begun {
-		s.suspicions.begun[number] = time.Now().Add(-lateAfter) // nobody waits for so long here
+		s.suspicions.begun[number] = time.Now().Add(-lateAfter) // the test does not wait that long
 	}
 	s.suspicions.mu.Unlock()
 	if err := asked(t, s); !errors.Is(err, engine.ErrUnavailable) {
@@ -100,12 +101,12 @@ func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatBeginsOnlyReadingTransactionsIsUnwell(t *testing.T) {
+func TestHealthOfReadOnlyDatabase(t *testing.T) {
 	url := lentURL(t)
 	openAt(t, url)
 	conn := adminConnection(t, url)
 	if _, err := conn.Exec(t.Context(), `set default_transaction_read_only = on`); err != nil {
-		// as hosts do when the disk is nearly full
+		// as some hosts do when the disk is nearly full
 		t.Fatal(err)
 	}
 	var readOnly, fenced bool

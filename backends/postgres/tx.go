@@ -7,44 +7,44 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
-// args are the named parameters of a statement: all of them, and no others.
+// args holds the named parameters of a statement: all of them, and no others.
 type args = pgx.StrictNamedArgs
 
 const (
-	maxQueued      = 500     // statements that wait to be sent together, at most
-	maxQueuedBytes = 4 << 20 // of payloads in them, about: what is sent together has to be carried out in writeTimeout
+	maxQueued = 500 // limit of statements that are sent together
+	// approximate limit of their payloads, because they must be carried out within writeTimeout
+	maxQueuedBytes = 4 << 20
 )
 
-// tx is a transaction, and what is to be notified and remembered once it is committed. It saves
-// round trips: what answers nothing is only queued, and is sent with the next reading or with the
-// commit; so is its begin. An error of a statement ends the transaction.
+// tx is a transaction, with what to notify and cache once it is committed. It saves round trips:
+// statements without an answer, and its begin, are only queued, and are sent with the next read or
+// with the commit. An error of a statement ends the transaction.
 //
-// It is a storelogic.Tx, whose methods know no context.
+// It is a storelogic.Tx, whose methods have no context.
 type tx struct {
 	store  *Store
-	conn   *pgxpool.Conn
+	conn   *session
 	batch  *pgx.Batch
-	bytes  int // of the payloads in batch, as far as they were counted
+	bytes  int // approximate size of the payloads in batch
 	events []storekit.Event
-	lanes  map[laneKey]int64   // that it made or found
-	spaces map[string]struct{} // namespaces, likewise
+	lanes  map[laneKey]int64   // lanes that it made or found
+	spaces map[string]struct{} // namespaces that it made or found
 	loaded map[engine.ID]*storelogic.Run
 	stored map[engine.ID]stored
-	keys   map[int64]bool // whose locks it has
-	calls  int            // that it carries out
-	due    []dueRun       // that it makes due, now or later
+	keys   map[int64]bool // keys whose locks it holds
+	calls  int            // number of calls that it carries out
+	due    []dueRun       // runs that it makes due, now or later
 }
 
 var _ storelogic.Tx = (*tx)(nil)
 
-// Notify is heard after the commit.
+// Notify takes effect after the commit.
 func (t *tx) Notify(n engine.Notification) {
 	t.events = append(t.events, storekit.Event{Notification: n})
 }
@@ -67,7 +67,7 @@ func (t *tx) notifyRegistered(id string) {
 	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
-// queue has a statement carried out some time before whatever is read next.
+// queue queues a statement to run before the next read.
 func (t *tx) queue(sql string, a args) error {
 	t.batch.Queue(sql, a)
 	return t.sendFull()
@@ -92,7 +92,8 @@ func (t *tx) sendFull() error {
 	return t.send()
 }
 
-// later queues a statement whose rows are put into places one by one, and taken from there, when it is sent.
+// later queues a statement. When it is sent, each of its rows is scanned into places, and then take
+// is called.
 func (t *tx) later(sql string, a args, places []any, take func()) {
 	t.batch.Queue(sql, a).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, places, func() error {
@@ -103,20 +104,20 @@ func (t *tx) later(sql string, a args, places []any, take func()) {
 	})
 }
 
-// read is later, sent at once with what else is queued.
+// read is later, but sends the statement at once with everything queued.
 func (t *tx) read(sql string, a args, places []any, take func()) error {
 	t.later(sql, a, places, take)
 	return t.send()
 }
 
-// found is read for a statement of at most one row.
+// found is read for a statement that returns at most one row.
 func (t *tx) found(sql string, a args, places ...any) (bool, error) {
 	found := false
 	err := t.read(sql, a, places, func() { found = true })
 	return found, err
 }
 
-// exec is queue for a statement of which it matters how many rows it touched.
+// exec runs a statement and returns how many rows it changed.
 func (t *tx) exec(sql string, a args) (touched int64, err error) {
 	t.batch.Queue(sql, a).Exec(func(tag pgconn.CommandTag) error {
 		touched = tag.RowsAffected()
@@ -126,9 +127,8 @@ func (t *tx) exec(sql string, a args) (touched int64, err error) {
 	return touched, err
 }
 
-// send carries out what is queued. Only the database's silence ends a transaction that has begun,
-// however much it has to do: one that was cut short for its length would be as long when it is
-// tried again.
+// send sends the queued statements. A transaction in progress ends only if the database is silent,
+// not because it takes long: a retry would take as long.
 func (t *tx) send() error {
 	batch := t.batch
 	t.batch, t.bytes = &pgx.Batch{}, 0
@@ -137,7 +137,7 @@ func (t *tx) send() error {
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
-// commit sends what is still queued, and the end.
+// commit sends what is still queued, and commits.
 func (t *tx) commit() error {
 	var done string
 	t.batch.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
@@ -153,12 +153,14 @@ func (t *tx) commit() error {
 	return nil
 }
 
-// rollback ends a transaction that failed, if it has begun, so that its connection can be used again.
-func (t *tx) rollback() {
-	if c := t.conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+// rollback ends a failed transaction, if it has begun, so that its connection can be used again.
+func (t *tx) rollback() { rollback(t.conn) }
+
+func rollback(s *session) {
+	if c := s.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		defer cancel()
-		// Without an answer the connection is closed, which is as good.
+		// Without an answer the connection is closed, which has the same effect.
 		_, _ = c.Exec(ctx, "rollback")
 	}
 }
@@ -173,7 +175,8 @@ func collect[V any](t *tx, sql string, a args, scan pgx.RowToFunc[V]) (all []V, 
 	return all, err
 }
 
-// statement is a hot one, whose named parameters are turned into positions once and not at every call.
+// statement is a hot statement; its named parameters are converted to positions once instead of at
+// every call.
 type statement struct {
 	text  string
 	names []string // in the order of their positions
@@ -181,7 +184,7 @@ type statement struct {
 
 var parameterName = regexp.MustCompile(`@[a-z_]+`)
 
-// hot prepares a statement. Its text is part of the program, so an error in it is a defect.
+// hot prepares a statement. An error in its text is a bug, because the text is part of the program.
 func hot(named string) statement {
 	names := args{}
 	for _, name := range parameterName.FindAllString(named, -1) {
@@ -198,7 +201,7 @@ func hot(named string) statement {
 	return s
 }
 
-// bind puts the arguments into the order of their positions. A missing or foreign name is a defect,
+// bind returns the arguments in the order of their positions. A missing or unknown name is a bug,
 // which any call shows.
 func (s statement) bind(a args) []any {
 	bound := make([]any, len(s.names))

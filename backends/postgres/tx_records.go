@@ -15,7 +15,7 @@ import (
 //go:embed sql/get_receipt.sql
 var getReceiptSQL string
 
-// Receipt is looked for only when a call is repeated.
+// Receipt is needed only when a call is repeated.
 func (t *tx) Receipt(run engine.ID, token engine.Token) (r storelogic.Receipt, err error) {
 	_, err = t.found(getReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run)}, &r.Verb, &r.Content,
 		timeOf(&r.RetryAt))
@@ -25,7 +25,7 @@ func (t *tx) Receipt(run engine.ID, token engine.Token) (r storelogic.Receipt, e
 //go:embed sql/insert_receipt.sql
 var insertReceiptSQL string
 
-// LeaveReceipt puts the receipt in the place of an earlier one of the same lease.
+// LeaveReceipt replaces an earlier receipt of the same lease.
 func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r storelogic.Receipt) error {
 	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb,
 		"content":  r.Content,
@@ -48,7 +48,7 @@ func (t *tx) NextSignal(run engine.ID, name string) (*engine.Signal, error) {
 //go:embed sql/get_signal.sql
 var getSignalSQL string
 
-// SignalByID is asked when a sender repeats a signal.
+// SignalByID is needed when a sender repeats a signal.
 func (t *tx) SignalByID(run engine.ID, signalID string) (*engine.Signal, error) {
 	return t.oneSignal(getSignalSQL, args{"run_id": [16]byte(run), "signal_id": signalID})
 }
@@ -65,7 +65,7 @@ func (t *tx) oneSignal(statement string, a args) (*engine.Signal, error) {
 //go:embed sql/list_unconsumed.sql
 var listUnconsumedSQL string
 
-// Unconsumed is whole.
+// Unconsumed reads the signals with their payloads.
 func (t *tx) Unconsumed(run engine.ID) ([]engine.Signal, error) {
 	return collect(t, listUnconsumedSQL, args{"run_id": [16]byte(run)}, scanSignal)
 }
@@ -82,7 +82,7 @@ func (t *tx) CountSignals(run engine.ID) (waiting int, last int64, err error) {
 //go:embed sql/insert_signal.sql
 var insertSignalSQL string
 
-// InsertSignals makes them one by one, in one go.
+// InsertSignals sends one insert per signal, all in one round trip.
 func (t *tx) InsertSignals(signals []engine.Signal) error {
 	for i := range signals {
 		s := &signals[i]
@@ -122,7 +122,7 @@ func (t *tx) MeasureUnconsumed(run engine.ID) (int64, error) {
 //go:embed sql/move_signals.sql
 var moveSignalsSQL string
 
-// MoveSignals keeps the rows where they are.
+// MoveSignals changes only the rows' run.
 func (t *tx) MoveSignals(from, to engine.ID) error {
 	return t.queue(moveSignalsSQL, args{"run_id": [16]byte(from), "to": [16]byte(to)})
 }
@@ -130,7 +130,7 @@ func (t *tx) MoveSignals(from, to engine.ID) error {
 //go:embed sql/signal_in_chain.sql
 var signalInChainSQL string
 
-// SignalInChain tells what is committed.
+// SignalInChain reads what is committed.
 func (t *tx) SignalInChain(first engine.ID, signalID string) (bool, error) {
 	var run [16]byte
 	return t.found(signalInChainSQL, args{"first": [16]byte(first), "signal_id": signalID}, &run)
@@ -139,7 +139,7 @@ func (t *tx) SignalInChain(first engine.ID, signalID string) (bool, error) {
 //go:embed sql/consume_signal.sql
 var consumeSignalSQL string
 
-// ConsumeSignal keeps the signal, under the step that got it.
+// ConsumeSignal keeps the signal, with the step that consumed it.
 func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
 	return t.queue(consumeSignalSQL, args{"run_id": [16]byte(run), "sequence": sequence, "step_name": step})
 }
@@ -147,9 +147,9 @@ func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
 //go:embed sql/get_namespace.sql
 var getNamespaceSQL string
 
-// Namespace is as it was committed last. Who changes one has locked it before
-// (Store.UpdateNamespace); who only goes by it happens before or after that change, and either is
-// right.
+// Namespace returns the last committed state. A transaction that changes a namespace has locked it
+// before (Store.UpdateNamespace). One that only reads it happens before or after that change, and
+// both are correct.
 func (t *tx) Namespace(name string) (*engine.Namespace, error) {
 	var n engine.Namespace
 	found, err := t.found(getNamespaceSQL, args{"namespace": name}, namespacePlaces(&n)...)
@@ -162,7 +162,8 @@ func (t *tx) Namespace(name string) (*engine.Namespace, error) {
 //go:embed sql/insert_namespace.sql
 var insertNamespaceSQL string
 
-// InsertNamespace has a rival's start that makes it meanwhile fail the insert, so that the operation is tried again.
+// InsertNamespace fails if a start of another server makes the namespace meanwhile; the operation
+// is then retried.
 func (t *tx) InsertNamespace(n *engine.Namespace) error {
 	t.makes(n.Name)
 	a := namespaceArgs(n)
@@ -173,12 +174,12 @@ func (t *tx) InsertNamespace(n *engine.Namespace) error {
 //go:embed sql/update_namespace.sql
 var updateNamespaceSQL string
 
-// SaveNamespace writes all that a person decides about.
+// SaveNamespace writes the settings.
 func (t *tx) SaveNamespace(n *engine.Namespace) error {
 	return t.queue(updateNamespaceSQL, namespaceArgs(n))
 }
 
-// namespaceArgs is what can change of a namespace, for the statements that write it.
+// namespaceArgs returns the columns of a namespace that can change.
 func namespaceArgs(n *engine.Namespace) args {
 	return args{"namespace": n.Name, "display_name": n.DisplayName, "description": n.Description, "enabled": n.Enabled,
 		"updated_at": micros(n.UpdatedAt), "retention_us": n.Retention.Microseconds(), "keep": keepText(n.Keep),
@@ -188,13 +189,13 @@ func namespaceArgs(n *engine.Namespace) args {
 //go:embed sql/get_handler_queue.sql
 var getHandlerQueueSQL string
 
-// HandlerQueue locks nobody: a worker that goes leaves the handler's run to the next one.
+// HandlerQueue locks nothing: if the worker goes, the handler's run waits for the next one.
 func (t *tx) HandlerQueue(namespace, workflowType string) (queue string, err error) {
 	_, err = t.found(getHandlerQueueSQL, args{"namespace": namespace, "workflow_type": workflowType}, &queue)
 	return queue, err
 }
 
-// Worker is not locked; who changes workers has statements of his own.
+// Worker does not lock the worker; operations that change workers have their own statements.
 func (t *tx) Worker(id string) (*engine.Worker, error) {
 	return t.oneWorker(getWorkerSQL, args{"worker_id": id})
 }
@@ -211,7 +212,7 @@ func (t *tx) oneWorker(statement string, a args) (*engine.Worker, error) {
 //go:embed sql/get_api_key.sql
 var getAPIKeySQL string
 
-// APIKey is exact for those who have locked the keys (keyVerb).
+// APIKey is exact in a transaction that has locked the keys.
 func (t *tx) APIKey(id engine.ID) (*engine.APIKey, error) {
 	return t.oneAPIKey(getAPIKeySQL, args{"key_id": [16]byte(id)})
 }
@@ -245,7 +246,7 @@ func (t *tx) CountAPIKeys() (all, lasting int, err error) {
 //go:embed sql/insert_api_key.sql
 var insertAPIKeySQL string
 
-// InsertAPIKey makes it as it stands.
+// InsertAPIKey inserts the key with the given fields.
 func (t *tx) InsertAPIKey(k *engine.APIKey) error {
 	return t.queue(insertAPIKeySQL, args{"key_id": [16]byte(k.ID), "name": k.Name, "role": int16(k.Role),
 		"namespaces": listText(k.Namespaces),
@@ -283,7 +284,7 @@ var lockScheduleSQL string
 //go:embed sql/lock_schedule_by_name.sql
 var lockScheduleByNameSQL string
 
-// Schedule is locked after the runs, when both are.
+// Schedule is locked after the runs, if both are.
 func (t *tx) Schedule(namespace, ref string) (*engine.Schedule, error) {
 	if id, err := engine.ParseID(ref); err == nil {
 		s, err := t.oneSchedule(lockScheduleSQL, args{"namespace": namespace, "schedule_id": [16]byte(id)})
@@ -297,7 +298,7 @@ func (t *tx) Schedule(namespace, ref string) (*engine.Schedule, error) {
 //go:embed sql/get_schedule_by_request.sql
 var getScheduleByRequestSQL string
 
-// ScheduleByRequest is asked when a client repeats the making of a schedule.
+// ScheduleByRequest is needed when a client repeats CreateSchedule.
 func (t *tx) ScheduleByRequest(namespace, requestID string) (*engine.Schedule, error) {
 	return t.oneSchedule(getScheduleByRequestSQL, args{"namespace": namespace, "request_id": requestID})
 }
@@ -318,8 +319,8 @@ func wholeSchedule(s *engine.Schedule) []any {
 //go:embed sql/insert_schedule.sql
 var insertScheduleSQL string
 
-// InsertSchedule has a rival who took the name or the request meanwhile make the insert fail, so
-// that the operation is tried again.
+// InsertSchedule fails if another transaction took the name or the request meanwhile; the operation
+// is then retried.
 func (t *tx) InsertSchedule(s *engine.Schedule) error {
 	a := scheduleArgs(s)
 	a["namespace"], a["request_id"], a["created_at"] = s.Namespace, s.RequestID, micros(s.CreatedAt)
@@ -329,12 +330,12 @@ func (t *tx) InsertSchedule(s *engine.Schedule) error {
 //go:embed sql/update_schedule.sql
 var updateScheduleSQL string
 
-// SaveSchedule is for one that is locked.
+// SaveSchedule writes a schedule that is locked.
 func (t *tx) SaveSchedule(s *engine.Schedule) error {
 	return t.queue(updateScheduleSQL, scheduleArgs(s))
 }
 
-// scheduleArgs is what can change of a schedule, for the statements that write it.
+// scheduleArgs returns the columns of a schedule that can change.
 func scheduleArgs(s *engine.Schedule) args {
 	return args{
 		"schedule_id": [16]byte(s.ID), "name": s.Name, "cron_expr": s.CronExpr, "time_zone": s.TimeZone,
@@ -361,7 +362,7 @@ var deleteFiresSQL string
 //go:embed sql/delete_schedule.sql
 var deleteScheduleSQL string
 
-// DeleteSchedule leaves its runs.
+// DeleteSchedule keeps its runs.
 func (t *tx) DeleteSchedule(id engine.ID) error {
 	if err := t.queue(deleteFiresSQL, args{"schedule_id": [16]byte(id)}); err != nil {
 		return err
@@ -372,8 +373,9 @@ func (t *tx) DeleteSchedule(id engine.ID) error {
 //go:embed sql/waiting_schedules.sql
 var waitingSchedulesSQL string
 
-// WaitingSchedules locks none of them. Whoever ends a run of one meanwhile, and goes by the
-// namespace as it was, has the schedule locked, so that what he left is seen by who locks it next.
+// WaitingSchedules locks none of them. A transaction that ends a run of one meanwhile, under the
+// namespace's old state, has locked the schedule; the next transaction that locks the schedule sees
+// what it did.
 func (t *tx) WaitingSchedules(namespace string) ([]engine.ID, error) {
 	return t.ids(waitingSchedulesSQL, args{"namespace": namespace})
 }
@@ -381,7 +383,8 @@ func (t *tx) WaitingSchedules(namespace string) ([]engine.ID, error) {
 //go:embed sql/open_of.sql
 var openOfSQL string
 
-// OpenOf is exact while the schedule is locked, for whoever starts or ends one of its runs locks it.
+// OpenOf is exact while the schedule is locked, because every transaction that starts or ends one
+// of its runs locks it.
 func (t *tx) OpenOf(schedule, but engine.ID) (n int, err error) {
 	_, err = t.found(openOfSQL, args{"schedule_id": schedule.String(), "but": [16]byte(but)}, &n)
 	return n, err
@@ -390,7 +393,7 @@ func (t *tx) OpenOf(schedule, but engine.ID) (n int, err error) {
 //go:embed sql/insert_fire.sql
 var insertFireSQL string
 
-// InsertFire is where a tick that another server fires as well stops.
+// InsertFire refuses a tick that another server fires too.
 func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now time.Time) (bool, error) {
 	n, err := t.exec(insertFireSQL, args{"schedule_id": [16]byte(schedule), "tick": micros(tick),
 		"run_id": [16]byte(run), "now": micros(now)})

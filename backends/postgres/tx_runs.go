@@ -20,7 +20,7 @@ var getRunStateSQL = runColumns.Expand(getRunStateText)
 //go:embed sql/get_lease.sql
 var getLeaseSQL string
 
-// Run locks the run, and then its lease; nobody locks them the other way round.
+// Run locks the run and then its lease; no transaction locks them in the other order.
 func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	run := t.loaded[id]
 	delete(t.loaded, id)
@@ -37,8 +37,8 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	return run, nil
 }
 
-// runs locks several runs, newest first, and then their leases. They come in that order, without
-// those that are not there.
+// runs locks several runs, newest first, and then their leases. It returns the runs that exist, in
+// that order.
 func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	var runs []*storelogic.Run
 	byID := make(map[engine.ID]*storelogic.Run, len(ids))
@@ -61,7 +61,7 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 			&l.Progressed}
 		_, err := pgx.ForEachRow(rows, places, func() error {
 			if run := byID[id]; run != nil {
-				t.note(run) // the row as it stands, before the lease's newer counts
+				t.note(run) // the row before the lease's newer counts are added
 				run.Token, run.Holder, run.ClaimedAt, run.WasHeld = l.Token, l.Holder, l.ClaimedAt, true
 				run.Steps, run.Bytes, run.Progressed = l.Steps, l.Bytes, l.Progressed
 				if l.Progressed {
@@ -81,8 +81,8 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	return runs, t.lockGates(runs)
 }
 
-// prepare locks runs that an operation will ask for one by one, and the concurrency keys that they
-// hold, so that two transactions about many runs meet in the same order.
+// prepare locks the runs that an operation will read one by one, and their concurrency keys, so
+// that two transactions about many runs lock in the same order.
 func (t *tx) prepare(ids []engine.ID) error {
 	if len(ids) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (t *tx) prepare(ids []engine.ID) error {
 	return t.lockKeys(keys)
 }
 
-// ids reads a list of ids.
+// ids returns the ids that a statement selects.
 func (t *tx) ids(sql string, a args) (list []engine.ID, err error) {
 	var id engine.ID
 	err = t.read(sql, a, []any{idOf(&id)}, func() { list = append(list, id) })
@@ -131,8 +131,8 @@ func (t *tx) leasesOf(workers []string) ([]heldLease, error) {
 	return collect(t, heldBySQL, args{"worker_ids": workers}, scanHeld)
 }
 
-// HeldBy is for a worker that is locked, so that it gets no new leases meanwhile; what it loses
-// until the runs are locked is left out.
+// HeldBy requires that the worker is locked, so that it gets no new leases meanwhile. It leaves out
+// leases that the worker loses before the runs are locked.
 func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
 	leases, err := t.leasesOf([]string{worker})
 	if err != nil {
@@ -148,8 +148,8 @@ func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
 //go:embed sql/held_to_free.sql
 var heldToFreeSQL string
 
-// heldToFree is as HeldBy, but the first only, and without those that outlive the worker's loss.
-// full says that there may be more.
+// heldToFree is HeldBy for the first leases only, without those whose run's own heartbeat timeout
+// has not passed. full says that there may be more.
 func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []engine.ID, full bool, err error) {
 	var heard time.Time
 	if p.Reason == engine.OfflineLost {
@@ -165,7 +165,7 @@ func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []
 	return ids, full, err
 }
 
-// still locks runs and leaves out those for which the condition holds no longer.
+// still locks runs and leaves out those for which the condition no longer holds.
 func (t *tx) still(ids []engine.ID, holds func(r *storelogic.Run) bool) ([]engine.ID, error) {
 	if err := t.prepare(ids); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (t *tx) still(ids []engine.ID, holds func(r *storelogic.Run) bool) ([]engin
 //go:embed sql/get_payloads.sql
 var getPayloadsSQL string
 
-// Payloads is read apart from the run, because few operations need it.
+// Payloads reads the payloads separately, because few operations need them.
 func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
 	_, err = t.found(getPayloadsSQL, args{"run_id": [16]byte(run)},
 		slices.Concat(payloadPlaces(&input), payloadPlaces(&output))...)
@@ -186,7 +186,8 @@ func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
 //go:embed sql/open_external.sql
 var openExternalSQL string
 
-// OpenExternal looks only; a rival who takes the id meanwhile makes the insert fail, and the operation is tried again.
+// OpenExternal only reads. If another transaction takes the id meanwhile, the insert fails and the
+// operation is retried.
 func (t *tx) OpenExternal(namespace, externalID string) (id engine.ID, err error) {
 	_, err = t.found(openExternalSQL, args{"namespace": namespace, "external_id": externalID}, idOf(&id))
 	return id, err
@@ -195,7 +196,7 @@ func (t *tx) OpenExternal(namespace, externalID string) (id engine.ID, err error
 //go:embed sql/requested.sql
 var requestedSQL string
 
-// Requested looks only, as OpenExternal does.
+// Requested only reads, as OpenExternal does.
 func (t *tx) Requested(namespace, requestID string) (id engine.ID, err error) {
 	_, err = t.found(requestedSQL, args{"namespace": namespace, "request_id": requestID}, idOf(&id))
 	return id, err
@@ -204,7 +205,8 @@ func (t *tx) Requested(namespace, requestID string) (id engine.ID, err error) {
 //go:embed sql/insert_request.sql
 var insertRequestSQL string
 
-// LeaveRequest has a rival who made the request meanwhile fail the transaction, so that the operation is tried again.
+// LeaveRequest fails if another transaction made the request meanwhile; the operation is then
+// retried.
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	return t.queue(insertRequestSQL, args{"namespace": start.Namespace, "request_id": start.RequestID,
 		"run_id": [16]byte(answer), "made_at": micros(engine.Micros(start.CreatedAt)),
@@ -215,7 +217,7 @@ func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 //go:embed sql/left_request.sql
 var leftRequestSQL string
 
-// LeftRequest is what LeaveRequest has left, nil if nothing.
+// LeftRequest returns what LeaveRequest recorded, or nil.
 func (t *tx) LeftRequest(namespace, requestID string) (*engine.StartRun, error) {
 	start := &engine.StartRun{Run: engine.Run{Namespace: namespace, RequestID: requestID}}
 	found, err := t.found(leftRequestSQL, args{"namespace": namespace, "request_id": requestID},
@@ -241,8 +243,9 @@ var openChildrenSQL string
 //go:embed sql/lock_free_runs.sql
 var lockFreeRunsSQL string
 
-// OpenChildren is exact while the run is locked, and locks the children. Whoever ends one has it
-// and wants its parent; so a transaction that has the parent must not wait for them.
+// OpenChildren is exact while the run is locked, and locks the children. A transaction that ends a
+// child holds the child and wants its parent, so one that holds the parent must not wait for
+// children.
 func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	open, err := t.ids(openChildrenSQL, args{"run_id": [16]byte(parent)})
 	if err != nil || len(open) == 0 {
@@ -250,7 +253,7 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	}
 	free, err := t.ids(lockFreeRunsSQL, args{"run_ids": idArray(open)})
 	if err == nil && len(free) < len(open) {
-		// with what it has already, so that all are locked in one order
+		// together with the runs that it holds, so that all are locked in one order
 		err = &locksFirst{runs: slices.AppendSeq(open, maps.Keys(t.stored))}
 	}
 	return open, err
@@ -267,7 +270,7 @@ func (t *tx) SetParent(run, parent, step engine.ID) error {
 //go:embed sql/list_expiring.sql
 var listExpiringSQL string
 
-// Expired locks the runs and looks at them again.
+// Expired locks the runs and checks them again.
 func (t *tx) Expired(now time.Time, limit int) (expired []engine.ID, next time.Time, err error) {
 	var id engine.ID
 	var at time.Time
@@ -308,7 +311,7 @@ func (t *tx) listLeftBehind(limit int) ([]leftBehind, error) {
 	})
 }
 
-// LeftBehind locks the workers, who might come back, then the runs, and looks again.
+// LeftBehind locks the workers, which might register again, then the runs, and checks again.
 func (t *tx) LeftBehind(now time.Time, limit int) (left []storelogic.Left, next time.Time, err error) {
 	held, err := t.listLeftBehind(limit + 1)
 	if err != nil {

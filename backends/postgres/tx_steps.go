@@ -30,7 +30,7 @@ func (t *tx) Attempt(run engine.ID, ref engine.StepRef) (*engine.Step, error) {
 //go:embed sql/get_attempt_of_lease.sql
 var getAttemptOfLeaseSQL string
 
-// AttemptOf is asked when a worker repeats what it wrote.
+// AttemptOf is needed when a worker repeats a write.
 func (t *tx) AttemptOf(run engine.ID, name string, token engine.Token) (*engine.Step, error) {
 	return t.oneStep(getAttemptOfLeaseSQL, args{"run_id": [16]byte(run), "name": name, "token": [16]byte(token)})
 }
@@ -47,7 +47,7 @@ func (t *tx) oneStep(statement string, a args) (*engine.Step, error) {
 //go:embed sql/list_waiting.sql
 var listWaitingSQL string
 
-// Waiting looks into two short indexes, however long the history is.
+// Waiting uses two small indexes, however long the history is.
 func (t *tx) Waiting(run engine.ID) ([]engine.Step, error) {
 	return collect(t, listWaitingSQL, args{"run_id": [16]byte(run)}, scanStep)
 }
@@ -55,7 +55,7 @@ func (t *tx) Waiting(run engine.ID) ([]engine.Step, error) {
 //go:embed sql/next_of_group.sql
 var nextOfGroupSQL string
 
-// NextOfGroup looks into the index of open steps.
+// NextOfGroup uses the index of open steps.
 func (t *tx) NextOfGroup(run engine.ID, group int64) (*engine.Step, error) {
 	return t.oneStep(nextOfGroupSQL, args{"run_id": [16]byte(run), "awaited": group})
 }
@@ -71,7 +71,7 @@ func (t *tx) Results(run engine.ID) ([]engine.Step, error) {
 //go:embed sql/list_child_steps.sql
 var listChildStepsSQL string
 
-// ChildSteps goes by the children.
+// ChildSteps uses the index of children.
 func (t *tx) ChildSteps(run engine.ID, children []engine.ID) ([]engine.Step, error) {
 	return collect(t, listChildStepsSQL, args{"run_id": [16]byte(run), "children": idArray(children)}, scanStep)
 }
@@ -79,7 +79,7 @@ func (t *tx) ChildSteps(run engine.ID, children []engine.ID) ([]engine.Step, err
 //go:embed sql/insert_step.sql
 var insertStepSQL string
 
-// InsertSteps makes them one by one, in one go.
+// InsertSteps sends one insert per step, all in one round trip.
 func (t *tx) InsertSteps(steps []engine.Step) error {
 	for i := range steps {
 		s := &steps[i]
@@ -95,7 +95,7 @@ func (t *tx) InsertSteps(steps []engine.Step) error {
 	return nil
 }
 
-// changeable is what can change of an attempt, for the statements that write it.
+// changeable returns the columns of an attempt that can change.
 func changeable(s *engine.Step) args {
 	return args{
 		"step_id": [16]byte(s.ID), "status": int16(s.Status), "failures": s.Failures,
@@ -113,7 +113,7 @@ func changeable(s *engine.Step) args {
 //go:embed sql/supersede_step.sql
 var supersedeStepSQL string
 
-// Supersede makes room for the next attempt.
+// Supersede clears latest, for the next attempt.
 func (t *tx) Supersede(step engine.ID) error {
 	return t.queue(supersedeStepSQL, args{"step_id": [16]byte(step)})
 }
@@ -121,13 +121,13 @@ func (t *tx) Supersede(step engine.ID) error {
 //go:embed sql/update_step.sql
 var updateStepSQL string
 
-// SaveStep leaves the input, and what the attempt is an attempt of.
+// SaveStep does not write the input and the fields that identify the attempt.
 func (t *tx) SaveStep(s *engine.Step) error { return t.queue(updateStepSQL, changeable(s)) }
 
 //go:embed sql/interrupt_steps.sql
 var interruptStepsSQL string
 
-// InterruptSteps leaves what only waits.
+// InterruptSteps does not change steps that only wait.
 func (t *tx) InterruptSteps(run engine.ID, f engine.Failure, now time.Time) error {
 	return t.queue(interruptStepsSQL, args{"run_id": [16]byte(run), "error": pointerText(&f), "now": micros(now)})
 }
@@ -135,7 +135,7 @@ func (t *tx) InterruptSteps(run engine.ID, f engine.Failure, now time.Time) erro
 //go:embed sql/end_steps.sql
 var endStepsSQL string
 
-// EndSteps leaves nothing open.
+// EndSteps ends every open step.
 func (t *tx) EndSteps(run engine.ID, f engine.Failure, now time.Time) error {
 	return t.queue(endStepsSQL, args{"run_id": [16]byte(run), "error": pointerText(&f), "now": micros(now)})
 }
@@ -143,7 +143,7 @@ func (t *tx) EndSteps(run engine.ID, f engine.Failure, now time.Time) error {
 //go:embed sql/wake_steps.sql
 var wakeStepsSQL string
 
-// WakeSteps is what a claim does as well.
+// WakeSteps does what claim.sql does too.
 func (t *tx) WakeSteps(run engine.ID, now time.Time) error {
 	return t.queue(wakeStepsSQL, args{"run_id": [16]byte(run), "now": micros(now)})
 }
@@ -151,7 +151,7 @@ func (t *tx) WakeSteps(run engine.ID, now time.Time) error {
 //go:embed sql/retry_steps.sql
 var retryStepsSQL string
 
-// RetrySteps leaves interrupted ones, which run again anyway.
+// RetrySteps does not change interrupted steps, which run again in any case.
 func (t *tx) RetrySteps(run engine.ID, at time.Time) error {
 	return t.queue(retryStepsSQL, args{"run_id": [16]byte(run), "retry_at": micros(at)})
 }
@@ -159,7 +159,7 @@ func (t *tx) RetrySteps(run engine.ID, at time.Time) error {
 //go:embed sql/await_steps.sql
 var awaitStepsSQL string
 
-// SetAwaited writes nothing else of the steps.
+// SetAwaited writes only that column.
 func (t *tx) SetAwaited(steps []engine.ID, group int64) error {
 	return t.queue(awaitStepsSQL, args{"step_ids": idArray(steps), "awaited": group})
 }
@@ -170,7 +170,7 @@ var listTimedOutSQL string
 //go:embed sql/list_late_steps.sql
 var listLateStepsSQL string
 
-// LateSteps locks the runs and looks at their steps again.
+// LateSteps locks the runs and checks their steps again.
 func (t *tx) LateSteps(now time.Time, limit int) (late []engine.Step, next time.Time, err error) {
 	var steps, runs []engine.ID
 	var step, run engine.ID

@@ -17,11 +17,11 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// testdata/NNNN_name.sql is the rows that the code of that schema left (storetest.LeaveWork); the
-// schema itself is the migrations up to there. A landed one is never written anew. Whoever adds a
-// migration writes its file by
+// testdata/NNNN_name.sql holds the rows that the code of that schema left (storetest.LeaveWork);
+// the schema itself comes from the migrations. A landed file is never written again. A new
+// migration's file is written by
 //
-//	UPDATE=1 go test ./backends/postgres -run TestUpgrade
+// UPDATE=1 go test ./backends/postgres -run TestUpgrade
 
 func fixtureFile(m migrations.Migration) string { return filepath.Join("testdata", m.Name+".sql") }
 
@@ -34,7 +34,7 @@ func migrationsOf(t *testing.T) []migrations.Migration {
 	return list
 }
 
-// fixtureOf is the rows that the code of schema n left.
+// fixtureOf returns the rows that the code of schema n left.
 func fixtureOf(t *testing.T, n int) string {
 	t.Helper()
 	rows, err := os.ReadFile(fixtureFile(migrationsOf(t)[n-1]))
@@ -45,7 +45,7 @@ func fixtureOf(t *testing.T, n int) string {
 	return string(rows)
 }
 
-// script runs a text of several statements over a connection of its own.
+// script runs a text of several statements over its own connection.
 func script(t *testing.T, url, text string) {
 	t.Helper()
 	if _, err := adminConnection(t, url).PgConn().Exec(t.Context(), text).ReadAll(); err != nil {
@@ -53,7 +53,7 @@ func script(t *testing.T, url, text string) {
 	}
 }
 
-// databaseOf is a database as the code of schema n left it.
+// databaseOf returns a database as the code of schema n left it.
 func databaseOf(t *testing.T, n int) string {
 	t.Helper()
 	list, url := migrationsOf(t), pgtest.URL(t)
@@ -76,7 +76,8 @@ func databaseOf(t *testing.T, n int) string {
 	return url
 }
 
-// rowsOf is the inserts that make the rows of a database, without the columns that have their default.
+// rowsOf returns the inserts that make the rows of a database, without columns that have their
+// default.
 func rowsOf(t *testing.T, url string) string {
 	t.Helper()
 	conn := adminConnection(t, url)
@@ -124,7 +125,7 @@ func rowsOf(t *testing.T, url string) string {
 	return b.String()
 }
 
-// writeFixture keeps what today's code leaves as the fixture of the newest schema.
+// writeFixture writes what today's code leaves as the fixture of the newest schema.
 func writeFixture(t *testing.T) {
 	t.Helper()
 	list, url := migrationsOf(t), pgtest.URL(t)
@@ -152,9 +153,9 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A server of the version before goes on while the schema is already the next: what its statements
-// name must be there, and its rows, which leave out what is new, must be taken.
-func TestServersOfTheVersionBeforeCanWorkOnTheNewestSchema(t *testing.T) {
+// A server of the previous version keeps running while the schema is already the next one: what its
+// statements name must exist, and its rows, which leave out new columns, must be accepted.
+func TestPreviousVersionOnNewestSchema(t *testing.T) {
 	list, url := migrationsOf(t), pgtest.URL(t)
 	s := openAt(t, url)
 	newest := columnsOf(t, url)
@@ -172,7 +173,7 @@ func TestServersOfTheVersionBeforeCanWorkOnTheNewestSchema(t *testing.T) {
 	expectSound(t, url)
 }
 
-// columnsOf is all columns of a database, as "table.column type".
+// columnsOf returns all columns of a database, as "table.column type".
 func columnsOf(t *testing.T, url string) []string {
 	t.Helper()
 	rows, err := adminConnection(t, url).Query(t.Context(),
@@ -189,7 +190,7 @@ func columnsOf(t *testing.T, url string) []string {
 
 func TestAMigrationThatIsKilledHalfwayComesAgain(t *testing.T) {
 	for _, table := range []string{"namespaces", "runs", "leases", "steps"} {
-		// which migration 0002 changes in this order
+		// migration 0002 changes them in this order
 		t.Run("at "+table, func(t *testing.T) {
 			t.Parallel()
 			url := databaseOf(t, 1)
@@ -220,7 +221,7 @@ func TestAMigrationThatIsKilledHalfwayComesAgain(t *testing.T) {
 	}
 }
 
-// killWhoWaitsFor ends the connection that waits for a lock of this one, as soon as there is one.
+// killWhoWaitsFor ends the connection that waits for a lock of this one, once there is one.
 func killWhoWaitsFor(t *testing.T, admin *pgx.Conn, pid uint32) {
 	t.Helper()
 	for killed := 0; killed == 0; {

@@ -14,7 +14,7 @@ import (
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 
-// LiveWorkers is the workers that are not OFFLINE, by id.
+// LiveWorkers returns the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) (live []engine.LiveWorker, err error) {
 	err = s.view(ctx, "list the live workers", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, listLiveWorkersSQL)
@@ -33,7 +33,7 @@ func (s *Store) LiveWorkers(ctx context.Context) (live []engine.LiveWorker, err 
 //go:embed sql/due_schedules.sql
 var dueSchedulesSQL string
 
-// DueSchedules is planned as writes are, so that it goes by the index whatever the table holds.
+// DueSchedules uses the writing pool, whose plans always use the index.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time,
 	err error) {
 	err = s.view(ctx, "list the due schedules", func(ctx context.Context) error {
@@ -85,10 +85,10 @@ var pruneReceiptsSQL string
 //go:embed sql/prune_run.sql
 var pruneRunSQL string
 
-// prunedRows is how many rows the runs may have that are deleted in one go, about: a statement has to end in its time.
+// prunedRows limits about how many rows one call deletes, so that each statement ends in time.
 const prunedRows = 50_000
 
-// Prune deletes runs after all that refers to them.
+// Prune deletes runs after everything that refers to them.
 func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 	return write(s, "delete old runs", func(t *tx) (int, error) {
 		var old []engine.ID
@@ -103,8 +103,7 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 		if err != nil || len(old) == 0 {
 			return 0, err
 		}
-		// Nothing new can refer to a run that has ended, and is locked, but one that a person had
-		// tried again just before.
+		// An ended run that is locked gets no new references, except from a retry just before.
 		retried, err := t.ids(listRetriedSQL, args{"run_ids": idArray(old)})
 		if err != nil {
 			return 0, err
@@ -154,7 +153,7 @@ var prunePastRequestsSQL string
 //go:embed sql/prune_audit.sql
 var pruneAuditSQL string
 
-// PruneRecords deletes what is left of workers, ticks and changes.
+// PruneRecords deletes old workers, tick records and audit events.
 func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bool, error) {
 	return write(s, "delete old records", func(t *tx) (more bool, err error) {
 		for _, kind := range []struct {

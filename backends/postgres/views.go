@@ -18,7 +18,7 @@ var getRunsText string
 
 var getRunsSQL = runColumns.Expand(getRunsText)
 
-// GetRuns has each run once, however often its id is given.
+// GetRuns returns each run once, even if its id is given several times.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ var getRunByExternalIDText string
 
 var getRunByExternalIDSQL = runColumns.Expand(getRunByExternalIDText)
 
-// GetRunByExternalID is the newest run with that id, with its payloads.
+// GetRunByExternalID returns the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	missing := engine.ExternalIDNotFound(externalID)
 	return s.oneRun(ctx, missing, getRunByExternalIDSQL, args{"namespace": namespace, "external_id": externalID})
@@ -61,7 +61,7 @@ func (s *Store) oneRun(ctx context.Context, missing error, statement string, a a
 	return run, nil
 }
 
-// notFound is missing where err says that there was no row.
+// notFound returns missing if err says that there was no row.
 func notFound(err, missing error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return missing
@@ -74,7 +74,7 @@ func scanRun(row pgx.CollectableRow) (run engine.Run, err error) {
 	return run, err
 }
 
-// list reads the items of one page, and counts the whole list if that is wanted.
+// list reads one page, and the length of the whole list if asked for.
 func list[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V],
 	count string, filter args) (
 	items []V, info engine.PageInfo, err error,
@@ -99,7 +99,7 @@ func page[V any](ctx context.Context, s *Store, p *engine.Page, statement string
 	return engine.Cut(items, p, &info), info, nil
 }
 
-// merge is a and more.
+// merge returns the arguments of both; more wins.
 func merge(a, more args) args {
 	all := maps.Clone(a)
 	maps.Copy(all, more)
@@ -120,26 +120,26 @@ var countTaggedSQL string
 //go:embed sql/count_found.sql
 var countFoundSQL string
 
-// runsFrom has a list of runs, or its length, begin with the ids of d.
+// runsFrom makes a list of runs, or its length, start from the ids of d.
 func runsFrom(statement, d string) string {
 	return strings.Replace(statement, "from runs r\n",
 		"from "+d+" d\ncross join lateral (select * from runs where run_id = d.run_id offset 0) r\n", 1)
 }
 
 const (
-	// tagged is the runs that have a tag, whose index is in the order of the list.
+	// tagged selects the runs with a tag; the tag's index is in the list's order.
 	tagged = `(
     select run_id from run_tags
     where namespace = @namespace and key = @tag_key and value = @tag_value
 )`
-	// taggedPage is those of them that a page may have.
+	// taggedPage selects those that a page may have.
 	taggedPage = `(
     select run_id from run_tags
     where namespace = @namespace and key = @tag_key and value = @tag_value and run_id > @above and run_id < @below
     order by run_id desc
     offset 0
 )`
-	// found is the few that a search finds.
+	// found selects the few runs that a search finds.
 	found = `(
     select run_id from runs
     where namespace = @namespace and external_id <> '' and external_id >= @search and external_id < @search || chr(127)
@@ -148,20 +148,20 @@ const (
 )`
 )
 
-// A page backwards is the same statement in the other direction.
+// backwards returns the statement of a page backwards: the same with the order reversed.
 func backwards(statement string) string {
 	return strings.ReplaceAll(statement, "run_id desc", "run_id asc")
 }
 
 const (
-	// nearRuns is how far from its place a page is looked for at first, in runs.
+	// nearRuns is how many runs from its place a page is searched for first.
 	nearRuns = 5000
-	// few is how many runs a search finds at most that are read and sorted for each page; where
-	// there are more, some are not far in the list.
+	// few limits how many runs of a search are read and sorted for each page. If there are more,
+	// some of them are found soon in the list's order.
 	few = 1000
 )
 
-// near is a list that sees only the next @near runs.
+// near restricts a list to the next @near runs.
 func near(statement string) string {
 	return strings.Replace(statement, "from runs r\n", `from (
     select * from runs
@@ -172,10 +172,10 @@ func near(statement string) string {
 `, 1)
 }
 
-// ListRuns is planned for the filter, so it walks the narrowest index that the filter allows, in
-// the order of the ids. What no index knows of is looked for nearby first: people ask for what is
-// new, and that is what the database has no statistics of yet. By these it would rather read all of
-// a large table and sort what it finds than come upon it within a few steps.
+// ListRuns is planned for the filter's values, so it uses the narrowest index that the filter
+// allows, in the order of ids. Filters without an index are tried on nearby runs first: people
+// mostly ask for new runs, of which the database has no statistics yet. By its statistics it would
+// read and sort a whole large table instead of finding the page within a few rows.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) (runs []engine.Run,
 	info engine.PageInfo, err error) {
 	err = s.view(ctx, "list runs", func(ctx context.Context) error {
@@ -203,11 +203,11 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 	return runs, info, err
 }
 
-// listOfRuns is how a list of runs is read.
+// listOfRuns says how to read a list of runs.
 type listOfRuns struct {
 	page, count string // their statements
-	filter      args   // of both
-	indexed     bool   // an index has what the filter lets through, or nearly all of it
+	filter      args   // arguments of both
+	indexed     bool   // an index has nearly all rows that the filter accepts, and few others
 }
 
 func (s *Store) listOf(ctx context.Context, f *engine.RunFilter) (l listOfRuns, err error) {
@@ -237,7 +237,8 @@ func (s *Store) listOf(ctx context.Context, f *engine.RunFilter) (l listOfRuns, 
 	return l, err
 }
 
-// rarestTag is the tag of the filter that the fewest runs have, as far as it is worth counting.
+// rarestTag returns the tag of the filter that the fewest runs have, as far as counting is worth
+// it.
 func (s *Store) rarestTag(ctx context.Context, f *engine.RunFilter) (rarest args, err error) {
 	least := few + 2
 	for key, value := range f.Tags {
@@ -278,7 +279,7 @@ func filterArgs(f *engine.RunFilter) args {
 	}
 }
 
-// arrayOrNull is null for an empty list, which filters nothing.
+// arrayOrNull returns null for an empty list, which does not filter.
 func arrayOrNull(list []string) []string {
 	if len(list) == 0 {
 		return nil
@@ -299,7 +300,7 @@ var listHandlersText string
 
 var listHandlersSQL = runColumns.Expand(listHandlersText)
 
-// ListHandlers is the runs that handle the failure of this one, by id.
+// ListHandlers returns the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "list the handlers of a run", listHandlersSQL,
 		args{"namespace": namespace, "run_id": [16]byte(run)})
@@ -310,7 +311,7 @@ var listRetriesText string
 
 var listRetriesSQL = runColumns.Expand(listRetriesText)
 
-// ListRetries is the runs that this one was retried as, by id.
+// ListRetries returns the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "list the retries of a run", listRetriesSQL,
 		args{"namespace": namespace, "run_id": [16]byte(run)})

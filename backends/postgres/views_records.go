@@ -18,7 +18,7 @@ var getScheduleSQL string
 //go:embed sql/get_schedule_by_name.sql
 var getScheduleByNameSQL string
 
-// GetSchedule goes by id or name.
+// GetSchedule finds a schedule by id or name.
 func (s *Store) GetSchedule(ctx context.Context, namespace, ref string) (schedule engine.Schedule, err error) {
 	err = s.view(ctx, "read a schedule", func(ctx context.Context) error {
 		err := pgx.ErrNoRows
@@ -51,7 +51,7 @@ var listSchedulesBackSQL = strings.Replace(listSchedulesSQL, "order by schedule_
 //go:embed sql/count_schedules.sql
 var countSchedulesSQL string
 
-// ListSchedules is newest first.
+// ListSchedules returns schedules, newest first.
 func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) (
 	schedules []engine.Schedule, info engine.PageInfo, err error,
 ) {
@@ -68,13 +68,13 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 	return schedules, info, err
 }
 
-// idPlace is the arguments of a page of a list that goes by id.
+// idPlace returns the arguments of a page of a list that is ordered by id.
 func idPlace(p *engine.Page) args {
 	above, below := p.Span()
 	return args{"above": [16]byte(above), "below": [16]byte(below), "limit": p.Limit + 1}
 }
 
-// GetNamespace also knows those that are disabled.
+// GetNamespace returns disabled namespaces too.
 func (s *Store) GetNamespace(ctx context.Context, name string) (n engine.Namespace, err error) {
 	err = s.view(ctx, "read a namespace", func(ctx context.Context) error {
 		err := s.views.QueryRow(ctx, getNamespaceSQL, args{"namespace": name}).Scan(namespacePlaces(&n)...)
@@ -94,7 +94,7 @@ var listNamespacesBackSQL = strings.Replace(listNamespacesSQL, "order by namespa
 //go:embed sql/count_namespaces.sql
 var countNamespacesSQL string
 
-// ListNamespaces is by name.
+// ListNamespaces returns namespaces by name.
 func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) (namespaces []engine.Namespace, info engine.PageInfo,
 	err error) {
 	statement := listNamespacesSQL
@@ -121,7 +121,7 @@ var listAuditBackSQL = strings.Replace(listAuditSQL, "order by event_id desc", "
 //go:embed sql/count_audit.sql
 var countAuditSQL string
 
-// ListAudit is newest first, and planned for the filter.
+// ListAuditEvents returns events, newest first; it is planned for the filter's values.
 func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) (events []engine.AuditEvent,
 	info engine.PageInfo, err error) {
 	statement := listAuditSQL
@@ -144,7 +144,7 @@ func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p eng
 //go:embed sql/keyring.sql
 var keyringSQL string
 
-// Keyring is the keys that are not revoked, by id.
+// Keyring returns the keys that are not revoked, by id.
 func (s *Store) Keyring(ctx context.Context) (keys []engine.APIKey, err error) {
 	err = s.view(ctx, "read the keys", func(ctx context.Context) error {
 		rows, err := s.views.Query(ctx, keyringSQL)
@@ -165,7 +165,7 @@ var listAPIKeysBackSQL = strings.Replace(listAPIKeysSQL, "order by key_id desc",
 //go:embed sql/count_api_keys.sql
 var countAPIKeysSQL string
 
-// ListKeys is newest first.
+// ListKeys returns keys, newest first.
 func (s *Store) ListKeys(ctx context.Context, p engine.Page) (keys []engine.APIKey, info engine.PageInfo, err error) {
 	statement := listAPIKeysSQL
 	if p.Before != nil {
@@ -181,7 +181,7 @@ func (s *Store) ListKeys(ctx context.Context, p engine.Page) (keys []engine.APIK
 //go:embed sql/note_key_use.sql
 var noteKeyUseSQL string
 
-// NoteKeyUse is one statement for all keys.
+// NoteKeyUse takes one statement for all keys.
 func (s *Store) NoteKeyUse(_ context.Context, uses []engine.KeyUse) error {
 	if len(uses) == 0 {
 		return nil
@@ -190,7 +190,7 @@ func (s *Store) NoteKeyUse(_ context.Context, uses []engine.KeyUse) error {
 	for i, use := range uses {
 		ids[i], at[i] = use.ID, micros(use.At)
 	}
-	_, err := write(s, "note the use of keys", func(t *tx) (none struct{}, err error) {
+	_, err := write(s, "record the use of keys", func(t *tx) (none struct{}, err error) {
 		return none, t.queue(noteKeyUseSQL, args{"key_ids": idArray(ids), "at": at})
 	})
 	return err
@@ -199,9 +199,9 @@ func (s *Store) NoteKeyUse(_ context.Context, uses []engine.KeyUse) error {
 //go:embed sql/note_refusal.sql
 var noteRefusalSQL string
 
-// NoteRefusal leaves the first event of an id as it is.
+// NoteRefusal keeps the first event of an id.
 func (s *Store) NoteRefusal(_ context.Context, e engine.AuditEvent) error {
-	_, err := write(s, "note a refusal", func(t *tx) (none struct{}, err error) {
+	_, err := write(s, "record a refusal", func(t *tx) (none struct{}, err error) {
 		return none, t.queue(noteRefusalSQL, auditArgs(&e))
 	})
 	return err
@@ -212,7 +212,7 @@ func scanAPIKey(row pgx.CollectableRow) (k engine.APIKey, err error) {
 	return k, err
 }
 
-// apiKeyPlaces is where the columns of the statements that read keys go, in their order.
+// apiKeyPlaces returns the scan targets of statements that read keys.
 func apiKeyPlaces(k *engine.APIKey) []any {
 	return []any{
 		idOf(&k.ID), &k.Name, numberOf(&k.Role), jsonOf(&k.Namespaces), jsonOf(&k.Queues), jsonOf(&k.Types),
@@ -221,7 +221,7 @@ func apiKeyPlaces(k *engine.APIKey) []any {
 	}
 }
 
-// hashColumn is a SHA-256.
+// hashColumn scans a SHA-256.
 type hashColumn struct{ to *[32]byte }
 
 func (c hashColumn) ScanBytes(hash []byte) error {
@@ -232,7 +232,7 @@ func (c hashColumn) ScanBytes(hash []byte) error {
 	return nil
 }
 
-// listText is a list of text as compact JSON, nothing for none.
+// listText encodes a list as compact JSON, an empty one as "".
 func listText(list []string) string {
 	if len(list) == 0 {
 		return ""

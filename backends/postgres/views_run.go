@@ -12,12 +12,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxLoads bounds what is read at once: runs may have payloads of megabytes.
+// maxLoads limits how many runs are read at once, because runs may have payloads of megabytes.
 const maxLoads = 64
 
-// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask
-// at once; one statement for all costs little more than one for a single run. Nobody waits for
-// company: whoever finds nobody reading reads at once.
+// loads groups concurrent calls of GetRun. When many runs end in one commit, all callers that wait
+// for them ask at once, and one statement for all costs little more than one for a single run. No
+// caller waits for company: if nobody is reading, it reads at once.
 type loads struct {
 	mu      sync.Mutex
 	waiting []*load
@@ -33,7 +33,7 @@ type load struct {
 	done      chan struct{} // closed when it was read
 }
 
-// take is those who are to be read for next. Nobody: the reading is over.
+// take returns the next calls to read for. If there are none, the reading ends.
 func (w *loads) take() []*load {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,7 +46,7 @@ func (w *loads) take() []*load {
 	return group
 }
 
-// GetRun is the run with its payloads.
+// GetRun returns the run with its payloads.
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
 	l := &load{namespace: namespace, id: id, done: make(chan struct{})}
 	err := s.view(ctx, "read a run", func(ctx context.Context) error {
@@ -64,7 +64,8 @@ func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (eng
 	return l.run, nil
 }
 
-// load has the run read, by whoever reads already, or else by the store, for as long as there is somebody to read for.
+// load reads the run: by the goroutine that is reading already, or by a new one, which goes on
+// while calls wait.
 func (s *Store) load(l *load) {
 	s.loads.mu.Lock()
 	defer s.loads.mu.Unlock()
@@ -85,7 +86,7 @@ var getWholeRunsText string
 
 var getWholeRunsSQL = hot(runColumns.Expand(getWholeRunsText))
 
-// loadGroup reads a group in one round trip, with the plan that never changes.
+// loadGroup reads a group in one round trip, with a fixed plan.
 func (s *Store) loadGroup(group []*load) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
@@ -106,7 +107,7 @@ func (s *Store) loadGroup(group []*load) {
 				make([]any, len(row.FieldDescriptions())-1)...)...); err != nil {
 				return none, err
 			}
-			for _, l := range wanted[id] { // each reads a run of its own, for what is returned is the caller's
+			for _, l := range wanted[id] { // each caller owns what it gets, so each gets its own copy
 				places := slices.Concat(runPlaces(&l.run), payloadPlaces(&l.run.Input), payloadPlaces(&l.run.Output))
 				if err := row.Scan(places...); err != nil {
 					return none, err
@@ -134,7 +135,7 @@ var getRunSQL = runColumns.Expand(getRunText)
 //go:embed sql/explain_inputs.sql
 var getCircumstancesSQL string
 
-// Circumstances is one snapshot.
+// ExplainInputs reads everything on one snapshot.
 func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances, err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
@@ -161,9 +162,8 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		_, err := pgx.ForEachRow(rows, places, func() error { return nil })
 		return err
 	})
-	err = s.view(ctx, "look at a run's circumstances", func(ctx context.Context) error {
-		snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-		return pgx.BeginTxFunc(ctx, s.views, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
+	err = s.view(ctx, "explain a run", func(ctx context.Context) error {
+		return s.views.within(ctx, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
 	})
 	if err == nil && missing {
 		err = engine.RunNotFound(run)
@@ -194,7 +194,7 @@ var countStepsSQL string
 //go:embed sql/run_exists.sql
 var runExistsSQL string
 
-// ListSteps is every attempt with its payloads.
+// ListSteps returns every attempt with its payloads.
 func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) (
 	steps []engine.Step, info engine.PageInfo, err error,
 ) {
@@ -225,7 +225,7 @@ func (s *Store) exists(ctx context.Context, namespace string, run engine.ID) err
 //go:embed sql/get_step.sql
 var getStepSQL string
 
-// GetStep is one attempt.
+// GetStep returns one attempt.
 func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (step engine.Step, err error) {
 	err = s.view(ctx, "read a step", func(ctx context.Context) error {
 		err := s.views.QueryRow(ctx, getStepSQL, args{"namespace": namespace, "step_id": [16]byte(id)}).Scan(
@@ -238,15 +238,15 @@ func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (st
 	return step, nil
 }
 
-// History reads on where a task's history ended.
+// GetHistory continues a task's history where it ended.
 func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) (steps []engine.Step, next int64, err error) {
 	err = s.view(ctx, "read a history", func(ctx context.Context) error {
 		if err := s.exists(ctx, p.Namespace, p.RunID); err != nil {
 			return err
 		}
-		batch := s.newBatch()
+		batch := &pgx.Batch{}
 		queueHistory(batch, p.RunID, p.From, p.Bytes, &steps, &next)
-		return s.pool.SendBatch(ctx, batch).Close()
+		return s.pool.send(ctx, batch)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -257,7 +257,7 @@ func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) (steps [
 //go:embed sql/current_lease.sql
 var currentLeaseSQL string
 
-// CurrentLease is for clients that know no token.
+// CurrentLease returns a run's lease for clients that have no token.
 func (s *Store) CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error) {
 	l := engine.Lease{Namespace: namespace, RunID: run}
 	err := s.view(ctx, "read a lease", func(ctx context.Context) error {
@@ -275,7 +275,7 @@ func (s *Store) CurrentLease(ctx context.Context, namespace string, run engine.I
 	return l, nil
 }
 
-// HeldBy is what a worker holds.
+// HeldBy returns the leases of a worker.
 func (s *Store) HeldBy(ctx context.Context, workerID string) (held []engine.Held, err error) {
 	err = s.view(ctx, "list a worker's leases", func(ctx context.Context) error {
 		rows, err := s.views.Query(ctx, heldBySQL, args{"worker_ids": []string{workerID}})
@@ -299,7 +299,7 @@ var listSignalsBackSQL = strings.Replace(listSignalsSQL, "order by sequence asc"
 //go:embed sql/count_run_signals.sql
 var countRunSignalsSQL string
 
-// ListSignals is by sequence.
+// ListSignals returns signals by sequence.
 func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) (
 	signals []engine.Signal, info engine.PageInfo, err error,
 ) {

@@ -25,9 +25,9 @@ var renewWorkerSQL string
 //go:embed sql/delete_worker.sql
 var deleteWorkerSQL string
 
-// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what
-// that held, a portion after the other. Two rivals for one id meet at its key, and the later one
-// looks again.
+// RegisterWorker looks for the instance first, then for the id. If an OFFLINE worker had the id,
+// its leases are freed first, in portions. If two workers insert one id, the unique key refuses the
+// later one, which looks again.
 func (s *Store) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
@@ -41,8 +41,8 @@ func (s *Store) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams)
 	}
 }
 
-// registerWorker is the worker as it stands, or nil while another portion of what the old holder of
-// its id held is to be freed.
+// registerWorker returns the worker as stored, or nil if another portion of the previous holder's
+// leases must be freed first.
 func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	if err := t.ensureNamespace(p.Worker.Namespace, p.Now); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 	return &w, t.queue(insertWorkerSQL, a)
 }
 
-// renewWorker gives an instance its id back.
+// renewWorker returns its id to a registered instance.
 func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	w := p.Again(known)
 	t.notifyRegistered(w.ID)
@@ -84,7 +84,7 @@ func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (
 	return &w, t.queue(renewWorkerSQL, a)
 }
 
-// profile is what a worker says about itself when it registers.
+// profile returns what a worker says about itself when it registers.
 func profile(w *engine.Worker) args {
 	return args{
 		"worker_id": w.ID, "queues": jsonText(w.Queues), "types": jsonText(w.Types), "labels": mapText(w.Labels),
@@ -94,8 +94,8 @@ func profile(w *engine.Worker) args {
 	}
 }
 
-// bury makes room for another instance under the id of one that is OFFLINE, and locked, unless that
-// may hold more than is freed at once.
+// bury frees the leases of the OFFLINE worker that had the id, which is locked, unless it may hold
+// more than one transaction frees.
 func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 	held, full, err := t.heldToFree(old, &engine.OfflineWorkerParams{Now: now})
 	if err != nil {
@@ -110,8 +110,8 @@ func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 //go:embed sql/heartbeat.sql
 var heartbeatSQL string
 
-// Heartbeat writes the worker's row, together with others', and looks at its leases. Only when some
-// of these are to be freed, or the row is not there for the taking, does it go alone.
+// Heartbeat writes the worker's row, together with others', and reads its leases. It uses its own
+// transaction only if some of these must be freed, or if the row is locked.
 func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	if err := s.enter(); err != nil {
 		return engine.Beat{}, err
@@ -126,13 +126,13 @@ func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.B
 		return c.beat, nil
 	}
 	var unnamed []engine.Lease
-	beat, err := writeEntered(s, "note a heartbeat", func(t *tx) (beat engine.Beat, err error) {
+	beat, err := writeEntered(s, "record a heartbeat", func(t *tx) (beat engine.Beat, err error) {
 		beat, unnamed, err = t.heartbeat(&p)
 		return beat, err
 	})
-	for rest := err; len(unnamed) > 0 && rest == nil; { // of what it does not come to, the next heartbeat knows as much
+	for rest := err; len(unnamed) > 0 && rest == nil; { // the next heartbeat can free what this does not reach
 		part := storelogic.FirstToFree(&unnamed)
-		_, rest = writeEntered(s, "free runs that a worker holds without knowing",
+		_, rest = writeEntered(s, "free runs that a worker does not know it holds",
 			func(t *tx) (none struct{}, err error) {
 				return none, t.freeUnnamed(part, &p)
 			})
@@ -140,7 +140,7 @@ func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.B
 	return beat, err
 }
 
-// heartbeat frees the first of what is to be freed, and returns the rest.
+// heartbeat frees the first portion of the leases to free, and returns the rest.
 func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []engine.Lease, err error) {
 	known := false
 	t.later(heartbeatSQL, args{
@@ -158,8 +158,8 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []e
 	return beat, unnamed, t.freeUnnamed(storelogic.FirstToFree(&unnamed), p)
 }
 
-// compare holds what the worker names against its leases, and returns those that are to be freed,
-// because it holds them without knowing: the answer to its claim was lost.
+// compare compares the leases that the worker names with its leases. It returns those to free
+// because the worker does not know them: the answer to its claim was lost.
 func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (unnamed []engine.Lease) {
 	byRun := make(map[engine.ID]heldLease, len(leases))
 	for _, l := range leases {
@@ -186,7 +186,7 @@ func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (
 	return unnamed
 }
 
-// freeUnnamed frees these leases of the worker's, unless they are over.
+// freeUnnamed frees these leases of the worker unless they are over.
 func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
 	leases := make(map[engine.ID]engine.Lease, len(unnamed))
 	var ids []engine.ID
@@ -205,7 +205,7 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 //go:embed sql/drain_worker.sql
 var drainWorkerSQL string
 
-// DrainWorker leaves the worker what it has.
+// DrainWorker makes the worker DRAINING; it keeps its leases.
 func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error {
 	p.Now = engine.Micros(p.Now)
 	_, err := write(s, "drain a worker", func(t *tx) (none struct{}, err error) {
@@ -228,13 +228,13 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 //go:embed sql/force_offline_worker.sql
 var offlineWorkerSQL string
 
-// OfflineWorker takes the worker off and frees what it held, a portion after the other.
+// ForceOfflineWorker makes the worker OFFLINE and frees its leases, in portions.
 func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	part, err := write(s, "take a worker off", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
+	part, err := write(s, "force a worker offline", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
 	taken := engine.Deregistered{Off: part.off, Freed: part.freed}
 	for part.full && err == nil {
-		part, err = write(s, "free the runs of a worker that was taken off", func(t *tx) (portion, error) {
+		part, err = write(s, "free the runs of a worker that was forced offline", func(t *tx) (portion, error) {
 			w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
 			if err != nil || !storelogic.DeregisteredBy(w, &p) {
 				return portion{}, err
@@ -242,15 +242,16 @@ func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerPara
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll})) // for FreeLost
+			// FreeLost must free the rest
+			s.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 		}
 		taken.Freed += part.freed
 	}
 	return taken, err
 }
 
-// portion is how many runs of a worker's were freed, whether there may be more, and whether it was
-// deregistered with that.
+// portion says how many leases of a worker were freed, whether there may be more, and whether this
+// call made the worker OFFLINE.
 type portion struct {
 	freed int
 	full  bool
@@ -281,7 +282,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	return part, err
 }
 
-// freeHeld frees the first that the worker, which is locked, holds.
+// freeHeld frees the first portion of the leases of a worker that is locked.
 func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (part portion, err error) {
 	ids, full, err := t.heldToFree(w, p)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Whoever takes a worker off frees what it holds; a lease that is made while he does so would be nobody's.
-func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
+// Forcing a worker offline frees its leases; a lease made at the same time would belong to nobody.
+func TestKeyedClaimRacingDeregistration(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	keyed(t, a, 1, 1)
@@ -22,7 +22,7 @@ func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
 	}
 }
 
-// deregister does what makes a worker OFFLINE, short of the commit.
+// deregister does what makes a worker OFFLINE, without the commit.
 func deregister(s *Store, worker string) func(*tx) error {
 	return func(x *tx) error {
 		if _, err := x.offlineWorker(&engine.OfflineWorkerParams{
@@ -33,7 +33,7 @@ func deregister(s *Store, worker string) func(*tx) error {
 	}
 }
 
-func TestAWorkerThatAnotherServerDrainsStaysSoWhenItRegistersAgain(t *testing.T) {
+func TestDrainSurvivesRegistrationAtOtherServer(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	known, err := a.GetWorker(t.Context(), "w1")
@@ -57,7 +57,7 @@ func TestAWorkerThatAnotherServerDrainsStaysSoWhenItRegistersAgain(t *testing.T)
 	}
 }
 
-func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
+func TestHandoffRacingDeregistration(t *testing.T) {
 	s, b := rivals(t)
 	register(t, s, "w1")
 	start(t, s, 1) // makes the namespace and the lane
@@ -79,11 +79,11 @@ func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
 	w.told(t, 0, 1, 0)
 }
 
-func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
+func TestInterruptedDeregistrationFreesRunsLater(t *testing.T) {
 	s := open(t).(*Store)
 	register(t, s, "w1")
 	long := newStart(s)
-	long.Timeouts.Heartbeat = time.Hour // which is for lost workers
+	long.Timeouts.Heartbeat = time.Hour // only for lost workers
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{long}}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	}
 }
 
-func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
+func TestReturningWorkerKeepsRuns(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	long := newStart(a)

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	writeTimeout  = 10 * time.Second // for a connection, and then for each answer
+	writeTimeout  = 10 * time.Second // to get a connection, and then for each answer
 	writeAttempts = 5
-	maxGroups     = 4        // at a time
+	maxGroups     = 4        // groups at the same time
 	maxGroup      = 512      // rows in one commit, unless one call has more
-	maxGroupBytes = 8 << 20  // of payloads in one commit, about
-	besideWeight  = 64       // of calls that wait, for each group under way, before another begins
-	bytesOfWeight = 16 << 10 // of payloads that weigh as much as a row
+	maxGroupBytes = 8 << 20  // approximate bytes of payloads in one commit
+	besideWeight  = 64       // weight of waiting calls, per running group, that starts another
+	bytesOfWeight = 16 << 10 // bytes of payloads that weigh as much as a row
 )
 
-// write carries out do in a transaction of its own. do may be called again, with a fresh
-// transaction, when the database says that the first did not happen. It does not run on the
-// caller's context: what has begun is carried through.
+// write calls do in its own transaction. If the database says that the transaction did not happen,
+// do is called again with a new one. It does not use the caller's context: what has begun is
+// carried out.
 func write[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.enter(); err != nil {
@@ -52,12 +52,11 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 			return answer, nil
 		}
 		if first, ok := errors.AsType[*locksFirst](err); ok && ctx.Err() == nil {
-			// It is no rival that was met by chance: these are keys and runs that were not known
-			// before, and so it comes to an end, however many children of a run wait at gates or
-			// end by themselves.
+			// This is no chance conflict: these keys and runs were not known before. So it ends,
+			// however many children of a run are gated or end by themselves.
 			locks.keys = append(locks.keys, first.keys...)
 			if first.runs != nil {
-				locks.runs = first.runs // among which are those of before
+				locks.runs = first.runs // they include the earlier ones
 			}
 			attempt--
 			continue
@@ -71,8 +70,8 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 	}
 }
 
-// attempt carries out do in one transaction, once, as soon as it has a connection, for which it
-// waits until ctx ends. It begins with these locks, nil for none.
+// attempt calls do in one transaction, once, as soon as it has a connection, for which it waits
+// until ctx ends. The transaction first takes these locks; nil: none.
 func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) error) (err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -80,11 +79,14 @@ func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) e
 	}
 	ended := s.suspicions.write()
 	defer func() { ended(err) }()
-	defer conn.Release() // closes the connection when the transaction is open still
+	defer conn.Release() // closes the connection if the transaction is still open
 	t := &tx{store: s, conn: conn, batch: &pgx.Batch{}, calls: 1}
 	t.batch.Queue("begin")
-	s.queueSettings(t.batch)
-	if first != nil {
+	if s.pool.local != nil { // before anything is described, see enter
+		s.pool.queueSettings(t.batch)
+		err = t.send()
+	}
+	if err == nil && first != nil {
 		if err = t.lockKeys(first.keys); err == nil {
 			err = t.prepare(first.runs)
 		}
@@ -113,7 +115,8 @@ func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) e
 	return nil
 }
 
-// pause waits a few milliseconds, at random, so that rivals do not meet again.
+// pause waits a few milliseconds, at random, so that the conflicting transactions do not meet
+// again.
 func pause(ctx context.Context, attempt int) bool {
 	wait := time.Duration(attempt) * time.Duration(1+rand.IntN(10)) * time.Millisecond
 	select {
@@ -124,55 +127,54 @@ func pause(ctx context.Context, attempt int) bool {
 	}
 }
 
-// call is one write of the common cases, or another one about a run that is leased.
+// call is one write of a common kind, or another write about a run with a lease.
 type call struct {
-	run    engine.ID // which it is about; zero: a start, which keeps no order with others and has no ticket
+	run    engine.ID // the run; zero: a start, which has no ticket and no order with other calls
 	ticket *engine.Ticket
 	start  *startCall
 	step   *stepCall
 	finish *finishCall
 	size   int
-	// alone says that no group carries it out: it has no common case, or that did not apply.
+	// alone means that no group carries it out: it is not of a common kind, or the group's
+	// statement did not apply.
 	alone bool
-	// settled says that the group's commit carried the call out; otherwise, without err, nothing
-	// has happened, and the call is to go on in a transaction of its own, with its run kept for it
-	// until it lets go of that.
+	// settled means that the group's commit carried the call out. If it is false and err is nil,
+	// nothing has happened; the call continues in its own transaction, and its run is reserved for
+	// it until letGo.
 	settled bool
 	err     error
 	done    chan struct{}
 }
 
-// writer gathers the calls that wait into groups, each of which is one transaction in one round
-// trip; so the cost of a commit is shared by whoever came meanwhile, and a caller who finds nobody
-// writing does not wait for others. A second group begins beside the first only when enough has
-// gathered to be worth a commit of its own.
+// writer gathers waiting calls into groups, each of which is one transaction in one round trip. So
+// calls share the cost of a commit, and a call that finds no group running does not wait. A second
+// group starts while another runs only if enough calls have gathered to be worth a commit.
 //
-// Of the calls of one run only one group, or one caller, has any at a time, and they are carried
-// out in the order in which they came. So a call has its place in the line as soon as it waits
-// here.
+// At most one group, or one caller, has calls of a run at a time, and calls of a run are carried
+// out in the order in which they came. So a call has its place in the sequence once it waits here.
 //
-// A statement of a group leaves out all calls of a run of which one does not fit the common case,
-// and an error aborts the group; either way the calls that did not happen go on in transactions of
-// their own, one after the other, where each fails alone.
+// If one call of a run does not fit the fast path, the group's statement leaves out all calls of
+// that run; an error aborts the whole group. The calls that did not happen continue in their own
+// transactions, one after the other, where each fails alone.
 type writer struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting []*call
-	weight  int // of those that wait for a group
-	under   int // groups under way
+	weight  int // weight of the calls that wait for a group
+	under   int // running groups
 	busy    map[engine.ID]struct{}
 
-	idle   int          // of those who carry groups out
-	groups chan []*call // to these, with room for all of them; closed when there will be no more
+	idle   int          // number of idle goroutines that carry out groups
+	groups chan []*call // to these, with capacity for all of them; closed when no more will come
 }
 
 func newWriter(s *Store) *writer {
 	return &writer{store: s, busy: map[engine.ID]struct{}{}, groups: make(chan []*call, maxGroups)}
 }
 
-// together carries a call out with others, or else, by do, in a transaction of its own. answer is
-// what a group has to say.
+// together carries out a call in a group or, if that is not possible, by do in its own transaction.
+// answer returns the group's answer.
 func together[A any](s *Store, c *call, doing string, answer func() A, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.writer.gather(c); err != nil {
@@ -187,11 +189,11 @@ func together[A any](s *Store, c *call, doing string, answer func() A, do func(t
 	return alone, err
 }
 
-// errPanicked is what those hear that stand behind a call whose operation did not return.
-var errPanicked = errors.New("the verb panicked")
+// errPanicked fails the calls after one whose operation did not return.
+var errPanicked = errors.New("an earlier call for the run panicked")
 
-// inLine carries out what has no common case, in a transaction of its own, when what was handed
-// over before it for its run is done.
+// inLine carries out a call that is not of a common kind in its own transaction, after the earlier
+// calls of its run.
 func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.enter(); err != nil {
@@ -202,8 +204,8 @@ func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string,
 	return together(s, c, doing, nil, do)
 }
 
-// gather has c written with whatever else waits, and returns when it is settled, has failed, or is
-// to go on alone. In the last case the caller calls letGo when it has done so.
+// gather writes c in a group. It returns when c is settled, has failed, or must continue in its own
+// transaction; in the last case the caller calls letGo afterwards.
 func (w *writer) gather(c *call) error {
 	c.done = make(chan struct{})
 	w.mu.Lock()
@@ -216,8 +218,8 @@ func (w *writer) gather(c *call) error {
 	w.mu.Unlock()
 	c.ticket.Admit()
 	if idle {
-		// who stands right behind joins the group, as a run's end does behind its last step; where
-		// nobody does, this costs nothing
+		// the run's next call joins the group, for example its end after its last step; otherwise
+		// this costs nothing
 		runtime.Gosched()
 		w.mu.Lock()
 		if !w.full() {
@@ -229,7 +231,7 @@ func (w *writer) gather(c *call) error {
 	return c.err
 }
 
-// weight is how much a call adds to what is worth a commit: its rows, and its payloads.
+// weight returns how much a call adds to what is worth a commit: its rows and its payloads.
 func (c *call) weight() int {
 	if c.alone {
 		return 0
@@ -237,7 +239,7 @@ func (c *call) weight() int {
 	return c.rows() + c.size/bytesOfWeight
 }
 
-// rows is how many runs the call makes, or else the one run or step that it writes to.
+// rows returns how many runs the call makes, or 1 for the run or step that it writes to.
 func (c *call) rows() int {
 	if c.start != nil {
 		return len(c.start.starts)
@@ -245,7 +247,7 @@ func (c *call) rows() int {
 	return 1
 }
 
-// letGo is the end of a call that went on alone.
+// letGo ends a call that continued in its own transaction.
 func (w *writer) letGo(c *call, err error) {
 	c.ticket.Resolve(err)
 	if c.run.IsZero() {
@@ -257,7 +259,7 @@ func (w *writer) letGo(c *call, err error) {
 	w.mu.Unlock()
 }
 
-// advance begins what can begin. The caller has locked the writer.
+// advance starts the groups that can start. The caller has locked the writer.
 func (w *writer) advance() {
 	for group := w.next(); len(group) > 0; group = w.next() {
 		if w.idle > 0 {
@@ -269,7 +271,7 @@ func (w *writer) advance() {
 	}
 }
 
-// next is a group that is to begin now; empty when none is. The caller has locked the writer.
+// next returns a group to start now; empty if there is none. The caller has locked the writer.
 func (w *writer) next() []*call {
 	if len(w.waiting) == 0 {
 		return nil
@@ -281,8 +283,8 @@ func (w *writer) next() []*call {
 	return group
 }
 
-// carry carries out a group, and what comes after it. Whoever does so stays, for it takes longer to
-// grow the stack that a batch needs than to send the batch.
+// carry carries out a group, and those after it. The goroutine is kept, because growing the stack
+// that a batch needs takes longer than sending the batch.
 func (w *writer) carry(group []*call) {
 	for more := true; more; group, more = <-w.groups {
 		for len(group) > 0 {
@@ -291,16 +293,16 @@ func (w *writer) carry(group []*call) {
 	}
 }
 
-// close lets those go who carry groups out. No call waits any more, and none will come.
+// close stops the goroutines that carry out groups. No call waits any more, and none will come.
 func (w *writer) close() { close(w.groups) }
 
-// full says that no group is to begin now beside those that are under way.
+// full says whether no group may start now beside the running ones.
 func (w *writer) full() bool {
 	return w.under == maxGroups || w.under > 0 && w.weight < w.under*besideWeight
 }
 
-// take removes the calls that are next to go alone, which it answers, and, unless full, as many
-// others as fit into one commit.
+// take removes the calls to go alone, which it answers, and, unless full, as many others as fit
+// into one commit.
 func (w *writer) take(full bool) (group []*call) {
 	left := w.waiting[:0]
 	rows, size := 0, 0
@@ -309,7 +311,7 @@ func (w *writer) take(full bool) (group []*call) {
 		_, busy := w.busy[c.run]
 		switch {
 		case busy && !place.mine[c.run], place.behind[c.run]:
-			// Those before it come first.
+			// Earlier calls of the run come first.
 		case c.alone && !place.mine[c.run]:
 			w.goAlone(c)
 			continue
@@ -335,7 +337,7 @@ func (w *writer) take(full bool) (group []*call) {
 	return group
 }
 
-// goAlone keeps the run for the call's caller.
+// goAlone reserves the run for the call's caller.
 func (w *writer) goAlone(c *call) {
 	if w.refuse(c) {
 		return
@@ -346,8 +348,8 @@ func (w *writer) goAlone(c *call) {
 	close(c.done)
 }
 
-// refuse answers a call that stands behind one that has failed. All that stands before it has come
-// to its end, or is in its group.
+// refuse answers a call that comes after a failed one in its sequence. All calls before it have
+// ended, or are in its group.
 func (w *writer) refuse(c *call) bool {
 	if c.err = c.ticket.Err(); c.err == nil {
 		return false
@@ -357,11 +359,11 @@ func (w *writer) refuse(c *call) bool {
 	return true
 }
 
-// places is what a group that is being gathered has of each run.
+// places records which calls of each run the gathered group has.
 type places struct {
-	mine   map[engine.ID]bool // has some
-	behind map[engine.ID]bool // has left one waiting: what comes after it waits as well
-	ends   map[engine.ID]bool // has its end
+	mine   map[engine.ID]bool // the group has calls of the run
+	behind map[engine.ID]bool // a call of the run was left waiting, so later ones wait too
+	ends   map[engine.ID]bool // the group has the run's end
 	steps  map[stepKey]bool
 }
 
@@ -369,8 +371,8 @@ func newPlaces() places {
 	return places{map[engine.ID]bool{}, map[engine.ID]bool{}, map[engine.ID]bool{}, map[stepKey]bool{}}
 }
 
-// fits says that the group's statements carry the call out after what they have of its run: nothing
-// comes after an end, nor a step twice.
+// fits says whether the group's statements can carry out the call after the group's other calls of
+// its run: nothing follows an end, and no step comes twice.
 func (p places) fits(c *call) bool {
 	return c.run.IsZero() || !p.ends[c.run] && (c.step == nil || !p.steps[c.step.key()])
 }
@@ -387,8 +389,8 @@ func (p places) add(c *call) {
 	}
 }
 
-// carryOut writes a group, has what waited for it go on, and returns a group that is to be carried
-// out next, if there is one.
+// carryOut writes a group, lets waiting calls continue, and returns the next group to carry out, if
+// there is one.
 func (w *writer) carryOut(group []*call) []*call {
 	w.store.writeGroup(group)
 	w.mu.Lock()
@@ -407,8 +409,8 @@ func (w *writer) carryOut(group []*call) []*call {
 	return own
 }
 
-// answer ends the calls of a group that was written. Those that did not happen stand first in line
-// again, in their order.
+// answer ends the calls of a group that was written. Those that did not happen are first in the
+// queue again, in order.
 func (w *writer) answer(group []*call) {
 	var again []*call
 	for _, c := range group {
@@ -429,14 +431,14 @@ func (w *writer) answer(group []*call) {
 func (s *Store) writeGroup(group []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	batch, answers := s.newBatch(), &groupAnswers{}
+	batch, answers := &pgx.Batch{}, &groupAnswers{}
 	queueLocks(batch, group)
 	queueSteps(batch, answers, group)
 	queueFinishes(batch, answers, group)
 	queueStarts(batch, answers, group)
 	engine.Failpoint("postgres.before_commit")
 	ended := s.suspicions.write()
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.send(ctx, batch)
 	ended(err)
 	s.floors.due(dueOf(group))
 	if err == nil {
@@ -454,7 +456,7 @@ func (s *Store) writeGroup(group []*call) {
 	}
 	if alone(err) {
 		answers.handoffs.settle(false, nil)
-		return // nobody is settled
+		return // no call is settled
 	}
 	if unsettled(err) {
 		s.notifier.commitUnknown()
@@ -466,12 +468,13 @@ func (s *Store) writeGroup(group []*call) {
 	}
 }
 
-// groupAnswers is what a group's statements say, to be believed once the transaction is committed.
+// groupAnswers holds the answers of a group's statements, which are valid once the transaction is
+// committed.
 type groupAnswers struct {
 	settled  []*call
 	events   []storekit.Event
 	started  []*startCall
-	handoffs *handoffs // to whom runs are given that were started
+	handoffs *handoffs // the matches for runs that were started
 }
 
 func (a *groupAnswers) settle(c *call) {
@@ -491,9 +494,9 @@ var lockLeasesText string
 
 var lockLeasesSQL = hot(lockLeasesText)
 
-// queueLocks locks what the ends of runs write to, in statements of their own, so that those after
-// them see it as it is then: first the runs, then their leases. Everybody locks the newest runs
-// first, so that a child comes before its parent.
+// queueLocks locks what ends of runs write to, in separate statements, so that later ones see the
+// present state: first the runs, then their leases. Everybody locks the newest runs first, so that
+// a child comes before its parent.
 func queueLocks(batch *pgx.Batch, group []*call) {
 	var runs [][16]byte
 	for _, c := range group {
@@ -507,9 +510,10 @@ func queueLocks(batch *pgx.Batch, group []*call) {
 	}
 }
 
-// alone says that the group failed by what one of its calls holds, or by a rival, and that each may be tried by itself.
+// alone says whether the group failed because of one of its calls, or a conflict, so that each call
+// can be tried by itself.
 func alone(err error) bool {
-	if retryable(err) {
+	if retryable(err) || ofData(err) {
 		return true
 	}
 	_, lost := errors.AsType[*engine.Error](translate("", err))

@@ -10,7 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Who has carried a group out carries the next one out as well, and there are never more of them than groups at a time.
+// A goroutine that has carried out a group carries out the next one too, and there are never more
+// of them than groups at the same time.
 func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	waiting := func() int {
@@ -40,7 +41,7 @@ func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
 }
 
 // A batch of starts is as much work as so many calls: others of its kind need not wait for it, nor
-// are they all to end up in one commit.
+// should all end up in one commit.
 func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 	starts := func(n int) *call { return &call{start: &startCall{starts: make([]engine.StartRun, n)}} }
 	for _, c := range []struct {
@@ -73,8 +74,8 @@ func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 	}
 }
 
-// A worker may hold as many runs as MaxConcurrent, a run may have as many children as MaxSteps, and
-// the database may be far away.
+// A worker may hold MaxConcurrent runs, a run may have MaxSteps children, and the database may be
+// far away.
 func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	start(t, s, 1)
@@ -90,8 +91,8 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 	}
 }
 
-// A defect in one verb, from which the server recovers, is not to hold up whatever else comes for
-// its run, nor the end of the store.
+// A bug in one operation, from which the server recovers, must not block later calls for its run,
+// nor the store's Close.
 func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	run := engine.NewID(s.Now())

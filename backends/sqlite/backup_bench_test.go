@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// BenchmarkWritesBesideBackups tells how long a start takes, of 20 callers on a database of some
-// 100 MB: with nothing else, and while one backup after the other is made.
+// BenchmarkWritesBesideBackups measures how long a start takes, with 20 callers on a database of
+// some 100 MB: alone, and while one backup after another is made.
 func BenchmarkWritesBesideBackups(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		name := "alone"
@@ -52,7 +52,7 @@ func BenchmarkWritesBesideBackups(b *testing.B) {
 	}
 }
 
-// fat puts 100 MB of inputs into a store.
+// fat stores 100 MB of inputs.
 func fat(b *testing.B, s *Store) {
 	for range 100 {
 		starts := make([]engine.StartRun, 64)
@@ -66,7 +66,7 @@ func fat(b *testing.B, s *Store) {
 	}
 }
 
-// waitsOf is how long each of n starts took.
+// waitsOf returns how long each of n starts took.
 func waitsOf(b *testing.B, s *Store, callers, n int) []time.Duration {
 	waits := make([]time.Duration, n)
 	var group sync.WaitGroup

@@ -33,7 +33,7 @@ func backupOfStore(t *testing.T, s *Store) engine.Backup {
 	return b
 }
 
-// names is what lies in a directory.
+// names lists the files in a directory.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -53,7 +53,7 @@ func TestBackup(t *testing.T) {
 		b := backupOfStore(t, s)
 		if info, err := os.Stat(b.File); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" ||
 			info.Size() != b.Bytes {
-			// which has no modes
+			// Windows has no file modes
 			t.Fatalf("file = %v (%v), want mode 0600 and %d bytes", info, err, b.Bytes)
 		}
 		if b.TakenAt.Before(before) || b.TakenAt.After(s.Now()) || b.Schema != s.schema {
@@ -102,7 +102,7 @@ func TestBackup(t *testing.T) {
 			other.tell(t, "start")
 			for i, without := range []bool{false, true} {
 				if without {
-					other.kill() // its log stays
+					other.kill() // its log remains
 				}
 				before := names(t, filepath.Dir(path))
 				b, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
@@ -130,7 +130,7 @@ func TestBackup(t *testing.T) {
 	})
 }
 
-// spoil overwrites all pages of a file but the first two.
+// spoil overwrites all pages of a file except the first two.
 func spoil(t *testing.T, path string) {
 	t.Helper()
 	size := fileSize(t, path)
@@ -147,7 +147,7 @@ func spoil(t *testing.T, path string) {
 	}
 }
 
-// damaged is a database that nobody serves and that is spoilt.
+// damaged returns the path of a damaged database that no server uses.
 func damaged(t *testing.T) string {
 	t.Helper()
 	s := fresh(t)
@@ -159,7 +159,7 @@ func damaged(t *testing.T) string {
 	return s.path
 }
 
-// TestBackupsUnderLoadHoldAllThatWasAcknowledged is F-51: -backup.rounds says how many.
+// TestBackupsUnderLoadHoldAllThatWasAcknowledged is F-51; -backup.rounds sets the number of rounds.
 func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 	s := fresh(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -214,7 +214,7 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// oldDatabase is one of the first schema with a run in it.
+// oldDatabase makes a database of the first schema with a run.
 func oldDatabase(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kagzi.db")
@@ -271,7 +271,7 @@ func TestABackupIsMadeBeforeAMigration(t *testing.T) {
 	}
 }
 
-func TestTheBackupBeforeAMigrationStaysAlthoughTheClockWasAheadOnce(t *testing.T) {
+func TestMigrationBackupKeptDespiteWrongClock(t *testing.T) {
 	path := oldDatabase(t)
 	for day := range backup.KeptBeforeMigrations {
 		write0600(t, fmt.Sprintf("%s.before-0001-2099010%dT000000Z.db", path, day+1), nil)
@@ -306,7 +306,7 @@ func TestAnOldBackupIsRestoredAndMigrated(t *testing.T) {
 
 func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 	path := oldDatabase(t)
-	behindItsBack(t, path, "create table api_keys (in_the_way)") // of the last migration, after others went well
+	behindItsBack(t, path, "create table api_keys (in_the_way)") // of the last migration, after others succeeded
 	_, err := Open(t.Context(), path, engine.OpenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "0003") {
 		t.Fatalf("error = %v, want it to name the migration", err)

@@ -8,10 +8,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// BenchmarkStore is the suite's. For the claim among many: -storetest.ended=1000000 -storetest.sleeping=100000.
+// BenchmarkStore runs the benchmarks of storetest. For claims among many runs:
+// -storetest.ended=1000000 -storetest.sleeping=100000.
 func BenchmarkStore(b *testing.B) { storetest.Bench(b, open, fill) }
 
-// fill writes the rows at once: first the sleeping runs, then those that ended.
+// fill writes the rows directly: first the sleeping runs, then the ended ones.
 func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time) {
 	tb.Helper()
 	statement := `

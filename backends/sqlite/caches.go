@@ -8,16 +8,15 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// queueCache caches rows that nearly every call needs and that hardly ever change: the namespaces
-// and the lanes, and how many leases a queue has. Only the writer makes them, so the cache is
-// complete.
+// queueCache caches rows that nearly every call needs and that rarely change: namespaces and lanes,
+// and the number of leases of a queue. Only the writer changes them, so the cache is complete.
 type queueCache struct {
-	stale      bool            // a transaction was rolled back, and with it perhaps what is cached
-	namespaces map[string]bool // that are there; false: disabled
+	stale      bool            // a transaction was rolled back, so cached values may be wrong
+	namespaces map[string]bool // existing namespaces; false: disabled
 	lanes      map[laneKey]int64
 	lanesOf    map[queueKey][]lane
-	running    map[queueKey]map[string]int // leases by workflow type; nil: nobody has asked yet
-	requests   bool                        // some start was answered with an earlier run for its request
+	running    map[queueKey]map[string]int // leases by workflow type; nil: not counted yet
+	requests   bool                        // a start was answered with an earlier run for its request
 }
 
 type queueKey struct{ namespace, queue string }
@@ -35,8 +34,8 @@ type lane struct {
 	requirements map[string]string
 	priority     int
 
-	ahead int  // of a claim at work: heads that it has not decided about yet
-	more  bool // of a claim at work: others follow these
+	ahead int  // during a claim: heads that it has not decided about
+	more  bool // during a claim: there are others after these
 }
 
 //go:embed sql/known_namespaces.sql
@@ -82,7 +81,7 @@ func (k *queueCache) add(key laneKey, id int64) error {
 	return err
 }
 
-// useNamespace makes it, if it is new.
+// useNamespace makes the namespace on its first use.
 func (t *tx) useNamespace(name string, now time.Time) error {
 	if _, known := t.queues.namespaces[name]; known {
 		return nil
@@ -92,7 +91,7 @@ func (t *tx) useNamespace(name string, now time.Time) error {
 		Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
 }
 
-// disabled says that the namespace is there and switched off.
+// disabled says whether the namespace exists and is disabled.
 func (k *queueCache) disabled(namespace string) bool {
 	enabled, known := k.namespaces[namespace]
 	return known && !enabled
@@ -101,7 +100,7 @@ func (k *queueCache) disabled(namespace string) bool {
 //go:embed sql/insert_lane.sql
 var insertLaneSQL string
 
-// lane is the id of the run's lane, which is made if it is new.
+// lane returns the id of the run's lane, and makes a new lane.
 func (t *tx) lane(run *engine.Run, requirements string) (int64, error) {
 	key := laneKey{queueKey{run.Namespace, run.Queue}, run.Type, requirements, run.Priority}
 	if id, ok := t.queues.lanes[key]; ok {
@@ -122,7 +121,7 @@ func (t *tx) lane(run *engine.Run, requirements string) (int64, error) {
 //go:embed sql/count_leases.sql
 var countLeasesSQL string
 
-// running is how many leases a queue has, by workflow type.
+// running returns the number of leases of a queue, by workflow type.
 func (t *tx) running(q queueKey) (map[string]int, error) {
 	if t.queues.running == nil {
 		counts := map[queueKey]map[string]int{}
@@ -142,8 +141,7 @@ func (t *tx) running(q queueKey) (map[string]int, error) {
 	return t.queues.running[q], nil
 }
 
-// leased notes that there are so many leases more of a queue and a type: fewer, when they have
-// ended.
+// leased adds more to the leases of a queue and a type; negative if leases have ended.
 func (k *queueCache) leased(q queueKey, kind string, more int) {
 	if k.running == nil {
 		return
@@ -154,10 +152,10 @@ func (k *queueCache) leased(q queueKey, kind string, more int) {
 	k.running[q][kind] += more
 }
 
-// leaseCache caches the leases under which steps are reported and runs end, so that the common step
-// costs one insert, the common end reads nothing, and the counts of a run are written once for all
-// steps of a commit. It holds what the rows say, but for the counts of dirty entries; flushCounts
-// writes these before any other statement of the transaction can read them.
+// leaseCache caches the leases under which steps are reported and runs end. So the common step
+// takes one insert, the common end reads nothing, and a run's counts are written once for all its
+// steps in a commit. The entries equal the rows, except for the counts of dirty entries;
+// flushCounts writes these before any other statement of the transaction reads them.
 type leaseCache struct {
 	leases map[engine.ID]*cachedLease
 	dirty  []*cachedLease
@@ -173,16 +171,16 @@ type cachedLease struct {
 	worker     string
 	steps      int64
 	bytes      int64
-	tied       bool // the run's end concerns others
+	tied       bool // the run's end affects other rows
 	progressed bool
-	plain      bool // every step of the run was recorded under this lease, in one insert: none of them is open
+	plain      bool // every step of the run was recorded under this lease by one insert, so none is open
 	dirty      bool
 }
 
 //go:embed sql/get_lease.sql
 var getLeaseSQL string
 
-// lease is the one that l names, nil when its token is not the current one.
+// lease returns the cached lease; nil if its token is not the current one.
 func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
 	c := t.leases.leases[l.RunID]
 	if c == nil {
@@ -203,7 +201,7 @@ func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
 	return c, nil
 }
 
-// addClaimed caches a lease that was just made, of a run that nothing was reported about so far.
+// addClaimed caches a lease that was just made, of a run about which nothing was reported yet.
 func (t *leaseCache) addClaimed(run *engine.Run, token engine.Token) {
 	t.leases[run.ID] = &cachedLease{
 		run: run.ID, token: token, namespace: run.Namespace, queue: run.Queue, kind: run.Type, worker: run.WorkerID,
@@ -212,7 +210,7 @@ func (t *leaseCache) addClaimed(run *engine.Run, token engine.Token) {
 	}
 }
 
-// markOpen notes that not all steps of the run were recorded in one insert.
+// markOpen records that not all steps of the run were recorded by one insert.
 func (t *leaseCache) markOpen(run engine.ID) {
 	if c := t.leases[run]; c != nil {
 		c.plain = false
@@ -251,22 +249,22 @@ func (t *tx) flushCounts() error {
 	return nil
 }
 
-// forget drops a run from the caches. Code that changes or ends a lease, or the steps under it,
-// without the cache calls it.
+// forget removes a run from the caches. Code that changes or ends a lease, or its steps, without
+// the cache must call it.
 func (t *tx) forget(run engine.ID) {
 	delete(t.leases.leases, run)
 	delete(t.recentRuns, run)
 }
 
 const (
-	maxRecentRuns  = 4096     // runs that are cached
-	maxRecentInput = 16 << 10 // bytes of input of a run that is
+	maxRecentRuns  = 4096     // number of cached runs
+	maxRecentInput = 16 << 10 // limit on the input of a cached run, in bytes
 )
 
-// rememberRun caches a run that was just started, because most are claimed soon after: the claim
-// need not read it. Code that changes the run calls forget.
+// rememberRun caches a run that was just started, because most are claimed soon after: then the
+// claim need not read it. Code that changes the run calls forget.
 func (t *tx) rememberRun(p *engine.StartRun) {
-	if related(&p.Run) || p.Input.Size() > maxRecentInput {
+	if needsAllColumns(&p.Run) || p.Input.Size() > maxRecentInput {
 		return
 	}
 	if len(t.recentRuns) >= maxRecentRuns {
@@ -276,7 +274,7 @@ func (t *tx) rememberRun(p *engine.StartRun) {
 	t.recentRuns[run.ID] = &run
 }
 
-// started is the run that a caller of StartRuns has made, who gives it nothing but its input.
+// started returns a run that was made by StartRuns with nothing set except its input.
 func started(p *engine.StartRun) engine.Run {
 	run := p.NewRun()
 	run.Bytes = int64(p.Input.Size())
@@ -286,7 +284,8 @@ func started(p *engine.StartRun) engine.Run {
 //go:embed sql/insert_lease.sql
 var insertLeaseSQL string
 
-// leaseRecent makes the lease of a run that nothing was reported about yet and that was just taken.
+// leaseRecent makes the lease of a run that was just claimed and about which nothing was reported
+// yet.
 func (t *tx) leaseRecent(run *engine.Run, slot engine.ClaimSlot, now time.Time) error {
 	run.Status, run.WorkerID, run.StartedAt, run.AvailableAt = engine.RunRunning, slot.WorkerID, now, time.Time{}
 	t.leases.addClaimed(run, slot.Token)

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// claimLimited claims one run of queue q whose limit is n.
+// claimLimited claims one run of queue q under limit n.
 func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 	t.Helper()
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
@@ -22,7 +22,8 @@ func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 	return claimed.Tasks
 }
 
-// expectLimitOfTwo is a test: with two leases the queue's limit of two is reached, and with one it is not.
+// expectLimitOfTwo checks that the queue's limit of two is reached with two leases, and not with
+// one.
 func expectLimitOfTwo(t *testing.T, s *Store, held []engine.Lease) {
 	t.Helper()
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
@@ -57,7 +58,7 @@ func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
 		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
-	if tasks := claimLimited(t, s, 2); len(tasks) != 0 { // from here on the writer remembers
+	if tasks := claimLimited(t, s, 2); len(tasks) != 0 { // from here on the writer has cached the count
 		t.Fatalf("claimed %d runs, want none", len(tasks))
 	}
 	broken := errors.New("broken")
@@ -74,7 +75,7 @@ func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
 	expectLimitOfTwo(t, s, held)
 }
 
-func TestARequestAnsweredWithAnEarlierRunIsKnownAfterTheStoreIsOpenedAgain(t *testing.T) {
+func TestExistedRequestIsKnownAfterReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	s := openAt(t, path)
 	first := startOf("t", s)

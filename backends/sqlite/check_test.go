@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// busy is a store with runs in every state.
+// busy returns a store with runs in every state.
 func busy(t *testing.T) *Store {
 	t.Helper()
 	s := fresh(t)
@@ -70,7 +70,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	sound, err := os.ReadFile(s.path) // once: each database of a case of its own would be made and migrated anew
+	sound, err := os.ReadFile(s.path) // once: making and migrating a database for each case would be slow
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 			"update steps set status = 2 where run_id in (select run_id from runs where status = 3) and kind = 1",
 			"nobody holds"},
 		{"a reference to nothing",
-			"pragma foreign_keys = 0; insert into run_tags values ('default', 'k', 'v', x'00'); pragma foreign_keys = 1", "refers to a runs row that is not there"},
+			"pragma foreign_keys = 0; insert into run_tags values ('default', 'k', 'v', x'00'); pragma foreign_keys = 1", "refers to a runs row that does not exist"},
 		{"a run that is due in spite of a pause", "update runs set paused = 1 where status = 3",
 			"is kept from the workers, but has a time"},
 		{"a gated run without a key", "update runs set gated = 1, held_at = 1, available_at = null where status = 3",

@@ -8,32 +8,32 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
-// When the log has grown, a checkpoint copies it into the file, on a connection of its own while
-// the writer goes on. The writer checkpoints what came meanwhile, so that SQLite restarts the log
-// with the next commit.
+// When the log has grown, a checkpoint copies it into the file, on its own connection while the
+// writer goes on. The writer then checkpoints what was added meanwhile, so that SQLite restarts the
+// log with the next commit.
 
 const (
-	// checkpointPages is how much the log grows before a checkpoint.
+	// checkpointPages is the growth of the log that starts a checkpoint.
 	checkpointPages = 4000
-	// restPages is how much the log may grow meanwhile before the writer waits.
+	// restPages is the growth of the log during a checkpoint after which the writer waits.
 	restPages = checkpointPages / 2
 )
 
-// checkpointer runs checkpoints beside the writer.
+// checkpointer runs checkpoints concurrently with the writer.
 type checkpointer struct {
 	path string
 	run  func(context.Context, *sqlite3.Conn) checkpointResult
-	conn *dbfile.Reader        // nil: none yet
-	over chan checkpointResult // nil: it is not at work
+	conn *dbfile.Reader        // nil: not opened yet
+	over chan checkpointResult // nil: not running
 }
 
-// checkpointResult is what came of a checkpoint.
+// checkpointResult is the outcome of a checkpoint.
 type checkpointResult struct {
-	frames, copied int64 // in the log, and of these in the file
+	frames, copied int64 // frames in the log, and how many of them were copied into the file
 	err            error
 }
 
-// runCheckpoint checkpoints what readers allow.
+// runCheckpoint checkpoints as much as readers allow.
 func runCheckpoint(ctx context.Context, c *sqlite3.Conn) (f checkpointResult) {
 	f.frames, f.copied, f.err = c.Checkpoint(ctx)
 	return f
@@ -54,15 +54,15 @@ func (f *checkpointer) start() {
 		}
 		done := f.run(context.Background(), f.conn.Conn)
 		if done.err == nil && done.copied > 0 {
-			// SQLite leaves the sync to the checkpoint that completes the log, which is the
-			// writer's, and all calls wait for the writer
+			// SQLite leaves this sync to the checkpoint that completes the log. That one is the
+			// writer's, and all calls would wait for it.
 			done.err = f.conn.SyncFile()
 		}
 		over <- done
 	}()
 }
 
-// close waits for what is under way, and says what came of it.
+// close waits for a running checkpoint and returns its error.
 func (f *checkpointer) close() (err error) {
 	if f.over != nil {
 		err = (<-f.over).err
@@ -74,8 +74,8 @@ func (f *checkpointer) close() (err error) {
 	return err
 }
 
-// checkpoint begins or completes a checkpoint between two groups. What a reader keeps from it now
-// is left to the next one.
+// checkpoint begins or completes a checkpoint between two groups. What a reader blocks now is left
+// to the next one.
 func (w *writer) checkpoint() {
 	if cached, err := w.tx.conn.CacheBytes(); err == nil {
 		w.store.cached.Store(cached)
@@ -102,8 +102,9 @@ func (w *writer) checkpoint() {
 	}
 }
 
-// checkpointRest checkpoints what came during a checkpoint, and the whole log if that one merely
-// could not run, as when no file could be opened: the writer has its files open.
+// checkpointRest checkpoints what was added during a checkpoint. If that checkpoint could not run,
+// for example because no file could be opened, it checkpoints the whole log on the writer's
+// connection.
 func (w *writer) checkpointRest(f checkpointResult) {
 	w.checkpointer.over = nil
 	rest := f.err == nil && w.logPages > 0 || f.err != nil && dbfile.AsFatal(f.err, !sqlite3.FailedWrite(f.err)) == nil
@@ -126,7 +127,8 @@ func (w *writer) checkpointRest(f checkpointResult) {
 	}
 }
 
-// truncate also cuts the log short. It waits for readers, but not for long: writes wait for it.
+// truncate checkpoints the log and truncates it. It waits for readers only briefly, because writes
+// wait for it.
 func (w *writer) truncate() error {
 	if err := w.tx.conn.Script(w.tx.ctx, "pragma busy_timeout = 200"); err != nil {
 		return err
@@ -141,20 +143,20 @@ func (w *writer) truncate() error {
 	return err
 }
 
-// A commit that overwrites the log is on disk in half the time of one that lengthens it, for which
-// a file system also writes its own metadata. SQLite overwrites its log after a checkpoint. So that
-// this holds from the first commit of a server, the log is lengthened ahead between calls, with
-// zeros, which are no frames.
+// A commit that overwrites the log is on disk in half the time of one that lengthens it, because
+// then the file system also writes its own metadata. SQLite overwrites its log after a checkpoint.
+// To have this from a server's first commit on, the log is lengthened between calls with zeros,
+// which are not frames.
 
 const (
-	// bytes: of a checkpoint, and what a group may add
+	// bytes between two checkpoints, and what a group may add
 	logAhead      = (checkpointPages + maxGroup) * sqlite3.LogFrameBytes
-	lengthenBy    = 256 << 10             // bytes, at a time
-	lengthenAfter = 10 * time.Millisecond // without a call
+	lengthenBy    = 256 << 10             // bytes per step
+	lengthenAfter = 10 * time.Millisecond // time without a call
 )
 
-// firstCall waits for a call. While there is none it lengthens the log and completes checkpoints.
-// false means that there will be none.
+// firstCall waits for a call. Meanwhile it lengthens the log and completes checkpoints. false means
+// that there will be no call.
 func (w *writer) firstCall() (*call, bool) {
 	for {
 		short := w.logTooShort && w.store.failure.Load() == nil
@@ -162,9 +164,9 @@ func (w *writer) firstCall() (*call, bool) {
 		var quiet <-chan time.Time
 		switch {
 		case !short || w.checkpointer.over != nil:
-		case w.before != nil: // its sync would have to see to the zeros too
+		case w.before != nil: // its sync would have to write the zeros too
 			durable = w.before.durable
-		case w.calledLately: // and may be again at once, by who was answered
+		case w.calledLately: // callers that were answered may call again at once
 			quiet = time.After(lengthenAfter)
 		default:
 			select {
@@ -192,7 +194,8 @@ func (w *writer) firstCall() (*call, bool) {
 	}
 }
 
-// first returns the call that begins a group. Once the store is being closed, deferred writes do.
+// first returns the call that begins a group. When the store is being closed, deferred writes begin
+// one.
 func (w *writer) first(c *call, open bool) (*call, bool) {
 	w.calledLately = true
 	if !open {
@@ -204,7 +207,8 @@ func (w *writer) first(c *call, open bool) (*call, bool) {
 }
 
 // lengthen adds some zeros to the log and syncs them, unless the disk is nearly full. more reports
-// whether it is still too short. A disk that fails this fails the next commit too.
+// whether the log is still too short. Its errors are ignored, because a disk that fails this fails
+// the next commit too.
 func (w *writer) lengthen() (more bool) {
 	if w.store.space.Low() {
 		return false
@@ -216,8 +220,8 @@ func (w *writer) lengthen() (more bool) {
 	return more && err == nil
 }
 
-// lengthenAlone has the log to itself meanwhile: zeros of ours must not come upon what another
-// program has just added to it.
+// lengthenAlone locks the log meanwhile, so that zeros do not overwrite what another program has
+// just added.
 func (w *writer) lengthenAlone() (more bool, err error) {
 	c, ctx := w.tx.conn, w.tx.ctx
 	if err := c.Begin(ctx); err != nil {

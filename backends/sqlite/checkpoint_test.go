@@ -12,8 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// checkpointBy has the log checkpointed by another function, from the next write on, as though it
-// had grown long enough.
+// checkpointBy replaces the checkpoint by another function, from the next write on, and makes the
+// log count as long enough.
 func checkpointBy(t *testing.T, s *Store, checkpoint func(context.Context, *sqlite3.Conn) checkpointResult) {
 	t.Helper()
 	_, err := write(t.Context(), s, "checkpoint", 0, func(*tx) (none struct{}, err error) {
@@ -25,7 +25,7 @@ func checkpointBy(t *testing.T, s *Store, checkpoint func(context.Context, *sqli
 	}
 }
 
-// holdCheckpoint keeps a checkpoint under way until what it returns is closed.
+// holdCheckpoint keeps a checkpoint running until the returned channel is closed.
 func holdCheckpoint(t *testing.T, s *Store) (end chan struct{}) {
 	t.Helper()
 	begun := make(chan struct{})
@@ -66,7 +66,7 @@ func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 	}
 }
 
-func TestTheWriterWaitsForACheckpointThatItLeavesBehind(t *testing.T) {
+func TestWriterWaitsForSlowCheckpoint(t *testing.T) {
 	s := fresh(t)
 	end := holdCheckpoint(t, s)
 	_, err := write(t.Context(), s, "grow", 0, func(*tx) (none struct{}, err error) {
@@ -124,7 +124,7 @@ func TestTheWriterCheckpointsWhatOthersCannotOpen(t *testing.T) {
 	}
 }
 
-func TestTheLogStaysWhereTheDiskHasFailedItsCheckpoint(t *testing.T) {
+func TestLogIsKeptAfterFailedCheckpoint(t *testing.T) {
 	for _, name := range []string{"at work", "while the store is being closed"} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh(t)
@@ -141,7 +141,7 @@ func TestTheLogStaysWhereTheDiskHasFailedItsCheckpoint(t *testing.T) {
 					<-s.closed
 				}
 				f := runCheckpoint(ctx, c)
-				// none of what was checkpointed is on the disk
+				// nothing of the checkpoint is on disk
 				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"}
 				return f
 			})

@@ -24,18 +24,18 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// another program that reads and writes the file: it knows nothing of checksums
+// another program that reads and writes the file, without checksums
 
 const pageBytes = 4096
 
-// wholeOnly leaves a test out of the short run.
+// wholeOnly skips a test with -short.
 func wholeOnly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("all of it is one goroutine's: the race detector, for which the short run is, finds nothing in it")
 	}
 }
 
-// pagesOf is a database that was closed, page by page.
+// pagesOf returns the pages of a closed database.
 func pagesOf(t *testing.T, path string) [][]byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -49,7 +49,7 @@ func pagesOf(t *testing.T, path string) [][]byte {
 	return pages
 }
 
-// closedOne is a closed database with rows in most tables, and what it holds.
+// closedOne returns a closed database with rows in most tables, and its content.
 func closedOne(t *testing.T) (path, rows string) {
 	t.Helper()
 	s := busy(t)
@@ -73,13 +73,14 @@ func foreign(t *testing.T, path, script string) {
 	}
 }
 
-// isDamage says that what came of a file is that damage was noticed.
+// isDamage says whether err reports damage.
 func isDamage(err error) bool {
 	failure := dbfile.AsFatal(err, true)
 	return failure != nil && failure.ExitCode() == 71
 }
 
-// answer is the rows of the file as a reader has them, through tables and indexes, or why there are none.
+// answer returns the rows of the file as a reader sees them, through tables and indexes, or the
+// error.
 func answer(t *testing.T, path string) (string, error) {
 	t.Helper()
 	c, err := dbfile.OpenReader(path)
@@ -139,7 +140,7 @@ func TestEveryPageOfANewDatabaseHoldsItsChecksum(t *testing.T) {
 	}
 }
 
-// TestDamageInAnyPageIsNoticedOrHarmless spoils each page of a database in each way.
+// TestDamageInAnyPageIsNoticedOrHarmless damages each page of a database in each way.
 func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
 	wholeOnly(t)
 	path, rows := closedOne(t)
@@ -210,18 +211,18 @@ func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
 	}
 }
 
-func TestAFileThatSaysToHaveNoChecksumsIsNotBelievedWhereItHas(t *testing.T) {
+func TestDamagedChecksumFlagIsDetected(t *testing.T) {
 	path, _ := closedOne(t)
 	pages := pagesOf(t, path)
 	pages[0][20] = 0
 	write0600(t, path, bytes.Join(pages, nil))
 	if _, err := answer(t, path); !isDamage(err) ||
-		!strings.Contains(err.Error(), "page 1 is not what was written there") {
+		!strings.Contains(err.Error(), "page 1 does not match its checksum") {
 		t.Errorf("rows of a file whose first page is damaged: %v, want that page", err)
 	}
 }
 
-// large is a closed database of values that fill several pages each.
+// large returns a closed database of values that fill several pages each.
 func large(t *testing.T, sizes ...int) (path, rows string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "kagzi.db")
@@ -260,7 +261,7 @@ func TestDamageInALargeValueIsNoticed(t *testing.T) {
 	}
 }
 
-// inBalance says that two contents differ in the balance of a page only, which nothing stands in.
+// inBalance says whether two contents differ only in the balance of a page, which holds no data.
 func inBalance(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
@@ -290,13 +291,13 @@ func TestADamagedPageEndsTheServer(t *testing.T) {
 		<-s.Fatal()
 		err = s.Failure()
 	}
-	if !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") ||
+	if !isDamage(err) || !strings.Contains(err.Error(), "does not match its checksum") ||
 		!strings.Contains(err.Error(), "kagzi db restore") {
 		t.Errorf("failure = %v, want the page, exit code 71 and what to do", err)
 	}
 }
 
-// crashed is a database whose process died, with its commits in the log.
+// crashed returns a database whose process died, with its commits in the log.
 func crashed(t *testing.T) (path, rows string) {
 	t.Helper()
 	s := busy(t)
@@ -309,7 +310,7 @@ func crashed(t *testing.T) (path, rows string) {
 	return copyOf(t, s.path, "", "-wal"), rowsAt(t, s.path)
 }
 
-// framesOf is where each frame of a log begins.
+// framesOf returns where each frame of a log begins.
 func framesOf(log []byte) (starts []int) {
 	for at := sqlite3.LogHeaderBytes; at+sqlite3.FrameHeaderBytes+
 		pageBytes <= len(log); at += sqlite3.FrameHeaderBytes + pageBytes {
@@ -329,7 +330,7 @@ func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
 		t.Fatalf("the log as it was left is not recovered: %v", err)
 	}
 	starts := framesOf(log)
-	last := len(starts) - 1 // frames of the last commit, which cannot be told from one cut short
+	last := len(starts) - 1 // frames of the last commit, which look like one that was cut short
 	for last > 0 && binary.BigEndian.Uint32(log[starts[last-1]+4:]) == 0 {
 		last--
 	}
@@ -344,8 +345,8 @@ func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
 		}
 		return err
 	}
-	within := []int{2, 9, 17, sqlite3.FrameHeaderBytes + 1000} // the number of the page, the salt, the sum, the page
-	for i, start := range starts[:last-1] {                    // one more commit is needed behind the damage
+	within := []int{2, 9, 17, sqlite3.FrameHeaderBytes + 1000} // the page number, the salt, the checksum, the page
+	for i, start := range starts[:last-1] {                    // one more commit is needed after the damage
 		at := within[i%len(within)]
 		if err := spoilt(func(log []byte) { log[start+at] ^= 4 }); !isDamage(err) {
 			t.Errorf("frame %d of %d, byte %d: %v, want damage", i+1, len(starts), at, err)
@@ -407,7 +408,7 @@ func TestAFrameThatIsDamagedAtWorkIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") {
+	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("rows off damaged frames: %v, want the page that is damaged", err)
 	}
 }
@@ -425,18 +426,18 @@ func TestAFrameOfAnotherPageIsNoticed(t *testing.T) {
 	defer log.Close()
 	starts := framesOf(content)
 	for i, start := range starts {
-		other := starts[(i+1)%len(starts)] // a page of another number, as a rule
+		other := starts[(i+1)%len(starts)] // usually a page with another number
 		if _, err := log.WriteAt(content[other+sqlite3.FrameHeaderBytes:][:pageBytes],
 			int64(start+sqlite3.FrameHeaderBytes)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") {
+	if _, err := answer(t, s.path); !isDamage(err) || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("rows off frames that were mixed up: %v, want the page that is damaged", err)
 	}
 }
 
-// unchecked makes of a database one as older versions have made it, by another program.
+// unchecked turns a database into one of an older version, with another program.
 func unchecked(t *testing.T, path string) string {
 	t.Helper()
 	old := filepath.Join(t.TempDir(), "kagzi.db")
@@ -447,7 +448,7 @@ func unchecked(t *testing.T, path string) string {
 	return old
 }
 
-// scriptOf makes a database of the rows of another.
+// scriptOf writes a script that makes a database with the same rows.
 func scriptOf(t *testing.T, path string) string {
 	t.Helper()
 	script, _ := schemaOf(migrationsOf(t), len(migrationsOf(t)))
@@ -475,7 +476,7 @@ func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasMadeWithoutChecksumsIsRefusedInPlainWords(t *testing.T) {
+func TestFileWithoutChecksumsIsRefused(t *testing.T) {
 	path, _ := closedOne(t)
 	c, err := dbfile.OpenReader(path)
 	if err != nil {
@@ -488,7 +489,7 @@ func TestAFileThatWasMadeWithoutChecksumsIsRefusedInPlainWords(t *testing.T) {
 	}
 }
 
-func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
+func TestLargeFileWithoutChecksumsIsServed(t *testing.T) {
 	path, rows := closedOne(t)
 	old := unchecked(t, path)
 	var log bytes.Buffer
@@ -557,7 +558,7 @@ func TestBackupsCarryTheChecksums(t *testing.T) {
 
 func TestAnotherProgramMayReadAndCheckpointTheLog(t *testing.T) {
 	path, rows := crashed(t)
-	foreign(t, path, "select count(*) from runs") // which recovers the log, and checkpoints it when it ends
+	foreign(t, path, "select count(*) from runs") // it recovers the log, and checkpoints it when it ends
 	if log, err := dbfile.StatIfExists(path + "-wal"); err != nil || log != nil {
 		t.Fatalf("the log is %v (%v), want it checkpointed", log, err)
 	}
@@ -566,7 +567,7 @@ func TestAnotherProgramMayReadAndCheckpointTheLog(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherProgramWritesBesideAServerIsTakenUp(t *testing.T) {
+func TestForeignWritesAreAccepted(t *testing.T) {
 	s := busy(t)
 	foreign(t, s.path, "insert into namespaces (namespace, id, created_at, updated_at) values ('hand', x'00', 1, 1)")
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
@@ -591,7 +592,7 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 	path, _ := closedOne(t)
 	foreign(t, path, "update namespaces set display_name = 'mended'")
 	findings, err := Check(t.Context(), path)
-	if err != nil || len(findings) == 0 || !strings.Contains(findings[0].Text, "another program") {
+	if err != nil || len(findings) == 0 || !strings.Contains(findings[len(findings)-1].Text, "another program") {
 		t.Fatalf("findings = %v (%v), want the pages that the other program wrote", findings, err)
 	}
 	if _, err := Open(t.Context(), path, engine.OpenOptions{}); !isDamage(err) {
@@ -625,7 +626,7 @@ func TestNothingIsAcceptedWhileAnotherProgramReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// which stays in the log as long as that reads
+	// it stays in the log as long as the reader has its snapshot
 	foreign(t, path, "update namespaces set display_name = 'mended again'")
 	if _, _, err := Accept(t.Context(), path); engine.KindOf(err) != engine.KindPrecondition ||
 		!strings.Contains(err.Error(), "another process") {

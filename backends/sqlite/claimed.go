@@ -14,7 +14,7 @@ var listClaimedSQL = runColumns.Expand(listClaimedText)
 //go:embed sql/await_no_step.sql
 var awaitNoStepSQL string
 
-// tasks puts together what the workers get.
+// tasks assembles the claimed tasks.
 func (c *claim) tasks() error {
 	if len(c.taken) == 0 {
 		return nil
@@ -62,7 +62,8 @@ func (c *claim) tasks() error {
 //go:embed sql/get_history.sql
 var historySQL string
 
-// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+// history returns the latest attempts from a sequence on, about so many bytes of them, and the
+// sequence of the rest.
 func (s session) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64, err error) {
 	last := int64(0)
 	err = s.query(&historySQL, func(r *row) error {
@@ -77,10 +78,11 @@ func (s session) history(run engine.ID, from int64, bytes int) (steps []engine.S
 	return steps, next, err
 }
 
-// maxGated is how many runs without a free slot of their concurrency key one transaction sorts out, about.
+// maxGated limits about how many runs without a free slot of their concurrency key one transaction
+// handles.
 const maxGated = 1000
 
-// concurrencyKey is a key of a workflow type.
+// concurrencyKey is a concurrency key of a workflow type.
 type concurrencyKey struct{ kind, name string }
 
 //go:embed sql/get_key.sql
@@ -92,8 +94,8 @@ var countKeySQL string
 //go:embed sql/gate_run.sql
 var gateRunSQL string
 
-// slot takes a slot of the run's concurrency key; where none is free, the run leaves its lane until
-// one is. Only the writer takes and frees slots, so what it has counted holds until the end of the
+// slot takes a slot of the run's concurrency key. If none is free, the run leaves its lane until
+// one is. Only the writer takes and frees slots, so its counts stay right until the end of the
 // claim.
 func (c *claim) slot(run *candidate) (bool, error) {
 	k := concurrencyKey{kind: run.lane.kind}

@@ -8,9 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CompleteStep is one insert when the step is new, as nearly every step is: its code ran, and now
-// it is reported. The run's counts follow before the commit (leaseCache). Only when that did not
-// apply does it look at what there is.
+// CompleteStep is one insert if the step is new, which is the common case: its code has run and is
+// now reported. The run's counts are written before the commit (leaseCache). Otherwise it reads
+// first.
 func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
 	size := p.Output.Size()
@@ -31,9 +31,9 @@ var completeNewStepSQL string
 //go:embed sql/has_begun.sql
 var hasBegunSQL string
 
-// completeNewStep is the fast path. Where it does not apply, nothing is written. The insert meets a
-// first attempt alone, which a step that came along from another run need not have; so without a
-// plain lease the steps are read first.
+// completeNewStep is the fast path. If it does not apply, nothing is written. The insert only
+// notices a first attempt, which a step copied from another run may not have; so without a plain
+// lease the steps are read first.
 func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Step, bool, error) {
 	step := engine.Step{
 		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted,
@@ -70,8 +70,8 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 	return step, true, nil
 }
 
-// CompleteRun is a few narrow statements when the run's end concerns nobody else, as most runs'
-// does. Only when that did not apply does it look at what there is.
+// CompleteRun takes a few narrow statements if the run's end affects no other row, which is the
+// common case. Otherwise it reads first.
 func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	size := p.Output.Size()
 	whole := size
@@ -93,14 +93,14 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 //go:embed sql/complete_run.sql
 var completeRunSQL string
 
-// completeUntied is the fast path. Where it does not apply, nothing is written.
+// completeUntied is the fast path. If it does not apply, nothing is written.
 func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, err error) {
 	lease, err := t.lease(p.Lease)
 	if err != nil || lease == nil || lease.tied || lease.bytes+int64(size) > engine.MaxRunBytes {
 		return false, err
 	}
 	id, now := p.Lease.RunID, engine.Micros(p.Now)
-	lease.dirty = false // its counts go to the run
+	lease.dirty = false // the run takes over its counts
 	t.forget(id)
 	if _, err := t.direct(&deleteLeaseSQL, idArg("run_id", id)); err != nil {
 		return false, err

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// GetWorker also knows those that are OFFLINE.
+// GetWorker returns OFFLINE workers too.
 func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
 	return read(ctx, s, "GetWorker", func(r session) (engine.Worker, error) {
 		w, err := r.oneWorker(&getWorkerSQL, text("worker_id", id))
@@ -33,7 +33,7 @@ var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at
 //go:embed sql/count_workers.sql
 var countWorkersSQL string
 
-// ListWorkers is newest first.
+// ListWorkers returns workers, newest first.
 func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker,
 	engine.PageInfo, error) {
 	after, before := p.After.OrZero(), p.Before.OrZero()
@@ -57,7 +57,7 @@ var runningDepthsSQL string
 //go:embed sql/list_working.sql
 var listWorkingSQL string
 
-// QueueDepths counts lane by lane.
+// GetQueueDepth counts lane by lane.
 func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
 	now time.Time) ([]engine.QueueDepth, error) {
 	return read(ctx, s, "GetQueueDepth", func(r session) ([]engine.QueueDepth, error) {
@@ -86,7 +86,7 @@ func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
 	})
 }
 
-// working is the workers of a namespace that are not OFFLINE.
+// working returns the workers of a namespace that are not OFFLINE.
 func (s session) working(namespace string) (workers []engine.Worker, err error) {
 	err = s.query(&listWorkingSQL, func(r *row) error {
 		w, err := readWorker(r)
@@ -108,7 +108,7 @@ var countSchedulesByEnabledSQL string
 //go:embed sql/oldest_due.sql
 var oldestDueSQL string
 
-// Stats counts the rows themselves, which takes a scan.
+// GetStats counts the rows themselves, with a scan.
 func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	return read(ctx, s, "GetStats", func(r session) (engine.Stats, error) {
 		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
@@ -156,7 +156,7 @@ var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type a
 //go:embed sql/count_types.sql
 var countTypesSQL string
 
-// ListTypes takes a scan of the namespace: types have no table of their own.
+// ListTypes scans the namespace, because types have no table of their own.
 func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
 	engine.PageInfo, error) {
 	return list(ctx, s, "ListTypes", p, listing[engine.TypeInfo]{

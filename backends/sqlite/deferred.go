@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// maxDeferred is how many deferred writes one commit carries: the other calls of its group wait for
-// all of them.
+// maxDeferred limits the deferred writes of one commit, because the other calls of its group wait
+// for them.
 const maxDeferred = 128
 
-// deferredWrites are calls that may wait for a commit of others. When the first of them has waited
-// for as long as it may, they begin one themselves.
+// deferredWrites holds calls that may wait to share the commit of others. When the first of them
+// has waited as long as it may, they begin a commit themselves.
 type deferredWrites struct {
 	mu    sync.Mutex
 	calls []*call
-	until time.Time // that the first may wait
+	until time.Time // how long the first may wait
 	timer *time.Timer
-	due   chan struct{} // told when it has; maybe once too often
+	due   chan struct{} // receives when that time is over; maybe once too often
 }
 
 func (r *deferredWrites) add(c *call) {
@@ -30,8 +30,8 @@ func (r *deferredWrites) add(c *call) {
 	}
 }
 
-// take removes up to n of those that have come first; nil when there is none. Those left have
-// waited about as long, so they go next.
+// take removes up to n of the oldest; nil if there is none. The rest have waited about as long, so
+// they go next.
 func (r *deferredWrites) take(n int) []*call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *deferredWrites) take(n int) []*call {
 	return taken
 }
 
-// wake has the writer told in time. The caller has locked r.
+// wake sets the timer for the writer. The caller has locked r.
 func (r *deferredWrites) wake() {
 	if wait := time.Until(r.until); r.timer == nil {
 		r.timer = time.AfterFunc(wait, func() {
@@ -62,8 +62,8 @@ func (r *deferredWrites) wake() {
 	}
 }
 
-// joinDeferred adds deferred writes to the group, and reports whether there were any. They do not
-// hold up a group that a power cut may undo.
+// joinDeferred adds deferred writes to the group, and reports whether there were any. It adds none
+// to a group that a power cut may undo, because they would make it wait for the disk.
 func (w *writer) joinDeferred() bool {
 	if w.next != nil || w.size > maxGroupBytes || w.harmless() {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// deferCalls has n calls wait for others, at most as long as maxWait, each with a row of its own,
-// and returns their answers to come.
+// deferCalls makes n calls that may wait up to maxWait for others, each with its own row, and
+// returns their answers.
 func deferCalls(t *testing.T, s *Store, n int, maxWait time.Duration) chan error {
 	t.Helper()
 	answers := make(chan error, n)
@@ -26,7 +26,7 @@ func deferCalls(t *testing.T, s *Store, n int, maxWait time.Duration) chan error
 	return answers
 }
 
-// riding returns when n calls ride.
+// riding returns when n calls are deferred.
 func riding(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for count := 0; count < n; runtime.Gosched() {
@@ -70,7 +70,7 @@ func TestDeferredCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
 	if got := s.CommitSizes().Commits - before; got != 0 {
 		t.Fatalf("%d commits, want none while all can wait", got)
 	}
-	// the first that cannot wait any longer takes the others along
+	// the first that cannot wait any longer commits the others too
 	answered(t, deferCalls(t, s, 1, time.Millisecond), 1)
 	answered(t, waiting, 10)
 	if got := s.CommitSizes().Commits - before; got != 1 {
@@ -78,7 +78,7 @@ func TestDeferredCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
 	}
 }
 
-func TestMoreDeferredCallsThanOneCommitCarriesGoOneAfterTheOther(t *testing.T) {
+func TestDeferredCallsSplitIntoCommits(t *testing.T) {
 	s := fresh(t)
 	const n = 2*maxDeferred + 10
 	before := s.CommitSizes().Commits
@@ -101,7 +101,7 @@ func TestClosingDoesNotWaitForDeferredCalls(t *testing.T) {
 	answered(t, answers, 2*maxDeferred)
 }
 
-func TestDeferredCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
+func TestDeferredCallsDoNotDelayEarlyAnswers(t *testing.T) {
 	w := newWriter(&Store{})
 	w.deferred.add(&call{mayWait: time.Hour})
 	w.group = []*call{{harmless: true}}

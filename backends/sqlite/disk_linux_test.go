@@ -22,7 +22,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// small is a disk of its own of so many bytes, which only root can make.
+// small makes a disk of so many bytes, which needs root.
 func small(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func small(t *testing.T, bytes int) string {
 	return dir
 }
 
-// fillUp takes all the room of a disk until the returned function is called.
+// fillUp fills a disk until the returned function is called.
 func fillUp(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -59,12 +59,12 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// roomy has the store take its disk for a large one, so that it is the disk that refuses.
+// roomy makes the store treat its disk as a large one, so that the disk itself refuses writes.
 func roomy(s *Store) {
 	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater, nil }}
 }
 
-// begun starts n runs and returns those that were acknowledged, with the last error.
+// begun starts n runs and returns the acknowledged ones, with the last error.
 func begun(t *testing.T, s *Store, n int) (ids []engine.ID, last error) {
 	t.Helper()
 	for range n {
@@ -93,7 +93,7 @@ func TestAFullDiskLosesNothingAndPasses(t *testing.T) {
 		}
 		free := fillUp(t, dir)
 		ids, err = begun(t, s, 30)
-		acknowledged = append(acknowledged, ids...) // the log may have room that it had before
+		acknowledged = append(acknowledged, ids...) // the log may have space that it had before
 		if !errors.Is(err, engine.ErrExhausted) {
 			t.Fatalf("round %d, without room: %v, want exhausted", round, err)
 		}
@@ -126,7 +126,7 @@ func TestAFullDiskLosesNothingAndPasses(t *testing.T) {
 	}
 }
 
-func TestAStoreWithRoomAgainIsWellAlthoughNobodyWrites(t *testing.T) {
+func TestHealthRecoversAfterFullDisk(t *testing.T) {
 	dir := small(t, 24<<20)
 	s := openAt(t, filepath.Join(dir, "kagzi.db"))
 	roomy(s)
@@ -155,7 +155,7 @@ func TestAStoreWithRoomAgainIsWellAlthoughNobodyWrites(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsFullFromTheBeginningIsRefusedAndTakenLater(t *testing.T) {
+func TestOpenOnFullDisk(t *testing.T) {
 	dir := small(t, 1<<20)
 	path := filepath.Join(dir, "kagzi.db")
 	free := fillUp(t, dir)
@@ -189,7 +189,7 @@ func TestADiskThatTakesNoWritesIsRefusedInPlainWords(t *testing.T) {
 	}
 }
 
-// replaceFD puts another file behind the number under which this process has path open.
+// replaceFD replaces the file behind this process's descriptor of path.
 func replaceFD(t *testing.T, path, by string, mode int) {
 	t.Helper()
 	other, err := unix.Open(by, mode, 0)
@@ -233,7 +233,7 @@ func TestAWriteThatTheDiskFailsEndsTheServerUnacknowledged(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreTakenAwayEndTheServerBeforeItAcknowledges(t *testing.T) {
+func TestRemovedFilesStopServer(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, path string) error{
 		"the log is deleted":  func(_ *testing.T, path string) error { return os.Remove(path + "-wal") },
 		"the file is deleted": func(_ *testing.T, path string) error { return os.Remove(path) },
@@ -268,7 +268,7 @@ func TestFilesThatAreTakenAwayEndTheServerBeforeItAcknowledges(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseLockIsTakenAwayAcknowledgesNothingBesideAnother(t *testing.T) {
+func TestRemovedLockStopsServer(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"deleted": os.Remove,
 		"renamed": func(path string) error { return os.Rename(path, path+".old") },
@@ -304,7 +304,7 @@ func TestAServerWhoseLockIsTakenAwayAcknowledgesNothingBesideAnother(t *testing.
 
 var spoiltCopies = goflag.Int("spoilt.copies", 16, "how many spoilt copies of a database are put to work")
 
-// TestABitThatFlipsIsNoticedOrHarmless spoils copies of a database and puts each to work.
+// TestABitThatFlipsIsNoticedOrHarmless damages copies of a database and uses each.
 func TestABitThatFlipsIsNoticedOrHarmless(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -353,7 +353,8 @@ func TestABitThatFlipsIsNoticedOrHarmless(t *testing.T) {
 
 var errNotOpened = errors.New("not opened")
 
-// putToWork is how a spoilt database ends; nil when it served. A process that goes on may not have failed for damage.
+// putToWork returns how a damaged database ends; nil if it served. A process that keeps running
+// must not have failed because of damage.
 func putToWork(t *testing.T, path string) error {
 	t.Helper()
 	s, err := Open(t.Context(), path, engine.OpenOptions{})
@@ -388,7 +389,7 @@ func putToWork(t *testing.T, path string) error {
 	return nil
 }
 
-func TestWhoReadsMakesNoFileInThePlaceOfOneTakenAway(t *testing.T) {
+func TestReaderDoesNotRecreateRemovedFile(t *testing.T) {
 	s := fresh(t)
 	if err := os.Remove(s.path); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
+func TestClaimGatesMoreRunsThanOneTransaction(t *testing.T) {
 	s := fresh(t)
 	holding(t, s, 1) // registers the worker
 	const keyed = 4 * maxGated

@@ -10,23 +10,23 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// handoffs are the waiting pollers that get runs of a call in the transaction that makes them.
+// handoffs holds the matches of waiting pollers for the runs of one call.
 type handoffs struct {
-	from    engine.Handoff // nil: nobody waits
+	from    engine.Handoff // nil: no hand-off
 	offered []handoff
 }
 
-// handoff is one of them, with the run that it may get.
+// handoff is one match, with the run that it may get.
 type handoff struct {
 	run      engine.ID
 	match    engine.Match
 	task     engine.Task
-	accepted bool // the task is its
+	accepted bool // the task goes to it
 }
 
-// offer finds pollers for the runs of the call, in the order in which a claim would hand them out;
-// once one finds none, the later ones of its queue are not offered. It may be called again after
-// the transaction was rolled back.
+// offer asks for matches for the runs of the call, in the order of a claim. Once one run of a queue
+// finds none, the later runs of that queue are not offered. It may be called again after a
+// rollback.
 func (h *handoffs) offer(t *tx, starts []engine.StartRun) error {
 	h.abort()
 	if h.from == nil {
@@ -50,7 +50,7 @@ func (h *handoffs) offer(t *tx, starts []engine.StartRun) error {
 			continue
 		}
 		closed[queue] = true
-		if p.ConcurrencyKey != "" || related(&p.Run) || t.queues.disabled(p.Namespace) {
+		if p.ConcurrencyKey != "" || needsAllColumns(&p.Run) || t.queues.disabled(p.Namespace) {
 			continue
 		}
 		match := h.from.Offer(p)
@@ -70,19 +70,19 @@ func (h *handoffs) offer(t *tx, starts []engine.StartRun) error {
 	return nil
 }
 
-// queueLooks caches what was read for the matches of a call. Runs that the call itself makes come
-// later in the order, so each read counts for all of it.
+// queueLooks caches what was read for the matches of a call. Runs that the call makes itself come
+// later in claim order, so each read is valid for the whole call.
 type queueLooks struct {
 	*tx
 	online map[string]bool
 	queues []checkedQueue
 }
 
-// checkedQueue is a queue, and types that a worker takes from it.
+// checkedQueue is a queue and the types that a worker takes from it.
 type checkedQueue struct {
 	queue queueKey
 	types []string
-	due   bool // something is
+	due   bool // a run is due
 }
 
 // isNext reports whether a claim would give the match a new run of the queue.
@@ -108,8 +108,8 @@ func (l *queueLooks) isNext(queue queueKey, match engine.Match) (bool, error) {
 	return !due, err
 }
 
-// anyDue reports whether there are runs in the queue, of the match's types and of any requirements,
-// which may come before a new one.
+// anyDue reports whether the queue has due runs of the match's types, with any requirements, which
+// may come before a new run.
 func (t *tx) anyDue(queue queueKey, match engine.Match) (due bool, err error) {
 	now := instant("now", engine.Micros(match.Now()))
 	for _, l := range t.queues.lanesOf[queue] {
@@ -126,7 +126,7 @@ func (t *tx) anyDue(queue queueKey, match engine.Match) (due bool, err error) {
 	return due, nil
 }
 
-// of is who is to be given the run; nil: nobody.
+// of returns the match that gets the run; nil if none does.
 func (h *handoffs) of(run engine.ID) *handoff {
 	for i := range h.offered {
 		if h.offered[i].run == run {
@@ -136,7 +136,7 @@ func (h *handoffs) of(run engine.ID) *handoff {
 	return nil
 }
 
-// finish tells all of them the outcome, once the transaction is over.
+// finish tells all matches their outcome, once the transaction is over.
 func (h *handoffs) finish(err error) {
 	for i := range h.offered {
 		if one := &h.offered[i]; err == nil && one.accepted {
@@ -150,7 +150,7 @@ func (h *handoffs) finish(err error) {
 
 func (h *handoffs) abort() { h.finish(context.Canceled) }
 
-// claims makes a new run one that this poller has. A nil one is nobody.
+// claims makes a new run claimed by this poller; a nil handoff changes nothing.
 func (h *handoff) claims(run *engine.Run) {
 	if h != nil {
 		run.Status, run.AvailableAt = engine.RunRunning, time.Time{}

@@ -11,14 +11,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// waiters is a worker that waits for all that is started, and what it was told.
+// waiters is a worker that waits for every started run, and counts what it was told.
 type waiters struct {
 	store           *Store
 	worker          string
 	mu              sync.Mutex
 	given           []engine.Task
 	returned, asked int
-	told            chan struct{} // one for each word
+	told            chan struct{} // one value per call
 }
 
 func waitersOf(s *Store, worker string) *waiters {
@@ -32,7 +32,7 @@ func (w *waiters) Offer(*engine.StartRun) engine.Match {
 	return &credit{w, engine.NewToken(), engine.Micros(w.store.Now())}
 }
 
-// want fails the test unless the worker was told so often of each, since the last time.
+// want fails the test unless the worker was told so often of each since the last call.
 func (w *waiters) want(t *testing.T, given, returned int) {
 	t.Helper()
 	for range given + returned {
@@ -67,7 +67,7 @@ func (c *credit) tell(what func()) {
 	c.told <- struct{}{}
 }
 
-// working is a store with a worker that is ONLINE.
+// working returns a store with an ONLINE worker.
 func working(t *testing.T) *Store {
 	t.Helper()
 	s := fresh(t)
@@ -82,7 +82,7 @@ func working(t *testing.T) *Store {
 	return s
 }
 
-func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
+func TestEarlyAnsweredClaimIsOneCommit(t *testing.T) {
 	s := working(t)
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
@@ -126,7 +126,7 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	}
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
-		// which nobody waits for
+		// nobody waits for its type
 		t.Fatal(err)
 	}
 	if _, err := s.StartRuns(ctx, engine.StartRunsParams{
@@ -136,7 +136,7 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	w.want(t, 0, 1) // the second is not even asked for
 }
 
-func TestRunsOfAGroupThatIsCarriedOutAgainAreTakenAnew(t *testing.T) {
+func TestRetriedGroupOffersRunsAgain(t *testing.T) {
 	s := working(t)
 	release := hold(t, s)
 	w := waitersOf(s, "w")
@@ -185,7 +185,7 @@ func TestWhoWaitsHearsOfAStartWhoseCallerHasGivenUp(t *testing.T) {
 	w.want(t, 1, 0)
 }
 
-func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
+func TestCallerOfLargeCallWaits(t *testing.T) {
 	large := engine.Payload{Data: make([]byte, maxAbandoned+1)}
 	for name, call := range map[string]func(ctx context.Context, s *Store, held engine.Lease, ended engine.ID) error{
 		"start": func(ctx context.Context, s *Store, _ engine.Lease, _ engine.ID) error {
@@ -235,7 +235,7 @@ func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
 			answer := make(chan error, 1)
 			go func() { answer <- call(ctx, s, claimed.Tasks[0].Lease, ended.ID) }()
 			waiting(t, s, 1)
-			giveUp() // who need not stay is answered that it gave up, long before anything is written
+			giveUp() // the caller gave up long before anything is written
 			release()
 			if err := <-answer; err != nil {
 				t.Errorf("answer = %v, want that it is written", err)

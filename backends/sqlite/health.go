@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Describe tells the file's name and size, the log beside it left out of that.
+// Describe returns the file's name and size, without the log, and facts about the store.
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	busy := readerCount - len(s.readers)
 	type size struct {
@@ -67,7 +67,7 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	return d, nil
 }
 
-// durabilityOf is what a connection promises about the disk, as it was set: "journal_mode=wal,
+// durabilityOf returns the journal mode and synchronous level of a connection: "journal_mode=wal,
 // synchronous=full".
 func durabilityOf(ctx context.Context, c *sqlite3.Conn) (text string, err error) {
 	journal, level, err := c.Durability(ctx)
@@ -89,7 +89,7 @@ func (s *Store) logText() string {
 	return dbfile.BytesText(info.Size())
 }
 
-// sinceStart is a moment in microseconds, 0: none yet.
+// sinceStart formats a time in microseconds; 0: none yet.
 func sinceStart(micros int64) string {
 	if micros == 0 {
 		return "none since the start"
@@ -105,32 +105,31 @@ func checkedText(checked bool) string {
 }
 
 const (
-	// proofPause is how long after a write that failed, or a proof that did, the next proof is
-	// made.
+	// proofPause is the time between a failed write or proof and the next proof.
 	proofPause = time.Second
-	// proofBytes is the room that a disk must have to take writes again.
+	// proofBytes is the free space that a disk must have to accept writes again.
 	proofBytes = 1 << 20
 )
 
-// proof finds out whether a disk that failed a write takes writes again. Who is told that a store
-// is unwell sends it none, and then no write tells that the trouble is over. It is made when
-// somebody asks, and not waited for.
+// proof checks whether a disk that failed a write accepts writes again. Clients stop sending writes
+// to a store that is not healthy, so no write would show that it has recovered. A proof begins when
+// Health is called, and Health does not wait for it.
 type proof struct {
 	pause time.Duration
 
 	mu   sync.Mutex
-	last time.Time     // when a write failed, or a proof came to its end
-	over chan struct{} // closed when the proof under way is over; nil: none is
+	last time.Time     // when a write failed, or a proof ended
+	over chan struct{} // closed when the running proof ends; nil: none is running
 }
 
-// failed notes that a write has failed.
+// failed records that a write has failed.
 func (p *proof) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = time.Now()
 }
 
-// begin begins a proof if none is under way and it is time for one.
+// begin begins a proof if none is running and it is time for one.
 func (p *proof) begin(prove func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +147,7 @@ func (p *proof) begin(prove func()) {
 	}()
 }
 
-// wait waits for the proof under way, if one is. No other must begin.
+// wait waits for a running proof. No other may begin meanwhile.
 func (p *proof) wait() {
 	p.mu.Lock()
 	over := p.over
@@ -158,13 +157,13 @@ func (p *proof) wait() {
 	}
 }
 
-// prove writes where the database lies: first what needs room, and then to the database itself,
-// which ends the trouble.
+// prove writes to the database's disk: first a file, to check for free space, and then to the
+// database. If that succeeds, the store is healthy again.
 func (s *Store) prove() {
 	if err := takesRoom(s.path + "-proof"); err != nil {
 		return
 	}
-	// the writer notes what comes of it
+	// the writer records the outcome
 	_, _ = write(context.Background(), s, "prove", 0, func(t *tx) (none struct{}, err error) {
 		if err := t.Stand("proof", "made", s.Now()); err != nil {
 			return none, err
@@ -173,7 +172,7 @@ func (s *Store) prove() {
 	})
 }
 
-// takesRoom says whether the disk takes a file of proofBytes, which is deleted again.
+// takesRoom checks that the disk accepts a file of proofBytes, and deletes the file.
 func takesRoom(path string) (err error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

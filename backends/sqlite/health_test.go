@@ -21,7 +21,7 @@ func TestSizesAreWrittenForPeople(t *testing.T) {
 	}
 }
 
-// factsOf is the facts that a store tells, by name.
+// factsOf returns the store's facts by name.
 func factsOf(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	d, err := s.Describe(t.Context())

@@ -13,7 +13,7 @@ import (
 //go:embed sql/keyring.sql
 var keyringSQL string
 
-// Keyring is the keys that are not revoked, by id.
+// Keyring returns the keys that are not revoked, by id.
 func (s *Store) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return read(ctx, s, "Keyring", func(r session) (keys []engine.APIKey, err error) {
 		err = r.query(&keyringSQL, func(r *row) error {
@@ -33,7 +33,7 @@ var listAPIKeysBackSQL = strings.Replace(listAPIKeysSQL, "order by key_id desc",
 //go:embed sql/count_api_keys.sql
 var countAPIKeysSQL string
 
-// ListKeys is newest first.
+// ListKeys returns keys, newest first.
 func (s *Store) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, engine.PageInfo, error) {
 	return list(ctx, s, "ListKeys", p, listing[engine.APIKey]{
 		forth: &listAPIKeysSQL, back: &listAPIKeysBackSQL, count: &countAPIKeysSQL, read: readAPIKey,
@@ -44,7 +44,7 @@ func (s *Store) ListKeys(ctx context.Context, p engine.Page) ([]engine.APIKey, e
 //go:embed sql/note_key_use.sql
 var noteKeyUseSQL string
 
-// NoteKeyUse is one statement for all keys.
+// NoteKeyUse takes one statement for all keys.
 func (s *Store) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
 	if len(uses) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (s *Store) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
 //go:embed sql/note_refusal.sql
 var noteRefusalSQL string
 
-// NoteRefusal leaves the first event of an id as it is.
+// NoteRefusal keeps the first event of an id.
 func (s *Store) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
 	_, err := write(ctx, s, "NoteRefusal", 0, func(t *tx) (int64, error) {
 		return t.exec(&noteRefusalSQL, auditArgs(&e)...)
@@ -70,7 +70,7 @@ func (s *Store) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
 	return err
 }
 
-// readAPIKey reads the columns that every statement about whole keys selects, in their order.
+// readAPIKey reads the columns of statements that select whole keys.
 func readAPIKey(r *row) (engine.APIKey, error) {
 	k := engine.APIKey{ID: r.id(), Name: r.text(), Role: engine.KeyRole(r.num())}
 	var err error

@@ -13,7 +13,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// killedHalfway is a database beside which processes were killed at all that is made there, and what else lies there.
+// killedHalfway makes a database beside which processes were killed during each operation that
+// makes files there. others are the other files.
 func killedHalfway(t *testing.T) (path string, others []string) {
 	t.Helper()
 	s := busy(t)
@@ -49,7 +50,7 @@ func killedHalfway(t *testing.T) (path string, others []string) {
 	return s.path, others
 }
 
-func TestWhatWasLeftHalfMadeBesideADatabaseIsDeletedByWhoHasItNext(t *testing.T) {
+func TestLeftoversAreDeletedByNextServer(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"a server": func(path string) error {
 			s, err := Open(t.Context(), path, engine.OpenOptions{})
@@ -61,7 +62,7 @@ func TestWhatWasLeftHalfMadeBesideADatabaseIsDeletedByWhoHasItNext(t *testing.T)
 		"a restore": func(path string) error {
 			_, err := Restore(t.Context(), path, engine.RestoreParams{
 				File: backupOfStore(t, busy(t)).File, Now: time.Now()})
-			if errors.Is(err, engine.ErrPrecondition) { // there are rows
+			if errors.Is(err, engine.ErrPrecondition) { // it has rows
 				return nil
 			}
 			return errors.Join(err, errors.New("it was restored"))

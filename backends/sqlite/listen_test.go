@@ -10,11 +10,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestNotificationsOfRunsClaimedInTheirOwnCommitSayClaimed(t *testing.T) {
+func TestNotifyQueueClaimed(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		starts, slots int
-		apart         bool // the starts have a commit of their own
+		apart         bool // the starts have their own commit
 		claimed       bool
 	}{
 		{name: "one run, claimed in its commit", starts: 1, slots: 2, claimed: true},
@@ -29,7 +29,7 @@ func TestNotificationsOfRunsClaimedInTheirOwnCommitSayClaimed(t *testing.T) {
 			listening := make(chan error, 1)
 			go func() { listening <- s.Listen(ctx, func(r engine.Notification) { notifications <- r }, nil) }()
 			defer func() { stop(); <-listening }()
-			<-notifications // that it listens
+			<-notifications // it is listening
 			holding(t, s, 1)
 			for r := range notifications { // a call may be answered before it notifies
 				if r.Kind == engine.NotifyQueue {

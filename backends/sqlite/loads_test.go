@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// startedRun makes a run with an input of its own.
+// startedRun makes a run with its own input.
 func startedRun(t *testing.T, s *Store, namespace, input string) engine.ID {
 	t.Helper()
 	now := s.Now()
@@ -57,7 +57,7 @@ func TestRunsThatAreReadTogetherAreEachOnesOwn(t *testing.T) {
 	}
 }
 
-func TestWhoAsksForARunWhileAnotherIsReadIsReadForNext(t *testing.T) {
+func TestGetRunDuringReadIsReadNext(t *testing.T) {
 	s := fresh(t)
 	a, b := startedRun(t, s, "here", "a"), startedRun(t, s, "here", "b")
 	first := &load{namespace: "here", id: a, done: make(chan struct{})}
@@ -74,7 +74,7 @@ func TestWhoAsksForARunWhileAnotherIsReadIsReadForNext(t *testing.T) {
 			answers <- run
 		}()
 	}
-	for standing := 0; standing < 3; { // the event itself: they stand in line
+	for standing := 0; standing < 3; { // the event itself: they are queued
 		runtime.Gosched()
 		s.loads.mu.Lock()
 		standing = len(s.loads.waiting)

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// lengthened is a new database of a server, once its log is as long as it is to be.
+// lengthened returns a new database of a server, once its log has its full length.
 func lengthened(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "kagzi.db"),
@@ -21,7 +21,7 @@ func lengthened(t *testing.T) *Store {
 	t.Cleanup(func() { s.Close() })
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
-		// between
+		// between calls
 		t.Fatal(err)
 	}
 	for fileSize(t, s.path+"-wal") < logAhead {
@@ -32,7 +32,7 @@ func lengthened(t *testing.T) *Store {
 	return s
 }
 
-// betweenCalls has the writer do something while no transaction is under way.
+// betweenCalls makes the writer do something while no transaction is running.
 func betweenCalls(t *testing.T, s *Store, do func(*sqlite3.Conn) error) {
 	t.Helper()
 	_, err := write(t.Context(), s, "between", 0, func(x *tx) (none struct{}, err error) {

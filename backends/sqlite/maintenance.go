@@ -49,9 +49,9 @@ var checkKeysSQL string
 //go:embed sql/check_texts.sql
 var checkTextsSQL string
 
-// Check looks for what is wrong in the database: damage, references to nothing, and rows that
-// contradict each other. It reads everything, on one snapshot; of an older schema what is damaged
-// alone, and without damage that is an error. A server may be at work.
+// Check reports damage, references to missing rows, and rows that contradict each other. It reads
+// everything, on one snapshot; a server may be running. With an older schema it reports damage
+// only; if there is none, it returns an error.
 func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("check the database: %w", err)
@@ -61,17 +61,44 @@ func Check(ctx context.Context, path string) ([]engine.Finding, error) {
 		return nil, err
 	}
 	c, number, err := openToCheck(ctx, path)
+	if sqlite3.Code(err) == sqlite3.CodeCorrupt {
+		if d := dbfile.Diagnose(ctx, path, 0); d != nil {
+			return diagnosed(d), nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
 	defer c.Close()
 	if number == 0 {
-		return nil, fmt.Errorf("%s holds no schema: `kagzi db migrate` makes it", path)
+		return nil, fmt.Errorf("%s has no schema: `kagzi db migrate` makes it", path)
 	}
-	return check(ctx, c.Conn)
+	findings, err := check(ctx, c.Conn)
+	if err == nil && len(findings) > 0 && findings[0].Text == brokenPage {
+		if d := dbfile.Diagnose(ctx, path, 0); d != nil {
+			return diagnosed(d), nil
+		}
+	}
+	return findings, err
 }
 
-// openToCheck connects to the file as a server's readers do, or read-only on a disk that takes no
+// diagnosed returns the pages that are not as they were written, and what that means.
+func diagnosed(d *dbfile.Diagnosis) (findings []engine.Finding) {
+	for _, pages := range []struct {
+		numbers []int64
+		text    string
+	}{
+		{d.Wrong, "it does not match its checksum"},
+		{d.Bare, "it has no checksum: another program wrote it"},
+	} {
+		for _, number := range pages.numbers[:min(len(pages.numbers), maxBrokenPages)] {
+			findings = append(findings, engine.Finding{Subject: fmt.Sprintf("page %d", number), Text: pages.text})
+		}
+	}
+	return append(findings, engine.Finding{Subject: "file", Text: d.String()})
+}
+
+// openToCheck connects to the file as a server's readers do, or read-only if the disk takes no
 // writes.
 func openToCheck(ctx context.Context, path string) (c *dbfile.Reader, number int, err error) {
 	for _, open := range []func() (*dbfile.Reader, error){
@@ -98,7 +125,7 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 	defer c.Rollback(ctx)
 	rows := session{conn: c, ctx: ctx}
 	findings, err := brokenPages(rows)
-	if err != nil || len(findings) > 0 { // what else there is to find stands on those pages
+	if err != nil || len(findings) > 0 { // other findings would come from damaged pages
 		return findings, err
 	}
 	err = rows.query(&checkIntegritySQL, func(r *row) error {
@@ -110,7 +137,7 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 	if err == nil {
 		err = rows.query(&checkReferencesSQL, func(r *row) error {
 			findings = append(findings, engine.Finding{
-				Subject: "table " + r.text(), Text: "a row refers to a " + r.text() + " row that is not there"})
+				Subject: "table " + r.text(), Text: "a row refers to a " + r.text() + " row that does not exist"})
 			return nil
 		})
 	}
@@ -140,15 +167,14 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 		}
 		if !json.Valid([]byte(value)) {
 			findings = append(findings, engine.Finding{
-				Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+				Subject: kind + " " + name, Text: "its " + what + " cannot be read: it is not JSON"})
 		}
 		return nil
 	})
 	return findings, err
 }
 
-// refuseOldRows is an error about rows of an older schema, whose contradictions this program does
-// not know.
+// refuseOldRows returns an error for rows of an older schema, which this program cannot check.
 func refuseOldRows(ctx context.Context, c *sqlite3.Conn) error {
 	number, err := dbfile.SchemaNumber(ctx, c)
 	if err != nil {
@@ -157,15 +183,17 @@ func refuseOldRows(ctx context.Context, c *sqlite3.Conn) error {
 	newest, err := dbfile.NewestSchema()
 	if err == nil && number < newest {
 		err = fmt.Errorf(
-			"the file is whole; what is in it has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
+			"the file is not damaged; its rows have schema %d and this program checks schema %d: run `kagzi db migrate`, then check again", number, newest)
 	}
 	return err
 }
 
-// maxBrokenPages is how many of them are named.
+// maxBrokenPages limits how many damaged pages are reported.
 const maxBrokenPages = 100
 
-// brokenPages reads every page, those that nothing is on included.
+const brokenPage = "it does not match its checksum: it was damaged, or another program has written to the file"
+
+// brokenPages reads every page, unused ones included.
 func brokenPages(rows session) (findings []engine.Finding, err error) {
 	var pages int64
 	counting := "pragma page_count"
@@ -177,7 +205,7 @@ func brokenPages(rows session) (findings []engine.Finding, err error) {
 		err = rows.query(&checkPageSQL, func(*row) error { return nil }, num("page", number))
 		if sqlite3.Code(err) == sqlite3.CodeCorrupt {
 			findings = append(findings, engine.Finding{Subject: fmt.Sprintf("page %d", number),
-				Text: "it is not what was written there: it was damaged, or another program has written to the file"})
+				Text: brokenPage})
 			err = nil
 		}
 	}
@@ -186,7 +214,7 @@ func brokenPages(rows session) (findings []engine.Finding, err error) {
 
 var _ engine.Backups = (*Store)(nil)
 
-// Backup copies the database as it is now, over a connection of its own.
+// Backup copies the present content of the database, over its own connection.
 func (s *Store) Backup(ctx context.Context, file string) (engine.Backup, error) {
 	select {
 	case <-s.closed:
@@ -212,36 +240,37 @@ func (s *Store) Backup(ctx context.Context, file string) (engine.Backup, error) 
 	return b, backup.TranslateError(err)
 }
 
-// Backup copies the database at path, which a server may have, into a file that does not exist yet.
-// It leaves nothing beside the database.
+// Backup copies the database at path, which a server may be using, into a new file. It leaves
+// nothing beside the database.
 func Backup(ctx context.Context, path, file string) (engine.Backup, error) {
 	return backup.Database(ctx, path, file)
 }
 
-// PlaceBackup has fill write a database beside the file's place, reads it back, and moves it there:
-// complete, durable and for its owner alone, or not at all. fill returns the time of the copy.
+// PlaceBackup lets fill write a database to a temporary file beside file, reads it back, and
+// renames it: complete, durable and readable by its owner only, or not at all. fill returns the
+// time of the copy.
 func PlaceBackup(ctx context.Context, file string, fill func(part string) (time.Time, error)) (engine.Backup, error) {
 	return backup.Place(ctx, file, fill)
 }
 
-// ReceiveBackup is PlaceBackup for a backup that comes from elsewhere, byte by byte.
+// ReceiveBackup is PlaceBackup for a backup that is received as a stream of bytes.
 func ReceiveBackup(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {
 	return backup.Receive(ctx, file, fill)
 }
 
-// VerifyBackup reads all of a backup, with the contradictions that Check would find in it. A
+// VerifyBackup reads a whole backup and returns the contradictions that Check would find in it. A
 // damaged one is an error.
 func VerifyBackup(ctx context.Context, file string) (engine.Backup, []engine.Finding, error) {
 	return backup.Verify(ctx, file, check)
 }
 
-// Restore puts the backup p.File in the place of the database at path, which no server may have.
+// Restore replaces the database at path by the backup p.File. No server may be using the database.
 func Restore(ctx context.Context, path string, p engine.RestoreParams) (engine.Restoration, error) {
 	return backup.Restore(ctx, path, p, restoredRows)
 }
 
-// RestoreElsewhere makes of the backup p.File a file that can be served, which carry copies
-// elsewhere and which is deleted afterwards. from describes the backup.
+// RestoreElsewhere makes a file from the backup p.File that can be served. carry copies it
+// elsewhere; afterwards the file is deleted. from describes the backup.
 func RestoreElsewhere(ctx context.Context, p engine.RestoreParams,
 	carry func(file, from string) error) (engine.Restoration, error) {
 	return backup.RestoreElsewhere(ctx, p, restoredRows, carry)
@@ -250,7 +279,7 @@ func RestoreElsewhere(ctx context.Context, p engine.RestoreParams,
 // restoredRows is what a restore needs to know of the rows.
 var restoredRows = backup.Rows{Check: check, Adopt: adopt}
 
-// adopt migrates a restored file and makes its rows fit to be served.
+// adopt migrates a restored file and prepares its rows for a server.
 func adopt(ctx context.Context, file string, p engine.AfterRestoreParams) (changed engine.AfterRestore, err error) {
 	s, err := openUpTo(ctx, file, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)}, anySize)
 	if err != nil {
@@ -263,22 +292,22 @@ func adopt(ctx context.Context, file string, p engine.AfterRestoreParams) (chang
 	return changed, err
 }
 
-// Accept accepts the database at path as it is, as after a repair with another program, which
-// leaves pages without a checksum: it writes the database again and keeps the old file under the
-// name that it returns. No server may have the database. What SQLite finds damaged is refused, and
-// so are rows that contradict each other, with the contradictions.
+// Accept accepts the database at path as it is, for example after a repair with another program,
+// which leaves pages without checksums. It rewrites the database and keeps the old file under the
+// name that it returns. No server may be using it. It refuses a database that SQLite finds damaged,
+// or whose rows contradict each other; then it returns the contradictions.
 func Accept(ctx context.Context, path string) (kept string, findings []engine.Finding, err error) {
 	return backup.Accept(ctx, path, check)
 }
 
-// Holder returns what the process that has the database to itself says of itself; empty: none has.
+// Holder returns the description of the process that has locked the database; empty if none has.
 func Holder(path string) (string, error) { return dbfile.Holder(path) }
 
 // OpenEnd opens the file at path as one end of a copy (package move). The file must have this
 // program's schema. It stays locked against servers until it is closed.
 func OpenEnd(ctx context.Context, path string) (*backup.End, error) { return backup.OpenEnd(ctx, path) }
 
-// OpenReadEnd opens the file at path to copy from it. It takes no lock and leaves no trace: the
+// OpenReadEnd opens the file at path to copy from it. It takes no lock and leaves no files: the
 // file may be a backup on a read-only disk. If somebody changes the file meanwhile, reading fails.
 func OpenReadEnd(ctx context.Context, path string) (*backup.End, error) {
 	return backup.OpenSource(ctx, path)

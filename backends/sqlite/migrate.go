@@ -14,8 +14,8 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// migrate applies what is missing, in one transaction, and returns the schema's number. A file that
-// holds rows is copied before.
+// migrate applies the missing migrations in one transaction, and returns the schema's number. A
+// file that holds rows is backed up first.
 func migrate(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (int, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
@@ -38,7 +38,7 @@ func migrate(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOpt
 		if err != nil {
 			return 0, err
 		}
-		o.Log.Info("bringing the schema up to date after a copy of the database, which may write all of it anew",
+		o.Log.Info("backing up the database, then migrating its schema; this may rewrite the whole file",
 			"schema", number, "newest", len(list), "size", dbfile.BytesText(size))
 		if err := backup.BeforeMigration(ctx, c, path, list[number:]); err != nil {
 			return 0, err
@@ -56,7 +56,7 @@ func apply(ctx context.Context, c *sqlite3.Conn, list []migrations.Migration) er
 		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL,
 			dbfile.ApplicationID, m.Number)
 		if err := c.Script(ctx, script); err != nil {
-			c.Script(ctx, "rollback") // fails when SQLite did it by itself
+			c.Script(ctx, "rollback") // fails if SQLite rolled back by itself
 			return fmt.Errorf("migration %s: %w; the database is as it was", m.Name, err)
 		}
 	}
@@ -67,7 +67,7 @@ func apply(ctx context.Context, c *sqlite3.Conn, list []migrations.Migration) er
 	return nil
 }
 
-// Migrate brings the database up to date, with checksums on its pages. No server may be at work on it.
+// Migrate migrates the database and adds checksums to its pages. No server may be using it.
 func Migrate(ctx context.Context, path string) error {
 	s, err := openUpTo(ctx, path, engine.OpenOptions{Log: slog.New(slog.DiscardHandler)}, anySize)
 	if err != nil {
@@ -76,8 +76,8 @@ func Migrate(ctx context.Context, path string) error {
 	return s.Close()
 }
 
-// Status compares the database with the migrations that this program has. A server may be at work on it. A file that is
-// not there is an empty database, and stays away.
+// Status compares the database with this program's migrations. A server may be using it. A missing
+// file counts as an empty database and is not made.
 func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
@@ -102,7 +102,7 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 	return status, nil
 }
 
-// readStatus is what the file says of itself.
+// readStatus reads the schema and the states of the file.
 func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) error {
 	path, err := dbfile.Resolve(path)
 	if err != nil {
@@ -110,7 +110,7 @@ func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) e
 	}
 	c, err := dbfile.OpenReader(path)
 	if err != nil {
-		return fmt.Errorf("open the database %s: %w", path, err)
+		return dbfile.OpenError(path, err)
 	}
 	defer c.Close()
 	if status.Applied, err = dbfile.SchemaNumber(ctx, c.Conn); err != nil {
@@ -120,15 +120,15 @@ func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) e
 }
 
 const (
-	// maxRenewedAtStart is up to which size a server adds checksums to a database when it starts,
-	// which takes some seconds.
+	// maxRenewedAtStart is the size up to which a server adds checksums to a database when it
+	// starts, which takes some seconds.
 	maxRenewedAtStart = 256 << 20
 	anySize           = 1 << 62
 )
 
-// withChecksums is c, or a new connection to the file that has taken the place of one without
-// checksums. Where that cannot be had the file stays as it is, which is an error only when it is to
-// be of any size.
+// withChecksums returns c, or a new connection to the file that replaced one without checksums. If
+// that fails, the file stays as it is; this is an error only if files of any size must be
+// rewritten.
 func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int64) (*sqlite3.Conn, error) {
 	checked, err := c.HasChecksums()
 	if s.checked = checked; checked || err != nil {
@@ -140,13 +140,13 @@ func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int6
 	}
 	if size > largest {
 		s.log.Warn(
-			"the database has no checksums, so damage to it may go unnoticed; `kagzi db migrate` adds them while no server is at work", "size", dbfile.BytesText(size))
+			"the database has no page checksums, so damage may go unnoticed; stop the server and run `kagzi db migrate` to add them", "size", dbfile.BytesText(size))
 		return c, nil
 	}
-	s.log.Info("adding checksums to the database, which writes it anew", "size", dbfile.BytesText(size))
+	s.log.Info("adding page checksums to the database; this rewrites the file", "size", dbfile.BytesText(size))
 	next, err := backup.Renew(ctx, c, s.path, size)
 	if failure := dbfile.AsFatal(err, true); err != nil && largest != anySize && failure == nil && ctx.Err() == nil {
-		s.log.Warn("the database keeps being without checksums, so damage to it may go unnoticed", "error", err)
+		s.log.Warn("cannot add page checksums to the database; continuing without them", "error", err)
 		return c, nil
 	}
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int6
 	err = backup.TakePlace(next, s.path)
 	if dbfile.InUse(err) && largest != anySize {
 		s.log.Warn(
-			"the database keeps being without checksums, so damage to it may go unnoticed; another program has it open",
+			"cannot add page checksums to the database while another program has it open; continuing without them",
 			"error", err)
 		err = os.Remove(next)
 	}

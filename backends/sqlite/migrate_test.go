@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
+func TestFirstSchemaContinuesRuns(t *testing.T) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
 		t.Fatal(err)

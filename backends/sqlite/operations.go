@@ -6,8 +6,8 @@ import (
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 )
 
-// transact carries out an operation of package storelogic as one call of the writer. A disk that is
-// nearly full has no room for the runs that a caller from outside starts.
+// transact runs an operation of package storelogic as one call of the writer. If the disk is nearly
+// full, it refuses runs that a client starts.
 func (s *Store) transact(ctx context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
 	if c.StartsRuns && s.lacksRoom() {
 		return nil, errExhausted

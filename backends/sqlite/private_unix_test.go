@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// chmod gives a file a mode whatever the umask.
+// chmod sets a file's mode regardless of the umask.
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	if err := os.Chmod(path, mode); err != nil {
@@ -22,7 +22,7 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-func TestALinkThatWasPlantedInThePlaceOfTheLockIsNotFollowed(t *testing.T) {
+func TestPlantedLockLinkIsNotFollowed(t *testing.T) {
 	for what, plant := range map[string]func(target, name string) error{
 		"a link to a file":       os.Symlink,
 		"a link to nothing":      func(target, name string) error { return os.Symlink(target+".none", name) },
@@ -41,7 +41,7 @@ func TestALinkThatWasPlantedInThePlaceOfTheLockIsNotFollowed(t *testing.T) {
 			if err == nil {
 				s.Close()
 			}
-			if err == nil || !strings.Contains(err.Error(), path+".lock is no file") {
+			if err == nil || !strings.Contains(err.Error(), path+".lock is not a file") {
 				t.Errorf("opened with error %v, want that the lock is no file", err)
 			}
 			text, err := os.ReadFile(precious)
@@ -55,7 +55,7 @@ func TestALinkThatWasPlantedInThePlaceOfTheLockIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestALinkOfAnotherUserWhereAnybodyMayWriteIsNotFollowed(t *testing.T) {
+func TestPlantedDatabaseLinkIsNotFollowed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")
 	}
@@ -92,7 +92,7 @@ func TestALinkOfAnotherUserWhereAnybodyMayWriteIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatOthersMayWriteToIsRefusedAndOneThatTheyMayReadIsWarnedOf(t *testing.T) {
+func TestFilePermissionsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		what      string
 		file, dir os.FileMode
@@ -104,7 +104,7 @@ func TestADatabaseThatOthersMayWriteToIsRefusedAndOneThatTheyMayReadIsWarnedOf(t
 		{"for anybody to write", 0o666, 0o700, true, ""},
 		{"for anybody to read", 0o644, 0o755, false, "may read the database"},
 		{"for anybody to read, where nobody gets at it", 0o644, 0o700, false, ""},
-		{"in a directory for anybody", 0o600, 0o777, false, "may put another database"},
+		{"in a directory for anybody", 0o600, 0o777, false, "may replace the database"},
 		{"in a directory in which nobody takes away what is another's", 0o600, 0o777 | os.ModeSticky, false, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each is said to have so many that two of them fit.
+	// Each claims to have so many steps that two of them fit.
 	statement := "update runs set steps = 4000"
 	if _, err := write(t.Context(), s, "grow", 0, func(x *tx) (int64, error) {
 		return x.exec(&statement)

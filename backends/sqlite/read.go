@@ -22,7 +22,7 @@ func (s session) query(text *string, each func(*row) error, args ...arg) error {
 	return s.conn.Query(s.ctx, text, eachRow(each), args...)
 }
 
-// found is query for a statement that has one row at most.
+// found is query for a statement that returns at most one row.
 func (s session) found(text *string, one func(*row) error, args ...arg) (found bool, err error) {
 	err = s.conn.Query(s.ctx, text, func(r *sqlite3.Row) error {
 		found = true
@@ -31,8 +31,8 @@ func (s session) found(text *string, one func(*row) error, args ...arg) (found b
 	return found, err
 }
 
-// read calls do on a snapshot of the database. What do returns is nobody's but the caller's; of a
-// file that somebody else may begin to change, do may be called more than once.
+// read calls do on a snapshot of the database. The caller owns what do returns. If somebody else
+// may begin to change the file, do may be called more than once.
 func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (V, error) {
 	ctx, cancel := context.WithTimeout(ctx, readDeadline)
 	defer cancel()
@@ -51,9 +51,9 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 	return none, dbfile.ErrMoving
 }
 
-// readOnce is read with one connection. moved says that the file was, or for an error may have
-// been, changed in a way that leaves the answer in doubt: a server that comes or goes makes and
-// deletes files that a read-only store is about to open.
+// readOnce is read with one connection. moved means that the file was changed or, with an error,
+// may have been changed so that the answer is in doubt: a server that starts or stops makes and
+// deletes files that a read-only store may be opening.
 func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool,
 	err error) {
 	var c *dbfile.Reader
@@ -96,7 +96,7 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 	return value, false, nil
 }
 
-// connected is c, or a new connection where there is none or it is not good any more.
+// connected returns c, or a new connection if there is none or it cannot be used any more.
 func (s *Store) connected(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	switch {
 	case s.readOnly():
@@ -107,7 +107,8 @@ func (s *Store) connected(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader
 	return c, nil
 }
 
-// snapshot calls do in a transaction of its own. An error of the engine has left the connection sound.
+// snapshot calls do in its own transaction. After an error of the engine the connection can be used
+// again.
 func snapshot[V any](ctx context.Context, c *sqlite3.Conn, do func(session) (V, error)) (value V, err error) {
 	if err := c.BeginRead(ctx); err != nil {
 		return value, err
@@ -129,16 +130,16 @@ func (s *Store) failedRead(verb string, err error) error {
 	return dbfile.Translate(verb, err)
 }
 
-// listing is how one list is read, page by page.
+// listing holds the statements of a paged list.
 type listing[V any] struct {
-	forth, back, count *string // the page onwards, the page backwards, and the length of the whole list
+	forth, back, count *string // the next page, the previous page, and the length of the whole list
 	read               func(*row) (V, error)
 	check              func(session) error // nil: nothing to check first
-	filter             []arg               // of all three statements
-	place              []arg               // of the pages
+	filter             []arg               // arguments of all three statements
+	place              []arg               // arguments of the pages
 }
 
-// spanArgs is what bounds a page of a list that goes by id.
+// spanArgs returns the bounds of a page of a list that is ordered by id.
 func spanArgs(above, below engine.ID) []arg {
 	return []arg{blob("above", above[:]), blob("below", below[:])}
 }
@@ -177,12 +178,12 @@ func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l li
 	return out.items, out.info, err
 }
 
-// maxLoads bounds what is read at once: runs may have payloads of megabytes.
+// maxLoads limits how many runs are read at once, because runs may have payloads of megabytes.
 const maxLoads = 64
 
-// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask
-// at once; one statement for all costs little more than one for a single run. Nobody waits for
-// company: whoever finds nobody reading reads at once.
+// loads groups concurrent calls of GetRun. When many runs end in one commit, all callers that wait
+// for them ask at once, and one statement for all costs little more than one for a single run. No
+// caller waits for company: if nobody is reading, it reads at once.
 type loads struct {
 	mu      sync.Mutex
 	waiting []*load
@@ -198,8 +199,8 @@ type load struct {
 	done      chan struct{} // closed when it was read
 }
 
-// lead puts a call in the line, and says whether the caller is to read for all who stand in it;
-// otherwise somebody reads already, and will go on.
+// lead adds a call to the queue, and says whether the caller must read for all in it; otherwise
+// another caller is reading and will continue.
 func (w *loads) lead(l *load) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +209,7 @@ func (w *loads) lead(l *load) bool {
 	return lead
 }
 
-// pass ends the reading, unless others wait by now.
+// pass ends the reading, unless more calls are waiting.
 func (w *loads) pass() (on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,7 +217,7 @@ func (w *loads) pass() (on bool) {
 	return w.reading
 }
 
-// take is those who are to be read for next.
+// take returns the next calls to read for.
 func (w *loads) take() []*load {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,8 +229,8 @@ func (w *loads) take() []*load {
 	return group
 }
 
-// lead reads for those who stand in line. Whoever came meanwhile is not the caller's to read for,
-// so that it gets its own answer soon.
+// lead reads for the waiting calls. Calls that come meanwhile are left to another goroutine, so
+// that the caller gets its own answer soon.
 func (s *Store) lead() {
 	defer func() {
 		if s.loads.pass() {
@@ -239,8 +240,8 @@ func (s *Store) lead() {
 	s.loadGroup(s.loads.take())
 }
 
-// errBrokenOff is what those get for whom a read has not come to its end, because of a defect.
-var errBrokenOff = errors.New("the read broke off")
+// errBrokenOff is returned to calls whose read did not finish because of a bug.
+var errBrokenOff = errors.New("the read failed")
 
 func (s *Store) loadGroup(group []*load) {
 	for _, l := range group {
@@ -260,8 +261,8 @@ var getWholeRunsText string
 
 var getWholeRunsSQL = runColumns.Expand(getWholeRunsText)
 
-// loadAll reads a group. Should that fail, each is read by itself, so that what is wrong with one
-// run is nobody else's affair.
+// loadAll reads a group. If that fails, it reads each run by itself, so that an error about one run
+// does not affect the others.
 func (s *Store) loadAll(group []*load) {
 	ids := make([]engine.ID, len(group))
 	for i, l := range group {
@@ -280,7 +281,7 @@ func (s *Store) loadAll(group []*load) {
 	for _, l := range group {
 		run, found := runs[l.id]
 		switch {
-		case err != nil || given[l.id]: // what is returned is nobody's but the caller's
+		case err != nil || given[l.id]: // each caller owns what it is given
 			l.run, l.err = s.getRun(context.Background(), l.namespace, l.id)
 		case !found || run.Namespace != l.namespace:
 			l.err = engine.RunNotFound(l.id)

@@ -14,8 +14,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// currentReader returns c, if it shows the file as it is now, or a new connection to a file that
-// still has this program's schema.
+// currentReader returns c if it shows the present file, or a new connection to a file that still
+// has this program's schema.
 func (s *Store) currentReader(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	seen, err := dbfile.OpenReadOnly(s.path, c)
 	if err != nil || seen == c {
@@ -24,10 +24,10 @@ func (s *Store) currentReader(ctx context.Context, c *dbfile.Reader) (*dbfile.Re
 	number, err := dbfile.SchemaNumber(ctx, seen.Conn)
 	if err == nil && number != s.schema {
 		err = &engine.Error{Kind: engine.KindPrecondition,
-			Message: "another kagzi has changed the schema of the database meanwhile; open it anew"}
+			Message: "another kagzi has changed the schema of the database meanwhile; open it again"}
 	}
 	if err != nil && !seen.Current(s.path) {
-		err = nil // there is more to it: who reads next finds out
+		err = nil // the next read finds the problem
 	}
 	if err != nil {
 		seen.Close()
@@ -54,9 +54,9 @@ func (s *Store) openReadOnly(ctx context.Context, path string) (err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no database %s", s.path)
 	case sqlite3.Code(err) == sqlite3.CodeNotADB:
-		return fmt.Errorf("%s is no SQLite database", s.path)
+		return fmt.Errorf("%s is not a SQLite database", s.path)
 	case sqlite3.Code(err) == sqlite3.CodeCantOpen:
-		return fmt.Errorf("open the database %s: you may not read it, or a file beside it (%w)", s.path, err)
+		return fmt.Errorf("open the database %s: no permission to read it or a file beside it (%w)", s.path, err)
 	case err != nil:
 		return fmt.Errorf("open the database %s: %w", s.path, err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) openReadOnly(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// firstReader returns a connection to a database of this program's schema.
+// firstReader returns a connection to a database with this program's schema.
 func (s *Store) firstReader(ctx context.Context) (*dbfile.Reader, error) {
 	doubt := error(dbfile.ErrMoving)
 	for range maxAttempts {
@@ -75,7 +75,7 @@ func (s *Store) firstReader(ctx context.Context) (*dbfile.Reader, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		if err != nil { // a server that comes or goes may have taken away what was there a moment ago
+		if err != nil { // a server that starts or stops may have removed a file a moment ago
 			doubt = err
 			continue
 		}
@@ -95,7 +95,7 @@ func (s *Store) firstReader(ctx context.Context) (*dbfile.Reader, error) {
 	return nil, doubt
 }
 
-// requireSchema refuses what is no database of this program's schema.
+// requireSchema refuses a file that is not a database with this program's schema.
 func (s *Store) requireSchema(ctx context.Context, c *dbfile.Reader) (err error) {
 	if s.version, err = soundVersion(ctx, c.Conn); err != nil {
 		return err
@@ -119,20 +119,19 @@ func (s *Store) requireSchema(ctx context.Context, c *dbfile.Reader) (err error)
 }
 
 // watchInterval is how often a read-only store checks whether the file has changed, while somebody
-// listens. Notifications do not leave their process, and SQLite has none. The check reads shared
-// memory and the metadata of files; it writes nothing.
+// listens. Notifications do not leave their process, and SQLite has none. A check reads shared
+// memory and file metadata; it writes nothing.
 const watchInterval = 200 * time.Millisecond
 
-// changeWatch is a connection that notices changes by others: SQLite counts them for each
-// connection separately.
+// changeWatch is a connection that notices changes by others; SQLite counts them per connection.
 type changeWatch struct {
 	path    string
 	conn    *dbfile.Reader
 	version int64
 }
 
-// listenReadOnly sends NotifyAll at once and then whenever the file has changed: nobody tells what
-// was changed in it.
+// listenReadOnly sends NotifyAll at once and whenever the file has changed, because it cannot tell
+// what changed.
 func (s *Store) listenReadOnly(ctx context.Context, notify func(engine.Notification)) error {
 	g := &changeWatch{path: s.path}
 	defer g.close()
@@ -152,8 +151,8 @@ func (s *Store) listenReadOnly(ctx context.Context, notify func(engine.Notificat
 	}
 }
 
-// changed says that the file is not as it was when this was asked last. A file that cannot be read
-// now is asked about again.
+// changed says whether the file has changed since the last call. A file that cannot be read is
+// checked again by the next call.
 func (g *changeWatch) changed(ctx context.Context) bool {
 	before := g.conn
 	var err error

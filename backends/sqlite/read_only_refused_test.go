@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// writing is every method of these that does not only read.
+// writing returns every method of these that may write.
 func writing() (methods []reflect.Method) {
 	reading := map[string]bool{"LiveWorkers": true, "DueSchedules": true, "Keyring": true, "ListKeys": true}
 	for _, kind := range []reflect.Type{
@@ -60,7 +60,7 @@ func TestEveryVerbThatWritesIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeLookedAtIsRefusedWithTheReasonAndLeftAsItIs(t *testing.T) {
+func TestReadOnlyOpenRefusesWithReason(t *testing.T) {
 	sound := copyOf(t, remains(t), "")
 	altered := func(script string) string {
 		path := copyOf(t, sound, "")
@@ -83,8 +83,8 @@ func TestWhatCannotBeLookedAtIsRefusedWithTheReasonAndLeftAsItIs(t *testing.T) {
 	for _, c := range []struct{ what, path, want string }{
 		{"a file that is not there", filepath.Join(t.TempDir(), "kagzi.db"), "there is no database"},
 		{"a directory that is not there", filepath.Join(t.TempDir(), "data", "kagzi.db"), "there is no database"},
-		{"a directory", directory, "it is no file"},
-		{"a text", text(strings.Repeat("this is no database ", 500)), "no SQLite database"},
+		{"a directory", directory, "it is not a file"},
+		{"a text", text(strings.Repeat("this is no database ", 500)), "not a SQLite database"},
 		{"an empty file", text(""), "kagzi db migrate"},
 		{"another program's database", foreign, "another program"},
 		{"an older schema", altered("pragma user_version = 1"),

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// readOnlyAt opens the file read-only, until the test ends.
+// readOnlyAt opens the file read-only until the test ends.
 func readOnlyAt(t *testing.T, path string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), path, engine.OpenOptions{ReadOnly: true})
@@ -26,13 +26,13 @@ func readOnlyAt(t *testing.T, path string) *Store {
 	return s
 }
 
-// runsIn is how many runs the store shows.
+// runsIn returns how many runs the store shows.
 func runsIn(ctx context.Context, s *Store) (int64, error) {
 	_, info, err := s.ListRuns(ctx, engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 1, Count: true})
 	return info.Total, err
 }
 
-// expectRuns asks each connection of the store, for they take turns.
+// expectRuns asks each connection of the store, because they take turns.
 func expectRuns(t *testing.T, s *Store, want int64) {
 	t.Helper()
 	for range readerCount {
@@ -42,7 +42,7 @@ func expectRuns(t *testing.T, s *Store, want int64) {
 	}
 }
 
-// lookAt is what another process sees that looks at the file once.
+// lookAt returns what another process sees that opens the file once.
 func lookAt(path string) string {
 	s, err := Open(context.Background(), path, engine.OpenOptions{ReadOnly: true})
 	if err != nil {
@@ -53,7 +53,7 @@ func lookAt(path string) string {
 	return fmt.Sprintf("%d runs (%v)", n, err)
 }
 
-// contents is the names in a directory, with a digest of each file.
+// contents returns the names in a directory, with a digest of each file.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -71,7 +71,8 @@ func contents(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// remains is a database with three runs in the file and two more in its log, as a server left it that was killed.
+// remains makes a database with three runs in the file and two more in its log, as a killed server
+// leaves it.
 func remains(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kagzi.db")
@@ -83,7 +84,8 @@ func remains(t *testing.T) string {
 	return path
 }
 
-// copyOf is a directory with some of the files of a database, and what the file is called there.
+// copyOf copies some of the files of a database to a new directory, and returns the database's path
+// there.
 func copyOf(t *testing.T, path string, suffixes ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +101,7 @@ func copyOf(t *testing.T, path string, suffixes ...string) string {
 	return filepath.Join(dir, "kagzi.db")
 }
 
-// found is the states in which a file may be found that nobody serves, with the runs that are in it.
+// found returns the states of a file that no server uses, with the number of its runs.
 func found(t *testing.T) map[string]struct {
 	path string
 	runs int64
@@ -127,7 +129,7 @@ func found(t *testing.T) map[string]struct {
 	}
 }
 
-func TestAReadOnlyStoreShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
+func TestReadOnlyStoreLeavesNoFiles(t *testing.T) {
 	for name, file := range found(t) {
 		t.Run(name, func(t *testing.T) {
 			before := contents(t, filepath.Dir(file.path))
@@ -158,7 +160,7 @@ func TestAReadOnlyStoreShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
+func TestReadOnlyStoreSeesServerAtOnce(t *testing.T) {
 	path := remains(t)
 	for name, file := range map[string]string{
 		"beside a log": path, "beside nothing": copyOf(t, path, ""), "copied": copyOf(t, path, "", "-wal")} {
@@ -189,7 +191,7 @@ func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestAServerThatCameAndWentUnnoticedHasLeftWhatIsSeen(t *testing.T) {
+func TestReadOnlyStoreAfterShortLivedServer(t *testing.T) {
 	path := copyOf(t, remains(t), "")
 	s := readOnlyAt(t, path)
 	expectRuns(t, s, 3)
@@ -240,7 +242,7 @@ func TestAFileThatTakesTheOthersPlaceIsSeen(t *testing.T) {
 	expectRuns(t, s, 6)
 }
 
-func TestAServerThatEndsBesideAReaderLeavesAllInTheFile(t *testing.T) {
+func TestCloseWithReaderCheckpointsAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	server.tell(t, "start")
@@ -311,7 +313,7 @@ func TestAChangeWatchNoticesEachChangeOnce(t *testing.T) {
 	server.kill()
 	expect("when the server was killed", false)
 	if runtime.GOOS == "windows" {
-		return // where nobody takes away a file that is open
+		return // Windows removes no open file
 	}
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
@@ -323,7 +325,7 @@ func TestAChangeWatchNoticesEachChangeOnce(t *testing.T) {
 	expect("when it is back", true)
 }
 
-func TestWhoListensIsRungWhenAnotherProcessHasWritten(t *testing.T) {
+func TestReadOnlyListenerIsNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	s := readOnlyAt(t, path)
@@ -367,7 +369,7 @@ func TestClosingAReaderReleasesEverything(t *testing.T) {
 	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("Health after Close: %v, want unavailable", err)
 	}
-	server := openAt(t, path) // in this process, whose files are all closed
+	server := openAt(t, path) // in this process, with all its files closed
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}

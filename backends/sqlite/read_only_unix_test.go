@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// otherUser is somebody whom the permissions of files concern; nil: the user who runs the tests.
+// otherUser returns a user to whom file permissions apply; nil: the user who runs the tests.
 func otherUser(t *testing.T) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -36,7 +36,7 @@ func otherUser(t *testing.T) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// program is the test binary where everybody may run it.
+// program copies the test binary to where everybody may run it.
 func program(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(os.Args[0])
@@ -50,7 +50,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-// openToAll is a directory that everybody may enter.
+// openToAll makes a directory that everybody may enter.
 func openToAll(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kagzi-read-only-")
@@ -116,7 +116,7 @@ func TestWhoMayNotReadIsToldSo(t *testing.T) {
 	cmd := exec.Command(program(t))
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: who}
 	cmd.Env = append(os.Environ(), "KAGZI_TEST_LOOK="+path)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "may not read") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "no permission to read it") {
 		t.Fatalf("it said %q (%v), want that it may not read the file", out, err)
 	}
 }

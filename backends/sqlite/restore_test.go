@@ -26,7 +26,7 @@ func migrationsOf(t *testing.T) []migrations.Migration {
 	return list
 }
 
-// hourly is a schedule whose next tick is so long ago.
+// hourly makes a schedule whose next tick was so long ago.
 func hourly(t *testing.T, s *Store, ago time.Duration) engine.Schedule {
 	t.Helper()
 	return hourlyIn(t, s, "default", ago)
@@ -47,7 +47,7 @@ func hourlyIn(t *testing.T, s *Store, namespace string, ago time.Duration) engin
 	return made
 }
 
-// every says that a tick comes each hour from the schedule's NextFireAt on.
+// every returns ticks each hour from the schedule's NextFireAt on.
 func every(s *engine.Schedule, now time.Time) (time.Time, int64, error) {
 	n := int64(now.Sub(s.NextFireAt)/time.Hour) + 1
 	return s.NextFireAt.Add(time.Duration(n) * time.Hour), n, nil
@@ -65,7 +65,7 @@ func restoreInto(t *testing.T, target string, p engine.RestoreParams) engine.Res
 	return done
 }
 
-// withoutLock leaves out the line of the lock, which says who had it last.
+// withoutLock removes the lock's line, which names its last holder.
 func withoutLock(contents string) string {
 	lines := slices.DeleteFunc(strings.Split(contents, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "kagzi.db.lock ")
@@ -288,7 +288,7 @@ func TestRestore(t *testing.T) {
 			}
 		}
 		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-		for _, name := range []string{"", "-wal"} { // a file, and a directory that no file replaces
+		for _, name := range []string{"", "-wal"} { // a file, and a directory that no file can replace
 			obstacle := path + ".before-restore-" + backup.Stamp(now) + name
 			if name == "" {
 				write0600(t, obstacle, []byte("mine"))
@@ -304,7 +304,7 @@ func TestRestore(t *testing.T) {
 			}
 			refused(fmt.Sprintf("with %q in the way", name))
 		}
-		if err := backup.Replace(path+".gone", path, path+".kept"); err == nil { // of which no part comes about
+		if err := backup.Replace(path+".gone", path, path+".kept"); err == nil { // no part of it takes effect
 			t.Fatal("a file that is not there took the place")
 		}
 		refused("where the new file did not take the place")
@@ -379,7 +379,7 @@ func TestRestore(t *testing.T) {
 				},
 			} {
 				if err := use(); !isDamage(err) || !strings.Contains(
-					err.Error(), "the log beside it is that of another file") {
+					err.Error(), "the log beside it belongs to another file") {
 					t.Errorf("%s: %v, want the log refused", doing, err)
 				}
 			}

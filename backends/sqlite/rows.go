@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// readStep reads the columns that every statement about whole attempts selects, in their order.
+// readStep reads the columns of statements that select whole attempts.
 func readStep(r *row) (engine.Step, error) {
 	s := engine.Step{
 		ID: r.id(), RunID: r.id(), Name: r.text(), Kind: engine.StepKind(r.num()), Status: engine.StepStatus(r.num()),
@@ -33,14 +33,14 @@ func readStep(r *row) (engine.Step, error) {
 	return s, err
 }
 
-// readPayload reads the data and then the metadata.
+// readPayload reads the data, then the metadata.
 func readPayload(r *row) (p engine.Payload, err error) {
 	p.Data = r.bytes()
 	decode(r.text(), &p.Metadata, &err)
 	return p, err
 }
 
-// readWorker reads the columns that every statement about whole workers selects, in their order.
+// readWorker reads the columns of statements that select whole workers.
 func readWorker(r *row) (engine.Worker, error) {
 	w := engine.Worker{
 		ID: r.text(), Namespace: r.text(), InstanceID: r.text(), Status: engine.WorkerStatus(r.num()),
@@ -60,7 +60,7 @@ func readWorker(r *row) (engine.Worker, error) {
 	return w, err
 }
 
-// readSignal reads the columns that every statement about signals selects, in their order.
+// readSignal reads the columns of statements that select signals.
 func readSignal(r *row) (s engine.Signal, err error) {
 	s = engine.Signal{RunID: r.id(), Sequence: r.num(), Name: r.text(), SignalID: r.text()}
 	s.Payload, err = readPayload(r)
@@ -68,7 +68,7 @@ func readSignal(r *row) (s engine.Signal, err error) {
 	return s, err
 }
 
-// readSchedule reads the columns that every statement about schedules selects, in their order, the input apart.
+// readSchedule reads the columns of statements that select schedules, without the input.
 func readSchedule(r *row) (engine.Schedule, error) {
 	s := engine.Schedule{
 		ID: r.id(), Namespace: r.text(), Name: r.text(), RequestID: r.text(), CronExpr: r.text(), TimeZone: r.text(),
@@ -96,7 +96,7 @@ func readWholeSchedule(r *row) (engine.Schedule, error) {
 	return s, err
 }
 
-// readNamespace reads the columns that every statement about whole namespaces selects, in their order.
+// readNamespace reads the columns of statements that select whole namespaces.
 func readNamespace(r *row) (engine.Namespace, error) {
 	n := engine.Namespace{
 		Name: r.text(), ID: r.id(), DisplayName: r.text(), Description: r.text(), Enabled: r.flag(),
@@ -108,7 +108,7 @@ func readNamespace(r *row) (engine.Namespace, error) {
 	return n, err
 }
 
-// decodeKeep reads how long runs are kept, by their status, in microseconds.
+// decodeKeep decodes how long runs are kept by status, in microseconds.
 func decodeKeep(text string) (keep map[engine.RunStatus]time.Duration, err error) {
 	var micros map[engine.RunStatus]int64
 	decode(text, &micros, &err)
@@ -121,7 +121,7 @@ func decodeKeep(text string) (keep map[engine.RunStatus]time.Duration, err error
 	return keep, err
 }
 
-// readAudit reads the columns of an audit event, in their order.
+// readAudit reads the columns of an audit event.
 func readAudit(r *row) (engine.AuditEvent, error) {
 	return engine.AuditEvent{
 		ID: r.id(), At: r.time(), Actor: engine.Actor{Name: r.text(), Peer: r.text()}, Method: r.text(),
@@ -130,7 +130,8 @@ func readAudit(r *row) (engine.AuditEvent, error) {
 	}, nil
 }
 
-// decode reads a JSON column into v, where an empty text leaves v as it is. It does nothing once err is set.
+// decode decodes a JSON column into v; an empty text leaves v unchanged. It does nothing once err
+// is set.
 func decode(text string, v any, err *error) {
 	if text == "" || *err != nil {
 		return
@@ -142,6 +143,6 @@ func decode(text string, v any, err *error) {
 		bad = json.Unmarshal([]byte(text), v)
 	}
 	if bad != nil {
-		*err = fmt.Errorf("a JSON column holds what is none: %w", bad)
+		*err = fmt.Errorf("a JSON column does not hold JSON: %w", bad)
 	}
 }

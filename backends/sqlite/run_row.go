@@ -9,17 +9,17 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// This file is all that knows the columns of runs one by one: a new column is read in readRun,
-// inserted by restRunArgs (or by plainRunArgs and insert_run.sql, when starts from outside set it)
-// and, when it changes later, saved by moving and saveRunArgs with save_run.sql.
+// Only this file knows the columns of runs one by one. A new column is read in readRun and inserted
+// by restRunArgs, or by plainRunArgs and insert_run.sql if client starts set it. If it changes
+// later, mutableRun and saveRunArgs save it, with save_run.sql.
 
 //go:embed sql/include/run_columns.sql
 var runColumnsText string
 
-// runColumns are the columns that every statement about whole runs selects or inserts.
+// runColumns are the columns that statements about whole runs select or insert.
 var runColumns = storekit.NewColumns("run_columns", runColumnsText)
 
-// readRun reads runColumns and what stands behind them: lease_losses, steps and bytes.
+// readRun reads runColumns and the columns after them: lease_losses, steps and bytes.
 func readRun(r *row) (engine.Run, error) {
 	run := engine.Run{
 		ID: r.id(), Namespace: r.text(), ExternalID: r.text(), RequestID: r.text(), Queue: r.text(), Type: r.text(),
@@ -64,7 +64,8 @@ func readWholeRun(r *row) (engine.Run, error) {
 	return run, err
 }
 
-// plainRunArgs are the arguments of insert_run.sql: what a start from outside sets, or a worker who takes it at once.
+// plainRunArgs returns the arguments of insert_run.sql: what a client's start sets, or a hand-off
+// to a worker.
 func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 	return []arg{
 		idArg("run_id", r.ID), text("namespace", r.Namespace), text("external_id", r.ExternalID),
@@ -85,21 +86,21 @@ func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 	}
 }
 
-// related says that the run has something that only restRunArgs inserts, which most starts have
-// not: it comes from another run or from a schedule, or has two deadlines.
-func related(r *engine.Run) bool {
+// needsAllColumns says whether the run has a value that only restRunArgs inserts. Most starts have
+// none: such a run comes from another run or from a schedule, or has two deadlines.
+func needsAllColumns(r *engine.Run) bool {
 	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" ||
 		!r.ScheduledAt.IsZero() ||
 		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero() ||
 		r.BelowHandler || !r.FirstRunID.IsZero()
 }
 
-// wholeRunArgs are the arguments of insert_whole_run.sql: all columns.
+// wholeRunArgs returns the arguments of insert_whole_run.sql: all columns.
 func wholeRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 	return append(plainRunArgs(r, lane, requirements), restRunArgs(r)...)
 }
 
-// restRunArgs are what wholeRunArgs has and plainRunArgs has not.
+// restRunArgs returns the arguments that wholeRunArgs has and plainRunArgs does not.
 func restRunArgs(r *engine.Run) []arg {
 	return []arg{
 		num("attempts", r.Attempts), num("failures", r.Failures), num("lease_losses", r.LeaseLosses),
@@ -119,9 +120,9 @@ func restRunArgs(r *engine.Run) []arg {
 	}
 }
 
-// moving is what can change of a run's row. A run that is saved as it was read but for the counts
-// of its lease, as a step that begins has it, costs one narrow update.
-type moving struct {
+// mutableRun holds the columns of a run that can change. If only the counts of its lease differ
+// from what was read, as when a step begins, saving the run is one narrow update.
+type mutableRun struct {
 	status                                     engine.RunStatus
 	attempts, failures, losses                 int
 	failure                                    *engine.Failure
@@ -133,8 +134,8 @@ type moving struct {
 	finalToken                                 engine.Token
 }
 
-func movingOf(r *storelogic.Run) moving {
-	return moving{
+func mutableOf(r *storelogic.Run) mutableRun {
+	return mutableRun{
 		status: r.Status, attempts: r.Attempts, failures: r.Failures, losses: r.LeaseLosses, failure: r.Error,
 		availableAt: r.AvailableAt, startedAt: r.StartedAt, finishedAt: r.FinishedAt, heldAt: r.HeldAt,
 		cancelRequestedAt: r.CancelRequestedAt, graceUntil: r.GraceUntil, expiresAt: r.ExpiresAt(),
@@ -144,7 +145,8 @@ func movingOf(r *storelogic.Run) moving {
 	}
 }
 
-// saveRunArgs are the arguments of save_run.sql, which leaves steps and bytes to the lease while there is one.
+// saveRunArgs returns the arguments of save_run.sql. While there is a lease, it holds steps and
+// bytes.
 func saveRunArgs(r *storelogic.Run) []arg {
 	return []arg{
 		idArg("run_id", r.ID), flag("held", !r.Token.IsZero()), num("steps", r.Steps), num("bytes", r.Bytes),

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StartRuns is one call of the writer however many runs it makes. It is refused while the disk is nearly full, so that
-// what is at work can come to its end.
+// StartRuns is one call of the writer for any number of runs. It is refused while the disk is
+// nearly full, so that existing runs can end.
 func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	if s.lacksRoom() {
 		return nil, errExhausted
@@ -54,8 +54,8 @@ var insertInputSQL string
 //go:embed sql/insert_tag.sql
 var insertTagSQL string
 
-// start makes the run in one insert if nothing stands against it, and looks closer only if
-// something does. to is the poller that gets it; nil: none does.
+// start makes the run in one insert if nothing prevents it, and reads more only if something does.
+// to is the poller that gets the run; nil: none.
 func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
 	if t.queues.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
@@ -83,13 +83,13 @@ func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
 	return engine.Started{RunID: p.ID}, err
 }
 
-// insertRun makes the run, which has so many bytes on record at its start, unless something stands
-// against it. With a hand-off it is claimed.
+// insertRun makes the run, with so many bytes recorded at its start, unless something prevents it.
+// With a hand-off the run is claimed.
 func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
-	if hindered, err := t.hindered(p); err != nil || hindered {
+	if blocked, err := t.isBlocked(p); err != nil || blocked {
 		return false, err
 	}
 	requirements := encodeMap(p.Requirements)
@@ -101,7 +101,7 @@ func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool,
 	run.Bytes = bytes
 	to.claims(&run)
 	statement, args := &insertRunSQL, plainRunArgs
-	if related(&run) {
+	if needsAllColumns(&run) {
 		statement, args = &insertWholeRunSQL, wholeRunArgs
 	}
 	n, err := t.direct(statement, args(&run, lane, requirements)...)
@@ -111,10 +111,10 @@ func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool,
 	return true, t.insertInput(&p.Run)
 }
 
-// hindered says that what no unique index tells stands against the run: its request was answered
-// with an earlier run, or one that has ended had its external id. A statement that asked this while
-// it inserts would set each row aside first, which costs more than most starts do.
-func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
+// isBlocked checks what no unique index can: whether the run's request was answered with an earlier
+// run, or an ended run had its external id. Checking this inside the insert would make SQLite
+// materialize each row first, which costs more than most starts do.
+func (t *tx) isBlocked(p *engine.StartRun) (blocked bool, err error) {
 	if p.RequestID != "" && t.queues.requests {
 		earlier, err := t.Requested(p.Namespace, p.RequestID)
 		if err != nil || !earlier.IsZero() {
@@ -128,7 +128,7 @@ func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
 		text("namespace", p.Namespace), text("external_id", p.ExternalID), flag("never", true))
 }
 
-// insertInput makes the rows that stand beside every run.
+// insertInput makes the rows that every run has in other tables.
 func (t *tx) insertInput(r *engine.Run) error {
 	_, err := t.direct(&insertInputSQL, idArg("run_id", r.ID), blob("input", r.Input.Data),
 		text("input_meta", encodeMap(r.Input.Metadata)))
@@ -147,8 +147,8 @@ var getRequestSQL string
 //go:embed sql/get_external.sql
 var getExternalSQL string
 
-// requestedBefore is what the request, or the start of this very id, was answered before; it is
-// refused if it asked for something else.
+// requestedBefore returns the earlier answer to the request, or to a start with this run id. A
+// request for something else is refused.
 func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeated bool, err error) {
 	same := false
 	repeated, err = t.found(&getRequestSQL, func(r *row) (err error) {
@@ -181,7 +181,8 @@ func (t *tx) otherInput(run engine.ID, p *engine.StartRun) (bool, error) {
 	return !input.Equal(p.Input), err
 }
 
-// startAgain answers a start that something stands against: the request was made before, or the external id is in use.
+// startAgain answers a start that something prevents: the request was made before, or the external
+// id is in use.
 func (t *tx) startAgain(p *engine.StartRun) (engine.Started, error) {
 	answer, repeated, err := t.requestedBefore(p)
 	if err != nil || repeated {
@@ -198,7 +199,7 @@ func (t *tx) startAgain(p *engine.StartRun) (engine.Started, error) {
 	case err != nil:
 		return engine.Started{}, err
 	case !exists:
-		return engine.Started{}, fmt.Errorf("run %s stands in the way of nothing that can be found", p.ID)
+		return engine.Started{}, fmt.Errorf("run %s cannot be made, and no reason is found", p.ID)
 	case p.Reuse == engine.ReuseReject:
 		return engine.Started{}, engine.ExternalIDTaken(p.ExternalID, answer.RunID, status)
 	case !status.Ended() && kind != p.Type:

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAStepThatBeginsOrEndsWritesItsLeaseAndNotItsRun(t *testing.T) {
+func TestStepWritesOnlyLease(t *testing.T) {
 	s := fresh(t)
 	l := holding(t, s, 1)[0]
 	behindItsBack(t, s.path,
@@ -42,7 +42,7 @@ func TestAStepThatBeginsOrEndsWritesItsLeaseAndNotItsRun(t *testing.T) {
 	}
 }
 
-func TestANamespaceStaysDisabledOverARestartAndARolledBackTransaction(t *testing.T) {
+func TestDisabledNamespaceSurvivesRestartAndRollback(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	s := openAt(t, path)
 	holding(t, s, 1)

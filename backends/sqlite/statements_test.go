@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
-// statements is the text of every file, by its name, with the columns of runs in their places.
+// statements returns the text of every file by name, with the columns of runs expanded.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	own, err := filepath.Glob("sql/*.sql")
@@ -37,7 +37,7 @@ func statements(t *testing.T) map[string]string {
 	return texts
 }
 
-func TestEveryStatementIsPreparedAgainstTheSchemaAndBeginsWithAComment(t *testing.T) {
+func TestStatementsPrepareAndHaveComment(t *testing.T) {
 	s := fresh(t)
 	c, err := dbfile.OpenReader(s.path)
 	if err != nil {
@@ -54,12 +54,13 @@ func TestEveryStatementIsPreparedAgainstTheSchemaAndBeginsWithAComment(t *testin
 	}
 }
 
-// A column that no statement about whole runs reads is lost on the next export, and nothing else would say so.
+// A column that no statement about whole runs reads would be lost on the next export, and nothing
+// else would notice.
 func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 	s := fresh(t)
 	known := append([]string{
 		"lease_losses", "steps", "bytes", // in the lease while there is one
-		"lane_id", "expires_at", "final_token", "tied", // what the store keeps for itself
+		"lane_id", "expires_at", "final_token", "tied", // only for the store
 	}, runColumns.Names()...)
 	text := "select name from pragma_table_info('runs')"
 	_, err := read(t.Context(), s, "columns", func(r session) (none struct{}, err error) {
@@ -77,7 +78,7 @@ func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// plan is how SQLite goes about a statement.
+// plan returns SQLite's plan of a statement.
 func plan(t *testing.T, s *Store, text string) string {
 	t.Helper()
 	_, names := sqlite3.Positional(text)
@@ -117,7 +118,8 @@ func TestAClaimLooksAtTheHeadOfALaneAndAtNothingElse(t *testing.T) {
 	}
 }
 
-// scans is the steps of a plan that walk a whole table; lists of arguments and parts of the statement itself are none.
+// scans returns the tables that a plan scans completely, without lists of arguments and parts of
+// the statement itself.
 func scans(plan string) (tables []string) {
 	for step := range strings.SplitSeq(plan, "; ") {
 		table, isScan := strings.CutPrefix(step, "SCAN ")

@@ -1,27 +1,29 @@
 // Package sqlite keeps runs, steps and workers in one SQLite file. It implements engine.Store,
-// whose comments are the contract. The statements are in sql/, one a file, beside their twins of
-// the Postgres backend.
+// whose comments are the contract. The statements are in sql/, one per file, under the same names
+// as in the Postgres backend.
 //
-// One goroutine writes: it carries out all calls that wait in one transaction and commits once
-// (write.go); another makes the commit durable and answers, while the next transaction runs
-// (syncer.go). Reads go to a small pool of connections that cannot write, each method on one
-// snapshot (read.go). A lock on a file beside the database keeps a second process out, since
-// notifications and caches only know of this one.
+// One goroutine writes: it carries out all waiting calls in one transaction and commits once
+// (write.go). Another makes the commit durable and answers the calls, while the next transaction
+// runs (syncer.go). Reads use a small pool of connections that cannot write, each method on one
+// snapshot (read.go). A lock on a file beside the database keeps other processes out, because
+// notifications and caches are inside this process.
 //
-// Files that both backends have say the same of their databases, and are meant to be read side by
-// side. By subject:
+// Files with the same name in both backends are meant to be read side by side:
 //
-//   - The operations: those of package storelogic (operations.go), over the rows of a transaction (tx_*.go);
-//     and with statements of their own, because they are called most, starts (runs.go), claims
-//     (work.go, claimed.go, handoff.go), results of steps and ends of runs (complete.go) and the
-//     register of workers (workers.go).
-//   - Caches of the writer, so that it need not read: caches.go. Writes that wait for a commit of
-//     others: deferred.go.
-//   - Reads: views*.go, counts.go, keys.go, upkeep.go, all through read.go, rows.go and values.go.
-//   - The file: migrate.go, checkpoint.go, health.go, maintenance.go, read-only access while
-//     another process serves it (read_only.go).
+//   - Opening and closing: store.go.
+//   - Operations: those of package storelogic (operations.go), over the rows of a transaction
+//     (tx_runs.go, tx_steps.go, tx_schedules.go, tx_records.go). The most frequent ones have
+//     statements of their own: starts (runs.go), claims (work.go, claimed.go, handoff.go), step
+//     results and ends of runs (complete.go), and the register of workers (workers.go).
+//   - Caches of the writer, so that it need not read: caches.go. Writes that wait for another
+//     commit: deferred.go.
+//   - Rows: run_row.go (the columns of runs), rows.go (those of other tables), values.go.
+//   - Reads: views.go, views_of_run.go, counts.go, keys.go, upkeep.go, all through read.go.
+//   - The file: migrate.go, checkpoint.go, health.go, maintenance.go, and read_only.go (access
+//     while
+//     another process runs the server).
 //
-// Below it: internal/sqlite3, the driver; internal/dbfile, the life of a file (lock, identity,
+// Below it: internal/sqlite3, the driver; internal/dbfile, the database file (lock, identity,
 // permissions, read-only access); internal/backup, copies of whole files.
 package sqlite
 
@@ -47,8 +49,8 @@ import (
 const (
 	readerCount  = 4
 	readDeadline = 5 * time.Second
-	maxAttempts  = 10 // at a file that others open and close meanwhile, for one answer
-	// minVersion is the first SQLite in which a checkpoint beside a write cannot corrupt the file.
+	maxAttempts  = 10 // attempts per answer at a file that others open and close meanwhile
+	// minVersion is the first SQLite in which a checkpoint during a write cannot corrupt the file.
 	minVersion = 3_051_003
 )
 
@@ -61,8 +63,8 @@ type Store struct {
 	lock    *dbfile.Lock
 	version string
 	schema  int
-	// durability is what the writer's connection promises about the disk; empty for a read-only
-	// store.
+	// durability is the journal mode and synchronous level of the writer's connection; empty for a
+	// read-only store.
 	durability string
 	checked    bool // the pages of the file have checksums; unknown for a read-only store
 
@@ -70,22 +72,22 @@ type Store struct {
 	identity  dbfile.Identity
 	listeners storekit.Listeners
 	writer    *writer // nil: read-only
-	serving   bool    // for a server
-	// unsynced is the commit that a snapshot may show and that is not durable yet.
+	serving   bool    // opened for a server
+	// unsynced is the commit that a snapshot may show but that is not durable yet.
 	unsynced atomic.Pointer[commit]
-	atDisk   atomic.Pointer[commit] // that is being written or synced, at most one at a time
+	atDisk   atomic.Pointer[commit] // the commit that is being written or synced; at most one
 	loads    loads
-	readers  chan *dbfile.Reader // nil: yet to be connected
+	readers  chan *dbfile.Reader // a nil entry is not connected yet
 
-	closing sync.RWMutex  // held for reading while a call is handed to the writer
+	closing sync.RWMutex  // read-locked while a call is handed to the writer
 	closed  chan struct{} // closed by Close, once
 
 	fatal   chan struct{} // closed with failure, once
 	failure atomic.Pointer[FatalError]
-	trouble atomic.Pointer[string] // why the last group of writes was not made durable
-	proof   proof                  // that it can be now
+	trouble atomic.Pointer[string] // why the last group of writes was not made durable; nil: it was
+	proof   proof                  // checks whether writes work again
 
-	cached       atomic.Int64 // bytes of the writer's page cache
+	cached       atomic.Int64 // size of the writer's page cache in bytes
 	commits      storekit.CommitCounts
 	checkpointed atomic.Int64 // when the whole log was last checkpointed, in microseconds; 0: not since the start
 }
@@ -95,19 +97,18 @@ var (
 	_ engine.Commits = (*Store)(nil)
 )
 
-// ConfigureProcess makes settings of SQLite that hold for the whole process, also for other
-// packages that use the library. It must be called before SQLite is first used. A store works
-// without them, only slower.
+// ConfigureProcess makes settings of SQLite for the whole process, including other packages that
+// use the library. It must be called before SQLite is first used. A store works without them, only
+// slower.
 func ConfigureProcess() error { return sqlite3.OwnPageCaches() }
 
-// Open opens the database file at path, which comes into being if it is not there, in a directory
-// that does so too. The path stays locked against other processes until Close. With o.ReadOnly it
-// is opened read-only, see read_only.go.
+// Open opens the database file at path, and makes the file and its directory if they do not exist.
+// The path stays locked against other processes until Close. With o.ReadOnly, see read_only.go.
 func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
 	return openUpTo(ctx, path, o, maxRenewedAtStart)
 }
 
-// openUpTo is Open; a file of that size at most is rewritten when it has no checksums.
+// openUpTo is Open; it rewrites a file without checksums if the file has at most that size.
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Store{log: o.Log, readers: make(chan *dbfile.Reader, readerCount), closed: make(chan struct{}),
@@ -145,8 +146,8 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	if err := dbfile.RefuseLoneLog(s.path); err != nil {
 		return err
 	}
-	if err := dbfile.RemoveLeftovers(s.path); err != nil { // no reason not to serve what there is
-		s.log.Warn("what was left half-made beside the database could not be deleted", "error", err)
+	if err := dbfile.RemoveLeftovers(s.path); err != nil { // not a reason to refuse to serve
+		s.log.Warn("cannot delete leftover files beside the database", "error", err)
 	}
 	if err := dbfile.CreatePrivately(s.path); err != nil {
 		return err
@@ -169,13 +170,13 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		s.space.Dir = filepath.Dir(s.path)
 		s.writer = newWriter(s)
 		s.proof.pause = proofPause
-		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{},
+		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]mutableRun{},
 			unclaimed: map[engine.ID]queueKey{}}
 		err = s.writer.tx.queues.load(&s.writer.tx)
 	}
 	if err == nil {
-		// A server that a sync has failed ends, and nobody knows what of its log is on the disk
-		// although it can be read. In the file it is.
+		// If the last server's sync failed, nobody knows which part of the log is on disk, although
+		// it can be read. A checkpoint makes it durable in the file.
 		if err = s.writer.truncate(); sqlite3.IsFull(err) {
 			err = nil
 		}
@@ -192,8 +193,8 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 	return nil
 }
 
-// connectWriter opens the one connection that writes. Its settings are part of the DSN, because
-// they must hold from its first statement on.
+// connectWriter opens the only connection that writes. Its settings are part of the DSN because
+// they must apply from its first statement on.
 func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 	synchronous := "full"
 	if level := os.Getenv(sqlite3.UnsafeSynchronous); level == "normal" {
@@ -201,15 +202,15 @@ func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 			"KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
 		synchronous = level
 	} else if level != "" {
-		return nil, engine.Invalid(sqlite3.UnsafeSynchronous, "%q is not known, want normal or nothing", level)
+		return nil, engine.Invalid(sqlite3.UnsafeSynchronous, "%q is unknown, want normal or nothing", level)
 	}
 	return sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)",
 		"synchronous("+synchronous+")", "journal_mode(wal)",
 		fmt.Sprintf("journal_size_limit(%d)", dbfile.MaxLogBytes), "wal_autocheckpoint(0)", "cache_size(-65536)"))
 }
 
-// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version
-// and the schema's number.
+// prepareSchema migrates the schema, unless the options keep it, and returns SQLite's version and
+// the schema's number.
 func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (version string, number int,
 	err error) {
 	if version, err = soundVersion(ctx, c); err != nil {
@@ -222,7 +223,7 @@ func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.O
 	return version, number, err
 }
 
-// soundVersion is SQLite's version, which must not be one that corrupts files.
+// soundVersion returns SQLite's version, or an error for one that corrupts files.
 func soundVersion(ctx context.Context, c *sqlite3.Conn) (version string, err error) {
 	if version, err = c.Version(ctx); err != nil {
 		return "", err
@@ -230,12 +231,13 @@ func soundVersion(ctx context.Context, c *sqlite3.Conn) (version string, err err
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil ||
 		major*1_000_000+minor*1000+patch < minVersion {
-		return "", fmt.Errorf("SQLite %s has a defect that corrupts files, 3.51.3 or later is needed", version)
+		return "", fmt.Errorf("SQLite %s has a bug that corrupts files; 3.51.3 or later is needed", version)
 	}
 	return version, nil
 }
 
-// pulledAway is the failure of a server whose files are not in their places; nil where they are.
+// pulledAway returns the failure of a server whose files were moved or replaced; nil if they are in
+// place.
 func (s *Store) pulledAway() *FatalError {
 	if err := s.identity.Lost(s.path); err != nil {
 		return dbfile.DiskFailed(err)
@@ -243,12 +245,12 @@ func (s *Store) pulledAway() *FatalError {
 	return nil
 }
 
-// lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A
-// read-only store has a better reason to refuse them.
+// lacksRoom reports whether new runs of clients are refused because the disk is nearly full. A
+// read-only store refuses them for another reason.
 func (s *Store) lacksRoom() bool { return !s.readOnly() && s.space.Low() }
 
-// SetHolder adds a line about this process, such as its address, to what a second server is told
-// that finds the database locked.
+// SetHolder adds a line about this process, such as its address, to the error that a second server
+// gets for the locked database.
 func (s *Store) SetHolder(text string) error {
 	if s.readOnly() {
 		return engine.ErrReadOnly
@@ -256,22 +258,24 @@ func (s *Store) SetHolder(text string) error {
 	return s.lock.Describe(text)
 }
 
-// Now is the wall clock.
+// Now returns the wall clock's time.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble
-// is to show within 5 s.
+// Uncertainty returns 0, because Now reads the clock itself.
+func (s *Store) Uncertainty() time.Duration { return 0 }
+
+// stalledAfter is how long one commit may take before Health reports a stalled disk.
 const stalledAfter = 4 * time.Second
 
-// Health asks whether the files are in their places; whether they can be written the last group of
-// writes has told, or tells by not coming to its end. A read-only store is well until it is closed.
+// Health checks that the files are in place, and that the last group of writes succeeded and no
+// write hangs. A read-only store is healthy until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
 		return dbfile.ErrClosed
 	default:
 	}
-	// First, because a disk that hangs may not even say which files it has.
+	// First, because a hanging disk may not answer the check of the files either.
 	if c := s.atDisk.Load(); c != nil && time.Since(c.begun) >= stalledAfter {
 		return &engine.Error{Kind: engine.KindUnavailable,
 			Message: fmt.Sprintf("the disk has not taken a write for %s", time.Since(c.begun).Truncate(time.Second))}
@@ -288,9 +292,9 @@ func (s *Store) Health(context.Context) error {
 	return nil
 }
 
-// proveAgain has it found out whether the trouble is over, which Health says the next time.
+// proveAgain starts a check whether writes work again; the next Health returns the result.
 func (s *Store) proveAgain() {
-	s.closing.RLock() // Close waits for a proof that has begun
+	s.closing.RLock() // Close waits for a check that has begun
 	defer s.closing.RUnlock()
 	select {
 	case <-s.closed:
@@ -302,13 +306,13 @@ func (s *Store) proveAgain() {
 	}
 }
 
-// CommitSizes tells how many writes shared a commit.
+// CommitSizes returns how many writes shared a commit.
 func (s *Store) CommitSizes() engine.CommitSizes { return s.commits.Sizes() }
 
-// Fatal is closed when the disk failed a write or the file is damaged.
+// Fatal returns a channel that is closed when the disk failed a write or the file is damaged.
 func (s *Store) Fatal() <-chan struct{} { return s.fatal }
 
-// Failure is a *FatalError once Fatal is closed.
+// Failure returns a *FatalError once Fatal is closed.
 func (s *Store) Failure() error {
 	if f := s.failure.Load(); f != nil {
 		return f
@@ -316,7 +320,7 @@ func (s *Store) Failure() error {
 	return nil
 }
 
-// die is the end of acknowledging anything.
+// die stops the store from acknowledging anything.
 func (s *Store) die(failure *FatalError) {
 	why := failure.Error()
 	s.trouble.Store(&why)
@@ -325,7 +329,7 @@ func (s *Store) die(failure *FatalError) {
 	}
 }
 
-// Close waits for the writes that have begun.
+// Close waits for the writes that have begun, and closes the store.
 func (s *Store) Close() error {
 	s.closing.Lock()
 	select {
@@ -356,7 +360,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// closeReaders waits for those who read; each comes back within its deadline.
+// closeReaders waits for running reads; each ends within its deadline.
 func (s *Store) closeReaders() {
 	for range readerCount {
 		if c := <-s.readers; c != nil {
@@ -365,13 +369,13 @@ func (s *Store) closeReaders() {
 	}
 }
 
-// FatalError is why nothing may be acknowledged any more.
+// FatalError is the reason why nothing may be acknowledged any more.
 type FatalError = dbfile.FatalError
 
 var errExhausted = dbfile.ErrExhausted
 
-// Listen tells what this process commits: nobody else can be at work on the file, so nothing needs
-// to leave the process.
+// Listen sends what this process commits. No other process can write to the file, so notifications
+// need not leave the process.
 func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	if s.readOnly() {
 		return s.listenReadOnly(ctx, notify)

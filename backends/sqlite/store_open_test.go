@@ -37,8 +37,8 @@ func fileSize(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// TestMain makes the test binary another process, where an environment variable names a database: a
-// server that has it, or one who looks at it.
+// TestMain makes the test binary another process if an environment variable names a database: a
+// server that has it, or a reader.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("KAGZI_TEST_HOLD"); path != "" {
 		holdAt(path)
@@ -96,7 +96,7 @@ type otherProcess struct {
 	out *bufio.Reader
 }
 
-// otherServer starts a process that has the database and returns when it has.
+// otherServer starts a process that opens the database, and returns when it has.
 func otherServer(t *testing.T, path string) *otherProcess {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -122,7 +122,7 @@ func otherServer(t *testing.T, path string) *otherProcess {
 	return other
 }
 
-// tell has the other process do something, and returns when it is done.
+// tell makes the other process do something, and returns when it is done.
 func (o *otherProcess) tell(t *testing.T, what string) {
 	t.Helper()
 	if _, err := fmt.Fprintln(o.in, what); err != nil {
@@ -144,13 +144,13 @@ func (o *otherProcess) kill() {
 	o.Wait()
 }
 
-func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {
+func TestSecondServerIsRefusedWithHolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kagzi.db")
 	other := otherServer(t, path)
 	link := filepath.Join(dir, "link.db")
 	named := []string{path}
-	if runtime.GOOS != "windows" { // where only administrators may make links
+	if runtime.GOOS != "windows" { // only administrators may make links
 		if err := os.Symlink(path, link); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {
 	}
 	for _, name := range named {
 		var err error
-		synctest.Test(t, func(t *testing.T) { // in a bubble time is what is waited for
+		synctest.Test(t, func(t *testing.T) { // in a synctest bubble, waiting takes no time
 			begun := time.Now()
 			var s *Store
 			if s, err = Open(t.Context(), name, engine.OpenOptions{}); err == nil {
@@ -211,9 +211,9 @@ func TestOnlyTheOwnerMayReadWhatOpenMakes(t *testing.T) {
 	}
 }
 
-func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
+func TestAcknowledgedWritesSurviveReopen(t *testing.T) {
 	odd := "with space % and ?"
-	if runtime.GOOS == "windows" { // where no name has a question mark
+	if runtime.GOOS == "windows" { // no name has a question mark
 		odd = "with space % and #é"
 	}
 	path := filepath.Join(t.TempDir(), odd, "kagzi.db")
@@ -374,7 +374,7 @@ func TestTheLogIsCheckpointedAtTheStart(t *testing.T) {
 		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
-	left := copyOf(t, s.path, "", "-wal") // as by a server that was killed
+	left := copyOf(t, s.path, "", "-wal") // as a killed server leaves it
 	if fileSize(t, left+"-wal") == 0 {
 		t.Fatal("the log is empty after a write")
 	}
@@ -425,7 +425,7 @@ func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 	}
 }
 
-func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
+func TestReaderLeavesLogOfEmptiedDatabase(t *testing.T) {
 	taken := backupOfStore(t, busy(t)).File
 	path, _ := crashed(t)
 	if err := replaceByNothing(path); err != nil {
@@ -472,12 +472,12 @@ func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
 	}
 }
 
-// replaceByNothing has an empty file in the place of one.
+// replaceByNothing replaces a file by an empty one.
 func replaceByNothing(path string) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
 }
 
-func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *testing.T) {
+func TestDiskFailureAtStartExitCode(t *testing.T) {
 	for code, want := range map[int]int{
 		lib.SQLITE_IOERR_WRITE: 70, lib.SQLITE_IOERR_FSYNC: 70, lib.SQLITE_IOERR_TRUNCATE: 70,
 		lib.SQLITE_IOERR_DIR_FSYNC: 70,

@@ -12,8 +12,8 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-// open gives a fresh store, and looks after each case whether the rows that it left make sense;
-// with -short it does not, because under the race detector that takes longer than the cases.
+// open returns a new store, and checks its rows after each case. With -short it does not, because
+// under the race detector that takes longer than the cases.
 func open(tb testing.TB) engine.Store {
 	path := sqlitetest.FreshIn(tb, long.ScratchDir(tb), Migrate)
 	tb.Cleanup(func() {
@@ -31,7 +31,7 @@ func open(tb testing.TB) engine.Store {
 	return openAt(tb, path)
 }
 
-// freshFile is the path of a database with its tables, for tests to which it does not matter how these came about.
+// freshFile returns the path of a database with its tables.
 func freshFile(tb testing.TB) string { return sqlitetest.Fresh(tb, Migrate) }
 
 func openAt(tb testing.TB, path string) *Store {

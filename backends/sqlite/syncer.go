@@ -11,12 +11,11 @@ import (
 )
 
 // syncer is the goroutine that makes commits durable and answers their calls. Meanwhile the writer
-// carries out the calls of the next transaction, so that neither the disk nor the processor waits
-// for the other. There is one commit at a time that is not durable: the next is not written before
-// it is.
+// carries out the calls of the next transaction, so that disk and processor work at the same time.
+// At most one commit is not durable: the next one is not written before it is.
 //
-// Other connections see such a commit. Who has read waits for it before the answer, for what was
-// read may not be there after a power cut.
+// Other connections see a commit before it is durable. Reads therefore wait for it before they
+// answer, because what they read may be lost in a power cut.
 type syncer struct {
 	store   *Store
 	commits chan *commit
@@ -24,15 +23,16 @@ type syncer struct {
 	sync    func(sqlite3.UnsyncedLog) error
 }
 
-// commit is a group of calls whose transaction has been committed, and that are answered once that is durable.
+// commit is a group of calls whose transaction has been committed. They are answered once it is
+// durable.
 type commit struct {
 	calls   []*call
 	events  []storekit.Event
-	log     sqlite3.UnsyncedLog // the log whose sync is owed; 0: the commit is durable
-	wrote   bool                // something, which the disk has taken
-	begun   time.Time           // when it was about to be written
-	durable chan struct{}       // closed when it is, or when it failed
-	failure *FatalError         // to be read once that is closed
+	log     sqlite3.UnsyncedLog // the log that must be synced; 0: the commit is durable
+	wrote   bool                // it wrote something, so the disk has accepted a write
+	begun   time.Time           // when it began to be written
+	durable chan struct{}       // closed when it is durable or has failed
+	failure *FatalError         // set before durable is closed
 }
 
 func newSyncer(s *Store) *syncer {
@@ -49,8 +49,9 @@ func (s *syncer) run() {
 	}
 }
 
-// finish makes the commit durable, answers and notifies. A sync that failed is not tried again:
-// what was not written then may count as written now. So nothing is acknowledged any more.
+// finish makes the commit durable, answers its calls and notifies. It never retries a failed sync,
+// because the kernel may then treat the unwritten data as written; nothing is acknowledged any
+// more.
 func (s *syncer) finish(c *commit) {
 	var err error
 	if c.log != 0 {
@@ -72,7 +73,7 @@ func (s *syncer) finish(c *commit) {
 		if c.wrote {
 			s.store.trouble.Store(nil)
 		}
-		if len(c.calls) > 0 { // they were counted when they were answered, where that was before
+		if len(c.calls) > 0 { // otherwise its calls were answered, and counted, before
 			s.store.commits.Add(len(c.calls))
 		}
 		s.store.unsynced.Store(nil)
@@ -85,7 +86,7 @@ func (s *syncer) finish(c *commit) {
 	s.store.listeners.Notify(c.events)
 }
 
-// seenIsDurable waits until all is durable that a snapshot taken before may have shown.
+// seenIsDurable waits until everything that an earlier snapshot may have shown is durable.
 func (s *Store) seenIsDurable(ctx context.Context, verb string) error {
 	c := s.unsynced.Load()
 	if c == nil {

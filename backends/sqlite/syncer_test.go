@@ -16,15 +16,15 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// syncing is a store whose next sync of the log says that it is at work and ends when it is told
-// to, with the code it is told.
+// syncing returns a store whose next sync of the log reports its begin, and ends when it is told
+// to, with the given code.
 func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan error) {
 	t.Helper()
 	if !sqlite3.SyncsData {
 		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
 	}
 	s = fresh(t)
-	insert(t, s, "first") // whose sync is the library's
+	insert(t, s, "first") // its sync is the library's
 	begun, end = make(chan struct{}), make(chan error)
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) }) // before the store is closed, which waits for its syncs
@@ -46,7 +46,7 @@ func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan error) {
 	return s, begun, end
 }
 
-// synced waits until the sync of the write that is to be answered begins.
+// synced waits until the sync of the write begins.
 func synced(t *testing.T, begun <-chan struct{}, answer <-chan error) {
 	t.Helper()
 	select {
@@ -63,7 +63,7 @@ func insert(t *testing.T, s *Store, name string) {
 	}
 }
 
-// inserting has a namespace written, and atWork closed while it is.
+// inserting writes a namespace, and closes atWork while it runs.
 func inserting(s *Store, name string, atWork chan struct{}) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -108,7 +108,7 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 	}
 }
 
-func TestAStoreWhoseDiskDoesNotComeBackSaysThatItIsUnwellUntilItDoes(t *testing.T) {
+func TestHealthWhileDiskHangs(t *testing.T) {
 	s, begun, end := syncing(t)
 	answer := inserting(s, "a", nil)
 	synced(t, begun, answer)
@@ -117,7 +117,7 @@ func TestAStoreWhoseDiskDoesNotComeBackSaysThatItIsUnwellUntilItDoes(t *testing.
 	}
 	held := s.atDisk.Load()
 	late := *held
-	late.begun = time.Now().Add(-stalledAfter) // nobody waits for so long here
+	late.begun = time.Now().Add(-stalledAfter) // the test does not wait that long
 	s.atDisk.Store(&late)
 	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) ||
 		!strings.Contains(err.Error(), "has not taken a write") {
@@ -149,7 +149,7 @@ func TestTheDiskIsKnownToBeAtAClaimThatWasAnsweredBefore(t *testing.T) {
 		t.Error("nobody knows that the disk is at a commit")
 	}
 	end <- nil
-	second := inserting(s, "b", nil) // whose commit is not written before the first is on disk
+	second := inserting(s, "b", nil) // it is not written before the first is on disk
 	synced(t, begun, second)
 	end <- nil
 	if err := <-second; err != nil {
@@ -223,7 +223,7 @@ func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
 	}
 	s.Close()
 	again := openAt(t, s.path)
-	if n := namespaces(t, again); n > 2 { // a may be there: its sync failed, not its write
+	if n := namespaces(t, again); n > 2 { // a may exist: its sync failed, not its write
 		t.Errorf("%d namespaces after the start, want no more than first and a", n)
 	}
 }
@@ -278,7 +278,7 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 	if _, err := s.GetRun(t.Context(), "default", claimed.Tasks[0].Run.ID); err != nil {
 		t.Errorf("look at what was claimed: %v", err)
 	}
-	<-begun // it goes to the disk all the same, before anything else is written
+	<-begun // it is synced before anything else is written
 	answer := make(chan error, 1)
 	go func() {
 		_, err := s.CompleteRun(context.Background(),
@@ -309,8 +309,8 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	s, begun, end := syncing(t)
 	notifications := make(chan engine.Notification, 1000)
 	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }, nil) }()
-	// Notifications arrive in the order in which they were sent, so that behind a mark nothing is
-	// to come that was sent before it.
+	// Notifications arrive in the order in which they were sent, so after a marker none comes that
+	// was sent before it.
 	heardUntil := func(mark string) (before []engine.Notification) {
 		for {
 			s.listeners.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyRun, Namespace: mark}))
@@ -321,7 +321,7 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 						return before
 					}
 					before = append(before, r)
-				case <-time.After(time.Millisecond): // it does not listen yet
+				case <-time.After(time.Millisecond): // it is not listening yet
 					heard = false
 				}
 			}

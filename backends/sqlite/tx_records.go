@@ -229,7 +229,7 @@ func auditArgs(e *engine.AuditEvent) []arg {
 	}
 }
 
-// Notify merges notifications that follow each other and are the same.
+// Notify merges consecutive equal notifications.
 func (t *tx) Notify(n engine.Notification) {
 	e := storekit.Event{Notification: n}
 	if last := len(t.events); last == 0 || t.events[last-1] != e {
@@ -243,7 +243,7 @@ func (t *tx) ReportSideEffects(e *engine.SideEffects) {
 
 var _ storelogic.Restoring = (*tx)(nil)
 
-// afterRestore makes rows that came out of a backup fit to be served, in one commit.
+// afterRestore prepares rows from a backup for a server, in one commit.
 func (s *Store) afterRestore(ctx context.Context, p engine.AfterRestoreParams) (engine.AfterRestore, error) {
 	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) {
 		return storelogic.AfterRestore(t, p)

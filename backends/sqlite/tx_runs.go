@@ -9,8 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for
-// them; the comments of storelogic.Tx say what each method means.
+// The files tx_*.go implement storelogic.Tx; its comments describe the methods.
 
 var _ storelogic.Tx = (*tx)(nil)
 
@@ -28,11 +27,11 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	t.currentRows[id] = movingOf(&run)
+	t.currentRows[id] = mutableOf(&run)
 	return &run, nil
 }
 
-// readRunState is readRun followed by what operations that move a run need besides.
+// readRunState is readRun followed by the columns that only operations on runs need.
 func readRunState(r *row) (storelogic.Run, error) {
 	run, err := readRun(r)
 	s := storelogic.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}
@@ -53,7 +52,7 @@ func (t *tx) HeldBy(worker string) (ids []engine.ID, err error) {
 	return ids, err
 }
 
-// readHeld reads a lease with what its worker may have to be told, and when it was claimed.
+// readHeld reads a lease, with what its worker must be told and when it was claimed.
 func readHeld(r *row) (h engine.Held, claimedAt time.Time) {
 	h.Lease = engine.Lease{Namespace: r.text(), RunID: r.id(), Token: r.token()}
 	claimedAt = r.time()
@@ -75,7 +74,7 @@ func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
 	return input, output, err
 }
 
-// oneID is a statement's one row of one column; zero when there is none.
+// oneID returns the one column of a statement's one row; zero if there is none.
 func (t *tx) oneID(statement *string, args ...arg) (id engine.ID, err error) {
 	_, err = t.found(statement, func(r *row) error {
 		id = r.id()
@@ -84,7 +83,7 @@ func (t *tx) oneID(statement *string, args ...arg) (id engine.ID, err error) {
 	return id, err
 }
 
-// listIDs is a statement's rows of one column.
+// listIDs returns the one column of a statement's rows.
 func (t *tx) listIDs(statement *string, args ...arg) (ids []engine.ID, err error) {
 	err = t.query(statement, func(r *row) error {
 		ids = append(ids, r.id())
@@ -199,7 +198,8 @@ func (t *tx) LeftBehind(now time.Time, limit int) (left []storelogic.Left, next 
 //go:embed sql/held_to_free.sql
 var heldToFreeSQL string
 
-// heldToFree is the first that the worker holds, those that outlive its loss left out.
+// heldToFree returns the first runs of the worker to free, without those that keep their lease for
+// now.
 func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []engine.ID, err error) {
 	var heard time.Time
 	if p.Reason == engine.OfflineLost {
@@ -238,7 +238,7 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 		}
 		t.queues.leased(queueKey{r.Namespace, r.Queue}, r.Type, -int(ended))
 	}
-	m := movingOf(r)
+	m := mutableOf(r)
 	if before, ok := t.currentRows[r.ID]; ok && held && before == m {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
 func (t *tx) InsertRun(start *engine.StartRun) error {
 	made, err := t.insertRun(start, max(start.Bytes, int64(start.Input.Size())), nil)
 	if err == nil && !made {
-		err = fmt.Errorf("run %s stands in the way of another", start.ID)
+		err = fmt.Errorf("run %s cannot be made: its id or external id is taken", start.ID)
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func (t *tx) ImportRun(r *engine.Run) error {
 	}
 	made, err := t.exec(&insertWholeRunSQL, wholeRunArgs(r, lane, requirements)...)
 	if err == nil && made == 0 {
-		err = fmt.Errorf("run %s stands in the way of another", r.ID)
+		err = fmt.Errorf("run %s cannot be made: its id or external id is taken", r.ID)
 	}
 	if err == nil {
 		err = t.insertInput(r)

@@ -20,7 +20,7 @@ func (t *tx) Schedule(namespace, ref string) (*engine.Schedule, error) {
 	return t.schedule(namespace, ref)
 }
 
-// schedule goes by the id first: a name may look like one.
+// schedule tries ref as an id first, because a name may look like one.
 func (s session) schedule(namespace, ref string) (*engine.Schedule, error) {
 	if id, err := engine.ParseID(ref); err == nil {
 		found, err := s.oneSchedule(&getScheduleSQL, text("namespace", namespace), idArg("schedule_id", id))
@@ -74,7 +74,7 @@ func (t *tx) SaveSchedule(s *engine.Schedule) error {
 	return err
 }
 
-// scheduleArgs is a schedule but for what never changes.
+// scheduleArgs returns the columns of a schedule that can change.
 func scheduleArgs(s *engine.Schedule) []arg {
 	return []arg{
 		idArg("schedule_id", s.ID), text("name", s.Name), text("cron_expr", s.CronExpr), text("time_zone", s.TimeZone),
@@ -178,7 +178,7 @@ func (t *tx) SaveNamespace(n *engine.Namespace) error {
 	return err
 }
 
-// namespaceArgs is a namespace but for what never changes.
+// namespaceArgs returns the columns of a namespace that can change.
 func namespaceArgs(n *engine.Namespace) []arg {
 	return []arg{
 		text("namespace", n.Name), text("display_name", n.DisplayName), text("description", n.Description),

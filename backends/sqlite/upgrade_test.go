@@ -23,15 +23,15 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// testdata/NNNN_name.sql is the rows that the code of that schema left (storetest.LeaveWork); the
-// schema itself is the migrations up to there. A landed one is never written anew. Whoever adds a
-// migration writes its file by
+// testdata/NNNN_name.sql holds the rows that the code of that schema left (storetest.LeaveWork);
+// the schema itself comes from the migrations. A landed file is never written again. A new
+// migration's file is written by
 //
-//	UPDATE=1 go test ./backends/sqlite -run TestUpgrade
+// UPDATE=1 go test ./backends/sqlite -run TestUpgrade
 
 func fixtureFile(m migrations.Migration) string { return filepath.Join("testdata", m.Name+".sql") }
 
-// schemaOf is the text of the migrations up to number n, and the line that a fixture says of it.
+// schemaOf returns the text of the migrations up to number n, and the line about it in a fixture.
 func schemaOf(list []migrations.Migration, n int) (script, line string) {
 	for _, m := range list[:n] {
 		script += m.SQL + ";\n"
@@ -40,7 +40,7 @@ func schemaOf(list []migrations.Migration, n int) (script, line string) {
 		sha256.Sum256([]byte(script)))
 }
 
-// databaseOf is a database as the code of schema n left it.
+// databaseOf returns a database as the code of schema n left it.
 func databaseOf(t *testing.T, n int) string {
 	t.Helper()
 	list := migrationsOf(t)
@@ -61,7 +61,8 @@ func databaseOf(t *testing.T, n int) string {
 	return path
 }
 
-// rowsOf is the inserts that make the rows of a database, without the columns that have their default.
+// rowsOf returns the inserts that make the rows of a database, without columns that have their
+// default.
 func rowsOf(t *testing.T, path string) string {
 	t.Helper()
 	c, err := dbfile.OpenReader(path)
@@ -98,7 +99,7 @@ func rowsOf(t *testing.T, path string) string {
 	return b.String()
 }
 
-// writeFixture keeps what today's code leaves as the fixture of the newest schema.
+// writeFixture writes what today's code leaves as the fixture of the newest schema.
 func writeFixture(t *testing.T) {
 	t.Helper()
 	list := migrationsOf(t)
@@ -139,7 +140,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
+func TestUpgradeBackupCanBeRestored(t *testing.T) {
 	path := databaseOf(t, 1)
 	var said bytes.Buffer
 	upgraded, err := Open(t.Context(), path, engine.OpenOptions{Log: slog.New(slog.NewTextHandler(&said, nil))})
@@ -147,7 +148,7 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	upgraded.Close()
-	if !strings.Contains(said.String(), "bringing the schema up to date") ||
+	if !strings.Contains(said.String(), "then migrating its schema") ||
 		!strings.Contains(said.String(), "schema=1") {
 		t.Errorf("the log says %q, want that the schema is brought up to date", said.String())
 	}
@@ -169,7 +170,7 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 	expectSound(t, target)
 }
 
-func TestAnUpgradeThatWasKilledCanBeginAgainInTheSameSecond(t *testing.T) {
+func TestKilledUpgradeRestartsInSameSecond(t *testing.T) {
 	path := databaseOf(t, 1)
 	c, err := dbfile.OpenReader(path)
 	if err != nil {
@@ -183,7 +184,7 @@ func TestAnUpgradeThatWasKilledCanBeginAgainInTheSameSecond(t *testing.T) {
 	}
 }
 
-// countRuns looks without a store, which would migrate.
+// countRuns counts without a store, which would migrate.
 func countRuns(t *testing.T, path string) (n int64) {
 	t.Helper()
 	c, err := dbfile.OpenReader(path)
@@ -198,8 +199,9 @@ func countRuns(t *testing.T, path string) (n int64) {
 	return n
 }
 
-// A kill leaves the file and the log as they are at that moment, so a copy of the two is what the next server finds.
-func TestAMigrationThatIsKilledAfterAnyStatementComesAgain(t *testing.T) {
+// A kill leaves the file and the log as they are at that moment, so the next server finds a copy of
+// the two.
+func TestKilledMigrationRestarts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens half a hundred databases, one after the other")
 	}
@@ -240,7 +242,8 @@ func TestAMigrationThatIsKilledAfterAnyStatementComesAgain(t *testing.T) {
 	}
 }
 
-// hooked is a context that has do called whenever somebody asks whether it has ended, as script does before each text.
+// hooked is a context that calls do whenever it is asked whether it has ended, as script does
+// before each text.
 type hooked struct {
 	context.Context
 	do func()
@@ -252,7 +255,7 @@ func (h hooked) Err() error {
 }
 
 // statementsOf makes a migration of each statement, so that something can be done between them. The
-// last one of each migration has its number, the others that of the one before.
+// last statement of a migration gets its number, the others that of the migration before.
 func statementsOf(list []migrations.Migration) (all []migrations.Migration) {
 	for _, m := range list {
 		for statement := range strings.SplitSeq(m.SQL, ";\n") {
@@ -263,7 +266,7 @@ func statementsOf(list []migrations.Migration) (all []migrations.Migration) {
 	return all
 }
 
-// imageOf is a copy of a database and its log, as they are now.
+// imageOf copies a database and its log as they are now.
 func imageOf(t *testing.T, path string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "kagzi.db")

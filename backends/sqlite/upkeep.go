@@ -35,16 +35,17 @@ var pruneSignalsSQL string
 //go:embed sql/prune_run.sql
 var pruneRunSQL string
 
-// pruneSQL deletes a run after all that refers to it.
+// pruneSQL deletes a run after everything that refers to it.
 var pruneSQL = []*string{
 	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL,
 	&pruneRunSQL,
 }
 
-// prunedRows is how many rows the runs may have that are deleted in one go, about: all other writes wait for its end.
+// prunedRows limits about how many rows one transaction deletes, because all other writes wait for
+// it.
 const prunedRows = 10_000
 
-// Prune deletes whole runs.
+// Prune deletes runs with everything that belongs to them.
 func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	return write(ctx, s, "Prune", 0, func(t *tx) (int, error) {
 		var old []engine.ID
@@ -89,7 +90,7 @@ var prunePastRequestsSQL string
 //go:embed sql/prune_audit.sql
 var pruneAuditSQL string
 
-// PruneRecords deletes what no run needs.
+// PruneRecords deletes old workers, tick records and audit events.
 func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
 	return write(ctx, s, "PruneRecords", 0, func(t *tx) (more bool, err error) {
 		for _, kind := range []struct {
@@ -118,7 +119,7 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 
-// LiveWorkers is the workers that are not OFFLINE, by id.
+// LiveWorkers returns the workers that are not OFFLINE, by id.
 func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 	return read(ctx, s, "LiveWorkers", func(r session) (live []engine.LiveWorker, err error) {
 		err = r.query(&listLiveWorkersSQL, func(r *row) error {
@@ -132,7 +133,8 @@ func (s *Store) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 //go:embed sql/due_schedules.sql
 var dueSchedulesSQL string
 
-// DueSchedules looks at one schedule more than it may answer: that one, or the first that is not due, is the next.
+// DueSchedules reads one schedule more than it may return: that one, or the first that is not due,
+// fires next.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error) {
 	type found struct {
 		due  []engine.Schedule

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// row reads columns as values of the engine, from left to right. NULL reads as zero.
+// row reads columns as values of the engine, from left to right. NULL is read as zero.
 type row sqlite3.Row
 
 func (r *row) num() int64 { return (*sqlite3.Row)(r).Int() }
@@ -19,7 +19,7 @@ func (r *row) flag() bool { return (*sqlite3.Row)(r).Bool() }
 
 func (r *row) text() string { return (*sqlite3.Row)(r).Text() }
 
-// bytes is nil for what is empty.
+// bytes returns nil for an empty column.
 func (r *row) bytes() []byte { return (*sqlite3.Row)(r).Bytes() }
 
 func (r *row) id() (id engine.ID) {
@@ -36,7 +36,7 @@ func (r *row) time() time.Time { return (*sqlite3.Row)(r).Time() }
 
 func (r *row) length() time.Duration { return time.Duration(r.num()) * time.Microsecond }
 
-// eachRow makes a callback of the driver's out of one that reads the engine's values.
+// eachRow makes a callback for the driver from one that reads the engine's values.
 func eachRow(each func(*row) error) func(*sqlite3.Row) error {
 	if each == nil {
 		return nil
@@ -44,7 +44,7 @@ func eachRow(each func(*row) error) func(*sqlite3.Row) error {
 	return func(r *sqlite3.Row) error { return each((*row)(r)) }
 }
 
-// arg is an argument of a statement, by name.
+// arg is a named argument of a statement.
 type arg = sqlite3.Arg
 
 func num[N ~int | ~int64 | ~uint8](name string, n N) arg { return sqlite3.Int(name, int64(n)) }
@@ -53,7 +53,7 @@ func flag(name string, b bool) arg { return sqlite3.Bool(name, b) }
 
 func text(name, s string) arg { return sqlite3.Text(name, s) }
 
-// blob is NULL when b is empty.
+// blob is NULL if b is empty.
 func blob(name string, b []byte) arg { return sqlite3.Blob(name, b) }
 
 func idArg(name string, id engine.ID) arg {
@@ -70,13 +70,13 @@ func tokenArg(name string, t engine.Token) arg {
 	return blob(name, t[:])
 }
 
-// instant is microseconds since 1970, NULL for an unset time.
+// instant is in microseconds since 1970, NULL for an unset time.
 func instant(name string, t time.Time) arg { return sqlite3.Time(name, t) }
 
 func length(name string, d time.Duration) arg { return num(name, d.Microseconds()) }
 
-// The values below are made of strings, numbers and booleans, which JSON always can hold; NaN and infinities, which it
-// cannot, are refused or absent before.
+// The values below consist of strings, numbers and booleans, which JSON can always encode. NaN and
+// infinities, which it cannot, are refused earlier.
 
 func encode(v any) string {
 	text, err := json.Marshal(v)
@@ -86,7 +86,7 @@ func encode(v any) string {
 	return string(text)
 }
 
-// encodeMap is canonical: the keys are sorted.
+// encodeMap sorts the keys.
 func encodeMap[V any](m map[string]V) string {
 	if texts, ok := any(m).(map[string]string); ok {
 		return storekit.MapText(texts)
@@ -104,7 +104,7 @@ func encodeFailure(f *engine.Failure) string {
 	return encode(f)
 }
 
-// encodeKeep is decodeKeep's counterpart.
+// encodeKeep is the inverse of decodeKeep.
 func encodeKeep(keep map[engine.RunStatus]time.Duration) string {
 	if len(keep) == 0 {
 		return ""
@@ -123,7 +123,7 @@ func encodePolicy(p *engine.RetryPolicy) string {
 	return encode(p)
 }
 
-// encodeIDs is encodeHex of ids, for statements about several rows.
+// encodeIDs is encodeHex for ids, for statements about several rows.
 func encodeIDs(ids []engine.ID) string {
 	list := make([][]byte, len(ids))
 	for i := range ids {
@@ -132,7 +132,7 @@ func encodeIDs(ids []engine.ID) string {
 	return encodeHex(list)
 }
 
-// encodeHex is a JSON list of hexadecimal digits.
+// encodeHex returns a JSON list of hexadecimal strings.
 func encodeHex(blobs [][]byte) string {
 	list := make([]byte, 0, 2+len(blobs)*67)
 	list = append(list, '[')

@@ -16,14 +16,15 @@ var getRunText string
 
 var getRunSQL = runColumns.Expand(getRunText)
 
-// GetRun is the run with its payloads. Who asks while another reads is answered together with all who do (loads).
+// GetRun returns the run with its payloads. Calls that come while another is reading are answered
+// together (loads).
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
 	if s.readOnly() {
 		return s.getRun(ctx, namespace, id)
 	}
 	l := &load{namespace: namespace, id: id, done: make(chan struct{})}
 	if s.loads.lead(l) {
-		runtime.Gosched() // who was woken by the same commit asks first
+		runtime.Gosched() // callers woken by the same commit ask first
 		s.lead()
 	}
 	select {
@@ -46,7 +47,7 @@ var getRunsText string
 
 var getRunsSQL = runColumns.Expand(getRunsText)
 
-// GetRuns has each run once, however often its id is given.
+// GetRuns returns each run once, even if its id is given several times.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -59,7 +60,7 @@ var getRunByExternalIDText string
 
 var getRunByExternalIDSQL = runColumns.Expand(getRunByExternalIDText)
 
-// GetRunByExternalID is the newest run with that id, with its payloads.
+// GetRunByExternalID returns the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	return read(ctx, s, "GetRunByExternalID", func(r session) (engine.Run, error) {
 		return r.oneRun(engine.ExternalIDNotFound(externalID), &getRunByExternalIDSQL, text("namespace", namespace),
@@ -109,11 +110,11 @@ var countTaggedSQL string
 //go:embed sql/count_found.sql
 var countFoundSQL string
 
-// ways is a list's statement in both directions, and that of its length.
+// ways holds a list's statements: forwards, backwards, and its length.
 type ways struct{ forth, back, count string }
 
-// runsFrom is the list of runs that come from somewhere, in the order of by, under a condition that
-// holds for all that the filter lets through.
+// runsFrom returns the statements for runs from a table, ordered by by, under a condition that the
+// filter implies.
 func runsFrom(from, condition, by string) ways {
 	list := strings.Replace(listRunsSQL, "\norder by r.run_id", condition+"\norder by "+by, 1)
 	list = strings.Replace(list, "from runs r\n", "from "+from+"\n", 1)
@@ -125,19 +126,19 @@ func runsFrom(from, condition, by string) ways {
 	}
 }
 
-// runsBy is the list of runs over a narrower index.
+// runsBy returns the statements for runs over a narrower index.
 func runsBy(condition string) ways { return runsFrom("runs r", condition, "r.run_id") }
 
 var (
 	listRuns      = runsBy("")
 	listOpenRuns  = runsBy("\n  and r.finished_at is null")
-	listBadRuns   = runsBy("\n  and r.status > 4 and r.status = @status") // that ended badly in one way
+	listBadRuns   = runsBy("\n  and r.status > 4 and r.status = @status") // runs that did not complete, of one status
 	listChildren  = runsBy("\n  and r.parent_run_id = @parent_run_id")
 	listScheduled = runsBy("\n  and r.schedule_id <> '' and r.schedule_id = @schedule_id")
-	// Those that have a tag, whose index is in the order of the list.
+	// Runs with a tag; the tag's index is in the list's order.
 	listTagged = runsFrom("run_tags d\ncross join runs r on r.run_id = d.run_id",
 		"\n  and d.namespace = @namespace and d.key = @tag_key and d.value = @tag_value", "d.run_id")
-	// The few that a search finds, which are sorted.
+	// The few runs that a search finds; they are sorted.
 	listFound = runsFrom(`(
     select run_id from runs
     where namespace = @namespace and external_id <> '' and external_id >= @search and external_id < @search || char(127)
@@ -147,11 +148,11 @@ var (
 cross join runs r on r.run_id = d.run_id`, "", "r.run_id")
 )
 
-// few is how many runs a search finds at most that are read and sorted for each page; where there
-// are more, some are not far in the list.
+// few limits how many runs of a search are read and sorted for each page. If there are more, some
+// of them are found soon in the list's order.
 const few = 1000
 
-// ListRuns walks the narrowest index that the filter allows, in the order of the ids.
+// ListRuns uses the narrowest index that the filter allows, in the order of ids.
 func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
 	engine.PageInfo, error) {
 	filter, place := filterArgs(&f), spanArgs(f.Span(&p))
@@ -186,14 +187,15 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 	}
 	l := listing[engine.Run]{forth: &w.forth, back: &w.back, count: &w.count, read: readRun, filter: filter,
 		place: place}
-	if f.Everything() { // an index alone has its length
+	if f.Everything() { // its length comes from an index
 		rest := slices.DeleteFunc(filter, func(a arg) bool { return a.Name == "namespace" })
 		l.count, l.filter, l.place = &countAllRunsSQL, []arg{text("namespace", f.Namespace)}, append(rest, place...)
 	}
 	return list(ctx, s, "ListRuns", p, l)
 }
 
-// rarestTag is the tag of the filter that the fewest runs have, as far as it is worth counting.
+// rarestTag returns the tag of the filter that the fewest runs have, as far as counting is worth
+// it.
 func (s *Store) rarestTag(ctx context.Context, f *engine.RunFilter) (rarest []arg, err error) {
 	least := int64(few + 2)
 	for key, value := range f.Tags {
@@ -212,7 +214,7 @@ func (s *Store) rarestTag(ctx context.Context, f *engine.RunFilter) (rarest []ar
 	return rarest, nil
 }
 
-// counted is the one number that a statement finds.
+// counted returns the one number that a statement finds.
 func (s *Store) counted(ctx context.Context, statement *string, args ...arg) (int64, error) {
 	return read(ctx, s, "ListRuns", func(r session) (n int64, err error) {
 		return n, r.query(statement, func(r *row) error {
@@ -234,7 +236,7 @@ func filterArgs(f *engine.RunFilter) []arg {
 	}
 }
 
-// searchArgs is the run ids that begin as the search says; null where none can.
+// searchArgs returns the range of run ids that begin with the search text; null if none can.
 func searchArgs(search string) (first, last arg) {
 	from, to, _ := engine.IDsWith(search)
 	return idArg("search_first", from), idArg("search_last", to)
@@ -245,7 +247,7 @@ var listHandlersText string
 
 var listHandlersSQL = runColumns.Expand(listHandlersText)
 
-// ListHandlers is the runs that handle the failure of this one, by id.
+// ListHandlers returns the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListHandlers", &listHandlersSQL, text("namespace", namespace), idArg("run_id", run))
 }
@@ -255,7 +257,7 @@ var listRetriesText string
 
 var listRetriesSQL = runColumns.Expand(listRetriesText)
 
-// ListRetries is the runs that this one was retried as, by id.
+// ListRetries returns the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
 	return s.someRuns(ctx, "ListRetries", &listRetriesSQL, text("namespace", namespace), idArg("run_id", run))
 }
@@ -274,7 +276,7 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 //go:embed sql/explain_inputs.sql
 var getCircumstancesSQL string
 
-// ExplainInputs is one snapshot.
+// ExplainInputs reads everything on one snapshot.
 func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
 		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))

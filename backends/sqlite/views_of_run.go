@@ -20,7 +20,7 @@ var countStepsSQL string
 //go:embed sql/run_exists.sql
 var runExistsSQL string
 
-// ListSteps is every attempt with its payloads.
+// ListSteps returns every attempt with its payloads.
 func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	after, before := p.After.OrZero(), p.Before.OrZero()
@@ -48,7 +48,7 @@ func (s session) exists(namespace string, run engine.ID) error {
 //go:embed sql/get_step.sql
 var getStepSQL string
 
-// GetStep is one attempt.
+// GetStep returns one attempt.
 func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (engine.Step, error) {
 	return read(ctx, s, "GetStep", func(r session) (step engine.Step, err error) {
 		found, err := r.found(&getStepSQL, func(r *row) (err error) {
@@ -62,7 +62,7 @@ func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (en
 	})
 }
 
-// History reads on where a task's history ended.
+// GetHistory continues a task's history where it ended.
 func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
 	type page struct {
 		steps []engine.Step
@@ -81,7 +81,7 @@ func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engin
 //go:embed sql/current_lease.sql
 var currentLeaseSQL string
 
-// CurrentLease is for clients that know no token.
+// CurrentLease returns a run's lease for clients that have no token.
 func (s *Store) CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error) {
 	return read(ctx, s, "CurrentLease", func(r session) (engine.Lease, error) {
 		l := engine.Lease{Namespace: namespace, RunID: run}
@@ -102,7 +102,7 @@ func (s *Store) CurrentLease(ctx context.Context, namespace string, run engine.I
 	})
 }
 
-// HeldBy is what a worker holds.
+// HeldBy returns the leases of a worker.
 func (s *Store) HeldBy(ctx context.Context, workerID string) ([]engine.Held, error) {
 	return read(ctx, s, "HeldBy", func(r session) (held []engine.Held, err error) {
 		err = r.query(&heldBySQL, func(r *row) error {
@@ -122,7 +122,7 @@ var listSignalsBackSQL = strings.Replace(listSignalsSQL, "order by sequence asc"
 //go:embed sql/count_run_signals.sql
 var countRunSignalsSQL string
 
-// ListSignals is by sequence.
+// ListSignals returns signals by sequence.
 func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal,
 	engine.PageInfo, error) {
 	return list(ctx, s, "ListSignals", p, listing[engine.Signal]{
@@ -133,7 +133,7 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 	})
 }
 
-// GetSchedule goes by id or name.
+// GetSchedule finds a schedule by id or name.
 func (s *Store) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {
 	return read(ctx, s, "GetSchedule", func(r session) (engine.Schedule, error) {
 		schedule, err := r.schedule(namespace, ref)
@@ -155,7 +155,7 @@ var listSchedulesBackSQL = strings.Replace(listSchedulesSQL, "order by schedule_
 //go:embed sql/count_schedules.sql
 var countSchedulesSQL string
 
-// ListSchedules is newest first.
+// ListSchedules returns schedules, newest first.
 func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
 	engine.PageInfo, error) {
 	return list(ctx, s, "ListSchedules", p, listing[engine.Schedule]{
@@ -165,7 +165,7 @@ func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p en
 	})
 }
 
-// GetNamespace also knows those that are disabled.
+// GetNamespace returns disabled namespaces too.
 func (s *Store) GetNamespace(ctx context.Context, name string) (engine.Namespace, error) {
 	return read(ctx, s, "GetNamespace", func(r session) (engine.Namespace, error) {
 		n, err := r.namespace(name)
@@ -187,7 +187,7 @@ var listNamespacesBackSQL = strings.Replace(listNamespacesSQL, "order by namespa
 //go:embed sql/count_namespaces.sql
 var countNamespacesSQL string
 
-// ListNamespaces is by name.
+// ListNamespaces returns namespaces by name.
 func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	return list(ctx, s, "ListNamespaces", p, listing[engine.Namespace]{
 		forth: &listNamespacesSQL, back: &listNamespacesBackSQL, count: &countNamespacesSQL, read: readNamespace,
@@ -201,8 +201,8 @@ var listAuditSQL string
 //go:embed sql/count_audit.sql
 var countAuditSQL string
 
-// auditFrom is the list of events from a table, or by an index of it, under a condition that holds
-// for all that the filter lets through.
+// auditFrom returns the statements for events from a table or an index of it, under a condition
+// that the filter implies.
 func auditFrom(from, condition string) ways {
 	forth := strings.Replace(listAuditSQL, "\norder by", condition+"\norder by", 1)
 	forth = strings.Replace(forth, "from audit\n", "from "+from+"\n", 1)
@@ -215,7 +215,7 @@ var (
 	listAuditOfSubject = auditFrom("audit indexed by audit_subject", "\n  and subject_id = @subject_id")
 )
 
-// ListAuditEvents is newest first.
+// ListAuditEvents returns events, newest first.
 func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
 	engine.PageInfo, error) {
 	w := &listAudit

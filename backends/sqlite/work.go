@@ -10,16 +10,16 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Claim looks at the heads of the lanes that the offers meet, and takes the first of them all.
-// Where very many runs wait for slots of their concurrency keys, sorting them out takes several
-// transactions, so that other writes come in between.
+// Claim reads the heads of the lanes that the offers meet, and takes the first of them all. If very
+// many runs wait for slots of their concurrency keys, it takes several transactions, so that other
+// writes get in between.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	c, err := s.claim(ctx, p)
 	out := c.out
 	for err == nil && c.unfinished {
 		p.Slots, p.ByAge = c.slots[len(c.taken):], c.byAge
 		if c, err = s.claim(ctx, p); err != nil && len(out.Tasks) > 0 {
-			out.Limited = true // what was handed out is not taken back; the rest comes again
+			out.Limited = true // what was claimed is not taken back; the caller claims again
 			return out, nil
 		}
 		out.Tasks, out.Offline = append(out.Tasks, c.out.Tasks...), append(out.Offline, c.out.Offline...)
@@ -28,9 +28,9 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	return out, err
 }
 
-// claim does not wait for the disk when no other write does. A claim that a power cut undoes has
-// done no harm: the run is due as it was, nothing was recorded under the token, for the claim is on
-// the disk before whatever is recorded later, and the token is refused from then on.
+// claim does not wait for the disk unless another write does. If a power cut undoes the claim, no
+// harm is done: the run is due as before, and the token is refused. Nothing was recorded under the
+// token, because the claim is on disk before any later write.
 func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) {
 	c, err := writeAs(ctx, s, &call{verb: "Claim", harmless: true}, func(t *tx) (claim, error) {
 		c := claim{tx: t, p: &p, byAge: p.ByAge}
@@ -43,25 +43,25 @@ func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) 
 	return c, err
 }
 
-// claim is one Claim at work.
+// claim is one Claim in progress.
 type claim struct {
 	*tx
 	p          *engine.ClaimParams
-	slots      []engine.ClaimSlot     // of workers that are ONLINE, for one run each
-	lanes      []lane                 // whose runs they could take
-	taken      []taken                // by the slots, in their order
-	leased     int                    // of these: they have their leases
+	slots      []engine.ClaimSlot     // slots of ONLINE workers, for one run each
+	lanes      []lane                 // the lanes whose runs the slots may take
+	taken      []taken                // in the order of the slots
+	leased     int                    // how many of these have their leases
 	keys       map[concurrencyKey]int // slots of concurrency keys in use
 	gated      int                    // runs that were found to wait for a slot
-	byAge      int                    // how many more runs are taken by age
-	unfinished bool                   // so many that the rest is for another transaction
+	byAge      int                    // how many more runs to take by age
+	unfinished bool                   // the rest is left to another transaction
 	out        engine.Claimed
 }
 
-// taken is a run that a claim slot has got.
+// taken is a run that a claim slot got.
 type taken struct {
 	id    engine.ID
-	fresh *engine.Run // nil: it is to be read
+	fresh *engine.Run // nil: it must be read
 }
 
 // candidate is a due run.
@@ -69,7 +69,7 @@ type candidate struct {
 	lane    *lane
 	id      engine.ID
 	due     time.Time
-	decided bool // it was taken, or is gated now
+	decided bool // it was taken or gated
 }
 
 func (c *claim) run() error {
@@ -104,7 +104,7 @@ func (c *claim) run() error {
 //go:embed sql/get_worker_status.sql
 var getWorkerStatusSQL string
 
-// online sorts out the claim slots of workers that may get nothing.
+// online drops the claim slots of workers that may get nothing.
 func (c *claim) online() error {
 	seen := make(map[string]bool, 1)
 	for _, g := range c.p.Slots {
@@ -127,7 +127,7 @@ func (c *claim) online() error {
 	return nil
 }
 
-// workerStatus is 0 for a worker that is not known.
+// workerStatus returns 0 for an unknown worker.
 func (t *tx) workerStatus(id string) (status engine.WorkerStatus, err error) {
 	_, err = t.session.found(&getWorkerStatusSQL, func(r *row) error {
 		status = engine.WorkerStatus(r.num())
@@ -148,9 +148,9 @@ func (c *claim) meet() {
 //go:embed sql/claim.sql
 var claimSQL string
 
-// heads is the due runs that could be among the first, by priority and then by age:
-// of each lane as many as there are claim slots left, and one more to tell whether any is left
-// over; more of them once some were found to be gated.
+// heads returns the due runs that may be among the first, by priority and then by age. Of each lane
+// it reads as many as there are claim slots, and one more to tell whether any are left over; more
+// once some were found to be gated.
 func (c *claim) heads() ([]candidate, error) {
 	limit := len(c.slots) - len(c.taken) + 1 + min(c.gated, maxGated)
 	var due []candidate
@@ -179,9 +179,9 @@ func byAge(a, b *candidate) int {
 	return cmp.Or(a.due.Compare(b.due), slices.Compare(a.id[:], b.id[:]))
 }
 
-// choose takes what the limits leave free: first those that are to be taken by age, then the others
-// in their order. again says that the heads of a lane were used up by runs that are gated now, so
-// that what follows them is to be looked at before anything else is taken.
+// choose takes runs as far as limits allow: first those to take by age, then the others in claim
+// order. again means that gated runs used up the heads of a lane, so that the runs after them must
+// be read before anything else is taken.
 func (c *claim) choose(due []candidate) (again bool, err error) {
 	free, err := c.free(len(due))
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 	return c.chooseIn(order, false, &free, freeOf)
 }
 
-// chooseIn is choose in the order of these runs; by age it takes so many only as are to be.
+// chooseIn is choose for runs in this order; with aged, only as many as must be taken by age.
 func (c *claim) chooseIn(due []*candidate, aged bool, free *int, freeOf map[string]int) (again bool, err error) {
 	c.out.Limited = false
 	for _, run := range due {
@@ -241,8 +241,8 @@ func (c *claim) chooseIn(due []*candidate, aged bool, free *int, freeOf map[stri
 	return false, nil
 }
 
-// free is how many more runs the claim slots and the queue's limit allow. What runs is counted
-// before anything is taken: a run that was taken just now may have no lease yet.
+// free returns how many more runs the claim slots and the queue's limit allow. Leases are counted
+// before anything is taken, because a run that was just taken may have no lease yet.
 func (c *claim) free(due int) (int, error) {
 	free := len(c.slots) - len(c.taken)
 	if due == 0 || c.p.QueueLimit == 0 && len(c.p.TypeLimits) == 0 {
@@ -255,7 +255,8 @@ func (c *claim) free(due int) (int, error) {
 	return min(free, max(c.p.QueueLimit-running, 0)), err
 }
 
-// limited says that no more runs of a type are allowed; freeOf remembers how many are.
+// limited says whether a type has reached its limit; freeOf caches how many more runs of a type are
+// allowed.
 func (c *claim) limited(kind string, freeOf map[string]int) (bool, error) {
 	limit, limited := c.p.TypeLimits[kind]
 	if !limited {
@@ -271,7 +272,7 @@ func (c *claim) limited(kind string, freeOf map[string]int) (bool, error) {
 	return freeOf[kind] <= 0, nil
 }
 
-// running counts the RUNNING runs of the queue, of one type or, when that is empty, of all.
+// running counts the RUNNING runs of the queue, of one type or, if that is empty, of all.
 func (c *claim) running(kind string) (n int, err error) {
 	kinds, err := c.tx.running(queueKey{c.p.Namespace, c.p.Queue})
 	if kind != "" {
@@ -286,7 +287,8 @@ func (c *claim) running(kind string) (n int, err error) {
 //go:embed sql/claim_run.sql
 var claimRunSQL string
 
-// take makes the run RUNNING under the next claim slot's token, unless no slot of its concurrency key is free.
+// take makes the run RUNNING under the next claim slot's token, unless its concurrency key has no
+// free slot.
 func (c *claim) take(run *candidate) (bool, error) {
 	to := c.slots[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
@@ -319,7 +321,7 @@ func (c *claim) take(run *candidate) (bool, error) {
 //go:embed sql/insert_leases.sql
 var insertLeasesSQL string
 
-// lease makes the leases that are still missing of the runs taken since the last time.
+// lease makes the missing leases of the runs taken since the last call.
 func (c *claim) lease() error {
 	n := len(c.taken)
 	if c.leased == n {
@@ -341,7 +343,7 @@ func (c *claim) lease() error {
 //go:embed sql/next_due.sql
 var nextDueSQL string
 
-// nextDue is when the next run of the lanes becomes due.
+// nextDue returns when the next run of the lanes becomes due.
 func (c *claim) nextDue() (next time.Time, err error) {
 	for _, l := range c.lanes {
 		err := c.query(&nextDueSQL, func(r *row) error {

@@ -22,8 +22,8 @@ var renewWorkerSQL string
 //go:embed sql/delete_worker.sql
 var deleteWorkerSQL string
 
-// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what
-// that held, a portion after the other.
+// RegisterWorker looks for the instance first, then for the id. If an OFFLINE worker had the id,
+// its leases are freed first, in portions.
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
@@ -39,8 +39,8 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 	}
 }
 
-// registerWorker is the worker as it stands, or nil while another portion of what the old holder of
-// its id held is to be freed.
+// registerWorker returns the worker as stored, or nil if another portion of the previous holder's
+// leases must be freed first.
 func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	if err := t.useNamespace(p.Worker.Namespace, p.Now); err != nil {
 		return nil, err
@@ -74,14 +74,14 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 	return &w, err
 }
 
-// renewWorker gives an instance its id back.
+// renewWorker returns its id to a registered instance.
 func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	w := p.Again(known)
 	_, err := t.exec(&renewWorkerSQL, append(profile(&w), num("status", w.Status), instant("now", p.Now))...)
 	return &w, err
 }
 
-// profile is what a worker says about itself when it registers.
+// profile returns what a worker says about itself when it registers.
 func profile(w *engine.Worker) []arg {
 	return []arg{
 		text("worker_id", w.ID), text("queues", encode(w.Queues)), text("types", encode(w.Types)),
@@ -93,8 +93,8 @@ func profile(w *engine.Worker) []arg {
 	}
 }
 
-// bury makes room for another instance under the id of one that is OFFLINE, unless that may hold
-// more than is freed at once.
+// bury frees the leases of the OFFLINE worker that had the id, unless it may hold more than one
+// transaction frees.
 func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 	runs, err := t.heldToFree(old, &engine.OfflineWorkerParams{Now: now})
 	if err != nil {
@@ -122,8 +122,8 @@ func (s session) oneWorker(statement *string, args ...arg) (*engine.Worker, erro
 //go:embed sql/heartbeat.sql
 var heartbeatSQL string
 
-// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed, a
-// portion after the other. Of what it does not come to, the next one knows as much.
+// Heartbeat writes the worker's row. Of leases it touches only those to be freed, in portions; the
+// next heartbeat can free what it does not reach.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
 	stats := storekit.StatsText(p.Stats)
@@ -157,7 +157,7 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	return beat, err
 }
 
-// freeUnnamed frees these leases of the worker's, unless they are over.
+// freeUnnamed frees these leases of the worker unless they are over.
 func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) error {
 	var ids []engine.ID
 	for _, l := range unnamed {
@@ -176,15 +176,15 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
-// compare holds what the worker names against its leases, and returns those that it holds without
-// knowing, because the answer to its claim was lost.
+// compare compares the leases that the worker names with its leases. It returns those that the
+// worker does not know, because the answer to its claim was lost.
 func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease, err error) {
 	type lease struct {
 		engine.Held
 		named bool
 	}
 	leases := make(map[engine.Token]*lease, len(p.Held))
-	var old []*lease // as old as the limit for naming them
+	var old []*lease // old enough that the worker would name them
 	err = t.query(&heldBySQL, func(r *row) error {
 		held, claimedAt := readHeld(r)
 		l := &lease{Held: held}
@@ -217,7 +217,7 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 //go:embed sql/drain_worker.sql
 var drainWorkerSQL string
 
-// DrainWorker leaves the worker what it has.
+// DrainWorker makes the worker DRAINING; it keeps its leases.
 func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) error {
 	p.Now = engine.Micros(p.Now)
 	_, err := write(ctx, s, "DrainWorker", 0, func(t *tx) (none struct{}, err error) {
@@ -240,7 +240,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 //go:embed sql/force_offline_worker.sql
 var offlineWorkerSQL string
 
-// OfflineWorker takes the worker off and frees what it held, a portion after the other.
+// ForceOfflineWorker makes the worker OFFLINE and frees its leases, in portions.
 func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.Deregistered, error) {
@@ -255,7 +255,8 @@ func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerPa
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.listeners.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll})) // for FreeLost
+			// FreeLost must free the rest
+			s.listeners.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 		}
 	}
 	return taken, err
@@ -285,7 +286,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 	return taken, err
 }
 
-// freeHeld frees the first that the worker holds.
+// freeHeld frees the first portion of the worker's leases.
 func (t *tx) freeHeld(w *engine.Worker, p *engine.OfflineWorkerParams) (int, error) {
 	ids, err := t.heldToFree(w, p)
 	if err != nil {

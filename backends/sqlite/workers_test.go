@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
+func TestInterruptedDeregistrationFreesRunsLater(t *testing.T) {
 	s := open(t).(*Store)
 	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
 		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"},
@@ -21,7 +21,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{
 		Runs: []engine.StartRun{{Run: engine.Run{
 			ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
-			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
+			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // only for lost workers
 	if err != nil {
 		t.Fatal(err)
 	}

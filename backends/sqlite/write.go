@@ -18,17 +18,17 @@ import (
 
 const (
 	maxGroup      = 512     // calls in one commit
-	maxGroupBytes = 8 << 20 // of payloads in one commit, about
+	maxGroupBytes = 8 << 20 // approximate bytes of payloads in one commit
 )
 
-// writer is the goroutine that writes. It takes all calls that wait, carries them out in one
-// transaction, as well as those that come meanwhile, and commits once; so the cost of a commit is
-// shared, and a caller alone does not wait for others.
+// writer is the goroutine that writes. It takes all waiting calls, carries them out in one
+// transaction, together with those that come meanwhile, and commits once. So calls share the cost
+// of a commit, and a single call does not wait for others.
 //
-// Calls look before they write, so one that is refused has as a rule changed nothing, and the
-// transaction goes on without it. Should one fail after it has written, the whole transaction is
-// rolled back and each call is carried out again in one of its own: a call must therefore have no
-// effect outside its transaction.
+// Calls read before they write, so a refused call has usually changed nothing, and the transaction
+// goes on without it. If a call fails after it has written, the whole transaction is rolled back
+// and each call is carried out again in its own transaction. A call must therefore have no effect
+// outside its transaction.
 type writer struct {
 	store           *Store
 	calls           chan *call
@@ -37,14 +37,14 @@ type writer struct {
 	syncer          *syncer
 	tx              tx
 	group           []*call
-	size            int     // of the group's payloads, about
+	size            int     // approximate size of the group's payloads
 	deferredInGroup int     // deferred writes in the group
-	next            *call   // begins the next group, because it did not fit in; nil: none does
-	before          *commit // that the syncer is at; nil: none
+	next            *call   // did not fit into the group and begins the next; nil: none
+	before          *commit // the commit that the syncer works on; nil: none
 	logPages        int     // pages that the log has grown by since the last checkpoint began
 	checkpointer    checkpointer
-	logTooShort     bool // the log is shorter than it is to be for a server
-	calledLately    bool // lately
+	logTooShort     bool // the log is shorter than a server's log should be
+	calledLately    bool // there were calls recently
 }
 
 func newWriter(s *Store) *writer {
@@ -58,18 +58,19 @@ func newWriter(s *Store) *writer {
 // call is one write that waits for its commit.
 type call struct {
 	verb     string
-	size     int           // bytes of payloads, about
-	harmless bool          // a power cut may undo it after the answer
-	mayWait  time.Duration // how long it may wait for a commit of others
-	// hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
+	size     int           // approximate bytes of payloads
+	harmless bool          // a power cut may undo it after its answer
+	mayWait  time.Duration // how long it may wait to share the commit of others
+	// called once with the outcome, before the caller is answered or after it has given up; may be
+	// nil
 	then   func(error)
 	do     func(*tx) error
-	ticket *engine.Ticket // nil: it stands behind nothing
+	ticket *engine.Ticket // nil: no place in a sequence
 	err    error
 	done   chan struct{}
 }
 
-// carryOut is do, unless the call stands behind one that has failed.
+// carryOut runs do, unless an earlier call of the sequence has failed.
 func (c *call) carryOut(t *tx) {
 	if c.err = c.ticket.Err(); c.err == nil {
 		c.err = c.do(t)
@@ -77,21 +78,22 @@ func (c *call) carryOut(t *tx) {
 	c.ticket.Resolve(c.err)
 }
 
-// fail answers that what was carried out cannot be made durable.
+// fail answers that the call cannot be made durable.
 func (c *call) fail(why error) {
 	c.err = dbfile.Translate(c.verb, why)
 	c.ticket.Resolve(c.err)
 }
 
-// tx is the transaction that a call is carried out in, of the writer's one connection.
+// tx is the transaction in which a call is carried out, on the writer's only connection.
 type tx struct {
 	session
 	queues      queueCache
 	leases      leaseCache
-	recentRuns  map[engine.ID]*engine.Run // started lately and as they were then
-	currentRows map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
-	events      []storekit.Event          // for those who listen, after the commit
-	// unclaimed are the runs that were started in this transaction and not claimed in it, with their queues.
+	recentRuns  map[engine.ID]*engine.Run // started recently, as they were then
+	currentRows map[engine.ID]mutableRun  // rows of the runs that the current call has read or saved
+	events      []storekit.Event          // for listeners, after the commit
+	// unclaimed holds the runs that were started but not claimed in this transaction, with their
+	// queues.
 	unclaimed map[engine.ID]queueKey
 	wrote     bool // the current call has changed something
 }
@@ -103,7 +105,7 @@ func (t *tx) exec(text *string, args ...arg) (int64, error) {
 	return t.direct(text, args...)
 }
 
-// direct is exec for statements that do not look at what is only remembered.
+// direct is exec for statements that do not depend on cached counts.
 func (t *tx) direct(text *string, args ...arg) (int64, error) {
 	n, err := t.conn.Exec(t.ctx, text, args...)
 	t.wrote = t.wrote || n > 0 || err != nil
@@ -124,7 +126,7 @@ func (t *tx) found(text *string, one func(*row) error, args ...arg) (bool, error
 	return t.session.found(text, one, args...)
 }
 
-// returning is query for a statement that writes, with one row at most.
+// returning is query for a statement that writes and returns at most one row.
 func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, error) {
 	found, err := t.found(text, one, args...)
 	t.wrote = t.wrote || found || err != nil
@@ -139,14 +141,15 @@ func (t *tx) notifyEnd(id engine.ID, ending *engine.Ending) {
 		Notification: engine.Notification{Kind: engine.NotifyEnd, ID: id}, Ending: ending})
 }
 
-// notifyStarted notifies of a run that was just started, as though it were Claimed; at the end of
-// the transaction left says whether it is.
+// notifyStarted notifies of a run that was just started, as if it were Claimed. At the end of the
+// transaction, left corrects that.
 func (t *tx) notifyStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
 	t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
 }
 
-// left takes the events of the transaction. Those for runs that were started and are there to be claimed say so.
+// left returns the events of the transaction, and clears Claimed for started runs that can be
+// claimed.
 func (t *tx) left() []storekit.Event {
 	var waiting map[queueKey]bool
 	if len(t.unclaimed) > 0 {
@@ -162,7 +165,7 @@ func (t *tx) left() []storekit.Event {
 	return t.events
 }
 
-// silence forgets the events of the transaction.
+// silence drops the events of the transaction.
 func (t *tx) silence() {
 	t.events = t.events[:0]
 	clear(t.unclaimed)
@@ -180,17 +183,18 @@ func (t *tx) notifyRegistered(id string) {
 	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
-// write submits do to the writer and waits for the commit. do may be called more than once; a caller that gives up
-// does not stop it.
+// write submits do to the writer and waits for the commit. do may be called more than once; it is
+// not stopped when the caller gives up.
 func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {
 	return writeAs(ctx, s, &call{verb: verb, size: size}, do)
 }
 
-// maxAbandoned is the size up to which a call may wait for the writer though nobody waits for it any more.
+// maxAbandoned is the size up to which a call may wait for the writer although its caller has given
+// up.
 const maxAbandoned = 16 << 10
 
-// writeAs is write for a call that has more to say of itself. The caller of a large one stays,
-// because it counts what a server holds.
+// writeAs is write for a call with further options. The caller of a large call waits in any case,
+// because the server counts the memory of its calls in progress.
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
@@ -242,7 +246,7 @@ func (s *Store) submit(ctx context.Context, c *call) error {
 		return engine.ErrReadOnly
 	}
 	if c.mayWait > 0 {
-		s.writer.deferred.add(c) // which gives it no place: those that come later may be carried out before it
+		s.writer.deferred.add(c) // no place in a sequence: later calls may be carried out before it
 		return nil
 	}
 	select {
@@ -254,8 +258,8 @@ func (s *Store) submit(ctx context.Context, c *call) error {
 	}
 }
 
-// run ends when calls is closed and empty. A panic in a call ends the process: what is not committed was never
-// acknowledged.
+// run ends when calls is closed and empty. A panic in a call ends the process: uncommitted calls
+// were not acknowledged.
 func (w *writer) run() {
 	defer close(w.done)
 	defer func() {
@@ -270,8 +274,8 @@ func (w *writer) run() {
 				return
 			}
 		}
-		// Let those run who are about to call, so that they join this commit, and the syncer begin
-		// with the one before. Where nobody waits to run this costs nothing.
+		// Let goroutines run that are about to call, so that they join this commit, and let the
+		// syncer begin with the last one. This costs nothing if none is waiting to run.
 		runtime.Gosched()
 		w.group, w.size, w.deferredInGroup = append(w.group[:0], first), first.size, 0
 		w.gather()
@@ -280,7 +284,7 @@ func (w *writer) run() {
 	}
 }
 
-// gather adds the calls that wait to the group, as far as they fit in, and says whether there were any.
+// gather adds waiting calls to the group as far as they fit, and says whether there were any.
 func (w *writer) gather() (more bool) {
 	more = w.joinDeferred()
 	for w.next == nil && len(w.group) < maxGroup {
@@ -297,7 +301,7 @@ func (w *writer) gather() (more bool) {
 	return more
 }
 
-// join adds the call to the group if it fits in.
+// join adds the call to the group if it fits.
 func (w *writer) join(c *call) bool {
 	if w.size+c.size > maxGroupBytes {
 		w.next = c
@@ -308,8 +312,8 @@ func (w *writer) join(c *call) bool {
 	return true
 }
 
-// more adds the calls that wait to the group, and says whether there were any. It waits for some as
-// long as the commit before is not durable, since this one cannot be written earlier.
+// more adds waiting calls to the group, and says whether there were any. It waits for calls while
+// the last commit is not durable, because the next one cannot be written earlier.
 func (w *writer) more() bool {
 	for !w.gather() {
 		if w.before == nil || w.next != nil || len(w.group) >= maxGroup {
@@ -329,7 +333,7 @@ func (w *writer) more() bool {
 	return true
 }
 
-// await returns when the commit before is durable, or why there is not to be another.
+// await waits until the last commit is durable, or returns why there must not be another.
 func (w *writer) await() error {
 	if w.before != nil {
 		<-w.before.durable
@@ -338,8 +342,8 @@ func (w *writer) await() error {
 	return w.store.Failure()
 }
 
-// carryOut commits the group, as a whole if possible, and has it answered. The group is open when
-// those who come meanwhile may join it.
+// carryOut commits the group, as a whole if possible, and has it answered. If open is set, calls
+// that come meanwhile may join the group.
 func (w *writer) carryOut(open bool) {
 	c, alone, err := w.commit(open)
 	switch {
@@ -349,14 +353,14 @@ func (w *writer) carryOut(open bool) {
 			w.carryOut(false)
 		}
 	case err != nil:
-		_ = w.await() // or it would say later that all is well
+		_ = w.await() // otherwise it would report success later
 		w.failed(err)
 	case c.log == 0:
 		w.handOver(c)
-		w.syncer.finish(c) // it is at nothing else
+		w.syncer.finish(c) // the syncer is idle
 	case w.harmless():
-		// It is answered at once. It is on disk before the next one is written all the same, for
-		// only the last commit of a log may be cut short by a crash (checksum_log.go).
+		// Answer at once. The commit is on disk before the next one is written, because only the
+		// last commit of a log may be cut short by a crash (sqlite3/log_checksum.go).
 		rest := newCommit()
 		rest.log, rest.wrote, c.log = c.log, c.wrote, 0
 		w.handOver(c)
@@ -371,7 +375,7 @@ func (w *writer) carryOut(open bool) {
 	}
 }
 
-// handOver gives the commit the calls and events that it answers with.
+// handOver moves the calls and events that the commit answers to it.
 func (w *writer) handOver(c *commit) {
 	c.calls, c.events = w.group, w.tx.left()
 	w.group, w.tx.events = nil, nil
@@ -394,10 +398,10 @@ func (w *writer) failed(err error) {
 	w.tx.silence()
 }
 
-// commit carries the calls out and ends the transaction, which may have to be made durable still.
-// alone says that a call failed after it had written and that nothing of the group has happened;
-// the calls are then to be carried out one by one. An error means likewise that nothing has
-// happened, or that nobody will find it. A call that was refused has its err.
+// commit carries out the calls and ends the transaction, which may still have to be made durable.
+// alone means that a call failed after it had written: nothing of the group has happened, and the
+// calls must be carried out one by one. After an error nothing has happened either, or nobody will
+// find it. A refused call has its err set.
 func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	t := &w.tx
 	if failure := w.store.failure.Load(); failure != nil {
@@ -423,6 +427,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 		if call.carryOut(t); call.err == nil {
 			continue
 		}
+		call.err = dbfile.OfData(call.verb, call.err)
 		t.events = t.events[:sent]
 		if !t.wrote && dbfile.IsRefusal(call.err) {
 			continue
@@ -434,7 +439,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 		if err := w.await(); err != nil {
 			return nil, false, err
 		}
-		if dbfile.IsRefusal(call.err) { // it undid what it had written
+		if dbfile.IsRefusal(call.err) { // it undid its writes
 			return newCommit(), false, nil
 		}
 		return nil, false, failure
@@ -459,13 +464,13 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	return c, false, nil
 }
 
-// harmless says that a power cut may undo the group after its answer.
+// harmless says whether a power cut may undo the group after its answer.
 func (w *writer) harmless() bool {
 	return !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless })
 }
 
-// rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does
-// when the disk is full; then there is nothing to roll back, and that error says nothing.
+// rollback undoes the transaction and returns why. SQLite may have rolled back by itself, for
+// example because the disk is full; then the error of this rollback is ignored.
 func (w *writer) rollback(why error) error {
 	w.tx.conn.Rollback(w.tx.ctx)
 	w.tx.silence()
@@ -473,10 +478,10 @@ func (w *writer) rollback(why error) error {
 	return why
 }
 
-// close checkpoints the log and deletes it. SQLite leaves the log alone while another process has
-// the file open, so the checkpoint comes first: a copy of the file alone is then complete. If the
-// disk has failed a write, the log stays as it is: SQLite counts pages as checkpointed before they
-// are synced, and reports a failed sync only once. The next start checkpoints all of it again.
+// close checkpoints the log and deletes it. SQLite keeps the log while another process has the file
+// open, so the checkpoint comes first: then a copy of the file alone is complete. If the disk has
+// failed a write, the log stays, because SQLite counts pages as checkpointed before they are synced
+// and reports a failed sync only once. The next start checkpoints all of it again.
 func (w *writer) close() (err error) {
 	if failed := w.checkpointer.close(); sqlite3.FailedWrite(failed) {
 		err = failed

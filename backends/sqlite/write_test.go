@@ -22,8 +22,8 @@ func fresh(t *testing.T) *Store {
 	return openAt(t, freshFile(t))
 }
 
-// hold keeps the writer busy with one call until the returned function is called, so that others
-// gather behind it and join its commit.
+// hold keeps the writer busy with one call until the returned function is called, so that other
+// calls wait and join its commit.
 func hold(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	begun, end, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -31,7 +31,7 @@ func hold(t *testing.T, s *Store) (release func()) {
 	go func() {
 		defer close(over)
 		_, err := write(context.Background(), s, "hold", 0, func(*tx) (struct{}, error) {
-			begin.Do(func() { close(begun) }) // it may be carried out again, with those that joined it
+			begin.Do(func() { close(begun) }) // it may be carried out again, together with calls that joined it
 			<-end
 			return struct{}{}, nil
 		})
@@ -77,7 +77,8 @@ func namespaces(t *testing.T, s *Store) int {
 	return n
 }
 
-// settle returns when the writer is done with all that was handed to it before, its checkpoint included.
+// settle returns when the writer has finished everything that was handed to it before, its
+// checkpoint included.
 func settle(t *testing.T, s *Store) {
 	t.Helper()
 	if err := settled(t.Context(), s); err != nil {
@@ -115,7 +116,7 @@ func TestCallsThatWaitShareOneCommit(t *testing.T) {
 	}
 }
 
-// An import may be of many runs: who joined its commit would wait for all of them to be written.
+// An import may hold many runs; calls that joined its commit would wait for all of them.
 func TestAnImportSharesItsCommitWithNobody(t *testing.T) {
 	s := fresh(t)
 	before := s.CommitSizes().Commits
@@ -183,7 +184,7 @@ func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	}
 }
 
-func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing.T) {
+func TestFailedStatementFailsOnlyItsCall(t *testing.T) {
 	s := fresh(t)
 	release := hold(t, s)
 	answers := make(chan error, 2)
@@ -215,7 +216,7 @@ func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing
 	}
 }
 
-func TestAStoreIsWellAgainAfterAStatementThatFailedAlthoughNobodyWrites(t *testing.T) {
+func TestHealthRecoversAfterFailedStatement(t *testing.T) {
 	s := fresh(t)
 	fail := func() {
 		t.Helper()
@@ -241,7 +242,7 @@ func TestAStoreIsWellAgainAfterAStatementThatFailedAlthoughNobodyWrites(t *testi
 	if err := s.Health(t.Context()); err != nil {
 		t.Errorf("health afterwards = %v", err)
 	}
-	fail() // and closes while it is tried
+	fail() // and closes it while it is tried
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -272,7 +273,7 @@ func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
+func TestFullDiskIsExhaustedUntilFreed(t *testing.T) {
 	s := fresh(t)
 	limit := func(pages int) {
 		t.Helper()
@@ -286,7 +287,7 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 	}
 	big := startOf("t", s)
 	big.Input.Data = make([]byte, 1<<20)
-	limit(1) // what it has already, and no more
+	limit(1) // its present size, and no more
 	for range 2 {
 		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); !errors.Is(
 			err, engine.ErrExhausted) {
@@ -310,7 +311,7 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 
 func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 	s := fresh(t)
-	s.proof.pause = time.Hour // nothing else is to show it
+	s.proof.pause = time.Hour // nothing else may show it
 	holding(t, s, 1)
 	fail := func() {
 		t.Helper()
@@ -393,7 +394,7 @@ func TestTheLogIsCheckpointedWhileWritingGoesOn(t *testing.T) {
 
 // settled waits as settle does.
 func settled(ctx context.Context, s *Store) error {
-	for range 2 { // what follows the first call is the checkpoint
+	for range 2 { // the checkpoint follows the first call
 		for running := true; running; {
 			_, err := write(ctx, s, "settle", 0, func(*tx) (none struct{}, err error) {
 				running = s.writer.checkpointer.over != nil

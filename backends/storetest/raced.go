@@ -2,5 +2,5 @@
 
 package storetest
 
-// raced is true: the race detector watches.
+// raced says whether the race detector is on.
 const raced = true

@@ -12,14 +12,15 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// sabotage is a store that breaks one promise, and the suites that are to notice.
+// sabotage is a store that breaks one promise, and the suites that must notice.
 type sabotage struct {
 	promise string
 	spoil   func(engine.Store) engine.Store
 	suites  []string
 }
 
-// TestSabotage sees the suite fail: a suite that nobody has seen fail is not known to test anything.
+// TestSabotage checks that the suites fail for broken stores; a suite that never fails tests
+// nothing.
 func TestSabotage(t *testing.T) {
 	for _, s := range sabotages {
 		t.Run(s.promise, func(t *testing.T) {
@@ -33,9 +34,9 @@ func TestSabotage(t *testing.T) {
 	}
 }
 
-// TestPassesNoticesNothingInASoundStore is the other half: what fails above fails because of the
-// sabotage. It runs the suites that the sabotages name; a share of them when tests do not try
-// everything, because the backends' own tests run them all as well.
+// TestPassesNoticesNothingInASoundStore checks that the suites of TestSabotage pass for a sound
+// store. Unless tests try everything, it runs a part of them, because the backends' own tests run
+// them all.
 func TestPassesNoticesNothingInASoundStore(t *testing.T) {
 	var suites []string
 	for _, s := range sabotages {
@@ -56,8 +57,8 @@ func TestPassesNamesTheCaseThatFailed(t *testing.T) {
 	}
 }
 
-// spoiled opens fresh stores and spoils them: SQLite when tests try everything, and otherwise the
-// store in memory, which keeps the same contract in a tenth of the time.
+// spoiled opens new stores and breaks them: SQLite when tests try everything, otherwise the memory
+// store, which keeps the same contract in a tenth of the time.
 func spoiled(t *testing.T, spoil func(engine.Store) engine.Store) func(storetest.T) engine.Store {
 	return func(c storetest.T) engine.Store {
 		if !long.Enabled() {

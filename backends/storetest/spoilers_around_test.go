@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// aroundSabotages break promises about what stands around a run.
+// aroundSabotages break promises about signals, children, schedules, imports and notifications.
 var aroundSabotages = []sabotage{
 	{"a signal id is delivered once", func(s engine.Store) engine.Store {
 		return forgetsSignalIDs{s}
@@ -25,23 +25,23 @@ var aroundSabotages = []sabotage{
 	{"a wait for all is no wait for any", func(s engine.Store) engine.Store {
 		return wakesAtTheFirst{s}
 	}, []string{"child"}},
-	{"an output says of which child's run it is", func(s engine.Store) engine.Store { return namesTheFirstRun{s} },
+	{"an output names the run of the child", func(s engine.Store) engine.Store { return namesTheFirstRun{s} },
 		[]string{
-			"child/the output of a child that has continued as new names the run that it is of, and of no other child"}},
+			"child/the output of a continued child names the run it came from"}},
 	{"a grace is no deadline", func(s engine.Store) engine.Store {
 		return tellsNoGraceFromADeadline{s}
 	}, []string{"deadline"}},
 	{"a deadline ends a run", func(s engine.Store) engine.Store { return neverExpires{s} }, []string{"deadline"}},
 	{"a grace is given", func(s engine.Store) engine.Store { return givesNoGrace{s} }, []string{"grace"}},
 	{"a failure has its handler", func(s engine.Store) engine.Store { return forgetsHandlers{s} }, []string{"handler"}},
-	{"a continuation goes on", func(s engine.Store) engine.Store { return endsLoops{s} }, []string{"continue"}},
+	{"a run can continue", func(s engine.Store) engine.Store { return endsLoops{s} }, []string{"continue"}},
 	{"a key has its limit", func(s engine.Store) engine.Store { return forgetsKeys{s} }, []string{"key"}},
 	{"a paused run rests", func(s engine.Store) engine.Store { return pausesInWords{s} }, []string{"pause"}},
 	{"a retry keeps results", func(s engine.Store) engine.Store { return retriesFromScratch{s} }, []string{"repair"}},
 	{"an override says why", func(s engine.Store) engine.Store { return overridesInSilence{s} }, []string{"repair"}},
 	{"a pinned run is kept", func(s engine.Store) engine.Store { return pinsNothing{s} }, []string{"repair"}},
 	{"an imported run is kept from its import", func(s engine.Store) engine.Store { return forgetsImports{s} },
-		[]string{"repair/an imported run is kept from when it was imported, however long ago it ended elsewhere"}},
+		[]string{"repair/retention of an imported run counts from its import"}},
 	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store {
 		return overwrites{s}
@@ -106,7 +106,7 @@ func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildr
 	return d.Store.AwaitChildren(ctx, p)
 }
 
-// namesTheFirstRun takes the run that a step has started for the one whose output it has.
+// namesTheFirstRun names the run that a step started instead of the run that its output came from.
 type namesTheFirstRun struct{ engine.Store }
 
 func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
@@ -194,7 +194,7 @@ func (d pinsNothing) PinRun(ctx context.Context, p engine.PinRunParams) (engine.
 	return r, err
 }
 
-// forgetsImports deletes imported runs by when they ended, as it does others.
+// forgetsImports deletes imported runs by their end, like other runs.
 type forgetsImports struct{ engine.Store }
 
 func (d forgetsImports) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
@@ -205,14 +205,14 @@ func (d forgetsImports) Prune(ctx context.Context, p engine.PruneParams) (int, e
 	}
 	for _, r := range runs {
 		if r.Origin == engine.OriginImport && r.FinishedAt.Before(p.Before) {
-			p.Before = p.Before.Add(time.Hour) // as of its id, which is younger than its end
+			p.Before = p.Before.Add(time.Hour) // by its id, which is younger than its end
 			break
 		}
 	}
 	return d.Store.Prune(ctx, p)
 }
 
-// firesTwice starts each tick's run once more, beside the schedule.
+// firesTwice starts each tick's run a second time, outside the schedule.
 type firesTwice struct{ engine.Store }
 
 func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
@@ -229,7 +229,7 @@ func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	return engine.Fired{Runs: 1}, err
 }
 
-// overwrites takes whoever comes last for the one who has read last.
+// overwrites ignores the revision: the last writer wins.
 type overwrites struct{ engine.Store }
 
 func (d overwrites) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
@@ -241,7 +241,7 @@ func (d overwrites) UpdateSchedule(ctx context.Context, p engine.ScheduleParams)
 	return d.Store.UpdateSchedule(ctx, p)
 }
 
-// givesUpInSilence counts no ticks that a change gives up.
+// givesUpInSilence does not count the ticks that a change gives up.
 type givesUpInSilence struct{ engine.Store }
 
 func (d givesUpInSilence) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
@@ -265,7 +265,7 @@ func (d disablesInWords) UpdateNamespace(ctx context.Context, p engine.Namespace
 	return n, err
 }
 
-// hidesSideEffects says nothing of runs that nobody asked for.
+// hidesSideEffects does not report side effects.
 type hidesSideEffects struct{ engine.Store }
 
 func (d hidesSideEffects) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
@@ -276,7 +276,7 @@ type endingsAlone struct{ engine.Outcomes }
 
 func (endingsAlone) SideEffects(*engine.SideEffects) {}
 
-// notifiesAtBirth notifies a schedule when it is made and never again.
+// notifiesAtBirth notifies a schedule when it is made, and never again.
 type notifiesAtBirth struct {
 	engine.Store
 	notified sync.Map
@@ -293,7 +293,7 @@ func (d *notifiesAtBirth) Listen(ctx context.Context, notify func(engine.Notific
 	}, o)
 }
 
-// knowsNoBorders takes a run's id for all that it takes to see it.
+// knowsNoBorders finds a run in any namespace by its id.
 type knowsNoBorders struct{ engine.Store }
 
 func (d knowsNoBorders) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
@@ -305,7 +305,7 @@ func (d knowsNoBorders) GetRuns(ctx context.Context, namespace string, ids []eng
 	return append(here, elsewhere...), err
 }
 
-// gotTwice answers each id, also one that is repeated.
+// gotTwice answers a repeated id twice.
 type gotTwice struct{ engine.Store }
 
 func (d gotTwice) GetRuns(ctx context.Context, namespace string, ids []engine.ID) (all []engine.Run, err error) {

@@ -12,8 +12,8 @@ var keySabotages = []sabotage{
 	{"a revoked key opens nothing", func(s engine.Store) engine.Store {
 		return revokesInWords{s}
 	}, []string{"api key"}},
-	{"the ring holds what is not revoked", func(s engine.Store) engine.Store {
-		return ringsOfAll{s}
+	{"the keyring holds keys that are not revoked", func(s engine.Store) engine.Store {
+		return returnsRevoked{s}
 	}, []string{"api key"}},
 	{"the first key is an admin's", func(s engine.Store) engine.Store {
 		return locksEverybodyOut{s}
@@ -24,11 +24,11 @@ var keySabotages = []sabotage{
 	}, []string{"api key", "model"}},
 	{"a secret is kept", func(s engine.Store) engine.Store { return forgetsHashes{s} }, []string{"api key"}},
 	{"a key ends when it was to", func(s engine.Store) engine.Store { return lastsForEver{s} }, []string{"api key"}},
-	{"a change of a key rings", func(s engine.Store) engine.Store {
+	{"a change of a key notifies", func(s engine.Store) engine.Store {
 		return mute{s, engine.NotifyKeys}
 	}, []string{"api key"}},
 	{"a use is no change of a key", func(s engine.Store) engine.Store { return makesNoise{s} }, []string{"api key"}},
-	{"uses are noted", func(s engine.Store) engine.Store { return forgetsUses{s} }, []string{"api key", "model"}},
+	{"uses are recorded", func(s engine.Store) engine.Store { return forgetsUses{s} }, []string{"api key", "model"}},
 	{"a refusal is written down", func(s engine.Store) engine.Store {
 		return refusesInSilence{s}
 	}, []string{"api key"}},
@@ -53,14 +53,14 @@ func (d revokesInWords) RevokeKey(ctx context.Context, p engine.RevokeKeyParams)
 	return d.Store.RevokeKey(ctx, p)
 }
 
-type ringsOfAll struct{ engine.Store }
+type returnsRevoked struct{ engine.Store }
 
-func (d ringsOfAll) Keyring(ctx context.Context) ([]engine.APIKey, error) {
+func (d returnsRevoked) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	keys, _, err := d.ListKeys(ctx, engine.Page{Limit: engine.MaxPage})
 	return keys, err
 }
 
-// locksEverybodyOut makes whatever key is asked for first.
+// locksEverybodyOut makes any key first, not only an admin key.
 type locksEverybodyOut struct{ engine.Store }
 
 func (d locksEverybodyOut) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
@@ -83,7 +83,7 @@ func (d sharesNames) CreateKey(ctx context.Context, p engine.CreateKeyParams) (e
 	return k, err
 }
 
-// revokesTheLast revokes all others with it.
+// revokesTheLast revokes the last admin key.
 type revokesTheLast struct{ engine.Store }
 
 func (d revokesTheLast) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
@@ -123,7 +123,7 @@ func (d lastsForEver) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	return ring, err
 }
 
-// makesNoise rings the keys whenever one is used: it makes a key and revokes it.
+// makesNoise sends NotifyKeys whenever a key is used: it makes a key and revokes it.
 type makesNoise struct{ engine.Store }
 
 func (d makesNoise) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Each of these stores is sound but for one promise. They wrap a real one and use nothing but its methods.
+// Each of these stores breaks one promise. They wrap a real store and use only its methods.
 var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"the current token wins", func(s engine.Store) engine.Store {
 		return dropsTheFence{s}
@@ -58,11 +58,11 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"a verdict counts the failures", func(s engine.Store) engine.Store {
 		return countsToOne{s}
 	}, []string{"retry", "model"}},
-	{"luck is told", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
+	{"the jitter is passed in", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
 	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store {
 		return keepsLeases{s}
 	}, []string{"worker"}},
-	{"the second look may fail", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
+	{"a lost worker may have been heard", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
 	{"one server takes a lost worker off", func(s engine.Store) engine.Store {
 		return takesItself{s}
 	}, []string{"lost", "model"}},
@@ -106,7 +106,7 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	}, []string{"model"}},
 }...)
 
-// givesUnclaimed gives runs to those who wait for them, and leaves them for others as well.
+// givesUnclaimed hands runs to waiting pollers, and leaves them for others too.
 type givesUnclaimed struct{ engine.Store }
 
 func (g givesUnclaimed) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
@@ -125,7 +125,7 @@ func (g givesUnclaimed) StartRuns(ctx context.Context, p engine.StartRunsParams)
 	return started, nil
 }
 
-// takesAndForgets takes credit, and gives nothing for it.
+// takesAndForgets takes credit and hands out nothing for it.
 type takesAndForgets struct{ engine.Store }
 
 func (g takesAndForgets) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
@@ -135,7 +135,7 @@ func (g takesAndForgets) StartRuns(ctx context.Context, p engine.StartRunsParams
 	return g.Store.StartRuns(ctx, p)
 }
 
-// placesEarly has what comes after a write begin, whatever becomes of it.
+// placesEarly admits the next write without waiting for the order of this one.
 type placesEarly struct{ engine.Store }
 
 func (p placesEarly) CompleteStep(ctx context.Context, params engine.CompleteStepParams) (engine.Step, error) {
@@ -149,7 +149,7 @@ func (p placesEarly) CompleteRun(ctx context.Context, params engine.CompleteRunP
 	return p.Store.CompleteRun(ctx, params)
 }
 
-// dropsTheFence writes under whatever token is the current one.
+// dropsTheFence writes under any token as if it were the current one.
 type dropsTheFence struct{ engine.Store }
 
 func (d dropsTheFence) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
@@ -163,7 +163,7 @@ func (d dropsTheFence) CompleteStep(ctx context.Context, p engine.CompleteStepPa
 	return step, err
 }
 
-// trustsNobody takes a lease without a token for the current one.
+// trustsNobody treats a lease without a token as the current one.
 type trustsNobody struct{ engine.Store }
 
 func (d trustsNobody) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
@@ -173,7 +173,7 @@ func (d trustsNobody) CompleteRun(ctx context.Context, p engine.CompleteRunParam
 	return d.Store.CompleteRun(ctx, p)
 }
 
-// claimsTwice hands the run that it handed out last to the next as well.
+// claimsTwice hands the last claimed run out again with the next claim.
 type claimsTwice struct {
 	engine.Store
 	mu   sync.Mutex
@@ -192,7 +192,7 @@ func (d *claimsTwice) Claim(ctx context.Context, p engine.ClaimParams) (engine.C
 	return claimed, err
 }
 
-// answersWithoutCommit loses every step of a name that ends in 7 after it has said OK.
+// answersWithoutCommit acknowledges every step whose name ends in 7, and loses it.
 type answersWithoutCommit struct{ engine.Store }
 
 func (d answersWithoutCommit) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
@@ -202,16 +202,16 @@ func (d answersWithoutCommit) CompleteStep(ctx context.Context, p engine.Complet
 	return d.Store.CompleteStep(ctx, p)
 }
 
-// answersBeforeCommit says OK and writes later.
+// answersBeforeCommit acknowledges a write and commits it later.
 type answersBeforeCommit struct{ engine.Store }
 
 func (d answersBeforeCommit) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
-	go d.Store.CompleteStep(context.WithoutCancel(ctx), p) // whether it succeeds is what nobody learns
+	go d.Store.CompleteStep(context.WithoutCancel(ctx), p) // nobody learns whether it succeeds
 	return engine.Step{ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction,
 		Status: engine.StepCompleted, Output: p.Output}, nil
 }
 
-// losesRepetitions knows a lease's write only once.
+// losesRepetitions recognizes only one repetition of a write.
 type losesRepetitions struct {
 	engine.Store
 	mu   sync.Mutex
@@ -233,7 +233,7 @@ func (d *losesRepetitions) CompleteStep(ctx context.Context, p engine.CompleteSt
 	return d.Store.CompleteStep(ctx, p)
 }
 
-// forgetsEnds answers the repetition of an end as a stranger's write.
+// forgetsEnds answers the repetition of an end as if another lease had sent it.
 type forgetsEnds struct{ engine.Store }
 
 func (d forgetsEnds) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
@@ -243,7 +243,7 @@ func (d forgetsEnds) CompleteRun(ctx context.Context, p engine.CompleteRunParams
 	return d.Store.CompleteRun(ctx, p)
 }
 
-// agreesToEveryCancel says that it cancelled what had ended long before.
+// agreesToEveryCancel says that it cancelled a run that had ended before.
 type agreesToEveryCancel struct{ engine.Store }
 
 func (d agreesToEveryCancel) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
@@ -254,7 +254,8 @@ func (d agreesToEveryCancel) CancelRun(ctx context.Context, p engine.EndRunParam
 	return end, err
 }
 
-// mute never notifies one kind of notification, but for the namespace in which listeners try whether they hear.
+// mute never sends one kind of notification, except for the namespace in which listeners test
+// whether they hear.
 type mute struct {
 	engine.Store
 	kind engine.NotificationKind
@@ -268,7 +269,7 @@ func (d mute) Listen(ctx context.Context, notify func(engine.Notification), o en
 	}, o)
 }
 
-// notifiesAsRegistered says of each notification of a worker that it has registered and nothing else.
+// notifiesAsRegistered sets Registered on each notification of a worker.
 type notifiesAsRegistered struct{ engine.Store }
 
 func (d notifiesAsRegistered) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
@@ -332,7 +333,7 @@ func (d wakesEarly) Claim(ctx context.Context, p engine.ClaimParams) (engine.Cla
 	return d.Store.Claim(ctx, p)
 }
 
-// sleepsWholeSeconds cuts what is shorter.
+// sleepsWholeSeconds cuts off fractions of seconds.
 type sleepsWholeSeconds struct{ engine.Store }
 
 func (d sleepsWholeSeconds) Sleep(ctx context.Context, p engine.SleepParams) error {
@@ -340,7 +341,7 @@ func (d sleepsWholeSeconds) Sleep(ctx context.Context, p engine.SleepParams) err
 	return d.Store.Sleep(ctx, p)
 }
 
-// retriesAtOnce forgets the delay.
+// retriesAtOnce ignores the retry delay.
 type retriesAtOnce struct{ engine.Store }
 
 func (d retriesAtOnce) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
@@ -348,7 +349,7 @@ func (d retriesAtOnce) FailStep(ctx context.Context, p engine.FailStepParams) (e
 	return d.Store.FailStep(ctx, p)
 }
 
-// countsToOne takes each failure that is tried again for the first, also one that it knows already.
+// countsToOne treats each retried failure as the first, known ones included.
 type countsToOne struct{ engine.Store }
 
 func (d countsToOne) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
@@ -359,7 +360,7 @@ func (d countsToOne) FailStep(ctx context.Context, p engine.FailStepParams) (eng
 	return v, err
 }
 
-// invents has luck of its own.
+// invents uses its own randomness for the jitter.
 type invents struct{ engine.Store }
 
 func (d invents) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
@@ -374,7 +375,7 @@ func (d keepsLeases) ForceOfflineWorker(context.Context, engine.OfflineWorkerPar
 	return engine.Deregistered{Off: true}, nil
 }
 
-// looksOnce takes a worker off whatever it has said since.
+// looksOnce makes a lost worker OFFLINE even if it was heard from since.
 type looksOnce struct{ engine.Store }
 
 func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
@@ -382,7 +383,7 @@ func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorke
 	return d.Store.ForceOfflineWorker(ctx, p)
 }
 
-// takesItself says of each worker that is OFFLINE that it was this call that took it off.
+// takesItself says of every OFFLINE worker that this call made it OFFLINE.
 type takesItself struct{ engine.Store }
 
 func (d takesItself) ForceOfflineWorker(ctx context.Context,
@@ -411,7 +412,7 @@ func (d ignoresWhole) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (
 	return d.Store.Heartbeat(ctx, p)
 }
 
-// ignoresRequirements offers whatever any run asks for.
+// ignoresRequirements offers whatever any run requires.
 type ignoresRequirements struct{ engine.Store }
 
 func (d ignoresRequirements) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
@@ -427,7 +428,7 @@ func (d ignoresRequirements) Claim(ctx context.Context, p engine.ClaimParams) (e
 	return d.Store.Claim(ctx, p)
 }
 
-// overshoots looks at the limit before the claim and not within it.
+// overshoots checks the limit before the claim instead of within it.
 type overshoots struct{ engine.Store }
 
 func (d overshoots) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
@@ -458,7 +459,7 @@ func (d shufflesTypes) Claim(ctx context.Context, p engine.ClaimParams) (engine.
 	return all, nil
 }
 
-// polls never knows when something is due.
+// polls never returns when something becomes due.
 type polls struct{ engine.Store }
 
 func (d polls) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
@@ -469,7 +470,7 @@ func (d polls) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed,
 	return claimed, err
 }
 
-// failsTogether refuses a whole batch for one of it.
+// failsTogether refuses a whole batch because of one start.
 type failsTogether struct{ engine.Store }
 
 func (d failsTogether) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
@@ -507,7 +508,7 @@ func (d repeatsRows) ListRuns(ctx context.Context, f engine.RunFilter, p engine.
 	return runs, info, err
 }
 
-// losesRows goes on behind the row after the last.
+// losesRows skips a row between pages.
 type losesRows struct{ engine.Store }
 
 func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
@@ -520,7 +521,7 @@ func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.I
 	return d.Store.ListSteps(ctx, namespace, run, name, p)
 }
 
-// sortsByLocale orders names as people do.
+// sortsByLocale orders names by locale instead of by byte.
 type sortsByLocale struct{ engine.Store }
 
 func (d sortsByLocale) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
@@ -532,7 +533,7 @@ func (d sortsByLocale) ListTypes(ctx context.Context, namespace string, p engine
 	return types, info, err
 }
 
-// cutsAtNUL keeps outputs as C keeps strings.
+// cutsAtNUL ends outputs at the first NUL.
 type cutsAtNUL struct{ engine.Store }
 
 func (d cutsAtNUL) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
@@ -540,7 +541,7 @@ func (d cutsAtNUL) CompleteStep(ctx context.Context, p engine.CompleteStepParams
 	return d.Store.CompleteStep(ctx, p)
 }
 
-// roundsTimes keeps milliseconds.
+// roundsTimes rounds times to milliseconds.
 type roundsTimes struct{ engine.Store }
 
 func (d roundsTimes) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
@@ -551,7 +552,7 @@ func (d roundsTimes) StartRuns(ctx context.Context, p engine.StartRunsParams) ([
 	return d.Store.StartRuns(ctx, p)
 }
 
-// prunesTheLiving ends what is in its way.
+// prunesTheLiving ends open runs in order to prune them.
 type prunesTheLiving struct{ engine.Store }
 
 func (d prunesTheLiving) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
@@ -571,7 +572,7 @@ func (d prunesTheLiving) Prune(ctx context.Context, p engine.PruneParams) (int, 
 	return d.Store.Prune(ctx, p)
 }
 
-// namesNobody has a sweep deal with what it must, and not say with what.
+// namesNobody times steps out without returning which.
 type namesNobody struct{ engine.Store }
 
 func (d namesNobody) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
@@ -588,7 +589,7 @@ func (d namesNobody) FreeLost(ctx context.Context, now time.Time) (engine.Freed,
 	return freed, err
 }
 
-// neverTimesOut sweeps nothing.
+// neverTimesOut times nothing out.
 type neverTimesOut struct{ engine.Store }
 
 func (d neverTimesOut) TimeoutSteps(context.Context, engine.TimeoutStepsParams) (engine.TimedOut, error) {

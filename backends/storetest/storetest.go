@@ -1,12 +1,19 @@
-// Package storetest is the contract of engine.Store as tests, written once. A backend passes it by
+// Package storetest holds the contract of engine.Store as tests, written once. A backend runs it
+// like this:
 //
-//	func TestStore(t *testing.T)      { storetest.Run(t, open) }
-//	func BenchmarkStore(b *testing.B) { storetest.Bench(b, open) }
+// func TestStore(t *testing.T) { storetest.Run(t, open) }
+// func BenchmarkStore(b *testing.B) { storetest.Bench(b, open) }
 //
-// where open gives a fresh, empty store. The model run tries a few seeds; -storetest.model=N and
-// -storetest.steps=N (after -args) make it longer, KAGZI_TEST_SEED=N replays one. SameRows gives
-// the same calls to several stores. Passes runs the same cases without the testing package, so that
-// a store that is spoiled on purpose can be seen to fail them.
+// open returns a new, empty store.
+//
+// The suites are in internal/runs (runs, steps, signals, children, lists), internal/work (claims,
+// workers, leases, schedules, namespaces, keys, notifications), internal/race (concurrent calls)
+// and internal/model (random calls, compared with a model of the contract). The model suite tries a
+// few seeds; -storetest.model=N and -storetest.steps=N (after -args) make it longer,
+// KAGZI_TEST_SEED=N replays one seed.
+//
+// SameRows compares several stores after the same calls. Passes runs the cases without the testing
+// package; TestSabotage uses it to check that broken stores fail.
 package storetest
 
 import (
@@ -26,13 +33,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// suite is the cases about one subject.
+// suite holds the cases about one subject.
 type suite struct {
 	name  string
 	cases []fixture.Case
 }
 
-// suites are in reading order.
+// suites returns all suites in reading order.
 func suites() []suite {
 	return []suite{
 		{"store", runs.StoreCases},
@@ -42,6 +49,7 @@ func suites() []suite {
 		{"step", runs.StepCases},
 		{"sleep", runs.SleepCases},
 		{"retry", runs.RetryCases},
+		{"clock", runs.ClockCases},
 		{"finish", runs.FinishCases},
 		{"cancel", runs.CancelCases},
 		{"grace", runs.GraceCases},
@@ -71,13 +79,13 @@ func suites() []suite {
 	}
 }
 
-// crowded are the suites in which several goroutines call a store at once.
+// crowded names the suites in which several goroutines call a store at once.
 var crowded = []string{"store", "hand-off", "step", "key", "schedule", "many api keys", "limits", "notification",
 	"ticket", "race"}
 
-// Run checks that the stores that open makes keep the contract. Each case gets a store of its own;
-// open registers the closing of it with tb.Cleanup. Of names, if any are given, only those suites
-// are tried. With -short the race detector sees only the suites in which there is something for it.
+// Run checks that the stores that open returns keep the contract. Each case gets its own store;
+// open registers its Close with tb.Cleanup. names, if given, selects suites. With -short and the
+// race detector, only suites with concurrent calls run.
 func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
 	for _, c := range suites() {
 		if len(names) > 0 && !slices.Contains(names, c.name) {
@@ -97,7 +105,7 @@ func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
 	}
 }
 
-// Passes runs the cases of these names, or all cases when no name is given, and returns those that fail, as
+// Passes runs the named cases, or all if no name is given, and returns those that fail, as
 // "suite/case: why". A name is "suite/case" or "suite".
 func Passes(open func(fixture.T) engine.Store, names ...string) (failed []string) {
 	var (
@@ -127,7 +135,7 @@ func Passes(open func(fixture.T) engine.Store, names ...string) (failed []string
 	return failed
 }
 
-// attempt runs one case on a goroutine of its own, which Fatalf may end, and returns why it failed.
+// attempt runs one case on its own goroutine, which Fatalf may end, and returns why it failed.
 func attempt(open func(fixture.T) engine.Store, test fixture.Case) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	r := &recorder{ctx: ctx}
@@ -147,7 +155,7 @@ func attempt(open func(fixture.T) engine.Store, test fixture.Case) string {
 	return r.failure
 }
 
-// recorder is a T that remembers the failure. Like *testing.T it is used by one goroutine.
+// recorder is a T that stores the failure. Like *testing.T it is used by one goroutine.
 type recorder struct {
 	ctx      context.Context
 	failure  string

@@ -111,7 +111,7 @@ func (p *pair) readFile(what, path string, check func(os.FileInfo) error) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", what, path, err)
 	}
-	return text, nil
+	return FileText(text), nil
 }
 
 // parseChain returns all certificates in a PEM text; there must be at least one.

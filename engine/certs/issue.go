@@ -168,7 +168,8 @@ func readPlain(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return FileText(text), err
 }
 
 // openPrivate opens a directory, and makes it with access for its owner only if it does not exist.

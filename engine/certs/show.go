@@ -28,7 +28,7 @@ func Show(path string) ([]Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain, err := parseChain("file", path, text)
+	chain, err := parseChain("file", path, FileText(text))
 	if err != nil {
 		return nil, err
 	}

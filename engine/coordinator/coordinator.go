@@ -30,6 +30,7 @@ type store interface {
 	PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error)
 	Health(ctx context.Context) error
 	Now() time.Time
+	Uncertainty() time.Duration
 }
 
 // Options configures a Coordinator. The zero value works.

@@ -819,7 +819,7 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 		"of the server":  {options: Options{Retention: time.Hour}},
 		"of the audit":   {options: Options{AuditRetention: time.Hour}},
 		"of a namespace": {space: engine.Namespace{Retention: time.Hour}},
-		"of an outcome in one": {space: engine.Namespace{
+		"of an outcome in a namespace": {space: engine.Namespace{
 			Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour}}},
 		"of a namespace, later on": {space: engine.Namespace{Retention: time.Hour}, late: true},
 	} {

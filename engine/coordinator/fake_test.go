@@ -61,6 +61,8 @@ func newFakeStore() *fakeStore {
 		spaces: []engine.Namespace{{Name: "default", Enabled: true}}, plans: map[engine.ID]*engine.Schedule{}}
 }
 
+func (f *fakeStore) Uncertainty() time.Duration { return 0 }
+
 func (f *fakeStore) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,7 +47,7 @@ func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Tim
 	var all []engine.TimedOutAttempt
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
 		out, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{
-			Now: now, Limit: limit, Skip: skip, Jitter: engine.Jitter()})
+			Now: now, Limit: limit, Skip: skip, Margin: c.store.Uncertainty(), Jitter: engine.Jitter()})
 		all = append(all, out.Attempts...)
 		return len(out.Attempts), out.Next, err
 	})

@@ -20,7 +20,7 @@ func TestNextWhereClocksChange(t *testing.T) {
 			[]string{"03-08T03:00:00-04:00", "03-09T02:15:00-04:00"}},
 		{"one that lands on a tick is that tick", "30 2,3 * * *", "America/New_York", "2026-03-07T12:00:00Z",
 			[]string{"03-08T03:00:00-04:00", "03-08T03:30:00-04:00", "03-09T02:30:00-04:00"}},
-		{"and adds none", "0,30 2,3 * * *", "America/New_York", "2026-03-08T06:00:00Z",
+		{"one that lands on a tick adds none", "0,30 2,3 * * *", "America/New_York", "2026-03-08T06:00:00Z",
 			[]string{"03-08T03:00:00-04:00", "03-08T03:30:00-04:00"}},
 		{"the end of the gap is not repeated after itself", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z",
 			[]string{"03-09T02:30:00-04:00"}},

@@ -385,7 +385,8 @@ func (b *backups) facts() []server.Fact {
 // backupsDir returns the directory for backups.
 func (c *Config) backupsDir() (dir string, err error) {
 	if c.BackupDir != "" {
-		return filepath.Abs(c.BackupDir)
+		dir, err = filepath.Abs(c.BackupDir)
+		return safeDirectory(dir), err
 	}
 	url, dir, err := c.database()
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok && dir == "" {
@@ -411,14 +412,14 @@ func seriesOf(d engine.Description, url string) string {
 	return fmt.Sprintf("%s-%x", cmp.Or(name[:min(len(name), maxSeriesName)], plainSeries), sum[:4])
 }
 
-// searchPath returns the schemas in a database URL, by which several servers can share one Postgres
+// searchPath returns the schema or schemas in a database URL, by which several servers can share one Postgres
 // database.
 func searchPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "sqlite" {
 		return ""
 	}
-	return u.Query().Get("search_path")
+	return cmp.Or(u.Query().Get("schema"), u.Query().Get("search_path"))
 }
 
 // newBackups returns the backups of a server on this store.

@@ -327,6 +327,10 @@ func TestDatabasesHaveSeriesOfBackupsOfTheirOwn(t *testing.T) {
 		}
 		seen[series] = true
 	}
+	if a, b := at("postgres", "db/kagzi", "postgres://db/kagzi?schema=b"),
+		at("postgres", "db/kagzi", "postgres://db/kagzi?search_path=b"); a != b {
+		t.Errorf("the series of a schema is %q when named with schema=, and %q with search_path=", a, b)
+	}
 	if a, b := at("postgres", "db/kagzi", "postgres://a:b@db/kagzi"),
 		at("postgres", "db/kagzi", "postgres://a:c@db/kagzi?application_name=x"); a != b {
 		t.Errorf("the series of a database is %q, and %q with another password", a, b)

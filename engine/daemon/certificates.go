@@ -123,7 +123,7 @@ func authorityBeside(k *certs.Keeper) string {
 		return ""
 	}
 	text, err := os.ReadFile(path)
-	block, _ := pem.Decode(text)
+	block, _ := pem.Decode(certs.FileText(text))
 	if err != nil || block == nil {
 		return ""
 	}

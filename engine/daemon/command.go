@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,12 +19,12 @@ import (
 
 // Commands returns `kagzi server`, `kagzi db` and `kagzi tls`. version is the program's version.
 func Commands(version string, b Backends) []*cobra.Command {
-	return []*cobra.Command{newServer(version, b, func(Ready) {}), newDatabase(b), newTLS()}
+	return []*cobra.Command{newServer(version, b, func(Ready) error { return nil }), newDatabase(b), newTLS()}
 }
 
 // Serve runs `kagzi server` with these arguments until ctx ends. It prints to os.Stdout and
-// os.Stderr and calls ready once it serves.
-func Serve(ctx context.Context, version string, b Backends, args []string, ready func(Ready)) error {
+// os.Stderr and calls ready once it serves; it logs an error of ready.
+func Serve(ctx context.Context, version string, b Backends, args []string, ready func(Ready) error) error {
 	cmd := newServer(version, b, ready)
 	cmd.SetArgs(args)
 	cmd.SetOut(os.Stdout)
@@ -33,7 +34,7 @@ func Serve(ctx context.Context, version string, b Backends, args []string, ready
 	return cmd.ExecuteContext(ctx)
 }
 
-func newServer(version string, b Backends, ready func(Ready)) *cobra.Command {
+func newServer(version string, b Backends, ready func(Ready) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run a server",
@@ -60,6 +61,7 @@ credential:NAME, for files passed by systemd's LoadCredential.`,
 	printOnly := cmd.Flags().Bool("print-config", false,
 		"print the settings with the origin of each, and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		platform.IgnoreBrokenPipes()
 		read := func() (Config, []string, error) { return resolve(cmd.Flags(), serverSettings, system()) }
 		c, warnings, err := read()
 		if err != nil {
@@ -67,12 +69,20 @@ credential:NAME, for files passed by systemd's LoadCredential.`,
 		}
 		level := &slog.LevelVar{}
 		level.Set(c.LogLevel)
-		c.Version, c.Log = version, output.NewLog(cmd.ErrOrStderr(), level, c.LogFormat)
+		if *printOnly {
+			log := output.NewLog(cmd.ErrOrStderr(), level, c.LogFormat)
+			for _, w := range warnings {
+				log.Warn(w)
+			}
+			return errors.Join(printConfig(cmd.OutOrStdout(), &c), c.check())
+		}
+		said := output.NewQueue(cmd.OutOrStdout(), nil)
+		defer said.Close(outputLimit)
+		logged := output.NewQueue(cmd.ErrOrStderr(), output.DroppedLines(c.LogFormat))
+		defer logged.Close(outputLimit)
+		c.Version, c.Log, c.LogDropped = version, output.NewLog(logged, level, c.LogFormat), logged.Dropped
 		for _, w := range warnings {
 			c.Log.Warn(w)
-		}
-		if *printOnly {
-			return errors.Join(printConfig(cmd.OutOrStdout(), &c), c.check())
 		}
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
@@ -80,13 +90,33 @@ credential:NAME, for files passed by systemd's LoadCredential.`,
 		heard, lost, deaf := platform.Hangups()
 		defer deaf()
 		r := &reloading{heard: heard, lost: lost, stop: stop, read: read, level: level}
-		return run(ctx, c, b, r, func(r Ready) {
-			announce(cmd.OutOrStdout(), r)
-			ready(r)
-		})
+		return lastWords(run(ctx, c, b, r, func(r Ready) {
+			announce(said, r)
+			if err := ready(r); err != nil {
+				c.Log.Warn("cannot tell the service manager that the server is ready", "error", err)
+			}
+		}))
 	}
 	return cmd
 }
+
+// outputLimit limits how long a server that ends waits for its stdout and its stderr: nobody may
+// be reading them.
+const outputLimit = 2 * time.Second
+
+// lastWords marks an error of the server, so that its text is not written for longer than
+// outputLimit.
+func lastWords(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hurried{err}
+}
+
+type hurried struct{ error }
+
+func (h hurried) Unwrap() error             { return h.error }
+func (h hurried) WriteLimit() time.Duration { return outputLimit }
 
 // announce prints what people and scripts need to continue.
 func announce(w io.Writer, r Ready) {

@@ -49,6 +49,8 @@ type Config struct {
 
 	Version string       // of the program
 	Log     *slog.Logger // nil: none; `kagzi server` creates one from LogLevel and LogFormat
+	// LogDropped returns how many lines of Log were dropped, because nobody read them; nil: none are
+	LogDropped func() uint64
 
 	// Sources holds the origin of settings by flag name: "flag", "environment KAGZI_LISTEN", "file
 	// /etc/kagzi/kagzi.toml:3". Settings not in it are defaults or were set by a program.
@@ -94,26 +96,45 @@ func (c *Config) check() error {
 
 // database returns the URL to open. It creates nothing on disk.
 func (c *Config) database() (url, dataDir string, err error) {
+	url, err = c.databaseAsAsked()
+	if err != nil {
+		return "", "", err
+	}
+	url = safeURL(url)
+	if c.DB == "" {
+		path, _ := sqliteFile(url)
+		dataDir = filepath.Dir(path)
+	}
+	return url, dataDir, nil
+}
+
+// databaseAsAsked returns the URL as the settings have it, even if anybody may write to the
+// directory.
+func (c *Config) databaseAsAsked() (url string, err error) {
 	if c.DB != "" {
-		return c.DB, "", nil
+		return c.DB, nil
 	}
 	dir := c.DataDir
 	if dir == "" {
 		if dir, err = defaultDataDir(runtime.GOOS); err != nil {
-			return "", "", err
+			return "", err
 		}
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
-		return "", "", usagef("data directory %q: %w", dir, err)
+		return "", usagef("data directory %q: %w", dir, err)
 	}
-	return "sqlite:" + filepath.Join(dir, "kagzi.db"), dir, nil
+	return "sqlite:" + filepath.Join(dir, "kagzi.db"), nil
 }
 
 // privateDatabase returns the same after creating and checking the data directory.
 func (c *Config) privateDatabase() (url string, err error) {
 	url, dir, err := c.database()
-	if err == nil && dir != "" {
+	switch {
+	case err != nil:
+	case dir != "":
 		err = makePrivate(dir)
+	default:
+		err = makeOwnFolder(url)
 	}
 	return url, err
 }

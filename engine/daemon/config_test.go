@@ -351,24 +351,6 @@ func TestTheDataDirectoryIsMadeForItsOwnerOnly(t *testing.T) {
 	}
 }
 
-func TestADataDirectoryThatOthersMayWriteToIsRefused(t *testing.T) {
-	if os.PathSeparator != '/' {
-		t.Skip("file modes mean nothing here")
-	}
-	c := Defaults()
-	c.DataDir = t.TempDir()
-	if err := os.Chmod(c.DataDir, 0o770); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.privateDatabase(); err == nil || codeOf(err) != 78 || !mentions(err, c.DataDir, "chmod 700") {
-		t.Errorf("error %v with code %d, want one that says chmod 700, with 78", err, codeOf(err))
-	}
-	c.DB = "sqlite:" + filepath.Join(c.DataDir, "kagzi.db")
-	if url, err := c.privateDatabase(); err != nil || url != c.DB {
-		t.Errorf("a database named by --db: %q, %v, want it taken as it is", url, err)
-	}
-}
-
 func TestMisspeltVariablesAreWarnedAbout(t *testing.T) {
 	from := surroundings{environ: func() []string {
 		return []string{"KAGZI_LISTENN=1", "KAGZI_WORKER_LAESE=1m", "KAGZI_\x1bDB=x", "KAGZI_LISTEN=:1",

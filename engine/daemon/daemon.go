@@ -100,6 +100,9 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	if err != nil {
 		return err
 	}
+	for _, w := range c.placeWarnings() {
+		c.Log.Warn(w)
+	}
 	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
 	if err != nil {
 		return coded(ctx, quietIfStopped(ctx, err)) // a service manager should not restart after a wrong setting
@@ -252,8 +255,8 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	options := server.Options{
 		Log: p.log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
 		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
-		NamespaceRate: c.NamespaceRate,
-		Events:        p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
+		NamespaceRate: c.NamespaceRate, LogDropped: c.LogDropped,
+		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
 	}
 	if p.certs != nil {
 		options.TLS = p.certs.RPC()

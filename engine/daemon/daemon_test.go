@@ -422,9 +422,10 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 	}
 	moved := engine.SchemaStatus{Applied: 3, Newest: 3}
 	moved.Refuse(engine.StandingMoved, `{"to":"box\u001b","done":true}`)
-	const movedText = `this database was moved to box\x1b: start the server on that one; to undo it while nobody has served that one, ` + "`kagzi db copy --release URL --force`"
+	const movedText = `this database was moved to box\x1b: start the server on that one; if no server has run on it yet, ` + "`kagzi db copy --release URL --force` undoes the move"
 	missing, newer := engine.SchemaStatus{Newest: 3, Pending: []string{"0001_a"}, Missing: true},
 		engine.SchemaStatus{Applied: 4, Newest: 3}
+	placed := engine.SchemaStatus{Applied: 3, Newest: 3, Place: "shop", Warnings: []string{"move it"}}
 	for _, step := range []struct {
 		name, out string
 		as        string
@@ -453,6 +454,12 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 		},
 		{name: "status", status: &moved, out: "schema 3 of 3\n", fails: "this database was moved to box", code: 6},
 		{name: "check", out: "sound\ncannot be served: " + movedText + "\n"},
+		{name: "status", status: &placed, out: "schema 3 of 3\nin the Postgres schema shop\nwarning: move it\n"},
+		{
+			name: "status", as: "json",
+			out: `{"database":"postgres://ada@box/x","exists":true,"schema":3,"newest_schema":3,"pending":[],"postgres_schema":"shop","warnings":["move it"]}` + "\n",
+		},
+		{name: "check", out: "sound\nin the Postgres schema shop\n"},
 		{name: "status", status: &newer, out: "schema 4 of 3\n", fails: "newer version", code: 6},
 		{name: "status", status: &missing, fails: "no database postgres://ada@box/x: ", code: 5},
 		{name: "status", as: "json", fails: "no database", code: 5,

@@ -84,7 +84,9 @@ func newMigrate(b Backends) *cobra.Command {
 			return migrate(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Update the schema of a database, as a server does at startup. A missing database is created.
+		`Update the schema of a database, as a server does at startup. A missing SQLite file is created, and
+so is a schema that the URL of a Postgres database names with ?schema=; the database itself must
+exist. While other sessions use a table that must change, it retries for up to 5 minutes.
 
 Exit code: 0 the schema is up to date, 6 the database is in use, was moved to another one or was
 used by a newer version, 7 the database does not answer, 1 other errors.`
@@ -105,7 +107,7 @@ func newStatus(b Backends) *cobra.Command {
 be running.
 
 Exit code: 0 a server of this version can start on the database (it applies pending changes itself),
-5 there is no database file yet, 6 this version cannot serve the database, because it was moved to
+5 there is no SQLite file yet, 6 this version cannot serve the database, because it was moved to
 another one, a copy into it has not finished, or a newer version has used it, 7 the database does
 not answer.`
 	return cmd
@@ -172,8 +174,14 @@ func unserved(url string, s *engine.SchemaStatus) error {
 
 func statusText(s *engine.SchemaStatus) string {
 	text := fmt.Sprintf("schema %d of %d\n", s.Applied, s.Newest)
+	if s.Place != "" {
+		text += "in the Postgres schema " + output.Plain(s.Place) + "\n"
+	}
 	for _, name := range s.Pending {
 		text += "pending " + output.Plain(name) + "\n"
+	}
+	for _, warning := range s.Warnings {
+		text += "warning: " + output.Plain(warning) + "\n"
 	}
 	return text
 }
@@ -185,6 +193,8 @@ type statusDocument struct {
 	Schema   int      `json:"schema"`
 	Newest   int      `json:"newest_schema"`
 	Pending  []string `json:"pending"`
+	Place    string   `json:"postgres_schema,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	Standing string   `json:"standing,omitempty"` // "moved", "filling"
 	Refusal  string   `json:"refusal,omitempty"`
 }
@@ -196,7 +206,7 @@ type migrationDocument struct {
 
 func documentOfStatus(url string, s *engine.SchemaStatus) statusDocument {
 	return statusDocument{Database: withoutPassword(url), Exists: !s.Missing, Schema: s.Applied, Newest: s.Newest,
-		Pending: append([]string{}, s.Pending...), Standing: s.Standing, Refusal: s.Refusal}
+		Pending: append([]string{}, s.Pending...), Place: s.Place, Warnings: s.Warnings, Standing: s.Standing, Refusal: s.Refusal}
 }
 
 func newCheck(b Backends) *cobra.Command {
@@ -221,14 +231,15 @@ func newCheck(b Backends) *cobra.Command {
 		`Check the data for damage and contradictions. A server may be running. The command also reports that
 a database was moved to another one, or that a copy into it has not finished.
 
-Exit code: 0 sound, 1 with one line per finding, 5 no database file, 6 with --accept if the database
-is in use, 7 the database does not answer.
+Exit code: 0 sound, 1 with one line per finding, 5 no SQLite file, 6 with --accept if the database
+is in use, 7 the database does not answer, 64 --accept on Postgres.
 
 Each page of an SQLite file ends with a checksum, which finds damage that SQLite itself does not
-see. Other programs, such as sqlite3, may read the file, but pages they write have no checksum and
-count as damaged. After a repair with such a program, --accept accepts all pages as they are,
-including damaged ones, if nothing else is wrong: it rewrites the file and keeps the old one. No
-server may be running. If there is a backup, restoring it is better: kagzi db restore.`
+see. Other programs, such as sqlite3, may read the file, but pages they write have no valid checksum.
+The command tells such a file, for example a copy by sqlite3 or Litestream, from a damaged one where
+it can. --accept accepts all pages as they are, including damaged ones, if nothing else is wrong: it
+rewrites the file and keeps the old one. No server may be running. If there is a backup, restoring it
+is better: kagzi db restore.`
 	cmd.Flags().BoolVar(&accept, "accept", false,
 		"accept what another program wrote to an SQLite file, if nothing else is wrong")
 	return cmd
@@ -252,7 +263,7 @@ func check(ctx context.Context, b Backends, url string, p printer) error {
 	if err != nil {
 		return err
 	}
-	d := checkDocument{Database: withoutPassword(url), Standing: s.Standing, Refusal: s.Refusal}
+	d := checkDocument{Database: withoutPassword(url), Place: s.Place, Standing: s.Standing, Refusal: s.Refusal}
 	return d.print(p, findings, "sound\n")
 }
 
@@ -261,6 +272,7 @@ type checkDocument struct {
 	Database string   `json:"database"`
 	Sound    bool     `json:"sound"`
 	Findings []string `json:"findings"`
+	Place    string   `json:"postgres_schema,omitempty"`
 	Kept     string   `json:"kept,omitempty"` // with --accept: the old file
 	Standing string   `json:"standing,omitempty"`
 	Refusal  string   `json:"refusal,omitempty"`
@@ -276,6 +288,9 @@ func (d *checkDocument) print(p printer, findings []engine.Finding, sound string
 		for _, line := range d.Findings {
 			text += output.Plain(line) + "\n"
 		}
+	}
+	if d.Place != "" {
+		text += "in the Postgres schema " + output.Plain(d.Place) + "\n"
 	}
 	if d.Refusal != "" {
 		text += "cannot be served: " + output.Plain(d.Refusal) + "\n"

@@ -32,9 +32,9 @@ func newBackup(b Backends) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Back up a database, also while a server is running",
 		Long: `Back up a whole database to one new file. The file is consistent, readable by its owner only, and
-verified before it gets its name. If a server is running on the database, or with --address, the
+verified before it gets its name. With --address, and if a server is running on an SQLite file, the
 server makes the backup, which needs an admin's key if the server requires keys. Otherwise it is
-made directly from the database.
+made directly from the database; on Postgres also next to its servers.
 
 --verify checks a backup for damage and contradictions: exit 0 sound, 1 not sound, 5 no such file.
 
@@ -70,6 +70,9 @@ another one, 7 the database or server does not answer, 1 other errors.`,
 // readDatabase returns the settings that select the database.
 func readDatabase(cmd *cobra.Command) (Config, error) {
 	c, warnings, err := resolve(cmd.Flags(), databaseSettings, system())
+	if err == nil {
+		warnings = append(warnings, c.placeWarnings()...)
+	}
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
 	}

@@ -56,6 +56,7 @@ a command.`,
 		}
 		for _, url := range []*string{&p.From, &p.To, &release} {
 			if *url != "default" {
+				*url = safeURL(*url)
 				continue
 			}
 			var err error
@@ -71,6 +72,9 @@ a command.`,
 				"--from and --to are required, such as --from sqlite:kagzi.db --to postgres://kagzi@localhost/kagzi")
 		case force:
 			return usagef("--force needs --release")
+		}
+		if err := makeOwnFolder(p.To); err != nil {
+			return err
 		}
 		p.Now = time.Now()
 		return copyDatabase(cmd.Context(), b, p, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -19,27 +19,31 @@ func newRestore(b Backends) *cobra.Command {
 	p := engine.RestoreParams{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Replace a database that no server uses with a backup",
-		Long: `Replace a database with a backup. No server may be running on it. A database with rows is replaced
-only with --force; its file is kept under another name. The backup is checked before and the result
-after.
+		Short: "Fill a database that no server uses with a backup",
+		Long: `Fill a database with a backup. No server may be running on it. The backup is checked before and the
+result after.
+
+On SQLite, a database with rows is replaced only with --force; its file is kept under another name.
+On Postgres, a restore fills an absent or empty schema and replaces nothing, also with --force. Name
+a new schema with ?schema=NAME in the URL, or create a new database. Nothing is ever dropped.
 
 To keep things from happening twice, all leases end, so that results of workers from before are
 rejected and their runs are handed out again; workers are offline until they register again; and
 schedule ticks since the backup are skipped, because they have probably fired, unless --refire is
 given. This includes schedules that were paused at the backup, because they may have been resumed
-since. Steps recorded after the backup run again: the command lists the runs that had progressed.
+since. Steps recorded after the backup run again: on SQLite the command lists the runs that had
+progressed in the database that it replaces.
 
-Exit code: 0 restored, 5 no such file, 6 the database is in use, or has rows and --force is not
-given, 7 the database does not answer, 1 other errors.`,
+Exit code: 0 restored, 5 no such file, 6 the database is in use, or has rows (on SQLite: and --force
+is not given), 7 the database does not answer, 1 other errors.`,
 		Example: `  kagzi db restore --dry-run /var/backups/kagzi-monday.db
   kagzi db restore --force /var/backups/kagzi-monday.db
-  kagzi db restore --db postgres://kagzi@localhost/kagzi kagzi-monday.db`,
+  kagzi db restore --db 'postgres://kagzi@localhost/kagzi?schema=restored' kagzi-monday.db`,
 		Args: cobra.ExactArgs(1),
 	}
 	register(cmd.Flags(), databaseSettings)
 	cmd.Flags().BoolVar(&p.Force, "force", false,
-		"replace a database that has rows, and accept a backup with contradictions")
+		"replace an SQLite database that has rows, and accept a backup with contradictions")
 	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire schedule ticks since the backup as missed ticks")
 	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "print what would be done and lost, without changes")
 	document := documentFlag(cmd)
@@ -87,6 +91,9 @@ func restore(ctx context.Context, b Backends, p engine.RestoreParams, to printer
 	if err != nil && len(done.Findings) == 0 {
 		return ifMissing(p.File, err)
 	}
+	if done.Database == "" {
+		done.Database = withoutPassword(p.URL)
+	}
 	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)),
 		err)
 }
@@ -125,6 +132,7 @@ func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok b
 		Restored  bool           `json:"restored"`
 		Database  string         `json:"database"`
 		Kept      string         `json:"kept,omitempty"`
+		Empty     bool           `json:"was_empty"` // nothing was replaced
 		Backup    backupDocument `json:"backup"`
 		Leases    int            `json:"leases_ended"`
 		Workers   int            `json:"workers_taken_offline"`
@@ -136,7 +144,7 @@ func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok b
 		Findings  []string       `json:"findings"`
 		Schedules int            `json:"schedules_moved_on"`
 	}{
-		ok && !p.DryRun, done.Database, done.Kept, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers,
+		ok && !p.DryRun, done.Database, done.Kept, done.Empty, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers,
 		done.Changed.Ticks,
 		runDocuments(done.Progress.Beyond, true), runDocuments(done.Progress.Only, false),
 		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findingLines(done.Findings),
@@ -166,6 +174,10 @@ func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool)
 	}
 	fmt.Fprintf(&t, "leases ended: %d; workers set offline: %d; schedule ticks skipped: %d\n",
 		done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
+	if done.Empty {
+		t.WriteString("the database was empty: nothing is replaced\n")
+		return t.String()
+	}
 	progress := &done.Progress
 	if progress.Unknown != "" {
 		fmt.Fprintf(&t, "the old database could not be compared: %s\n", output.Plain(progress.Unknown))

@@ -48,6 +48,7 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 		return []Finding{{"settings", wrong, err.Error(),
 			"fix the setting; kagzi server --print-config shows where each comes from"}}
 	}
+	places := c.placeWarnings()
 	list := []Finding{ofSettings(&c, warnings)}
 	url, dir, err := c.database()
 	if err != nil {
@@ -58,7 +59,7 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 		if dir == "" {
 			dir = filepath.Dir(strings.TrimPrefix(path, "//"))
 		}
-		list = append(list, ofDirectory(dir))
+		list = append(list, ofDirectory(dir, places))
 		list = append(list, ofDisk(dir)...)
 	}
 	list = append(list, ofSchema(ctx, b, url))
@@ -76,22 +77,26 @@ func ofSettings(c *Config, warnings []string) Finding {
 	return f
 }
 
-// ofDirectory checks who else can access the data directory.
-func ofDirectory(dir string) Finding {
+// ofDirectory checks who else can access the data directory. warnings are those about directories.
+func ofDirectory(dir string, warnings []string) Finding {
 	f := Finding{Name: "data directory", State: well, Text: dir}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Text += " does not exist yet; a server creates it"
-		return f
+		err = nil
 	case err == nil && !info.IsDir():
 		err = errors.New("it is not a directory")
 	case err == nil:
-		err = platform.CheckPrivate(info)
+		_, err = platform.CheckPrivate(info)
 	}
 	if err != nil {
 		f.State, f.Text, f.Advice = wrong, fmt.Sprintf("%s: %v", dir, err),
 			"restrict it to your user, or choose another with --data-dir"
+	}
+	if f.State == well && len(warnings) > 0 {
+		f.State, f.Text, f.Advice = worrying, strings.Join(warnings, "; "),
+			"nothing, if it is a volume of a container; otherwise run chmod 700"
 	}
 	return f
 }
@@ -124,10 +129,10 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 	case err != nil:
 		return Finding{"database", wrong, withoutPassword(url) + ": " + err.Error(),
 			"check that it exists and is readable: kagzi db status"}
-	case status.Applied == 0:
-		return Finding{"database", well, withoutPassword(url) + " does not exist yet; a server creates it", ""}
 	case status.Refusal != "":
 		return Finding{"database", wrong, withoutPassword(url) + " cannot be served", status.Refusal}
+	case status.Applied == 0:
+		return Finding{"database", well, withoutPassword(url) + " does not exist yet; a server creates it", ""}
 	case status.Applied > status.Newest:
 		return Finding{"database", wrong, fmt.Sprintf(
 			"%s has schema %d, made by a newer version; this one knows %d", withoutPassword(url), status.Applied,
@@ -137,7 +142,14 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 			"%s has schema %d of %d", withoutPassword(url), status.Applied, status.Newest),
 			"a server updates it at startup, or run: kagzi db migrate"}
 	}
-	return Finding{"database", well, fmt.Sprintf("%s, schema %d", withoutPassword(url), status.Applied), ""}
+	text := fmt.Sprintf("%s, schema %d", withoutPassword(url), status.Applied)
+	if status.Place != "" {
+		text += " in the Postgres schema " + status.Place
+	}
+	if len(status.Warnings) > 0 {
+		return Finding{"database", worrying, text, strings.Join(status.Warnings, "; ")}
+	}
+	return Finding{"database", well, text, ""}
 }
 
 // ofPorts checks that a server could listen on its addresses.

@@ -19,7 +19,7 @@ func looksOf(l coordinator.Looks) []server.Fact {
 		next = moment(l.Next)
 	}
 	const section = "coordinator"
-	facts := []server.Fact{{Section: section, Name: "last look", Value: last}}
+	facts := []server.Fact{{Section: section, Name: "last pass", Value: last}}
 	if took != "" {
 		facts = append(facts, server.Fact{Section: section, Name: "took", Value: took})
 	}

@@ -83,10 +83,10 @@ func TestServerInfoDescribesTheCoordinator(t *testing.T) {
 		want  []string
 	}{
 		{coordinator.Looks{Interval: 5 * time.Second},
-			[]string{"last look", "none yet", "next due", "waiting for a notification", "interval", "5s"}},
+			[]string{"last pass", "none yet", "next due", "waiting for a notification", "interval", "5s"}},
 		{
 			coordinator.Looks{At: at, Took: 1234567, Next: at.Add(time.Minute), Interval: time.Hour},
-			[]string{"last look", "2026-11-20T12:00:00.001Z", "took", "1.235ms", "next due", "2026-11-20T12:01:00.001Z",
+			[]string{"last pass", "2026-11-20T12:00:00.001Z", "took", "1.235ms", "next due", "2026-11-20T12:01:00.001Z",
 				"interval", "1h"},
 		},
 	} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/kagzi/kagzi/engine/certs"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
@@ -53,7 +54,7 @@ func readFile(path string) (file, error) {
 	if err != nil {
 		return nil, usagef("settings: %w", err)
 	}
-	said, err := parseFile(output.Plain(path), data)
+	said, err := parseFile(output.Plain(path), certs.FileText(data))
 	if err != nil {
 		return nil, &exitError{code: exitUsage, err: err}
 	}

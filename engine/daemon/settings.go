@@ -62,7 +62,7 @@ var databaseSettings = []setting{
 		show:  func(c *Config) string { return c.File },
 	},
 	{
-		name: "db", usage: "database: sqlite:PATH or postgres://… (default sqlite:<data-dir>/kagzi.db)",
+		name: "db", usage: "database: sqlite:PATH or postgres://…[?schema=NAME] (default sqlite:<data-dir>/kagzi.db)",
 		form:  "url",
 		older: []variable{{name: "KAGZI_DB_URL"}},
 		parse: textOf(func(c *Config) *string { return &c.DB }, "sqlite:PATH or postgres://USER@HOST/DATABASE"),

@@ -32,6 +32,7 @@ const windowBuffer = 256 << 10
 // Look opens a window on the SQLite database at url, read-only: every call that would change
 // something is refused. Another process may serve the database meanwhile.
 func Look(ctx context.Context, url, version string, b Backends) (*Window, error) {
+	url = safeURL(url)
 	w, err := open(ctx, url, version, b, true)
 	return w, ifNoDatabase(ctx, b, url, err)
 }
@@ -45,6 +46,11 @@ func Open(ctx context.Context, url string, create bool, version string, b Backen
 	if url == "" {
 		var err error
 		if url, err = ownDatabase(create); err != nil {
+			return nil, err
+		}
+	}
+	if url = safeURL(url); create {
+		if err := makeOwnFolder(url); err != nil {
 			return nil, err
 		}
 	}

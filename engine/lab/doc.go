@@ -1,5 +1,5 @@
-// Package lab holds the tests of whole systems, and the tools that test the tests. Nothing here
-// ships; it may import everything.
+// Package lab holds tests of whole systems and tools that test the tests. Nothing here ships; it
+// may import everything.
 //
 //   - e2e: the server over gRPC on both databases, kills at failpoints, who may import whom.
 //   - simulate: server, client and worker in virtual time, on the store in memory, with faults by seed.

@@ -41,6 +41,8 @@ func newFakeStore() *fakeStore {
 
 func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
 
+func (f *fakeStore) Uncertainty() time.Duration { return 0 }
+
 // add adds n runs to a queue, due after d.
 func (f *fakeStore) add(queue string, n int, d time.Duration) {
 	f.mu.Lock()

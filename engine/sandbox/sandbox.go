@@ -128,7 +128,7 @@ func (s *Sandbox) facts() []server.Fact {
 	}
 	looks := s.upkeep.Looks()
 	return []server.Fact{
-		{Section: "coordinator", Name: "last look", Value: moment(looks.At)},
+		{Section: "coordinator", Name: "last pass", Value: moment(looks.At)},
 		{Section: "coordinator", Name: "next due", Value: moment(looks.Next)},
 		{Section: "coordinator", Name: "interval", Value: looks.Interval.String()},
 		{Section: "settings", Name: "db", Value: "memory:", Source: "flag"},

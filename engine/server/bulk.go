@@ -102,12 +102,19 @@ func (s *Server) bulkChange(ctx context.Context, r *kagziv1.BulkWorkflowsRequest
 	if r.KeepAll && r.Action != kagziv1.BulkAction_BULK_ACTION_RETRY {
 		return nil, engine.Invalid("keep_all", "goes with the action RETRY only")
 	}
+	if r.Grace != nil && r.Action != kagziv1.BulkAction_BULK_ACTION_CANCEL {
+		return nil, engine.Invalid("grace", "goes with the action CANCEL only")
+	}
+	grace, err := wire.DelayOf("grace", r.Grace)
+	if err != nil {
+		return nil, err
+	}
 	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context,
 		*engine.Run) (bool, error) {
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
 			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: r.Reason, By: by,
-				AuditID: engine.NewID(now), Now: now}
+				AuditID: engine.NewID(now), Now: now, Grace: grace, Margin: s.store.Uncertainty()}
 			ended, err := verb(ctx, p)
 			switch {
 			case err == nil:

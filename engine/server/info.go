@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -59,6 +60,10 @@ func (s *Server) GetServerInfo(ctx context.Context,
 		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.OpenStreams()
 		// read after OpenStreams, so that a stream that is no longer open counts as ended
 		response.Methods = s.methods.Stats()
+	}
+	if len(d.Warnings) > 0 {
+		response.Facts = append(response.Facts,
+			&kagziv1.ServerFact{Section: "database", Name: "warning", Value: strings.Join(d.Warnings, "; ")})
 	}
 	for _, f := range d.Facts {
 		response.Facts = append(response.Facts, &kagziv1.ServerFact{Section: "database", Name: f.Name, Value: f.Value})

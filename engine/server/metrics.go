@@ -34,6 +34,9 @@ func (s *Server) Metrics() metrics.Metrics {
 		m.CommitSizes = store.CommitSizes()
 	}
 	m.Methods = s.methods.Metrics()
+	if s.options.LogDropped != nil {
+		m.LogLinesDropped = s.options.LogDropped()
+	}
 	return m
 }
 

@@ -91,7 +91,8 @@ type Options struct {
 	NeedKey bool // calls need a key even if no key exists: other machines can reach the server
 	// runs and signals that clients may add to one namespace per second; default no limit
 	NamespaceRate int
-	Warnings      []string // warnings for operators in every GetServerInfo; default none
+	Warnings      []string      // warnings for operators in every GetServerInfo; default none
+	LogDropped    func() uint64 // how many lines of Log were dropped; must not block; default none
 	// Backup makes a copy of the database and opens it; Close deletes it. The caller's context
 	// limits it. Default: backups are refused.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
@@ -168,7 +169,7 @@ func New(store Store, matcher *matching.Matcher, options Options) *Server {
 		errors:   &wire.Errors{Log: options.Log, Now: store.Now},
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
-	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
+	s.starts = wire.StartReader{Now: s.now, Uncertainty: store.Uncertainty, Trace: s.traceOf}
 	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
 	s.quotas.PerSecond = options.NamespaceRate
 	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log, options.Clock), metrics.NewReadings(store)

@@ -24,6 +24,7 @@ func (s *Server) CancelWorkflow(ctx context.Context,
 	if p.Grace, err = wire.DelayOf("grace", request.Grace); err != nil {
 		return nil, err
 	}
+	p.Margin = s.store.Uncertainty()
 	end, err := s.store.CancelRun(ctx, p)
 	if err != nil {
 		return nil, err

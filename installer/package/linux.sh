@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the program and the packages of one version for this machine's architecture, with a bill of materials and the checksums of
-# all, into an empty or missing directory. The same commit built twice gives the same bytes. Archives, and other systems, are goreleaser's:
-# see .goreleaser.yml, which builds with the same flags.
+# all, in an empty or missing directory. The same commit built twice gives the same bytes. goreleaser builds archives and other systems
+# with the same flags: see .goreleaser.yml.
 #
 #   installer/package/linux.sh VERSION DIRECTORY
 #

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The service and the packages for real: a Debian tree is booted with systemd as process 1, and `kagzi service` and a .deb are tried
-# in it from the installation to the last trace gone. Needs root, debootstrap and systemd-nspawn (package systemd-container); the host
-# itself need not run systemd.
+# Tests the service and the packages on a booted system: boots a Debian tree with systemd as process 1, and runs `kagzi service` and a
+# .deb in it, from installation to purge. Needs root, debootstrap and systemd-nspawn (package systemd-container). The host itself need
+# not run systemd.
 #
-#   installer/real/run.sh [BINARY [OLD.deb NEW.deb]]     left out, all are built; with BINARY alone no package is tried
+#   installer/real/run.sh [BINARY [OLD.deb NEW.deb]]     without arguments, all are built; with BINARY alone, no package is tested
 #
 # KAGZI_REAL_TREE names a tree made by debootstrap before, which is copied; left out one is made of KAGZI_REAL_SUITE (bookworm)
 # from KAGZI_REAL_MIRROR (deb.debian.org).
-# Exit code: 0 all as it must be, 1 not, 77 this machine cannot do it.
+# Exit code: 0 passed, 1 failed, 77 this machine cannot run it.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -270,6 +270,19 @@ inside /root/new/kagzi service install --copy-binary
 [ "$(property MainPID)" != "$before" ] || fail 'the upgrade did not restart the service'
 inside cmp /root/new/kagzi /usr/local/bin/kagzi || fail 'the upgrade left the old program'
 finished || fail 'the run did not finish after the upgrade'
+
+step 'a restart of the journal and signals: the server goes on, or comes back'
+before=$(property MainPID)
+inside systemctl restart systemd-journald.service
+inside systemctl reload kagzi.service # which logs
+inside systemctl reload kagzi.service
+inside kagzi workflow list >/dev/null
+[ "$(property MainPID)" = "$before" ] || fail 'a restart of the journal ended the server'
+inside systemctl kill --signal=PIPE --kill-whom=main kagzi.service # which the server ignores
+inside kagzi workflow list >/dev/null
+[ "$(property MainPID)" = "$before" ] || fail 'SIGPIPE ended the server'
+inside systemctl kill --signal=TERM --kill-whom=main kagzi.service
+await 'the service after SIGTERM' 100 back
 
 step 'a server that hangs is ended by the watchdog, and comes back'
 # watchdog_timeout overrides WatchdogSec= of the unit from the next start on, as systemctl edit does.

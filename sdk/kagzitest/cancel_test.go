@@ -43,7 +43,7 @@ func TestCodeThatChecksItsContextCleansUpInFull(t *testing.T) {
 		"a step":   func(ctx kagzi.Context) {},
 		"the time": func(ctx kagzi.Context) { kagzi.Now(kagzi.Cleanup(ctx)) },
 		"the time, by the Context that has ended": func(ctx kagzi.Context) { kagzi.Now(ctx) },
-		"luck": func(ctx kagzi.Context) { kagzi.NewUUID(ctx) },
+		"randomness": func(ctx kagzi.Context) { kagzi.NewUUID(ctx) },
 	}
 	for _, c := range []struct {
 		name   string
@@ -65,12 +65,12 @@ func TestCodeThatChecksItsContextCleansUpInFull(t *testing.T) {
 			}, "a step"},
 		{"before its first call", time.Second,
 			func(ctx kagzi.Context) { <-ctx.Done() }, "a step"},
-		{"and begins with the time", time.Second, ship, "the time"},
-		{"and begins with the time, before its first call", time.Second,
+		{"and its cleanup uses the time", time.Second, ship, "the time"},
+		{"and its cleanup uses the time, before the first call", time.Second,
 			func(ctx kagzi.Context) { <-ctx.Done() }, "the time"},
-		{"and begins with the time, by the Context that has ended", time.Second, ship,
+		{"and its cleanup uses the time of the ended Context", time.Second, ship,
 			"the time, by the Context that has ended"},
-		{"and begins with luck", time.Second, ship, "luck"},
+		{"and its cleanup uses randomness", time.Second, ship, "randomness"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {

@@ -10,14 +10,15 @@ import (
 // ends notifies callers that wait for the end of a run. Without it, a client's wait would ask the
 // server every minute, which is 43,200 calls in a month of test time.
 type ends struct {
-	store engine.Store
+	store  engine.Store
+	gaveUp <-chan struct{}
 
 	mu      sync.Mutex
 	waiting map[engine.ID][]chan struct{}
 }
 
-func newEnds(store engine.Store) *ends {
-	return &ends{store: store, waiting: map[engine.ID][]chan struct{}{}}
+func newEnds(store engine.Store, gaveUp <-chan struct{}) *ends {
+	return &ends{store: store, gaveUp: gaveUp, waiting: map[engine.ID][]chan struct{}{}}
 }
 
 func (e *ends) notify(r engine.Notification) {
@@ -46,7 +47,8 @@ func (o outcomes) RunEnded(run engine.ID, e *engine.Ending) {
 	o.ends.ended(run)
 }
 
-// await returns when the run has ended, cannot be read, or ctx is done.
+// await returns when the run has ended, cannot be read, or ctx is done, and when the test was given
+// up.
 func (e *ends) await(ctx context.Context, runID string) {
 	id, err := engine.ParseID(runID)
 	if err != nil {
@@ -61,6 +63,7 @@ func (e *ends) await(ctx context.Context, runID string) {
 	}
 	select {
 	case <-done:
+	case <-e.gaveUp:
 	case <-ctx.Done():
 	}
 }

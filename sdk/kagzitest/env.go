@@ -17,17 +17,15 @@
 //
 // The rules of testing/synctest apply. The clock starts at midnight UTC on 2000-01-01. t.Run and
 // t.Parallel are not allowed inside. Time does not advance while code waits for the network outside
-// of the bubble. A test that still waits after 30 years of test time is stopped, with an
-// explanation of what its open runs wait for.
+// of the bubble. A test that still waits after 30 years of test time fails, and its log says what the
+// open runs wait for; the other tests of the package run on.
 package kagzitest
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +51,9 @@ const forever = 100 * 365 * 24 * time.Hour
 // lifetime limits the test time: three times the longest sleep.
 const lifetime = 30 * 365 * 24 * time.Hour
 
+// endLimit is how long a test that was given up may take to return.
+const endLimit = 24 * time.Hour
+
 // codeLimit is how long code that ignores its context may run on after the test.
 const codeLimit = 24 * time.Hour
 
@@ -71,9 +72,12 @@ type Env struct {
 	address *bufconn.Listener
 	stop    []func() // in the order of starting
 	started bool
+	gaveUp  chan struct{} // closed when the test has waited for its lifetime
 
 	mu       sync.Mutex
 	replaced map[string]seam.Step
+	wanted   map[string]bool // names of steps that were ever replaced
+	ran      map[string]bool // names of steps whose code ran, replaced or not
 }
 
 // Run calls test in a bubble with a new Env, which it closes when test returns.
@@ -95,10 +99,10 @@ var noTimers = config{heartbeat: forever, lease: forever, keepalive: forever}
 func run(t *testing.T, c config, test func(t *testing.T, env *Env)) {
 	t.Helper()
 	path := sqlitetest.Fresh(t, sqlite.Migrate)
-	synctest.Test(t, func(t *testing.T) {
+	bubbled(t, func(t *testing.T) {
 		env := newEnv(t, c, path)
 		defer env.close()
-		test(t, env)
+		env.limit(func() { test(t, env) })
 	})
 }
 
@@ -109,8 +113,9 @@ func newEnv(t *testing.T, c config, path string) *Env {
 	if err != nil {
 		t.Fatalf("kagzitest: %v", err)
 	}
-	e := &Env{t: t, store: store, ends: newEnds(store), address: bufconn.Listen(1 << 20),
-		replaced: map[string]seam.Step{}}
+	gaveUp := make(chan struct{})
+	e := &Env{t: t, store: store, ends: newEnds(store, gaveUp), address: bufconn.Listen(1 << 20), gaveUp: gaveUp,
+		replaced: map[string]seam.Step{}, wanted: map[string]bool{}, ran: map[string]bool{}}
 	e.serve(log, c)
 	e.Client, err = kagzi.NewClient(kagzi.ClientOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace,
@@ -126,8 +131,6 @@ func newEnv(t *testing.T, c config, path string) *Env {
 	})
 	seam.ReplaceSteps(e.Worker, e.replacement)
 	seam.AwaitEnds(e.Client, e.ends.await)
-	guard := time.AfterFunc(lifetime, e.giveUp)
-	e.stop = append(e.stop, func() { guard.Stop() })
 	return e
 }
 
@@ -178,24 +181,6 @@ func (e *Env) part(run func(ctx context.Context) error) {
 	e.stop = append(e.stop, func() { cancel(); <-ended })
 }
 
-// giveUp stops a test that waits for something that never happens: the clock would jump on without
-// end.
-func (e *Env) giveUp() {
-	text := fmt.Sprintf("kagzitest: the test still waits after %d years of test time", lifetime/(365*24*time.Hour))
-	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{
-		kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
-	for run, err := range e.Client.List(context.Background(), open) {
-		if told++; err != nil || told > 10 {
-			break
-		}
-		if why, err := e.Client.Run(run.RunID).Explain(context.Background()); err == nil {
-			text += fmt.Sprintf("\n  run %s of type %s: %s", run.RunID, run.WorkflowType, why.Summary)
-		}
-	}
-	debug.SetTraceback("all") // to show where the test waits
-	panic(text)
-}
-
 // Start starts the worker and waits until it is registered. Call kagzi.Handle before.
 func (e *Env) Start() {
 	e.t.Helper()
@@ -222,8 +207,10 @@ func (e *Env) Start() {
 
 // Pass advances the clock by d and waits until all work that is due by then is done.
 func (e *Env) Pass(d time.Duration) {
+	e.t.Helper()
 	time.Sleep(d)
 	synctest.Wait()
+	e.endIfGivenUp()
 }
 
 // Settle waits until all current work is done. The clock does not advance.
@@ -232,6 +219,7 @@ func (e *Env) Settle() { synctest.Wait() }
 // close stops the parts in reverse order, the worker first. No code may remain in the bubble, whose
 // clock stops afterwards.
 func (e *Env) close() {
+	e.logUnused()
 	for i := len(e.stop) - 1; i >= 0; i-- {
 		e.stop[i]()
 	}
@@ -240,7 +228,7 @@ func (e *Env) close() {
 			"kagzitest: step or workflow code still runs %v after its context ended: it must return before",
 			codeLimit)
 	}
-	if err := e.Client.Close(); err != nil {
+	if err := e.Client.Close(); err != nil && !e.givenUp() {
 		e.t.Errorf("kagzitest: %v", err)
 	}
 	if err := e.store.Close(); err != nil {
@@ -250,7 +238,8 @@ func (e *Env) close() {
 
 // ReplaceStep makes every step with a name, in all workflows, run fn instead of its own code. For
 // repeated steps (name:2, …), name is the one in the code. fn must return the step's result type; a
-// nil fn restores the step's own code.
+// nil fn restores the step's own code. If no step of the name has run by the end of the test, the
+// test's log says so and names the step that comes nearest.
 func ReplaceStep[T any](e *Env, name string, fn func(ctx context.Context) (T, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -258,11 +247,22 @@ func ReplaceStep[T any](e *Env, name string, fn func(ctx context.Context) (T, er
 		delete(e.replaced, name)
 		return
 	}
+	e.wanted[name] = true
 	e.replaced[name] = func(ctx context.Context) (any, error) { return fn(ctx) }
+}
+
+// ReplaceDo is ReplaceStep for a step that the code runs with kagzi.Do.
+func ReplaceDo(e *Env, name string, fn func(ctx context.Context) error) {
+	if fn == nil {
+		ReplaceStep[any](e, name, nil)
+		return
+	}
+	ReplaceStep(e, name, func(ctx context.Context) (any, error) { return nil, fn(ctx) })
 }
 
 func (e *Env) replacement(name string) seam.Step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.ran[name] = true
 	return e.replaced[name]
 }

@@ -163,29 +163,69 @@ func TestAStepThatIgnoresItsContextMayEndAfterTheTest(t *testing.T) {
 	})
 }
 
+// failingCase names the environment variable with which the test binary runs one failing test and
+// another one after it.
+const failingCase = "KAGZITEST_CASE"
+
 // Each case is a failing test, in its own process.
 func TestAFailingTestSaysWhy(t *testing.T) {
-	const variable = "KAGZITEST_CASE"
+	begin := func(t *testing.T, env *kagzitest.Env, fn func(ctx kagzi.Context, _ order) (string, error)) *kagzi.Run {
+		kagzi.Handle(env.Worker, "deaf", fn)
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "deaf", order{}, kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	waits := func(ctx kagzi.Context, _ order) (string, error) {
+		return kagzi.WaitSignal[string](ctx, "answer", 0)
+	}
 	cases := map[string]struct {
 		test func(t *testing.T, env *kagzitest.Env)
-		want string
+		want []string
 	}{
-		"who_waits_for_what_never_comes_is_told_what_it_is": {func(t *testing.T, env *kagzitest.Env) {
-			kagzi.Handle(env.Worker, "deaf", func(ctx kagzi.Context, _ order) (string, error) {
-				return kagzi.WaitSignal[string](ctx, "answer", 0)
-			})
-			env.Start()
-			run, err := kagzi.Start(t.Context(), env.Client, "deaf", order{}, kagzi.StartOptions{})
-			if err != nil {
-				t.Fatal(err)
+		"a_result_that_never_comes": {func(t *testing.T, env *kagzitest.Env) {
+			_, err := kagzi.Result[string](t.Context(), begin(t, env, waits))
+			t.Log("the wait ended:", err)
+		}, []string{"of type deaf: waits for signal answer", "the wait ended: kagzi: CANCELLED"}},
+		"time_passes_in_a_loop": {func(t *testing.T, env *kagzitest.Env) {
+			run := begin(t, env, waits)
+			for {
+				if d, err := run.Describe(t.Context()); err == nil && d.Status.Ended() {
+					return
+				}
+				env.Pass(365 * 24 * time.Hour)
 			}
-			t.Log(kagzi.Result[string](t.Context(), run))
-		}, "of type deaf: waits for signal answer"},
-		"a_worker_that_cannot_start_fails_the_test": {func(t *testing.T, env *kagzitest.Env) {
+		}, []string{"of type deaf: waits for signal answer"}},
+		"a_channel_of_the_test": {func(t *testing.T, env *kagzitest.Env) {
+			begin(t, env, waits)
+			<-make(chan int)
+		}, []string{"of type deaf: waits for signal answer", "the test does not return",
+			"code is still blocked after the test", "kagzitest_test.TestAFailingTestSaysWhy"}},
+		"a_channel_of_the_workflow": {func(t *testing.T, env *kagzitest.Env) {
+			begin(t, env, func(kagzi.Context, order) (string, error) { return <-make(chan string), nil })
+			env.Settle()
+		}, []string{"code is still blocked after the test", "kagzitest_test.TestAFailingTestSaysWhy"}},
+		"a_worker_that_cannot_start": {func(t *testing.T, env *kagzitest.Env) {
 			env.Start()
-		}, "call Handle before Run"},
+		}, []string{"call Handle before Run"}},
+		"a_replacement_with_a_misspelt_name": {func(t *testing.T, env *kagzitest.Env) {
+			kagzitest.ReplaceStep(env, "chrage", func(context.Context) (string, error) { return "", nil })
+			kagzitest.ReplaceDo(env, "notify", func(context.Context) error { return nil })
+			run := begin(t, env, func(ctx kagzi.Context, _ order) (string, error) {
+				if err := kagzi.Do(ctx, "notify", func(context.Context) error { return errors.New("not replaced") }); err != nil {
+					return "", err
+				}
+				return kagzi.Step(ctx, "charge", func(context.Context) (string, error) { return "paid", nil })
+			})
+			if got, err := kagzi.Result[string](t.Context(), run); got != "paid" || err != nil {
+				t.Error(got, err)
+			}
+			t.Fail()
+		}, []string{`step "chrage" is replaced but never ran; did you mean "charge"?`}},
 	}
-	if c, ok := cases[os.Getenv(variable)]; ok {
+	if c, ok := cases[os.Getenv(failingCase)]; ok {
 		kagzitest.Run(t, c.test)
 		return
 	}
@@ -195,13 +235,42 @@ func TestAFailingTestSaysWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestAFailingTestSaysWhy$", "-test.timeout=8m")
-			own := t.TempDir() // a test that panics leaves its directories
-			cmd.Env = append(os.Environ(), variable+"="+name, "TMPDIR="+own, "TMP="+own)
-			out, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "deadlock") {
-				t.Fatalf("it ended with %v and said %.3000s\nwant %q, and no deadlock", err, out, c.want)
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^(TestAFailingTestSaysWhy|TestRunsAfterAFailingTest)$",
+				"-test.timeout=8m")
+			own := t.TempDir()
+			cmd.Env = append(os.Environ(), failingCase+"="+name, "TMPDIR="+own, "TMP="+own)
+			output, err := cmd.CombinedOutput()
+			out := string(output)
+			if err == nil || !strings.Contains(out, "the next test ran") || strings.Contains(out, "panic: ") {
+				t.Errorf("it ended with %v and said %.3000s\nwant one failed test, and the next to run", err, out)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("it said %.3000s\nwant %q", out, want)
+				}
+			}
+			if strings.Contains(out, `"notify" is replaced`) {
+				t.Error("a replacement that ran is reported")
 			}
 		})
 	}
+}
+
+func TestRunsAfterAFailingTest(t *testing.T) {
+	if os.Getenv(failingCase) == "" {
+		t.Skip("runs only after the cases of TestAFailingTestSaysWhy")
+	}
+	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+		kagzi.Handle(env.Worker, "echo", func(_ kagzi.Context, in string) (string, error) { return in, nil })
+		env.Start()
+		run, err := kagzi.Start(t.Context(), env.Client, "echo", "the next test ran", kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := kagzi.Result[string](t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		println(said)
+	})
 }

@@ -46,7 +46,7 @@ func load(name string) (layer, string, error) {
 	}
 	if d == nil {
 		if name != "" {
-			return nil, "", fmt.Errorf("no profile %q: there is no settings file%s", name, expected())
+			return nil, "", fmt.Errorf("no profile %q: no settings file%s", name, expected())
 		}
 		return nil, "", nil
 	}
@@ -111,7 +111,7 @@ func open() (*document, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	return parse(path, data)
+	return parse(path, fileText(data))
 }
 
 // known are the tables of a file. Those of clients declare no keys, so that decoding reports each
@@ -192,7 +192,7 @@ func (d *document) take(key toml.Key, content map[string]any, place string) erro
 		into, rest = d.profiles[key[1]], key[2:]
 		table, _ = table[key[1]].(map[string]any)
 	case key[0] != "client":
-		return fmt.Errorf("there is no table %q%s", key[0], instead(key[0], tableNames))
+		return fmt.Errorf("unknown table %q%s", key[0], instead(key[0], tableNames))
 	}
 	name := strings.Join(rest, ".")
 	if name == "profile" && key[0] == "client" {
@@ -205,7 +205,7 @@ func (d *document) take(key toml.Key, content map[string]any, place string) erro
 	}
 	at := slices.IndexFunc(settings, func(s setting) bool { return s.key == name })
 	if at < 0 {
-		return fmt.Errorf("there is no setting %q%s", name, instead(name, Keys()))
+		return fmt.Errorf("unknown setting %q%s", name, instead(name, Keys()))
 	}
 	text, err := settings[at].read(table[name], filepath.Dir(d.path))
 	if err != nil {

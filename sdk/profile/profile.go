@@ -67,17 +67,17 @@ func Load(name string) (Profile, error) {
 	return said.profile(name), nil
 }
 
-// Resolve returns the effective settings. The order of precedence is: said, environment variables
-// (KAGZI_ and the key in capitals: KAGZI_API_KEY_FILE), the profile (said.Name, else as in Load),
+// Resolve returns the effective settings. The order of precedence is: given, environment variables
+// (KAGZI_ and the key in capitals: KAGZI_API_KEY_FILE), the profile (given.Name, else as in Load),
 // defaults.
 //
 // A key and its file count as one setting, and so do a client's certificate and its key: a source
 // that sets one of them overrides both. A source that sets something only TLS needs turns TLS on,
 // over a "tls = false" of lower precedence.
-func Resolve(said Profile) (Profile, error) {
-	all, name := said.layer(), ""
-	if said.Name != Off {
-		file, profile, err := load(said.Name)
+func Resolve(given Profile) (Profile, error) {
+	all, name := given.layer(), ""
+	if given.Name != Off {
+		file, profile, err := load(given.Name)
 		if err != nil {
 			return Profile{}, err
 		}

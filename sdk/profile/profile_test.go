@@ -136,7 +136,7 @@ func TestLoad(t *testing.T) {
 			t.Fatalf("Names = %q, %q, %v", names, path, err)
 		}
 		_, err = Load("prod")
-		if err == nil || !strings.HasPrefix(err.Error(), `no profile "prod": there is no settings file at `) {
+		if err == nil || !strings.HasPrefix(err.Error(), `no profile "prod": no settings file at `) {
 			t.Fatalf("err = %v", err)
 		}
 	})
@@ -168,7 +168,7 @@ func TestLoad(t *testing.T) {
 		equal(t, path, filepath.Join(dir, "kagzi", "kagzi.toml"))
 	})
 
-	t.Run("a file that is named has to be there", func(t *testing.T) {
+	t.Run("a named file must exist", func(t *testing.T) {
 		path := clean(t)
 		if _, err := Load(""); err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("err = %v", err)
@@ -176,27 +176,27 @@ func TestLoad(t *testing.T) {
 	})
 
 	for _, c := range []struct{ name, text, want string }{
-		{"an unknown key", "[client]\n\nadress = \"x\"", `:3: there is no setting "adress"; did you mean "address"?`},
+		{"an unknown key", "[client]\n\nadress = \"x\"", `:3: unknown setting "adress"; did you mean "address"?`},
 		{"an unknown key of a profile", "[profile.a]\ntls-client-cert = \"x\"\ntls-clientkey = \"x\"",
-			`:3: there is no setting "tls-clientkey"; did you mean "tls-client-key"?`},
-		{"an unknown key that is like none", "[client]\nq = 1", `:2: there is no setting "q"`},
-		{"a profile that names a profile", "[profile.a]\nprofile = \"b\"", `:2: there is no setting "profile"`},
-		{"a table within a profile", "[profile.a.b]\nx = 1", `:1: there is no setting "b"`},
+			`:3: unknown setting "tls-clientkey"; did you mean "tls-client-key"?`},
+		{"an unknown key without a similar one", "[client]\nq = 1", `:2: unknown setting "q"`},
+		{"a profile that names a profile", "[profile.a]\nprofile = \"b\"", `:2: unknown setting "profile"`},
+		{"a table within a profile", "[profile.a.b]\nx = 1", `:1: unknown setting "b"`},
 		{"an unknown table", "[profiles.a]\naddress = \"x\"",
-			`:1: there is no table "profiles"; did you mean "profile"?`},
+			`:1: unknown table "profiles"; did you mean "profile"?`},
 		{"a key outside of the tables", "address = \"x\"",
 			`:1: "address" is outside the tables: settings of clients belong in [client] or [profile.NAME]`},
-		{"no text", "[client]\naddress = 1", `:2: address: want a text in quotes`},
-		{"no truth", "[client]\ntls = \"yes\"", `:2: tls: want true or false`},
-		{"no name", "[client]\nprofile = 1", `:2: profile: want the name of a profile in quotes`},
+		{"a text without quotes", "[client]\naddress = 1", `:2: address: want a text in quotes`},
+		{"a boolean in quotes", "[client]\ntls = \"yes\"", `:2: tls: want true or false`},
+		{"a profile name without quotes", "[client]\nprofile = 1", `:2: profile: want the name of a profile in quotes`},
 		{"a profile without a name", "profile = \"prod\"",
 			`: profile is not a table: a profile is [profile.NAME], and profile in [client] selects the default`},
-		{"a profile that is no table", "[profile]\nprod = 1",
+		{"a profile that is not a table", "[profile]\nprod = 1",
 			`: "prod" in [profile] is not a table: a profile is [profile.NAME]`},
 		{"a profile called off", "[profile.off]", `: a profile cannot have the name "off": choose another`},
-		{"no TOML", "[client\n", `:1: expected`},
-		{"letters that are no text", "[client]\n\"a\\u001b\" = 1", `:2: there is no setting "a\x1b"`},
-		{"a profile that is not there", "[client]\nprofile = \"c\"\n[profile.b]\n[profile.a]",
+		{"invalid TOML", "[client\n", `:1: expected`},
+		{"control characters in a key", "[client]\n\"a\\u001b\" = 1", `:2: unknown setting "a\x1b"`},
+		{"a default profile that does not exist", "[client]\nprofile = \"c\"\n[profile.b]\n[profile.a]",
 			`no profile "c" in PATH, which has "a", "b"`},
 		{"profiles that are not there", "[client]\nprofile = \"c\"",
 			`no profile "c" in PATH, which has no table [profile.NAME]`},
@@ -269,7 +269,7 @@ func TestResolve(t *testing.T) {
 		equal(t, fmt.Sprint(err), "tls-client-cert and tls-client-key go together: set both or neither")
 	})
 
-	t.Run("TLS can be turned off by who comes first", func(t *testing.T) {
+	t.Run("a source of higher rank can turn TLS off", func(t *testing.T) {
 		file(t, "[client]\ntls-ca = \"ca.pem\"\ntls = true\n")
 		equal(t, resolve(t, Profile{}).Encrypted(), true)
 		t.Setenv("KAGZI_TLS", "false")
@@ -277,7 +277,7 @@ func TestResolve(t *testing.T) {
 		equal(t, resolve(t, Profile{TLS: new(true)}).Encrypted(), true)
 	})
 
-	t.Run("TLS is not turned off by who comes after one that names what it needs", func(t *testing.T) {
+	t.Run("a source of lower rank cannot turn TLS off", func(t *testing.T) {
 		file(
 			t,
 			"[client]\ntls = false\n[profile.prod]\ntls-ca = \"ca.pem\"\n[profile.open]\ntls-ca = \"ca.pem\"\ntls = false\n")
@@ -301,7 +301,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestKey(t *testing.T) {
-	t.Run("is what stands in its file, without the blanks around it", func(t *testing.T) {
+	t.Run("is the content of its file, without surrounding space", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "key")
 		write(t, path, "  kz_x\r\n", 0o600)
 		key, err := Profile{APIKeyFile: path}.Key()
@@ -369,9 +369,9 @@ func TestWarnings(t *testing.T) {
 		want       int
 	}{
 		{"a file with a key that everybody reads", text, 0o644, "", 1},
-		{"not a file that a group reads", text, 0o640, "", 0},
-		{"not a file without a key", "[client]\naddress = \"x\"\n", 0o644, "", 0},
-		{"not a file whose key is not used", text, 0o644, "kz_environment", 0},
+		{"no warning for a file that a group can read", text, 0o640, "", 0},
+		{"no warning for a file without a key", "[client]\naddress = \"x\"\n", 0o644, "", 0},
+		{"no warning for a file whose key is not used", text, 0o644, "kz_environment", 0},
 	} {
 		t.Run("tell of "+c.name, func(t *testing.T) {
 			path := file(t, c.text)

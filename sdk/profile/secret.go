@@ -51,7 +51,7 @@ func (p Profile) Key() (Secret, error) {
 		if err != nil {
 			return "", fmt.Errorf("api-key-file: %w", err)
 		}
-		where, text = "file "+plain(p.APIKeyFile), string(data)
+		where, text = "file "+plain(p.APIKeyFile), string(fileText(data))
 	case p.APIKey == "":
 		return "", nil
 	}
@@ -72,7 +72,7 @@ func readLimited(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 2*maxKey))
+	return io.ReadAll(io.LimitReader(f, 4*maxKey))
 }
 
 // warnings names files with secrets that every user can read. Windows has other permissions.

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -30,7 +31,7 @@ func (p Profile) TLSConfig() (*tls.Config, error) {
 			return nil, fmt.Errorf("tls-ca: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(data) {
+		if !config.RootCAs.AppendCertsFromPEM(fileText(data)) {
 			return nil, fmt.Errorf("tls-ca: %s holds no PEM certificate", plain(p.TLSCA))
 		}
 	}
@@ -48,7 +49,12 @@ func (p Profile) TLSConfig() (*tls.Config, error) {
 }
 
 func (p Profile) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(p.TLSCert, p.TLSKey)
+	var pair tls.Certificate
+	cert, err := os.ReadFile(p.TLSCert)
+	key, failure := os.ReadFile(p.TLSKey)
+	if err = cmp.Or(err, failure); err == nil {
+		pair, err = tls.X509KeyPair(fileText(cert), fileText(key))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tls-client-cert %s, tls-client-key %s: %w", plain(p.TLSCert), plain(p.TLSKey), err)
 	}

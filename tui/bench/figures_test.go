@@ -16,8 +16,8 @@ func TestPercentile(t *testing.T) {
 		p      float64
 		want   time.Duration
 	}{
-		{"of none is zero", nil, 50, 0},
-		{"of one is that one", []time.Duration{7}, 99, 7},
+		{"of no values is zero", nil, 50, 0},
+		{"of one value is that value", []time.Duration{7}, 99, 7},
 		{"p50 of a hundred is the fiftieth", hundred, 50, 50},
 		{"p99 of a hundred is the ninety-ninth", hundred, 99, 99},
 		{"p100 is the largest", hundred, 100, 100},

@@ -97,10 +97,10 @@ func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
 		says     string // empty: suitable
 	}{
 		{"a full table fits a private SQLite", target{}, "W10", ""},
-		{"and one that is named", target{db: "sqlite:a.db"}, "W10", ""},
-		{"it is not put into a server that runs", target{address: "127.0.0.1:1"}, "W10", "127.0.0.1:1"},
-		{"on Postgres it needs a database of its own", target{db: "postgres://h/d"}, "W10", "--full-db"},
-		{"and has one", target{db: "postgres://h/d", fullDB: "postgres://h/f"}, "W10", ""},
+		{"a full table fits a named SQLite", target{db: "sqlite:a.db"}, "W10", ""},
+		{"a full table is not put into a running server", target{address: "127.0.0.1:1"}, "W10", "127.0.0.1:1"},
+		{"a full table needs a separate Postgres database", target{db: "postgres://h/d"}, "W10", "--full-db"},
+		{"a full table with a separate Postgres database", target{db: "postgres://h/d", fullDB: "postgres://h/f"}, "W10", ""},
 		{"the others fit anywhere", target{address: "127.0.0.1:1"}, "W1,W9", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,14 +124,14 @@ func TestOnlyTheCommandLineNamesAServerThatRuns(t *testing.T) {
 		options options
 		code    int // 0: private servers
 	}{
-		{"the environment does not", options{servers: 1}, 0},
-		{"nor does a namespace", options{said: profile.Profile{Namespace: "n"}, servers: 1}, 0},
-		{"nor a profile that is none", options{said: profile.Profile{Name: profile.Off}, servers: 1}, 0},
-		{"an address does", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 1}, exitUnavailable},
-		{"but not for two servers", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2}, exitUsage},
-		{"nor beside a database", options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d",
+		{"the environment does not count", options{servers: 1}, 0},
+		{"a namespace does not count", options{said: profile.Profile{Namespace: "n"}, servers: 1}, 0},
+		{"profile off does not count", options{said: profile.Profile{Name: profile.Off}, servers: 1}, 0},
+		{"an address counts", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 1}, exitUnavailable},
+		{"an address is refused for two servers", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2}, exitUsage},
+		{"an address is refused beside a database", options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d",
 			servers: 1}, exitUsage},
-		{"a key is for a server that runs", options{said: profile.Profile{APIKeyFile: "k"}, servers: 1}, exitUsage},
+		{"a key is for a running server", options{said: profile.Profile{APIKeyFile: "k"}, servers: 1}, exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, err := findTarget(t.Context(), c.options)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -206,7 +207,12 @@ func runImport(ctx context.Context, c *client, o *importOptions, file io.Reader)
 	}
 	ctx, cancel := context.WithCancel(ctx) // cancels the stream, so that a file read only partly is not taken as whole
 	defer cancel()
-	answer, err := sendCapsule(ctx, c, o, file)
+	buffered := bufio.NewReader(file)
+	if head, _ := buffered.Peek(2); string(head) == "\xff\xfe" || string(head) == "\xfe\xff" {
+		return usagef("%s is UTF-16 text, not a capsule: PowerShell's > rewrites what a program prints; "+
+			"export it again with: kagzi workflow export ID --file FILE.zip", o.file)
+	}
+	answer, err := sendCapsule(ctx, c, o, buffered)
 	if detailOf(status.Convert(err)).GetMetadata()["field"] == "data" {
 		return &callError{err: err, hint: "give a complete file written by kagzi workflow export: " + o.file}
 	}

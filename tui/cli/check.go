@@ -39,8 +39,8 @@ and TLS files as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and
 
 With -o json, jsonl or yaml stdout holds only the counts; the worker's own output goes to stderr.
 
-Exit code: 0 when all open runs can continue, 1 when runs would diverge or nothing was checked; any
-other code is the worker's own.`,
+Exit code: 0 when all open runs can continue or there are none, 1 when runs would diverge or the
+worker did not start the check; any other code is the worker's own.`,
 		Example: `  kagzi check ./worker
   kagzi check --address prod:50051 --namespace orders ./worker --config worker.toml
   kagzi check go run ./cmd/worker`,

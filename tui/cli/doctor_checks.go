@@ -132,7 +132,14 @@ func (p *examined) ofDatabase() Check {
 	if i.GetDatabaseBytes() > 0 {
 		text += ", " + render.Bytes(i.GetDatabaseBytes())
 	}
-	return Check{Name: "database", State: checkOK, Text: fmt.Sprintf("%s, schema %d", text, i.GetSchemaVersion())}
+	text = fmt.Sprintf("%s, schema %d", text, i.GetSchemaVersion())
+	if name, ok := model.Fact(i, "database", "schema"); ok {
+		text += " in the Postgres schema " + name
+	}
+	if warning, ok := model.Fact(i, "database", "warning"); ok {
+		return Check{Name: "database", State: checkWarn, Text: text, Advice: warning}
+	}
+	return Check{Name: "database", State: checkOK, Text: text}
 }
 
 func (p *examined) ofVersions() Check {

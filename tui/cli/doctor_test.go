@@ -92,6 +92,8 @@ func TestDoctor(t *testing.T) {
 			fact("backups", "last", "none yet")(f)
 			fact("backups", "last error", "no room")(f)
 		}, "backups", "bad the last backup failed: no room", ExitError},
+		"a schema":    {fact("database", "schema", "shop"), "database", "ok sqlite 3.51, kagzi.db, 3.0 MiB, schema 1 in the Postgres schema shop", ExitOK},
+		"an encoding": {fact("database", "warning", "move to UTF8"), "database", "warn sqlite 3.51, kagzi.db, 3.0 MiB, schema 1 / move to UTF8", ExitOK},
 		"an exposed server": {func(f *fake) {
 			f.info.Warnings = []string{"other machines can reach it"}
 		}, "exposure", "warn other machines can reach it", ExitOK},

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,7 +41,8 @@ const (
 
 // Execute runs the command named by args and returns the exit code of the process. Errors go to
 // stderr: one line, then hints. A cancelled ctx means that the user interrupted. An error from
-// another package may choose its code with a method ExitCode() int.
+// another package may choose its code with a method ExitCode() int, and how long its text may take to
+// write with WriteLimit() time.Duration.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if args == nil {
 		args = []string{} // nil would mean os.Args to cobra
@@ -63,15 +65,33 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		return ExitInterrupted // the user interrupted and needs no message
 	}
 	lines, code := explain(err)
-	for i, line := range lines {
-		if i == 0 {
-			line = "error: " + line
-		} else {
-			line = "  " + line
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for i, line := range lines {
+			if i == 0 {
+				line = "error: " + line
+			} else {
+				line = "  " + line
+			}
+			_, _ = io.WriteString(stderr, render.Safe(line)+"\n") // stderr is gone; nowhere to report it
 		}
-		_, _ = io.WriteString(stderr, render.Safe(line)+"\n") // stderr is gone; nowhere to report it
+	}()
+	select {
+	case <-told:
+	case <-writeLimit(err):
 	}
 	return code
+}
+
+// writeLimit returns when to stop writing an error: nil, which is never, unless the error has a
+// limit. A server's has one, because nobody may be reading its stderr.
+func writeLimit(err error) <-chan time.Time {
+	var limited interface{ WriteLimit() time.Duration }
+	if !errors.As(err, &limited) {
+		return nil
+	}
+	return time.After(limited.WriteLimit())
 }
 
 // prepare gives the commands of all packages the same behaviour: a group without a subcommand

@@ -106,7 +106,7 @@ func readAll(path string, in io.Reader, limit int64) ([]byte, error) {
 	if err == nil && int64(len(data)) > limit {
 		err = fmt.Errorf("more than %s", render.Bytes(limit))
 	}
-	return data, err
+	return render.FileText(data), err
 }
 
 func jsonPayload(source string, data []byte) (*kagziv1.Payload, error) {

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -56,6 +59,7 @@ command asks for confirmation; -y skips it, and is required without a terminal.`
 			if err != nil {
 				return err
 			}
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a stdout that is gone is an error: see takeBack
 			return e.runNear(cmd, &o.near, true, func(ctx context.Context, c *client) error {
 				return runKeyCreate(ctx, c, o, key)
 			})
@@ -140,10 +144,13 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 		return errors.Join(err, file.drop())
 	}
 	if err := file.keep(answer.GetSecret()); err != nil {
-		return o.lost(err, answer.GetKey(), first)
+		return o.takeBack(ctx, c, err, answer, first)
 	}
 	if err := c.printNewKey(answer, o.file); err != nil {
-		return err
+		if o.file != "" {
+			return err // the secret is kept
+		}
+		return o.takeBack(ctx, c, err, answer, first)
 	}
 	c.out.say("created %s", c.keyLine(answer.GetKey()))
 	switch {
@@ -158,6 +165,24 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 			"from now on every call needs a key; create more with: kagzi key create NAME --role worker --namespace default")
 	}
 	return nil
+}
+
+// takeBackLimit limits the time to revoke a key whose secret is lost.
+const takeBackLimit = 10 * time.Second
+
+// takeBack revokes a key that was created but whose secret could not be written: after a first key
+// nobody could call the server.
+func (o *keyCreateOptions) takeBack(ctx context.Context, c *client, lost error, made *kagziv1.CreateKeyResponse,
+	first bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackLimit)
+	defer cancel()
+	if first && o.near.db == "" { // from now on every call needs a key, and this is the only one
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+made.GetSecret())
+	}
+	if _, err := c.RevokeKey(ctx, &kagziv1.RevokeKeyRequest{KeyId: made.GetKey().GetKeyId()}); err != nil {
+		return errors.Join(o.lost(lost, made.GetKey(), first), fmt.Errorf("revoke it: %w", err))
+	}
+	return fmt.Errorf("the secret could not be written, so the key was revoked again: %w", lost)
 }
 
 // lost reports a key that was created but whose secret could not be written, with the command to

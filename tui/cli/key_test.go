@@ -96,6 +96,21 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("the file holds %q (%v)", text, err)
 		}
 	})
+	t.Run("takes a key back whose secret could not be printed", func(t *testing.T) {
+		for name, me := range map[string]*kagziv1.WhoAmIResponse{"the first": {}, "another": required()} {
+			s := &session{server: &fake{me: me}}
+			var msg strings.Builder
+			code := Execute(t.Context(), root(s.env()), []string{"key", "create", "ada", "--role", "admin", "-y"},
+				strings.NewReader(""), fullDisk{}, &msg)
+			if code == ExitOK || !strings.Contains(msg.String(), "no space left") ||
+				!strings.Contains(msg.String(), "revoked again") {
+				t.Errorf("%s: code %d, stderr %q", name, code, msg.String())
+			}
+			if len(s.server.keys) != 1 || s.server.keys[0].RevokedAt == nil {
+				t.Errorf("%s: keys %v, want the new one revoked", name, s.server.keys)
+			}
+		}
+	})
 	t.Run("a lost secret comes with the command to revoke its key", func(t *testing.T) {
 		key := &kagziv1.Key{KeyId: "k1", Name: "ada"}
 		for _, c := range []struct {
@@ -290,3 +305,8 @@ func (*inUse) Error() string {
 	return "the database a.db is in use by process 7; one server at a time can have it"
 }
 func (*inUse) ExitCode() int { return ExitConflict }
+
+// fullDisk is a stdout that takes nothing, like /dev/full.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }

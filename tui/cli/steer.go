@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -156,20 +155,20 @@ type cancelOptions struct {
 
 func newCancel(e *env, o *cancelOptions) *cobra.Command {
 	o.verb, o.server, o.statuses = "cancel", kagziv1.BulkAction_BULK_ACTION_CANCEL, openStatuses
-	o.oneByOne = func() bool { return o.grace > 0 }
+	o.oneByOne = func() bool { return false }
+	o.bulk = func(r *kagziv1.BulkWorkflowsRequest) { r.Grace = tui.Grace(o.grace) }
 	o.action = o.runOptions.action(stopFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
-		request := &kagziv1.CancelWorkflowRequest{Namespace: c.namespace, RunId: runID, Reason: o.reason}
-		if o.grace > 0 {
-			request.Grace = durationpb.New(o.grace)
-		}
-		answer, err := c.CancelWorkflow(ctx, request)
+		answer, err := c.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
+			Namespace: c.namespace, RunId: runID, Grace: tui.Grace(o.grace), Reason: o.reason})
 		return c.stopped(answer.GetStatus(), answer.GetRequested(), answer.GetGraceUntil()), err
 	})
-	cmd := o.command(e, "Cancel runs: at once, or with --grace so that their code can clean up",
-		`Without --grace the runs are CANCELLED now, and later writes of their workers are rejected. With
---grace their code is notified and may run cleanup steps; the runs are CANCELLED when it returns or
-when the grace period ends.`, "--grace 1m")
-	cmd.Flags().Var(flagvalue.Duration(&o.grace), "grace", "time for cleanup: 30s, 5m (default: none)")
+	cmd := o.command(e, "Cancel runs, so that their code can clean up",
+		`The code of the runs is notified and may run cleanup steps; the runs are CANCELLED when it returns
+or when the grace period ends. Children with the close policy CANCEL have the same time. Runs whose
+code has never run are CANCELLED now. With --grace 0 all are, and later writes of their workers are
+rejected. To end runs at once as TERMINATED, use terminate.`, "--grace 1m")
+	o.grace = tui.DefaultGrace
+	cmd.Flags().Var(flagvalue.Duration(&o.grace), "grace", "time for cleanup: 30s, 5m; 0: none")
 	return cmd
 }
 

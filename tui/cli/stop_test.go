@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -29,11 +30,12 @@ func TestStop_by_ids(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
 			"CancelWorkflow b": status.Error(codes.FailedPrecondition, "run is COMPLETED")}}}
 		out, _ := s.want(t, ExitConflict, "wf", "cancel", "a", "b", "c", "--reason", "r")
-		if want := "a  CANCELLED\nb  error: run is COMPLETED\nc  CANCELLED\n"; out != want {
+		if want := "a  RUNNING  cancel requested, grace ends in 30s\nb  error: run is COMPLETED\n" +
+			"c  RUNNING  cancel requested, grace ends in 30s\n"; out != want {
 			t.Errorf("stdout %q, want %q", out, want)
 		}
 		r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server)[0]
-		if r.Reason != "r" || r.Grace != nil {
+		if r.Reason != "r" || r.Grace.AsDuration() != 30*time.Second {
 			t.Errorf("request %v", r)
 		}
 	})
@@ -51,6 +53,13 @@ func TestStop_by_ids(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"CancelWorkflow a": unavailable}}}
 		if s.want(t, ExitUnavailable, "wf", "cancel", "a", "b"); len(s.server.requests) != 1 {
 			t.Errorf("%d calls, want 1", len(s.server.requests))
+		}
+	})
+	t.Run("--grace 0 cancels at once", func(t *testing.T) {
+		s := &session{server: &fake{}}
+		out, _ := s.want(t, ExitOK, "wf", "cancel", "a", "--grace", "0")
+		if r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server)[0]; out != "a  CANCELLED\n" || r.Grace != nil {
+			t.Errorf("stdout %q, request %v", out, r)
 		}
 	})
 	t.Run("--grace prints until when the code may run", func(t *testing.T) {
@@ -118,7 +127,7 @@ func TestBulk(t *testing.T) {
 	})
 	t.Run("sends the filter with the default statuses to the server", func(t *testing.T) {
 		for verb, want := range map[string]*kagziv1.BulkWorkflowsRequest{
-			"cancel": {Action: kagziv1.BulkAction_BULK_ACTION_CANCEL,
+			"cancel": {Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Grace: durationpb.New(30 * time.Second),
 				Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
 			"terminate": {Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE,
 				Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
@@ -197,7 +206,7 @@ func TestBulk(t *testing.T) {
 
 func TestBulk_without_a_server_action_acts_on_each_run(t *testing.T) {
 	server := func() *fake {
-		f := &fake{fail: map[string]error{"CancelWorkflow c": status.Error(codes.FailedPrecondition, "has ended")}}
+		f := &fake{fail: map[string]error{}}
 		for _, id := range []string{"a", "b", "c"} {
 			f.runs = append(f.runs, &kagziv1.Workflow{
 				RunId: id, ExternalId: "o-" + id, WorkflowType: "order",
@@ -205,11 +214,12 @@ func TestBulk_without_a_server_action_acts_on_each_run(t *testing.T) {
 		}
 		return f
 	}
-	t.Run("with a grace", func(t *testing.T) {
+	t.Run("says which failed", func(t *testing.T) {
 		s := &session{server: server()}
-		out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "status = FAILED", "-y", "--grace", "1m")
-		if r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server); len(r) != 3 || r[0].Grace == nil ||
-			out != "cancel: 2 of 3 done, 1 failed\n" || msg != "run c: has ended\n" {
+		s.server.fail = map[string]error{"PauseWorkflow c": status.Error(codes.FailedPrecondition, "has ended")}
+		out, msg := s.want(t, ExitError, "wf", "pause", "-q", "status = FAILED", "-y")
+		if r := requestsOf[*kagziv1.PauseWorkflowRequest](s.server); len(r) != 3 ||
+			out != "pause: 2 of 3 done, 1 failed\n" || msg != "run c: has ended\n" {
 			t.Errorf("%d requests, stdout %q, stderr %q", len(r), out, msg)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
@@ -62,21 +61,18 @@ func (s Scope) Start(request *kagziv1.StartWorkflowRequest) Action {
 	})
 }
 
-// Cancel cancels runs: at once, or with a grace in which their code can clean up.
+// Cancel cancels runs: their code has the grace to clean up; without one they end at once.
 func (s Scope) Cancel(runs []string, grace time.Duration, reason string) Action {
 	var flags []flag
-	if grace > 0 {
+	if grace != tui.DefaultGrace {
 		flags = append(flags, flag{name: "grace", value: grace.String()})
 	}
 	return s.newAction(Action{
 		Name: "cancel", Targets: runs, command: []string{"workflow", "cancel"},
 		flags: append(flags, reasonFlag(reason)...),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
-			request := &kagziv1.CancelWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason}
-			if grace > 0 {
-				request.Grace = durationpb.New(grace)
-			}
-			answer, err := api.CancelWorkflow(ctx, request)
+			answer, err := api.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
+				Namespace: s.namespace(), RunId: run, Grace: tui.Grace(grace), Reason: reason})
 			text := render.RunStatus(answer.GetStatus())
 			if answer.GetRequested() {
 				text += ", cancel requested"

@@ -268,6 +268,9 @@ func TestWarnings(t *testing.T) {
 			[]Warning{{Notice, "the server is v1.2.0, older than this program, v1.10.0", "server", ""}}},
 		"newer":           {Situation{Info: info("", "", ""), Version: "v1.1.9"}, nil},
 		"no real version": {Situation{Info: info("", "", ""), Version: "dev"}, nil},
+		"database": {Situation{Info: &kagziv1.GetServerInfoResponse{Facts: []*kagziv1.ServerFact{
+			{Section: "database", Name: "warning", Value: "move to a database with UTF8"}}}},
+			[]Warning{{Warn, "move to a database with UTF8", "server", ""}}},
 		"exposed": {Situation{Info: &kagziv1.GetServerInfoResponse{
 			Warnings: []string{"other machines can reach this server, which needs no key"}}},
 			[]Warning{{Critical, "other machines can reach this server, which needs no key", "server", ""}}},

@@ -195,6 +195,9 @@ func ofServer(s Situation) []Warning {
 			Text: fmt.Sprintf("the server is %s, older than this program, %s", s.Info.GetVersion(), s.Version),
 			View: "server"})
 	}
+	if text, ok := Fact(s.Info, "database", "warning"); ok {
+		list = append(list, Warning{Level: Warn, Text: text, View: "server"})
+	}
 	for _, text := range s.Info.GetWarnings() {
 		list = append(list, Warning{Level: Critical, Text: text, View: "server"})
 	}

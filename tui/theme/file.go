@@ -55,7 +55,7 @@ func Load(path string) (*Theme, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read theme: %w", err)
 	}
-	t, err := parse(data)
+	t, err := parse(render.FileText(data))
 	if err != nil {
 		return nil, fmt.Errorf("theme %s: %w", path, err)
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
@@ -23,7 +23,7 @@ func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string)
 	r := runDeeds{app: a, targets: targets, step: step}
 	return []*Action{
 		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]",
-			Help: "cancel the run; with a grace it can clean up", Group: GroupAct, Changes: true,
+			Help: "cancel the run; it has 30s to clean up", Group: GroupAct, Changes: true,
 			Least: clients, Hint: 3, Off: r.noneOpen, Run: r.cancel},
 		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, without cleanup", Group: GroupAct,
 			Changes: true, Off: r.noneOpen, Run: r.terminate},
@@ -154,8 +154,7 @@ func idsOf(runs []*kagziv1.Workflow) []string {
 }
 
 func (r runDeeds) cancel(args []string) error {
-	var grace time.Duration
-	lines := []string{"Ends now, without cleanup. Results that workers still send are ignored."}
+	grace := tui.DefaultGrace
 	if len(args) > 0 {
 		var err error
 		if grace, err = filter.ParseDuration(args[0]); err != nil || len(args) > 1 {
@@ -164,10 +163,13 @@ func (r runDeeds) cancel(args []string) error {
 		if grace < 0 {
 			return fmt.Errorf("grace %q: want a time that is not negative, such as 30s", args[0])
 		}
-		lines = []string{fmt.Sprintf("The code of the run gets %s to clean up.", render.Duration(grace))}
+	}
+	line := fmt.Sprintf("The code of the run gets %s to clean up.", render.Duration(grace))
+	if grace == 0 {
+		line = "Ends now, without cleanup. Results that workers still send are ignored."
 	}
 	runs := r.open()
-	r.app.confirm(r.deed(r.app.scope().Cancel(idsOf(runs), grace, ""), runs, lines...))
+	r.app.confirm(r.deed(r.app.scope().Cancel(idsOf(runs), grace, ""), runs, line))
 	return nil
 }
 

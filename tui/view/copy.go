@@ -154,7 +154,8 @@ func (a *App) edit(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return os.ReadFile(f.Name())
+	text, err = os.ReadFile(f.Name())
+	return render.FileText(text), err
 }
 
 // editor returns the person's editor: VISUAL, EDITOR, or the system's default.

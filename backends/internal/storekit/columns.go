@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Columns is a list of columns that statements share. A statement with {NAME} in it stands for
-// itself with the list in that place; what stands in the braces before the name is put before each
-// column: {r.NAME} for a table with an alias, {@NAME} for parameters. Braces are no SQL, so a
-// statement that was not expanded cannot be prepared.
+// Columns is a list of columns that statements share. Expand replaces {NAME} in a statement by the
+// list. A prefix in the braces is put before each column: {r.NAME} for a table alias, {@NAME} for
+// parameters. A statement that was not expanded cannot be prepared, because braces are not SQL.
 type Columns struct {
 	reference *regexp.Regexp
 	columns   []string
 }
 
-// NewColumns reads a list: column names between commas. Lines that are comments do not count.
+// NewColumns reads a list of column names separated by commas. It ignores comment lines.
 func NewColumns(name, list string) Columns {
 	c := Columns{reference: regexp.MustCompile(`\{([a-z.@]*)` + name + `\}`)}
 	for line := range strings.Lines(list) {
@@ -33,7 +32,7 @@ func NewColumns(name, list string) Columns {
 // Names returns the columns in order.
 func (c Columns) Names() []string { return c.columns }
 
-// Expand returns the statement with the list in the places that ask for it.
+// Expand replaces the list's placeholders in the statement.
 func (c Columns) Expand(statement string) string {
 	return c.reference.ReplaceAllStringFunc(statement, func(reference string) string {
 		prefix := c.reference.FindStringSubmatch(reference)[1]

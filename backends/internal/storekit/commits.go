@@ -7,10 +7,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CommitTally counts engine.CommitSizes, from any goroutine. It allocates nothing; the zero value is ready for use.
+// CommitCounts counts engine.CommitSizes, from any goroutine. It allocates nothing; the zero value
+// is ready for use.
 type CommitCounts struct {
 	writes  atomic.Uint64
-	commits [11]atomic.Uint64 // of at most 1, 2, 4, .. 512 writes, and of more
+	commits [11]atomic.Uint64 // of at most 1, 2, 4, … 512 writes, and of more
 }
 
 // Add counts a commit.
@@ -19,7 +20,7 @@ func (t *CommitCounts) Add(writes int) {
 	t.commits[min(bits.Len(uint(max(writes, 1)-1)), len(t.commits)-1)].Add(1)
 }
 
-// Sizes is what was counted.
+// Sizes returns the counts.
 func (t *CommitCounts) Sizes() engine.CommitSizes {
 	s := engine.CommitSizes{Writes: t.writes.Load(), AtMost: map[float64]uint64{}}
 	for i := range t.commits {

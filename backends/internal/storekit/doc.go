@@ -1,4 +1,4 @@
-// Package storekit holds what the backends share beside the store logic: how columns are encoded as
-// text, how notifications are handed to those who listen, how commits are counted, and how
-// statements share a list of columns.
+// Package storekit holds what the backends share in addition to the store logic: text encodings of
+// columns, delivery of notifications to listeners, counts of commits, and column lists that
+// statements share.
 package storekit

@@ -8,14 +8,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxPending is how many hints a listener may be behind before they are merged into NotifyAll.
+// maxPending limits the hints that wait for a listener; more are merged into NotifyAll.
 const maxPending = 4096
 
-// Event is a notification, with the outcomes that only the process that commits hears.
+// Event is a notification, with outcomes that only the process that commits gets.
 type Event struct {
 	engine.Notification
-	Ending      *engine.Ending      // with NotifyEnd, where it is known without a read
-	SideEffects *engine.SideEffects // not nil: the event is these alone, and no notification
+	Ending      *engine.Ending      // with NotifyEnd, if known without a read
+	SideEffects *engine.SideEffects // if set, the event holds only these and no notification
 }
 
 // Events returns an event for each notification.
@@ -27,7 +27,7 @@ func Events(notifications ...engine.Notification) []Event {
 	return events
 }
 
-// Tell passes the event on. Outcomes may be nil.
+// Tell passes the event on. o may be nil.
 func (e *Event) Tell(notify func(engine.Notification), o engine.Outcomes) {
 	switch {
 	case e.SideEffects != nil && o != nil:
@@ -40,20 +40,21 @@ func (e *Event) Tell(notify func(engine.Notification), o engine.Outcomes) {
 	}
 }
 
-// Listeners is everybody in one process who listens to its store: the part of a Notifier that is
-// the same whatever the database. The zero value is ready for use.
+// Listeners is the part of a Notifier that does not depend on the database: all listeners of one
+// process. The zero value is ready for use.
 type Listeners struct {
 	mu   sync.Mutex
 	list []*listener
 }
 
-// listener holds the events that its goroutine has not passed on yet, so that a commit never waits for one who listens.
+// listener queues the events that its goroutine has not passed on yet, so that a commit never waits
+// for a slow listener.
 type listener struct {
 	events []Event
 	wake   chan struct{} // capacity one
 }
 
-// Notify has everybody who listens told of the events, and waits for nobody.
+// Notify passes the events to all listeners without waiting for them.
 func (ls *Listeners) Notify(events []Event) {
 	if len(events) == 0 {
 		return
@@ -73,7 +74,7 @@ func (ls *Listeners) Notify(events []Event) {
 	}
 }
 
-// merged takes the place of events that are too many: anything may have changed. Side effects are added up.
+// merged replaces too many events: NotifyAll, and the sum of the side effects.
 func merged(lists ...[]Event) []Event {
 	var sum engine.SideEffects
 	for _, events := range lists {
@@ -90,8 +91,8 @@ func merged(lists ...[]Event) []Event {
 	return all
 }
 
-// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends
-// NotifyAll first, because a new listener has missed what was before.
+// Listen is Notifier.Listen until closed is closed; then it returns nil. It sends NotifyAll first,
+// because a new listener has missed everything before.
 func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification),
 	o engine.Outcomes) error {
 	l := &listener{events: Events(engine.Notification{Kind: engine.NotifyAll}), wake: make(chan struct{}, 1)}

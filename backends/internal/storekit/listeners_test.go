@@ -8,13 +8,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
+func TestSlowListenerGetsNotifyAll(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
 	var heard []engine.Notification
 	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
 		if heard = append(heard, r); len(heard) == 1 {
-			// of having begun to listen; what comes from here on waits until this returns
+			// Listen has begun; events from here on wait until this returns
 			for range maxPending {
 				ls.Notify(Events(engine.Notification{Kind: engine.NotifyTimer}))
 			}
@@ -44,7 +44,7 @@ func (c *counter) RunEnded(engine.ID, *engine.Ending) {}
 
 func (c *counter) SideEffects(e *engine.SideEffects) { c.sum.Add(e) }
 
-func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
+func TestSideEffectsSurviveNotifyAll(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
 	var all int
@@ -56,7 +56,7 @@ func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
 			if all++; all > 1 {
 				return
 			}
-			for range rounds { // which wait until this returns
+			for range rounds { // events wait until this returns
 				ls.Notify([]Event{{Notification: engine.Notification{Kind: engine.NotifyTimer}},
 					{SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}},
 						Stopped: 4}}})

@@ -32,7 +32,7 @@ func FuzzMapText(f *testing.F) {
 	})
 }
 
-// same holds ReadMapText against encoding/json.
+// same compares ReadMapText with encoding/json.
 func same(t *testing.T, text string) {
 	t.Helper()
 	var want map[string]string

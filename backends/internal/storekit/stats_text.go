@@ -7,9 +7,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StatsText is what a worker measures about itself as the backends keep it: JSON that encoding/json
-// reads, without what is 0 or no number; "" for none. Where thousands of workers are idle, their
-// heartbeats are all that is written.
+// StatsText encodes a worker's own measurements as JSON that encoding/json reads. It leaves out
+// zeros and values that are not numbers; "" means none. It is hand-written because heartbeats are
+// nearly all the writes of thousands of idle workers.
 func StatsText(s *engine.WorkerStats) string {
 	if s == nil {
 		return ""

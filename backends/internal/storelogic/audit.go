@@ -2,7 +2,7 @@ package storelogic
 
 import "github.com/kagzi/kagzi/engine"
 
-// subject is what a person has changed.
+// subject is the object that an audit event is about.
 type subject struct{ namespace, kind, id string }
 
 func onRun(r *Run) subject { return subject{r.Namespace, "run", r.ID.String()} }
@@ -13,10 +13,10 @@ func onNamespace(n *engine.Namespace) subject { return subject{n.Name, "namespac
 
 func onWorker(w *engine.Worker) subject { return subject{w.Namespace, "worker", w.ID} }
 
-// onKey is of no namespace: a key may be for many.
+// onKey has no namespace, because a key may be for many.
 func onKey(k *engine.APIKey) subject { return subject{"", "key", k.ID.String()} }
 
-// audit keeps who made a change, and why.
+// audit writes an audit event.
 func (u *unitOfWork) audit(by engine.Actor, id engine.ID, method string, of subject, reason, detail string) error {
 	return u.tx.InsertAudit(engine.AuditEvent{
 		ID: id, At: u.now, Actor: by, Method: method, Namespace: of.namespace, Subject: of.kind, SubjectID: of.id,

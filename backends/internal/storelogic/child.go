@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StartChild makes the step and the run together.
+// StartChild makes the step and the child run together.
 func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -63,7 +63,7 @@ func (u *unitOfWork) externalIDFree(namespace, externalID string) error {
 
 // startChildAgain answers a StartChild whose lease is over.
 func (u *unitOfWork) startChildAgain(run *Run, p *engine.StartChildParams) (engine.Step, error) {
-	step, err := u.trace(run, p.Lease, engine.StepRef{Name: p.Step})
+	step, err := u.writtenUnder(run, p.Lease, engine.StepRef{Name: p.Step})
 	switch {
 	case err != nil:
 		return engine.Step{}, err
@@ -75,8 +75,8 @@ func (u *unitOfWork) startChildAgain(run *Run, p *engine.StartChildParams) (engi
 	return u.childAgain(step, p)
 }
 
-// childAgain answers a StartChild whose step is there. Under the lease that made it, another child
-// is a conflict; code that comes to it later is told of the child that there is.
+// childAgain answers a StartChild whose step exists. Under the lease that made it, another child is
+// a conflict; code that comes later gets the child that exists.
 func (u *unitOfWork) childAgain(step *engine.Step, p *engine.StartChildParams) (engine.Step, error) {
 	if step.Token != p.Lease.Token {
 		return *step, nil
@@ -88,7 +88,7 @@ func (u *unitOfWork) childAgain(step *engine.Step, p *engine.StartChildParams) (
 	return *step, err
 }
 
-// AwaitChildren answers with what has ended, or waits for the rest.
+// AwaitChildren returns the children that have ended, or waits for the rest.
 func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -132,7 +132,7 @@ func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 	return nil, u.flush()
 }
 
-// childrenText is an AwaitChildren for a receipt.
+// childrenText encodes an AwaitChildren for a receipt.
 func childrenText(p *engine.AwaitChildrenParams) string {
 	return digest(struct {
 		Children []engine.ID
@@ -140,8 +140,8 @@ func childrenText(p *engine.AwaitChildrenParams) string {
 	}{p.Children, p.Any})
 }
 
-// childSteps is the steps that started these children, each once and in their order: those that
-// have ended, and the ids of the open ones.
+// childSteps returns the steps that started these children, each once, in the given order: ended
+// steps, and the ids of open ones.
 func (u *unitOfWork) childSteps(run *Run, children []engine.ID) (ended []engine.Step, open []engine.ID, err error) {
 	steps, err := u.tx.ChildSteps(run.ID, children)
 	if err != nil {
@@ -168,10 +168,10 @@ func (u *unitOfWork) childSteps(run *Run, children []engine.ID) (ended []engine.
 	return ended, open, nil
 }
 
-// groupOf is how the open steps become Awaited: which are to be changed, and to what. waiting is
-// all steps of the run that are open or Awaited; apart says that each of the open ones is to wake
-// the run by itself. One that does so already goes on to: a run that is woken once too often looks
-// and waits on, one that is not woken would wait for ever.
+// groupOf returns how open steps become Awaited: the steps to change, and the group number. waiting
+// holds all steps of the run that are open or Awaited; with apart, each open one wakes the run by
+// itself. A step that does so already keeps doing so: waking a run once too often is harmless, not
+// waking it would leave it waiting for ever.
 func groupOf(waiting []engine.Step, open []engine.ID, apart bool) (steps []engine.ID, group int64) {
 	wanted := make(map[engine.ID]bool, len(open))
 	for _, id := range open {
@@ -196,7 +196,7 @@ func groupOf(waiting []engine.Step, open []engine.ID, apart bool) (steps []engin
 	}
 	for g, n := range in {
 		if g > 1 && n == len(open) && sizes[g] == n {
-			return nil, g // this very group waits already
+			return nil, g // this group waits already
 		}
 	}
 	return steps, last + 1

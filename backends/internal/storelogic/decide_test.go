@@ -88,7 +88,7 @@ func TestARunExpiresByWhatIsFirst(t *testing.T) {
 	}
 }
 
-func TestAChildsResultThatDoesNotFitIsAFailureOfTheStep(t *testing.T) {
+func TestOversizedChildResultFailsStep(t *testing.T) {
 	output := engine.Payload{Data: make([]byte, 100)}
 	for room, want := range map[int64]engine.StepStatus{100: engine.StepCompleted, 99: engine.StepFailed} {
 		var step engine.Step
@@ -100,7 +100,7 @@ func TestAChildsResultThatDoesNotFitIsAFailureOfTheStep(t *testing.T) {
 	}
 }
 
-func TestAChildThatCrashedHasNotInterruptedItsParentsStep(t *testing.T) {
+func TestCrashedChildDoesNotInterruptParentStep(t *testing.T) {
 	crashed := engine.CrashedFailure()
 	var step engine.Step
 	finishChild(&step, &Run{Run: engine.Run{Status: engine.RunFailed, Error: &crashed}}, &Run{}, engine.Payload{})
@@ -109,7 +109,7 @@ func TestAChildThatCrashedHasNotInterruptedItsParentsStep(t *testing.T) {
 	}
 }
 
-func TestACodeThatMayNotKnowOfItsCancellationIsWokenForItWhenItParks(t *testing.T) {
+func TestParkAfterCancelRequestMakesRunDue(t *testing.T) {
 	asked := noon.Add(time.Minute)
 	for name, c := range map[string]struct {
 		claimed time.Time

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// end is the end of a run, whoever wanted it, with all that it concerns but what close comes to;
-// token is the lease's under which its code reported it.
+// end ends a run for any reason, with what follows for its steps, its parent and its children;
+// flush does the rest. token is that of the lease under which the code reported the end.
 func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) error {
 	worker := run.Holder
 	if run.Token.IsZero() {
@@ -29,7 +29,7 @@ func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Fail
 	u.ended = append(u.ended, run)
 	u.tx.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
 	if !run.ContinuedAs.IsZero() {
-		return nil // it continued as another run: its children, its parent and its schedule have nothing to do yet
+		return nil // it continued as another run, so its children, parent and schedule are not affected
 	}
 	if err := u.handle(run); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Fail
 	return u.closeChildren(run)
 }
 
-// tellParent gives the run's result to the step that started it, if that is a CHILD that still runs.
+// tellParent records the run's result in the CHILD step that started it, if that still runs.
 func (u *unitOfWork) tellParent(child *Run) error {
 	if child.ParentRunID.IsZero() || child.ParentStepID.IsZero() {
 		return nil
@@ -67,14 +67,14 @@ func (u *unitOfWork) tellParent(child *Run) error {
 	return u.happened(parent, step)
 }
 
-// started says that the step did start the run, or the one that the run continues. It has to be
-// asked, because whoever starts a run may name any step as the one that did. A continuation has a
-// step only where this was asked of the run before it (parentStep).
+// started says whether the step started the run, or the run that it continues. The check is needed
+// because a start may name any step as its parent. A continuation has a parent step only if the run
+// before it passed this check (parentStep).
 func started(step *engine.Step, run *Run) bool {
 	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero()
 }
 
-// outputOf is the output of a run that has COMPLETED.
+// outputOf returns the output of a COMPLETED run.
 func (u *unitOfWork) outputOf(run *Run) (engine.Payload, error) {
 	if run.Status != engine.RunCompleted {
 		return engine.Payload{}, nil
@@ -83,7 +83,7 @@ func (u *unitOfWork) outputOf(run *Run) (engine.Payload, error) {
 	return output, err
 }
 
-// finishChild ends a CHILD step as its run has ended, and counts what that records in the parent.
+// finishChild ends a CHILD step as its run ended, and counts the result in the parent.
 func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 	output = engine.ChildOutput(output, step.ChildRunID, child.ID)
 	fits := parent.Bytes+int64(output.Size()) <= engine.MaxRunBytes
@@ -93,6 +93,10 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 		return
 	}
 	failure := engine.ChildFailure(&child.Run)
+	if child.Status == engine.RunCancelled && child.ParentClose == engine.CloseCancel &&
+		!parent.CancelRequestedAt.IsZero() {
+		failure.Metadata[engine.MetaCancelledWithParent] = "true"
+	}
 	if child.Status == engine.RunCompleted {
 		failure = engine.ChildTooLarge(&child.Run)
 	}
@@ -100,7 +104,7 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 	parent.Bytes += int64(failure.Size())
 }
 
-// happened has a parked run go on when the step that has just ended is what its code awaited.
+// happened makes a parked run due if its code awaits the step that has just ended.
 func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 	if !run.Token.IsZero() || step.Awaited == 0 {
 		return nil
@@ -123,36 +127,60 @@ func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 
 func waitingForChild(step *engine.Step) string { return "child:" + step.ChildRunID.String() }
 
-// closeChildren ends the open children that are not to outlive the run, and theirs in turn.
+// closeChildren ends the open children that end with the run, and their children in turn. If the run
+// ended within its grace, children that are cancelled have the rest of it to clean up.
 func (u *unitOfWork) closeChildren(parent *Run) error {
-	ids, err := u.tx.OpenChildren(parent.ID)
+	children, err := u.openChildren(parent)
 	if err != nil {
 		return err
 	}
 	reason := "the parent run " + parent.ID.String() + " has ended: it is " + parent.Status.String()
-	for _, id := range ids {
-		child, err := u.find("", id)
-		if err != nil {
-			return err
-		}
-		if child == nil || child.Status.Ended() {
+	for _, child := range children {
+		if child.ParentClose == engine.CloseCancel && leavesGrace(parent, u.now) {
+			if sooner(child, parent.GraceUntil) {
+				if err := u.askChild(child, parent.GraceUntil, reason); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		status := engine.RunCancelled
 		if child.ParentClose == engine.CloseTerminate {
 			status = engine.RunTerminated
 		}
-		failure := engine.EndedByFailure(status, reason)
-		u.notifyWorker(child.Holder)
-		u.sideEffects().Stopped++
-		if err := u.end(child, status, &failure, engine.Token{}); err != nil {
+		if err := u.stopChild(child, status, reason); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// handle starts the handlers of a run that has failed.
+// openChildren returns the open children that end with the run.
+func (u *unitOfWork) openChildren(parent *Run) (open []*Run, err error) {
+	ids, err := u.tx.OpenChildren(parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		child, err := u.find("", id)
+		if err != nil {
+			return nil, err
+		}
+		if child != nil && !child.Status.Ended() {
+			open = append(open, child)
+		}
+	}
+	return open, nil
+}
+
+// leavesGrace reports whether an ended run was asked to stop and has some of its grace left. A cancel
+// without grace and a terminate leave none.
+func leavesGrace(run *Run, now time.Time) bool {
+	atOnce := run.Status == engine.RunTerminated || run.Status == engine.RunCancelled && run.FinalToken.IsZero()
+	return !atOnce && run.GraceUntil.After(now)
+}
+
+// handle starts the failure handlers of a run.
 func (u *unitOfWork) handle(run *Run) error {
 	if run.Status != engine.RunFailed && run.Status != engine.RunTimedOut || run.IsHandler() {
 		return nil
@@ -176,7 +204,8 @@ func (u *unitOfWork) handle(run *Run) error {
 	return nil
 }
 
-// globalHandlerQueue is where the namespace's own handler of the run's failure goes; empty when it has none.
+// globalHandlerQueue returns the queue for the namespace's handler of the run's failure; empty if
+// it has none.
 func (u *unitOfWork) globalHandlerQueue(run *Run) (string, error) {
 	if run.Type == engine.GlobalHandler || run.BelowHandler {
 		return "", nil

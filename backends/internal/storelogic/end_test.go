@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// family is a held parent that waits for its child, which is held too, and has children of its own.
+// family returns a held parent that waits for its child; the child is held too and has children of
+// its own.
 func family(t *testing.T) *memory {
 	parent, child, cancelled, abandoned := aRun(1), aHeldRun(2), aHeldRun(3), aRun(4)
 	parent.Status, parent.AvailableAt, parent.WaitingFor, parent.Steps = engine.RunSleeping, time.Time{},
@@ -25,7 +26,7 @@ func family(t *testing.T) *memory {
 	return m
 }
 
-func TestTheEndOfARunGoesUpToItsParentAndDownToItsChildren(t *testing.T) {
+func TestRunEndReachesParentAndChildren(t *testing.T) {
 	m := family(t)
 	if _, err := FailRun(m, engine.FailRunParams{
 		Lease: leaseOf(m.runs[id(2)]), Failure: engine.Failure{Message: "no"},
@@ -53,7 +54,7 @@ func TestTheEndOfARunGoesUpToItsParentAndDownToItsChildren(t *testing.T) {
 	}
 }
 
-func TestARunThatNamesTheStepOfAnotherEndsItNeitherItselfNorByItsContinuation(t *testing.T) {
+func TestRunDoesNotEndForeignStep(t *testing.T) {
 	m := family(t)
 	unrelated := aHeldRun(5)
 	unrelated.ParentRunID, unrelated.ParentStepID = id(1), id(101)
@@ -77,7 +78,7 @@ func TestARunThatNamesTheStepOfAnotherEndsItNeitherItselfNorByItsContinuation(t 
 	}
 }
 
-func TestAParentThatEndsTakesItsChildrenAlongAndLearnsNothingFromThem(t *testing.T) {
+func TestParentEndClosesChildren(t *testing.T) {
 	m := family(t)
 	end, err := TerminateRun(m, engine.EndRunParams{RunID: id(1), Now: noon})
 	if err != nil || !end.Changed {
@@ -94,7 +95,7 @@ func TestAParentThatEndsTakesItsChildrenAlongAndLearnsNothingFromThem(t *testing
 	}
 }
 
-func TestAContinuationTakesOverAnExternalIDThatIsFreeByThen(t *testing.T) {
+func TestContinuationTakesFreedExternalID(t *testing.T) {
 	run := aHeldRun(1)
 	run.ExternalID = "order-1"
 	m := newMemory(t, run)
@@ -109,7 +110,7 @@ func TestAContinuationTakesOverAnExternalIDThatIsFreeByThen(t *testing.T) {
 	}
 }
 
-func TestTwoRunsOfAScheduleThatExpireTogetherStartItsBufferedTickOnce(t *testing.T) {
+func TestExpiringRunsStartBufferedTickOnce(t *testing.T) {
 	schedule := engine.Schedule{ID: id(50), Namespace: "default", Type: "nightly", Queue: "q", Enabled: true,
 		Overlap: engine.OverlapBufferOne, Buffered: noon}
 	one, two := aHeldRun(1), aRun(2)

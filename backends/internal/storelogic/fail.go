@@ -36,9 +36,9 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 		step.RetryPolicy = p.RetryPolicy
 	}
 	if !p.StartedAt.IsZero() {
-		step.StartedAt = p.StartedAt // by which a repetition is known
+		step.StartedAt = p.StartedAt // identifies a repetition
 	}
-	v = fail(run, &step, p.Failure, u.now, p.Jitter)
+	v = fail(run, &step, p.Failure, u.now, p.Margin, p.Jitter)
 	if err := u.put(run, prev, &step); err != nil {
 		return v, err
 	}
@@ -52,9 +52,10 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 }
 
 // fail makes the attempt a failed one, and asks the rule what follows.
-func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, jitter float64) engine.Verdict {
+func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, margin time.Duration,
+	jitter float64) engine.Verdict {
 	step.Failures++
-	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now, jitter)
+	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now.Add(margin), jitter)
 	step.Status, step.Error, step.FinishedAt, step.TimeoutAt = engine.StepFailed, &failure, now, time.Time{}
 	if v.Retry {
 		step.Status, step.RetryAt = engine.StepPending, v.RetryAt
@@ -63,8 +64,8 @@ func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, ji
 	return v
 }
 
-// failsAgain compares a failure that is reported under the current lease with the attempt that is there: it is a
-// repetition, it is refused, or it is new.
+// failsAgain compares a failure reported under the current lease with the recorded attempt: it is a
+// repetition, refused, or new.
 func failsAgain(run *Run, prev *engine.Step, p *engine.FailStepParams, now time.Time) (refusal error, repeated bool) {
 	mine := prev.Token == p.Lease.Token && prev.Error != nil && prev.Error.Equal(p.Failure)
 	switch {
@@ -74,29 +75,30 @@ func failsAgain(run *Run, prev *engine.Step, p *engine.FailStepParams, now time.
 		return nil, false
 	case prev.Status == engine.StepPending && prev.Latest &&
 		(anotherExecution(prev, p.StartedAt) || !mine && !tooEarly(run, prev, now)):
-		return nil, false // the retry, which failed too, be it that it began too early by this clock: its code has run
+		return nil, false // the failure of the retry, even if the retry began too early by this clock: its code has run
 	case mine:
 		return nil, true
 	}
 	return engine.StepConflict(prev.Name, prev.Status), false
 }
 
-// anotherExecution says that a report is about another execution than the attempt recorded, as far as it tells.
+// anotherExecution says whether a report is about an execution other than the recorded attempt;
+// false if it does not tell.
 func anotherExecution(prev *engine.Step, startedAt time.Time) bool {
 	return !startedAt.IsZero() && !startedAt.Equal(prev.StartedAt)
 }
 
-// heardBefore says that the beginning is that of the execution which the attempt records the
-// failure of: the worker had no answer to either and tells both again. The retry begins at RetryAt
-// or later, by the clock of whoever tells its beginning.
+// heardBefore says whether the BeginStep is for the execution whose failure is recorded already:
+// the worker got no answer to either call and repeats both. A retry would begin at RetryAt or
+// later, by the worker's clock.
 func heardBefore(prev *engine.Step, p *engine.BeginStepParams) bool {
 	return prev.Status == engine.StepPending && prev.Token == p.Lease.Token &&
 		engine.Micros(p.StartedAt).Equal(prev.StartedAt) && prev.StartedAt.Before(prev.RetryAt)
 }
 
-// verdictOf is what was answered when the attempt failed, to whoever reports it again.
+// verdictOf returns the answer given when the attempt failed, for repetitions.
 func verdictOf(step *engine.Step) engine.Verdict {
-	if step.RetryAt.IsZero() || step.Failures == 0 { // no failures: it was final, until the run was tried again
+	if step.RetryAt.IsZero() || step.Failures == 0 { // no failures: it was final until the run was retried
 		return engine.Verdict{}
 	}
 	return engine.Verdict{Retry: true, RetryAt: step.RetryAt}

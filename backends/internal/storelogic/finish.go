@@ -2,7 +2,7 @@ package storelogic
 
 import "github.com/kagzi/kagzi/engine"
 
-// CompleteRun ends the run with its output, and continues it as another run if it asks for that.
+// CompleteRun ends the run with its output, and makes the next run if it continues.
 func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -51,7 +51,8 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, u.flush()
 }
 
-// parentStep returns the step that started the run, which it passes on to the run that it continues as; none otherwise.
+// parentStep returns the step that started the run, which passes to the run that it continues as;
+// zero if none.
 func (u *unitOfWork) parentStep(run *Run) (engine.ID, error) {
 	if run.ParentStepID.IsZero() {
 		return engine.ID{}, nil
@@ -79,31 +80,25 @@ func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
 	return nil
 }
 
-// passChildren has the children that are not to outlive the run be those of the run that this one
-// continues as. Nobody waits for them any more: what they come to is no step's result.
+// passChildren makes the open children that end with their parent children of the next run. No step
+// waits for them any more, so their results go to no step.
 func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
-	ids, err := u.tx.OpenChildren(run.ID)
+	children, err := u.openChildren(run)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		child, err := u.find("", id)
-		if err != nil {
-			return err
-		}
-		if child == nil || child.Status.Ended() {
-			continue
-		}
+	for _, child := range children {
 		child.ParentRunID, child.ParentStepID = next, engine.ID{}
-		if err := u.tx.SetParent(id, next, engine.ID{}); err != nil {
+		if err := u.tx.SetParent(child.ID, next, engine.ID{}); err != nil {
 			return err
 		}
-		u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id})
+		u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: child.ID})
 	}
 	return nil
 }
 
-// cancellation is the error of a run that ends after its code was told to stop; nil when it was not.
+// cancellation returns the error of a run that ends after its code was told to stop; nil if it was
+// not.
 func cancellation(run *Run) *engine.Failure {
 	if run.CancelRequestedAt.IsZero() {
 		return nil
@@ -129,7 +124,7 @@ func (u *unitOfWork) completeRunAgain(run *Run, p *engine.CompleteRunParams) (en
 	return engine.Completed{}, endedOtherwise(run, p.Lease, rec)
 }
 
-// sameEnd says that the run has ended with that output, and continued as the run that is asked for.
+// sameEnd says whether the run ended with that output and continued as the run that is asked for.
 func (u *unitOfWork) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
 	_, output, err := u.tx.Payloads(run.ID)
 	if err != nil || !output.Equal(p.Output) {
@@ -142,7 +137,7 @@ func (u *unitOfWork) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error
 	return u.asked(run.ContinuedAs, &next.Run)
 }
 
-// FailRun ends the run or has it tried again.
+// FailRun ends the run or schedules its next attempt.
 func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -154,20 +149,20 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	}
 	rec := Receipt{Verb: failRunVerb, Content: digest(&p.Failure)}
 	if failure := cancellation(run); failure != nil {
-		// What the code reported is not kept with the run, so the receipt tells a repetition.
+		// The run does not keep what the code reported, so the receipt identifies a repetition.
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 			return engine.RunVerdict{}, err
 		}
 		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Jitter)
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now.Add(p.Margin), p.Jitter)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
 		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)
 	}
 	run.Attempts++
 	run.Failures++
-	run.Error, run.TiedTo = &p.Failure, true // tied, so that its end takes the error away
+	run.Error, run.TiedTo = &p.Failure, true // tied, so that the run's end clears the error
 	rec.RetryAt = v.RetryAt
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return engine.RunVerdict{}, err
@@ -210,7 +205,7 @@ func (u *unitOfWork) failRunAgain(run *Run, p *engine.FailRunParams) (engine.Run
 	return engine.RunVerdict{}, endedOtherwise(run, p.Lease, rec)
 }
 
-// Release hands the run back.
+// Release gives the lease back.
 func Release(tx Tx, p engine.ReleaseParams) error {
 	rec := Receipt{Verb: releaseVerb, Content: "due"}
 	if p.Park {
@@ -242,7 +237,7 @@ func Release(tx Tx, p engine.ReleaseParams) error {
 	return u.flush()
 }
 
-// SetRunNote writes the run's own line.
+// SetRunNote writes the run's note.
 func SetRunNote(tx Tx, p engine.SetNoteParams) error {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)

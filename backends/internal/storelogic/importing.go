@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ImportRuns makes runs as they are given.
+// ImportRuns makes runs with the given ids and fields.
 func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 	u := begin(tx, p.Now)
 	if p.RequestID != "" {
@@ -109,8 +109,8 @@ func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	return nil
 }
 
-// unleased is an attempt without the lease that wrote it. In an open run its code does not run any
-// more, nor does a child that is not part of the import.
+// unleased returns an attempt without its lease. In an open run, a running FUNCTION is interrupted,
+// and so is a child that is not part of the import.
 func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.Step {
 	step.RunID, step.Token, step.Awaited = run, engine.Token{}, 0
 	gone := step.Kind == engine.StepFunction || step.Kind == engine.StepChild && step.ChildRunID.IsZero()
@@ -121,7 +121,7 @@ func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.
 	return step
 }
 
-// tie marks the open parents of the import, which a start would have done.
+// tie sets TiedTo on the open parents of the import, as a start would have done.
 func (u *unitOfWork) tie(runs []engine.ImportedRun) error {
 	for i := range runs {
 		if runs[i].Run.ParentRunID.IsZero() {

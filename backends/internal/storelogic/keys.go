@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CreateKey makes a key. One that was made already, with the same id, is answered as it stands.
+// CreateKey makes a key. If the same key with the same id exists, it returns that one.
 func CreateKey(tx Tx, p engine.CreateKeyParams) (engine.APIKey, error) {
 	u := begin(tx, p.Now)
 	k := p.Key
@@ -34,7 +34,7 @@ func CreateKey(tx Tx, p engine.CreateKeyParams) (engine.APIKey, error) {
 	return k, u.audit(p.By, p.AuditID, "CreateKey", onKey(&k), "", keyDetail(&k))
 }
 
-// roomForKey is nil when the key may come to those that are there.
+// roomForKey returns an error if the key may not be added to those that exist.
 func (u *unitOfWork) roomForKey(k *engine.APIKey) error {
 	other, err := u.tx.APIKeyNamed(k.Name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (u *unitOfWork) roomForKey(k *engine.APIKey) error {
 		return err
 	case all == 0 && !opensAll(k):
 		return &engine.Error{Kind: engine.KindPrecondition, Subject: "key",
-			Message: "the first key must be an admin's for all namespaces, since from then on every call needs a key; make that one first"}
+			Message: "the first key must be an admin key for all namespaces, because every call needs a key once one exists; make that one first"}
 	case all >= engine.MaxKeys:
 		return &engine.Error{Kind: engine.KindPrecondition, Subject: "key",
 			Message: fmt.Sprintf("there are %d keys, and no more are allowed; revoke some first", all)}
@@ -58,7 +58,7 @@ func (u *unitOfWork) roomForKey(k *engine.APIKey) error {
 	return nil
 }
 
-// RevokeKey makes a key worthless.
+// RevokeKey revokes a key.
 func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 	u := begin(tx, p.Now)
 	k, err := tx.APIKey(p.ID)
@@ -79,8 +79,8 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 			return engine.APIKey{}, &engine.Error{
 				Kind: engine.KindPrecondition, Subject: "key", SubjectID: k.ID.String(),
 				Message: "key " + k.Name +
-					" is the last admin's for all namespaces that does not expire, and without it nobody could make another; " +
-					"make another such key first, or revoke all others before this one"}
+					" is the last admin key for all namespaces that does not expire; without it nobody could make another key; " +
+					"make another such key first, or revoke all other keys before this one"}
 		}
 	}
 	k.RevokedAt = u.now
@@ -91,14 +91,14 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 	return *k, u.audit(p.By, p.AuditID, "RevokeKey", onKey(k), "", keyDetail(k))
 }
 
-// sameKey compares all that is decided when a key is made, but for the moment.
+// sameKey compares everything that is set when a key is made, except the time.
 func sameKey(a, b *engine.APIKey) bool {
 	return a.Name == b.Name && a.Role == b.Role && slices.Equal(a.Namespaces, b.Namespaces) &&
 		slices.Equal(a.Queues, b.Queues) &&
 		slices.Equal(a.Types, b.Types) && a.Hash == b.Hash && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// opensAll says whether the key is an admin's for all namespaces.
+// opensAll says whether the key is an admin key for all namespaces.
 func opensAll(k *engine.APIKey) bool { return k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 }
 
 func keyExists(message string, id engine.ID) error {

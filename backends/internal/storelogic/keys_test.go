@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// aKey is an admin's for all namespaces, made before noon.
+// aKey returns an admin key for all namespaces, made before noon.
 func aKey(n byte, changes ...func(*engine.APIKey)) engine.APIKey {
 	k := engine.APIKey{ID: id(n), Name: fmt.Sprint("key-", n), Role: engine.RoleAdmin, Hash: [32]byte{n},
 		CreatedAt: noon.Add(-time.Hour)}

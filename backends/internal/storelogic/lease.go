@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// free ends the lease of a run that goes on: it waits as p says for whoever claims it next.
+// free ends the lease of a run that has not ended. The run waits for its next claim as p says.
 func (u *unitOfWork) free(run *Run, p engine.Parked) error {
 	if err := u.dropLease(run); err != nil {
 		return err
@@ -20,8 +20,8 @@ func (u *unitOfWork) free(run *Run, p engine.Parked) error {
 	return nil
 }
 
-// dropLease takes the run's lease from it, if it has one. Results that were recorded under it start
-// the count of losses anew, and timers that ran out are over.
+// dropLease removes the run's lease, if it has one. Results that were recorded under it reset the
+// count of losses, and timers that have passed are completed.
 func (u *unitOfWork) dropLease(run *Run) error {
 	u.change(run)
 	if run.Token.IsZero() {
@@ -39,7 +39,7 @@ func (u *unitOfWork) dropLease(run *Run) error {
 	return u.tx.WakeSteps(run.ID, u.now)
 }
 
-// place says where a run stands that no worker holds.
+// place sets the status and due time of a run that no worker holds.
 func (u *unitOfWork) place(run *Run, p engine.Parked) {
 	u.change(run)
 	run.Status, run.WaitingFor = p.Status, p.WaitingFor
@@ -54,12 +54,12 @@ func (u *unitOfWork) place(run *Run, p engine.Parked) {
 	}
 }
 
-// dueNow is where a run stands that goes on at once.
+// dueNow returns the placement of a run that is due at once.
 func (u *unitOfWork) dueNow() engine.Parked {
 	return engine.Parked{Status: engine.RunPending, AvailableAt: u.now}
 }
 
-// due has a run that no worker holds go on at once. One that was due before keeps its place.
+// due makes a run that no worker holds due now. One that was due before keeps its place.
 func (u *unitOfWork) due(run *Run) {
 	p := u.dueNow()
 	at := run.AvailableAt
@@ -72,7 +72,7 @@ func (u *unitOfWork) due(run *Run) {
 	u.place(run, p)
 }
 
-// park ends the lease of a run whose code waits, until the earliest of what it waits for.
+// park ends the lease of a run whose code waits, until the earliest event that it waits for.
 func (u *unitOfWork) park(run *Run) error {
 	if untold(run) {
 		return u.free(run, u.dueNow())
@@ -84,13 +84,13 @@ func (u *unitOfWork) park(run *Run) error {
 	return u.free(run, engine.Park(steps, run.ClaimedAt, u.now))
 }
 
-// untold says that cancellation was asked for while a worker held the run, so that the code which
-// now waits may not know: its next claim tells it.
+// untold says whether cancellation was requested while a worker held the run. The code that now
+// waits may not know, so the next claim tells it.
 func untold(run *Run) bool {
 	return !run.CancelRequestedAt.IsZero() && !run.Token.IsZero() && run.ClaimedAt.Before(run.CancelRequestedAt)
 }
 
-// delay ends the lease of a run that is not to be tried again before at, whatever its code awaited.
+// delay ends the lease of a run that must not be tried again before at, whatever its code awaits.
 func (u *unitOfWork) delay(run *Run, at time.Time) error {
 	if run.Steps > 0 && at.After(u.now) {
 		if err := u.forgetAwaited(run); err != nil {
@@ -108,8 +108,8 @@ func (u *unitOfWork) forgetAwaited(run *Run) error {
 	return u.told(steps...)
 }
 
-// told has ended steps no longer awaited, for the code that awaited them is being answered: no
-// later park is to be cut short by them.
+// told clears Awaited of ended steps whose result is being returned to the code, so that they do
+// not cut a later park short.
 func (u *unitOfWork) told(steps ...engine.Step) error {
 	var awaited []engine.ID
 	for _, s := range steps {
@@ -136,16 +136,17 @@ func (u *unitOfWork) lose(run *Run) error {
 	return u.delay(run, v.AvailableAt)
 }
 
-// freeSlot notes that the run leaves a slot of its concurrency key, or its place at the head of the line, to another.
+// freeSlot records that the run leaves a slot of its concurrency key, or its place at the head of
+// the queue for one, to another run.
 func (u *unitOfWork) freeSlot(run *Run) {
 	if run.ConcurrencyKey != "" {
 		u.slots = append(u.slots, run)
 	}
 }
 
-// openGates lets the first in the line of the run's concurrency key through, one of each lane and
-// limit. Where limits differ, who finds no room by its own does not keep back those who do; it is
-// passed by them, and by new arrivals, until the key has room by its limit too.
+// openGates makes the first waiting run of the concurrency key due, for each lane and limit. Where
+// limits differ, a run whose own limit is reached does not block runs with a higher limit: these,
+// and new arrivals, pass it until the key has a free slot by its limit too.
 func (u *unitOfWork) openGates(run *Run) error {
 	first, err := u.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
 	if err != nil {

@@ -14,8 +14,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func id(n byte) engine.ID { return engine.ID{15: n} }
 
-// memory is a Tx over maps, with as much of it as these tests need: what is not here panics. It
-// writes down each change.
+// memory is a Tx over maps. It implements only what these tests need; the rest panics. It records
+// each change.
 type memory struct {
 	Tx
 	t             *testing.T
@@ -37,7 +37,7 @@ func newMemory(t *testing.T, runs ...Run) *memory {
 	return m
 }
 
-// aRun is due, aHeldRun is held under the token of its own id.
+// aRun returns a run that is due, aHeldRun one that is held under the token of its own id.
 func aRun(n byte) Run {
 	return Run{Run: engine.Run{ID: id(n), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending,
 		Attempts: 1, CreatedAt: noon, AvailableAt: noon}}
@@ -56,7 +56,7 @@ func (m *memory) note(format string, args ...any) {
 	m.log = append(m.log, fmt.Sprintf(format, args...))
 }
 
-// ids is those of the runs that the filter takes, in order.
+// ids returns the ids of the runs that the filter accepts, in order.
 func (m *memory) ids(take func(Run) bool) (ids []engine.ID) {
 	for id, r := range m.runs {
 		if take(r) {
@@ -278,7 +278,7 @@ func (m *memory) RevokeAPIKey(id engine.ID, at time.Time) error {
 	return nil
 }
 
-// saves is how often each run was written.
+// saves returns how often a run was written.
 func (m *memory) saves(n byte) (times int) {
 	for _, line := range m.log {
 		var run int

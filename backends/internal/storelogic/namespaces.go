@@ -7,7 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// NamespaceID is the id of a namespace. It follows from the name, so that making one needs no randomness.
+// NamespaceID returns the id of a namespace. It is derived from the name, so creating one needs no
+// randomness.
 func NamespaceID(name string) engine.ID {
 	digest := sha256.Sum256([]byte("kagzi namespace " + name))
 	digest[6], digest[8] = digest[6]&0x0f|0x80, digest[8]&0x3f|0x80
@@ -40,7 +41,7 @@ func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	return n, u.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 
-// UpdateNamespace replaces what a person decides about.
+// UpdateNamespace replaces the settings.
 func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) {
 	u := begin(tx, p.Now)
 	known, err := tx.Namespace(p.Namespace.Name)
@@ -53,7 +54,7 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 		return *known, nil
 	case !p.Namespace.UpdatedAt.IsZero() && !p.Namespace.UpdatedAt.Equal(known.UpdatedAt):
 		return engine.Namespace{}, &engine.Error{Kind: engine.KindConflict, Subject: "namespace", SubjectID: known.Name,
-			Message: "namespace " + known.Name + " was changed by another since it was read; read it again"}
+			Message: "namespace " + known.Name + " was changed by somebody else since it was read; read it again"}
 	}
 	n := p.Namespace
 	n.ID, n.CreatedAt, n.UpdatedAt = known.ID, known.CreatedAt, u.now
@@ -73,7 +74,7 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	return n, u.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 
-// sameNamespace compares all that a person decides about.
+// sameNamespace compares the settings of two namespaces.
 func sameNamespace(n, m *engine.Namespace) bool {
 	return n.DisplayName == m.DisplayName && n.Description == m.Description && n.Enabled == m.Enabled &&
 		sameRetention(n, m) && n.FailureQueue == m.FailureQueue
@@ -83,7 +84,7 @@ func sameRetention(n, m *engine.Namespace) bool {
 	return n.Retention == m.Retention && maps.Equal(n.Keep, m.Keep)
 }
 
-// ensureNamespace makes a namespace that comes into being by being used.
+// ensureNamespace makes a namespace on its first use.
 func (u *unitOfWork) ensureNamespace(name string) error {
 	known, err := u.tx.Namespace(name)
 	if err != nil || known != nil {
@@ -93,7 +94,7 @@ func (u *unitOfWork) ensureNamespace(name string) error {
 		Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: u.now, UpdatedAt: u.now})
 }
 
-// disabled says that nothing is to start in the namespace.
+// disabled says whether the namespace is disabled, so that nothing may start in it.
 func (u *unitOfWork) disabled(name string) (bool, error) {
 	known, err := u.tx.Namespace(name)
 	return known != nil && !known.Enabled, err

@@ -7,36 +7,34 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Operations are the methods of engine.Store that this package implements for every backend: each
-// opens a transaction and carries out the function of the same name in it. A Store embeds them. It
-// declares itself what has a statement of its own for the common case (StartRuns, Claim,
-// CompleteStep, CompleteRun, heartbeats), and an operation before which its database has to take a
-// lock.
+// Operations implements the methods of engine.Store that are the same for every backend: each opens
+// a transaction and runs the function of the same name in it. A Store embeds Operations. It
+// overrides methods with a statement of their own for the common case (StartRuns, Claim,
+// CompleteStep, CompleteRun, Heartbeat), and operations that need a lock before their transaction.
 type Operations struct {
 	transact func(ctx context.Context, c Call, do func(Tx) (any, error)) (any, error)
 }
 
-// NewOperations returns operations that run in the transactions of a store. transact commits what
-// do has written and returns its answer, or an error and no answer when nothing of it has happened.
-// It may call do again, with a fresh Tx, and may return before do does when the caller has given
-// up.
+// NewOperations returns operations that run in the transactions of a store. transact calls do,
+// commits what it wrote and returns its answer; or it returns an error, and nothing has changed. It
+// may call do again with a new Tx. It may return before do does if the caller has given up.
 func NewOperations(transact func(ctx context.Context, c Call, do func(Tx) (any, error)) (any, error)) Operations {
 	return Operations{transact}
 }
 
-// Call says which operation a transaction is for, and what decides how the transaction is carried out.
+// Call names the operation of a transaction, with what decides how the transaction is carried out.
 type Call struct {
-	Name       string         // of the method
-	Doing      string         // the same in words, as an error says it: "cancel a run"
+	Name       string         // of the method of engine.Store
+	Doing      string         // the same in words, for errors: "cancel a run"
 	Params     any            // of the method, without the context
-	Lease      *engine.Lease  // that the caller holds; nil when it is no such call
-	Ticket     *engine.Ticket // of the call; nil: it has no place in a sequence
-	Size       int            // bytes of payloads that it writes, about
-	Alone      bool           // it is to share its commit with no other call
-	StartsRuns bool           // on behalf of a caller from outside, so a disk that is nearly full refuses it
+	Lease      *engine.Lease  // the caller's lease; nil: not a worker's write
+	Ticket     *engine.Ticket // nil: no place in a sequence
+	Size       int            // approximate bytes of payloads that it writes
+	Alone      bool           // it shares its commit with no other call
+	StartsRuns bool           // it adds runs for a client, so it is refused when the disk is nearly full
 }
 
-// operate carries out an operation that returns something.
+// operate runs an operation that returns a value.
 func operate[P, V any](ctx context.Context, o Operations, c Call, do func(Tx, P) (V, error), p P) (V, error) {
 	c.Params = p
 	answer, err := o.transact(ctx, c, func(tx Tx) (any, error) { return do(tx, p) })
@@ -47,14 +45,14 @@ func operate[P, V any](ctx context.Context, o Operations, c Call, do func(Tx, P)
 	return answer.(V), nil
 }
 
-// carryOut is operate for an operation that returns nothing. To Call it answers struct{}.
+// carryOut is operate for an operation that returns only an error. Call.Answer is struct{} then.
 func carryOut[P any](ctx context.Context, o Operations, c Call, do func(Tx, P) error, p P) error {
 	c.Params = p
 	_, err := o.transact(ctx, c, func(tx Tx) (any, error) { return struct{}{}, do(tx, p) })
 	return err
 }
 
-// sizeOf is the size of a payload that may be left out.
+// sizeOf returns the size of a payload that may be nil.
 func sizeOf(p *engine.Payload) int {
 	if p == nil {
 		return 0
@@ -62,12 +60,12 @@ func sizeOf(p *engine.Payload) int {
 	return p.Size()
 }
 
-// CancelRun cancels a run that nobody holds, and asks the holder of any other to end it.
+// CancelRun ends a run as CANCELLED or, with a Grace, asks its code to stop.
 func (o Operations) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
 	return operate(ctx, o, Call{Name: "CancelRun", Doing: "cancel a run"}, CancelRun, p)
 }
 
-// TerminateRun ends a run whoever holds it.
+// TerminateRun ends a run as TERMINATED, even if a worker holds it.
 func (o Operations) TerminateRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
 	return operate(ctx, o, Call{Name: "TerminateRun", Doing: "terminate a run"}, TerminateRun, p)
 }
@@ -82,7 +80,7 @@ func (o Operations) ResumeRun(ctx context.Context, p engine.SteerParams) (engine
 	return operate(ctx, o, Call{Name: "ResumeRun", Doing: "resume a run"}, ResumeRun, p)
 }
 
-// PinRun exempts a run from retention, or ends that.
+// PinRun exempts a run from retention, or ends the exemption.
 func (o Operations) PinRun(ctx context.Context, p engine.PinRunParams) (engine.Run, error) {
 	return operate(ctx, o, Call{Name: "PinRun", Doing: "pin a run"}, PinRun, p)
 }
@@ -98,19 +96,19 @@ func (o Operations) RetryRun(ctx context.Context, p engine.RetryRunParams) (engi
 		RetryRun, p)
 }
 
-// OverrideStep records a result for a step in place of its own.
+// OverrideStep records a result for a step, in place of its own.
 func (o Operations) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error) {
 	return operate(ctx, o, Call{Name: "OverrideStep", Doing: "override a step", Size: sizeOf(p.Output)},
 		OverrideStep, p)
 }
 
-// ImportRuns inserts exported runs as they stand. It commits alone: calls that carry no payload
-// would wait for all of its own.
+// ImportRuns inserts exported runs. It does not share its commit, because calls with small payloads
+// would wait for its large ones.
 func (o Operations) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (engine.Started, error) {
 	return operate(ctx, o, Call{Name: "ImportRuns", Doing: "import runs", Alone: true, StartsRuns: true}, ImportRuns, p)
 }
 
-// BeginStep returns what is recorded of a step, or that its code is to run.
+// BeginStep returns what is recorded of a step, or says that its code must run.
 func (o Operations) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
 	return operate(ctx, o, Call{Name: "BeginStep", Doing: "begin a step", Lease: &p.Lease, Ticket: p.Ticket,
 		Size: p.Input.Size()}, BeginStep, p)
@@ -145,7 +143,7 @@ func (o Operations) AwaitChildren(ctx context.Context, p engine.AwaitChildrenPar
 		AwaitChildren, p)
 }
 
-// SetRunNote sets the line that a run says of itself.
+// SetRunNote sets the run's note, which lists show.
 func (o Operations) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
 	return carryOut(ctx, o, Call{Name: "SetRunNote", Doing: "note a run's progress", Lease: &p.Lease, Ticket: p.Ticket},
 		SetRunNote, p)
@@ -185,7 +183,7 @@ func (o Operations) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	return operate(ctx, o, Call{Name: "FireSchedule", Doing: "fire a schedule", StartsRuns: true}, FireSchedule, p)
 }
 
-// TriggerSchedule starts one run of a schedule apart from its ticks.
+// TriggerSchedule starts one run of a schedule outside its ticks.
 func (o Operations) TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error) {
 	return operate(ctx, o, Call{Name: "TriggerSchedule", Doing: "trigger a schedule", StartsRuns: true},
 		TriggerSchedule, p)

@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// OverrideStep records what a person decided about a step.
+// OverrideStep records the result that a person sets for a step.
 func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -20,10 +20,10 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	case prev != nil && recordedBefore(prev, &p):
 		return *prev, nil
 	case !run.Paused && !endedBadly(run.Status):
-		return engine.Step{}, notNow(run, "have a step overridden while it is neither paused nor ended badly")
+		return engine.Step{}, notNow(run, "have a step overridden unless it is paused, FAILED, CANCELLED, TIMED_OUT or TERMINATED")
 	case prev == nil:
 		return engine.Step{}, engine.StepNotFound(engine.StepRef{Name: p.Step})
-	case stands(prev, &p):
+	case hasResult(prev, &p):
 		return *prev, nil
 	}
 	step, size := overridden(prev, &p, u.now)
@@ -46,22 +46,22 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	return step, u.flush()
 }
 
-// recordedBefore says that this very decision has been recorded: whatever has become of the run
-// since, it is answered again.
+// recordedBefore says whether this override was recorded before. It is then answered again, no
+// matter what happened to the run since.
 func recordedBefore(step *engine.Step, p *engine.OverrideStepParams) bool {
 	return step.OverrideReason != "" && step.OverrideReason == p.Reason && step.OverriddenBy == p.By.Name &&
-		stands(step, p)
+		hasResult(step, p)
 }
 
-// stands says that the step has that very result.
-func stands(step *engine.Step, p *engine.OverrideStepParams) bool {
+// hasResult says whether the step has the override's result.
+func hasResult(step *engine.Step, p *engine.OverrideStepParams) bool {
 	if p.Output != nil {
 		return step.Status == engine.StepCompleted && step.Output.Equal(*p.Output)
 	}
 	return step.Status == engine.StepFailed && step.Error != nil && step.Error.Equal(*p.Failure)
 }
 
-// overridden is the attempt that follows prev by a person's decision, and the bytes that it records.
+// overridden returns the attempt that replaces prev, and the bytes that it records.
 func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) (engine.Step, int) {
 	step := engine.Step{
 		ID: p.ID, RunID: prev.RunID, Name: prev.Name, Kind: prev.Kind, Attempt: prev.Attempt + 1,
@@ -79,7 +79,7 @@ func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) 
 	return step, p.Failure.Size()
 }
 
-// supersede closes an attempt that another result takes the place of.
+// supersede closes an attempt that another result replaces.
 func (u *unitOfWork) supersede(prev *engine.Step) error {
 	if prev.Open() {
 		failure := engine.OverriddenFailure()

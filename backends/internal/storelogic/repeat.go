@@ -8,9 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Writes under a lease that is over. They change nothing; what this file decides is the answer.
+// Writes whose lease is over. They change nothing; this file decides their answer.
 
-// The operations that leave receipts, as column verb has them.
+// The operations that leave receipts, as stored in the column verb.
 const (
 	sleepVerb         = "Sleep"
 	awaitSignalVerb   = "AwaitSignal"
@@ -19,13 +19,13 @@ const (
 	releaseVerb       = "Release"
 )
 
-// repeats says that the two stand for the same write.
+// repeats says whether both are receipts of the same write.
 func (r Receipt) repeats(other Receipt) bool {
 	return r.Verb == other.Verb && r.Content == other.Content
 }
 
-// trace is what the lease has left at the step, nil if nothing.
-func (u *unitOfWork) trace(run *Run, l engine.Lease, ref engine.StepRef) (step *engine.Step, err error) {
+// writtenUnder returns the attempt of the step that this lease wrote; nil if none.
+func (u *unitOfWork) writtenUnder(run *Run, l engine.Lease, ref engine.StepRef) (step *engine.Step, err error) {
 	if !ref.ID.IsZero() {
 		step, err = u.tx.Attempt(run.ID, engine.StepRef{ID: ref.ID})
 	}
@@ -38,30 +38,31 @@ func (u *unitOfWork) trace(run *Run, l engine.Lease, ref engine.StepRef) (step *
 	return step, err
 }
 
-// endedOtherwise is the answer to a report of the run's end under a lease that is over: a conflict
-// if the lease ended with another report.
+// endedOtherwise answers a report of the run's end whose lease is over: a conflict if the lease
+// ended with another report.
 func endedOtherwise(run *Run, l engine.Lease, rec Receipt) error {
 	if rec.Verb == failRunVerb || rec.Verb == releaseVerb || finishedUnder(run, l) {
 		return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.ID.String(), Status: run.Status,
-			Message: "run " + run.ID.String() + " was already reported otherwise under this lease: it is " +
+			Message: "run " + run.ID.String() + " already has another reported result under this lease: it is " +
 				run.Status.String()}
 	}
 	return engine.LeaseLost(run.ID, run.Status)
 }
 
-// finishedUnder says that it was this lease whose code reported the end of the run.
+// finishedUnder says whether the code reported the end of the run under this lease.
 func finishedUnder(run *Run, l engine.Lease) bool {
 	return !l.Token.IsZero() && run.FinalToken == l.Token
 }
 
-// cutShort says that it was not the step's code that ended the attempt: a lost lease, the run's end or a timeout did.
+// cutShort says whether the attempt was ended by a lost lease, the run's end or a timeout instead
+// of the step's code.
 func cutShort(step *engine.Step) bool {
 	return step.Error != nil && (step.Interrupted() || step.Error.Equal(engine.RunEndedFailure()) ||
 		step.Error.Equal(engine.StepTimedOutFailure()))
 }
 
 func (u *unitOfWork) completeStepAgain(run *Run, p *engine.CompleteStepParams) (engine.Step, error) {
-	step, err := u.trace(run, p.Lease, p.Step)
+	step, err := u.writtenUnder(run, p.Lease, p.Step)
 	switch {
 	case err != nil:
 		return engine.Step{}, err
@@ -78,7 +79,7 @@ func (u *unitOfWork) completeStepAgain(run *Run, p *engine.CompleteStepParams) (
 }
 
 func (u *unitOfWork) failStepAgain(run *Run, p *engine.FailStepParams) (engine.Verdict, error) {
-	step, err := u.trace(run, p.Lease, p.Step)
+	step, err := u.writtenUnder(run, p.Lease, p.Step)
 	switch {
 	case err != nil:
 		return engine.Verdict{}, err
@@ -87,7 +88,7 @@ func (u *unitOfWork) failStepAgain(run *Run, p *engine.FailStepParams) (engine.V
 	case step.Error != nil && step.Error.Equal(p.Failure):
 		return verdictOf(step), nil
 	case cutShort(step) && step.Failures > 0 && !step.RetryAt.IsZero() && step.Error.Equal(engine.RunEndedFailure()):
-		// it waited for its retry when the run ended, under a version that recorded no more than that
+		// it waited for its retry when the run ended; older versions recorded no more than that
 		return verdictOf(step), nil
 	case cutShort(step):
 		return engine.Verdict{}, engine.LeaseLost(run.ID, run.Status)
@@ -95,8 +96,8 @@ func (u *unitOfWork) failStepAgain(run *Run, p *engine.FailStepParams) (engine.V
 	return engine.Verdict{}, engine.StepConflict(step.Name, step.Status)
 }
 
-// asked says that a run is the one that a start asks for, by what a start is known by: its type,
-// queue, external id and input. Of a run that is gone nobody can tell.
+// asked says whether the run is the one that a start asks for: same type, queue, external id and
+// input. If the run is gone, the answer is unknown.
 func (u *unitOfWork) asked(id engine.ID, start *engine.Run) (bool, error) {
 	known, err := u.find("", id)
 	if err != nil || known == nil {
@@ -109,7 +110,7 @@ func (u *unitOfWork) asked(id engine.ID, start *engine.Run) (bool, error) {
 	return err == nil && input.Equal(start.Input), err
 }
 
-// digest stands for a value in a receipt.
+// digest returns a hash that represents a value in a receipt.
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

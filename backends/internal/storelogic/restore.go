@@ -6,21 +6,22 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Restoring is a transaction over rows that came out of a backup and that nobody serves yet.
+// Restoring is a transaction over rows that came from a backup and that no server uses yet.
 type Restoring interface {
 	Tx
-	// Leases is the runs that are held, by id.
+	// Leases returns the runs that are held, by id.
 	Leases() ([]engine.ID, error)
-	// DeregisterWorkers makes every worker OFFLINE, as OfflineForced, and returns how many were not.
+	// DeregisterWorkers makes every worker OFFLINE with the reason OfflineForced, and returns how
+	// many were not.
 	DeregisterWorkers(now time.Time) (int, error)
-	// DueSchedules is the schedules that a server would fire by now, and those that it would if
-	// they were not paused or their namespace disabled, without their inputs.
+	// DueSchedules returns the schedules that a server would fire by now, and those that it would
+	// fire if they were not paused or their namespace not disabled, without inputs.
 	DueSchedules(now time.Time) ([]engine.Schedule, error)
-	// Stand notes what is true of the database as a whole; an empty value takes it back.
+	// Stand records a state of the whole database under a name; an empty value removes it.
 	Stand(name, value string, at time.Time) error
 }
 
-// AfterRestore makes the rows fit to be served.
+// AfterRestore prepares restored rows for a server.
 func AfterRestore(tx Restoring, p engine.AfterRestoreParams) (done engine.AfterRestore, err error) {
 	p.Now = engine.Micros(p.Now)
 	held, err := tx.Leases()
@@ -45,9 +46,9 @@ func AfterRestore(tx Restoring, p engine.AfterRestoreParams) (done engine.AfterR
 	return done, tx.Stand(engine.StandingRestored, p.From, p.Now)
 }
 
-// passOver has schedules go on after now: what was due since the backup has probably fired already,
-// in the database that was replaced. So it has where a schedule was paused then and was resumed
-// since, and whoever resumes it now has nothing fired twice.
+// passOver moves schedules past now: ticks that were due since the backup have probably fired in
+// the database that was replaced. The same holds for a schedule that was paused at the backup and
+// resumed after it, so that resuming it now fires nothing twice.
 func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks int64, err error) {
 	due, err := tx.DueSchedules(p.Now)
 	if err != nil {
@@ -57,12 +58,12 @@ func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks i
 		s := &due[i]
 		next, skipped, err := p.Next(s, p.Now)
 		if err != nil {
-			continue // the coordinator says of it why it cannot fire
+			continue // the coordinator reports why it cannot fire
 		}
 		fired, err := FireSchedule(tx, engine.FireScheduleParams{
 			ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt, Skipped: skipped, Next: next, Now: p.Now,
 		})
-		if err == nil && fired.Stale { // it is paused, or its namespace disabled
+		if err == nil && fired.Stale { // it is paused, or its namespace is disabled
 			err = passOverAtRest(tx, s.ID, skipped, next, p.Now)
 		}
 		if err != nil {
@@ -74,7 +75,7 @@ func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks i
 	return schedules, ticks, nil
 }
 
-// passOverAtRest has a schedule go on at next that does not fire as it stands.
+// passOverAtRest moves a schedule that does not fire at present to next.
 func passOverAtRest(tx Tx, id engine.ID, skipped int64, next, now time.Time) error {
 	u := begin(tx, now)
 	s, err := u.schedule("", id.String())

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// RetryRun makes a new run out of one that has ended badly.
+// RetryRun makes a new run from one that did not complete.
 func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	u := begin(tx, p.Now)
 	p.Now = u.now
@@ -64,7 +64,8 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	return engine.Started{RunID: p.ID}, u.flush()
 }
 
-// leaveRetry remembers what the retry asked for, and its answer: the new run does not tell from which step it goes on.
+// leaveRetry records what the retry asked for and its answer, because the new run does not show
+// from which step it was retried.
 func (u *unitOfWork) leaveRetry(p *engine.RetryRunParams, answer engine.ID) error {
 	if p.RequestID == "" {
 		return nil
@@ -72,7 +73,8 @@ func (u *unitOfWork) leaveRetry(p *engine.RetryRunParams, answer engine.ID) erro
 	return u.tx.LeaveRequest(retryRequest(p), answer)
 }
 
-// retryRequest stands for what the retry asks for, for LeaveRequest: as it has no type, no start repeats it.
+// retryRequest encodes what the retry asks for, for LeaveRequest. It has no type, so no start can
+// repeat it.
 func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 	var input *engine.Payload
 	if p.Input != nil {
@@ -82,7 +84,7 @@ func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 		}
 	}
 	what := []any{p.RunID, p.FromStep, p.Restart, input}
-	if p.KeepAll { // what servers of before left has no place for it
+	if p.KeepAll { // older versions recorded nothing for it
 		what = append(what, p.KeepAll)
 	}
 	content := digest(what)
@@ -90,7 +92,7 @@ func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 		Input: engine.Payload{Data: []byte(content)}}}
 }
 
-// retriedBefore is the first answer to the request, Repeated if there was one.
+// retriedBefore returns the first answer to the request with Repeated set, if there was one.
 func (u *unitOfWork) retriedBefore(p *engine.RetryRunParams) (engine.Started, error) {
 	id, err := u.tx.Requested(p.Namespace, p.RequestID)
 	if err != nil || id.IsZero() {
@@ -105,8 +107,8 @@ func (u *unitOfWork) retriedBefore(p *engine.RetryRunParams) (engine.Started, er
 		return engine.Started{}, err
 	}
 	same := known != nil && known.RetriedFrom == p.RunID
-	if first != nil && first.Type == "" { // servers of before left nothing, or the start that they would have made
-		same = first.Input.Equal(retryRequest(p).Input) // that of a run that the retry continued as, too
+	if first != nil && first.Type == "" { // older versions recorded nothing, or the start that they would have made
+		same = first.Input.Equal(retryRequest(p).Input) // of a run that the retry continued as, too
 	}
 	if !same {
 		return engine.Started{}, requestConflict(id)
@@ -114,7 +116,7 @@ func (u *unitOfWork) retriedBefore(p *engine.RetryRunParams) (engine.Started, er
 	return engine.Started{RunID: id, Existed: known == nil || known.RequestID != p.RequestID, Repeated: true}, nil
 }
 
-// requestConflict is the answer to a request_id that was used for something else.
+// requestConflict is the error for a request_id that was used for something else.
 func requestConflict(run engine.ID) error {
 	return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.String(),
 		Message: "this request was made before with other content: it started run " + run.String()}
@@ -122,7 +124,8 @@ func requestConflict(run engine.ID) error {
 
 func endedBadly(s engine.RunStatus) bool { return s.Ended() && s != engine.RunCompleted }
 
-// notNow refuses what a run's status does not allow. For one that continued, it tells as which run.
+// notNow refuses what a run's status does not allow. For a run that continued, it names the run it
+// continued as.
 func notNow(run *Run, what string) error {
 	e := &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status,
 		ContinuedAs: run.ContinuedAs,
@@ -197,14 +200,17 @@ func begunAfterFailure(run *Run, steps []engine.Step) (names []string) {
 	return names
 }
 
-// reopen gives a CHILD step that only the end of its run has ended what has become of its child
-// since: it is open while the child is, or COMPLETED. It is false when there is nothing to keep.
+// reopen updates a CHILD step that failed only because its run ended to the child's present state:
+// open while the child is open, or COMPLETED. It returns false if there is nothing to keep,
+// also if the child is being cancelled.
 func (u *unitOfWork) reopen(step *engine.Step) (bool, error) {
 	child, err := u.newestOf(step.ChildRunID)
 	if err != nil || child == nil {
 		return false, err
 	}
 	switch {
+	case !child.Status.Ended() && !child.CancelRequestedAt.IsZero():
+		return false, nil // it will end as CANCELLED
 	case !child.Status.Ended():
 		step.Status, step.Error, step.FinishedAt = engine.StepRunning, nil, time.Time{}
 		return true, nil
@@ -217,7 +223,7 @@ func (u *unitOfWork) reopen(step *engine.Step) (bool, error) {
 	return false, nil
 }
 
-// newestOf returns the run that a run has continued as in the end, itself if it did not; nil when it is gone.
+// newestOf returns the last run that a run continued as, or the run itself; nil if it is gone.
 func (u *unitOfWork) newestOf(id engine.ID) (*Run, error) {
 	for {
 		run, err := u.find("", id)
@@ -228,7 +234,7 @@ func (u *unitOfWork) newestOf(id engine.ID) (*Run, error) {
 	}
 }
 
-// startWith makes a run that begins with steps and signals of another.
+// startWith makes a run that begins with steps and signals of another run.
 func (u *unitOfWork) startWith(start engine.StartRun, steps []engine.Step, signals []engine.Signal) error {
 	if err := u.insert(&start); err != nil {
 		return err
@@ -264,7 +270,8 @@ func (u *unitOfWork) startWith(start engine.StartRun, steps []engine.Step, signa
 	return u.tx.InsertSignals(signals)
 }
 
-// adopt makes a result a step of run, which counts it. No lease of run has written it.
+// adopt makes a result a step of run and counts it. It has no token, because no lease of run wrote
+// it.
 func adopt(step *engine.Step, run *Run, sequence int64) {
 	step.ID, step.RunID = engine.DerivedID(run.CreatedAt, run.ID, "step:"+step.Name), run.ID
 	step.Sequence, step.Token, step.Awaited = sequence, engine.Token{}, 0
@@ -272,7 +279,7 @@ func adopt(step *engine.Step, run *Run, sequence int64) {
 	run.Bytes += int64(step.Input.Size() + step.Output.Size())
 }
 
-// adoptChild makes the open child of a step, which was the step's of another run before, the run's.
+// adoptChild makes the open child of a step a child of run; it was a child of another run before.
 func (u *unitOfWork) adoptChild(step *engine.Step, run *Run) error {
 	child, err := u.newestOf(step.ChildRunID)
 	if err != nil {
@@ -284,7 +291,7 @@ func (u *unitOfWork) adoptChild(step *engine.Step, run *Run) error {
 	return u.tx.SetParent(child.ID, run.ID, step.ID)
 }
 
-// retryDetail says what the retry was, for the audit.
+// retryDetail describes the retry for the audit event.
 func retryDetail(p *engine.RetryRunParams) string {
 	detail := "as " + p.ID.String()
 	switch {
@@ -295,7 +302,7 @@ func retryDetail(p *engine.RetryRunParams) string {
 	case p.FromStep != "":
 		detail += ", from step " + p.FromStep
 	case p.KeepAll:
-		detail += ", with all that was recorded"
+		detail += ", keeping all results"
 	}
 	return detail
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// requests is a memory in which one request was answered with run 2, which is another life of run 1.
+// requests is a memory in which one request was answered with run 2, a retry of run 1.
 type requests struct {
 	*memory
 	left *engine.StartRun
@@ -18,7 +18,7 @@ func (r *requests) Requested(_, requestID string) (engine.ID, error) { return id
 
 func (r *requests) LeftRequest(_, requestID string) (*engine.StartRun, error) { return r.left, nil }
 
-func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
+func TestRetryRecordedByOldVersion(t *testing.T) {
 	of := func(run byte) engine.RetryRunParams {
 		return engine.RetryRunParams{SteerParams: engine.SteerParams{Namespace: "default", RunID: id(run), Now: noon},
 			ID: id(9), FromStep: "pay", RequestID: "r"}
@@ -42,8 +42,9 @@ func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
 	}
 }
 
-// Who has the id of a chain's first run means the run that it continued as, and cannot know which that is.
-func TestWhatARunThatContinuedIsRefusedNamesTheRunThatGoesOn(t *testing.T) {
+// A caller that has the id of a chain's first run means the run it continued as, which it cannot
+// know.
+func TestRefusalOfContinuedRunNamesNext(t *testing.T) {
 	run := aRun(1)
 	run.Status, run.ContinuedAs = engine.RunCompleted, id(2)
 	m := newMemory(t, run)

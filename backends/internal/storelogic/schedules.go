@@ -41,8 +41,8 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	return s, u.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
 }
 
-// madeBefore answers a request that has made a schedule. Once that was changed, nobody can tell
-// what the request had asked for.
+// madeBefore answers a request that has made a schedule. If the schedule was changed since, the
+// request's original content is unknown.
 func madeBefore(known, wanted *engine.Schedule) (engine.Schedule, error) {
 	same := known.Name == wanted.Name && known.Type == wanted.Type && known.Queue == wanted.Queue &&
 		known.CronExpr == wanted.CronExpr &&
@@ -55,7 +55,7 @@ func madeBefore(known, wanted *engine.Schedule) (engine.Schedule, error) {
 	return *known, nil
 }
 
-// scheduleNameFree is nil unless another schedule of the namespace goes by the name.
+// scheduleNameFree is nil unless another schedule of the namespace has the name.
 func (u *unitOfWork) scheduleNameFree(s *engine.Schedule) error {
 	if s.Name == "" {
 		return nil
@@ -68,7 +68,7 @@ func (u *unitOfWork) scheduleNameFree(s *engine.Schedule) error {
 		Message: "the name " + s.Name + " is taken by schedule " + other.ID.String()}
 }
 
-// UpdateSchedule replaces what a person decides about.
+// UpdateSchedule replaces the settings.
 func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	u := begin(tx, p.Now)
 	s, err := u.schedule(p.Schedule.Namespace, p.Schedule.ID.String())
@@ -82,14 +82,14 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	if p.Schedule.Revision != s.Revision || p.Skipped > 0 && !s.NextFireAt.Equal(engine.Micros(p.Read)) {
 		return engine.Schedule{}, &engine.Error{
 			Kind: engine.KindConflict, Subject: "schedule", SubjectID: s.ID.String(),
-			Message: "schedule " + s.ID.String() + " was changed by another since it was read; read it again"}
+			Message: "schedule " + s.ID.String() + " was changed by somebody else since it was read; read it again"}
 	}
 	if err := u.scheduleNameFree(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
 	wanted.Revision, wanted.UpdatedAt, wanted.Skipped = s.Revision+1, u.now, wanted.Skipped+p.Skipped
 	if _, err := u.fireAsSideEffect(&wanted); err != nil {
-		// it may have been paused when the run ended for which the tick waited
+		// it may have been paused when the run that the tick waits for ended
 		return engine.Schedule{}, err
 	}
 	if err := u.saveSchedule(&wanted); err != nil {
@@ -99,11 +99,11 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	return wanted, u.audit(p.By, p.AuditID, p.Method, onSchedule(s), p.Reason, "")
 }
 
-// revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks
-// that have been decided about since the person looked stay so: nobody asks for one by leaving
-// NextFireAt as it was read, whatever the time was then.
+// revised returns the schedule with the wanted settings and the fields that only Kagzi sets. Ticks
+// that were decided since the person read the schedule stay decided: leaving NextFireAt as it was
+// read does not ask for them again.
 func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) engine.Schedule {
-	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided about
+	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided
 	if (!wanted.NextFireAt.After(now) && movedOn || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() &&
 		wanted.CronExpr == s.CronExpr && wanted.TimeZone == s.TimeZone {
 		wanted.NextFireAt = s.NextFireAt
@@ -119,7 +119,7 @@ func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) en
 	return wanted
 }
 
-// sameSchedule compares two states of one schedule; an empty map is none.
+// sameSchedule compares two states of one schedule; empty and nil maps are equal.
 func sameSchedule(s, t *engine.Schedule) bool {
 	a, b := *s, *t
 	if !a.Input.Equal(b.Input) || !maps.Equal(a.Tags, b.Tags) || !a.NextFireAt.Equal(b.NextFireAt) {
@@ -173,7 +173,7 @@ func TriggerSchedule(tx Tx, p engine.TriggerScheduleParams) (engine.Started, err
 	return engine.Started{RunID: p.RunID}, u.flush()
 }
 
-// triggeredBefore is the first answer to the request, Repeated if there was one.
+// triggeredBefore returns the first answer to the request with Repeated set, if there was one.
 func (u *unitOfWork) triggeredBefore(p *engine.TriggerScheduleParams) (engine.Started, error) {
 	id, err := u.tx.Requested(p.Namespace, p.RequestID)
 	if err != nil || id.IsZero() {
@@ -208,7 +208,7 @@ func (u *unitOfWork) schedule(namespace, ref string) (*engine.Schedule, error) {
 	return s, err
 }
 
-// saveSchedule writes what has changed of a schedule, be it by a person or by a tick or run of it.
+// saveSchedule writes a changed schedule and notifies.
 func (u *unitOfWork) saveSchedule(s *engine.Schedule) error {
 	u.notifySchedule(s)
 	return u.tx.SaveSchedule(s)

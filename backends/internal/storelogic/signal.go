@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// SignalRun hands the signal to the step that waits for it, or keeps it.
+// SignalRun delivers the signal to the step that waits for it, or stores it.
 func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -19,7 +19,7 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 		if err != nil || had != nil {
 			return engine.Signalled{Repeated: had != nil}, err
 		}
-		if !run.ContinuedAs.IsZero() { // the signal may have moved to a run that goes on for this one
+		if !run.ContinuedAs.IsZero() { // the signal may have moved to the run it continued as
 			had, err := tx.SignalInChain(run.Chain(), p.SignalID)
 			if err != nil || had {
 				return engine.Signalled{Repeated: had}, err
@@ -58,8 +58,8 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	return engine.Signalled{}, u.flush()
 }
 
-// deliver has the step at consumer consume the signal, if that is one of steps, and those whose
-// limit has passed time out.
+// deliver completes the step at consumer with the signal, if that is one of steps, and times out
+// steps whose limit has passed.
 func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Step, consumer int) error {
 	for i := range steps {
 		step := &steps[i]
@@ -82,18 +82,18 @@ func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Ste
 	return nil
 }
 
-// awaits says that the step waits for a signal of that name.
+// awaits says whether the step waits for a signal of that name.
 func awaits(step *engine.Step, signal string) bool {
 	return step.Kind == engine.StepSignal && step.Status == engine.StepRunning && step.SignalName == signal
 }
 
-// outOfTime says that the limit of a wait for a signal has passed.
+// outOfTime says whether the limit of a wait for a signal has passed.
 func outOfTime(step *engine.Step, now time.Time) bool {
 	return !step.WakeAt.IsZero() && !step.WakeAt.After(now)
 }
 
-// consume completes a SIGNAL step. It keeps the token of the lease that began the wait, by which
-// that wait is recognised.
+// consume completes a SIGNAL step. The step keeps the token of the lease that began the wait, which
+// identifies that wait.
 func consume(step *engine.Step, payload engine.Payload, now time.Time) {
 	step.Status, step.Output, step.FinishedAt = engine.StepCompleted, payload, now
 }
@@ -103,7 +103,7 @@ func timeOut(step *engine.Step) {
 	step.Status, step.TimedOut, step.FinishedAt = engine.StepCompleted, true, step.WakeAt
 }
 
-// AwaitSignal consumes a signal that has come, or waits for the next.
+// AwaitSignal consumes a signal that was received, or waits for the next.
 func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -155,12 +155,12 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 	return engine.AwaitedSignal{Step: step}, u.flush()
 }
 
-// waitForSignal has the step wait, and the run with it. One that waits already keeps its limit, and
-// the token of the lease that began.
+// waitForSignal records the wait and parks the run. A step that waits already keeps its limit, and
+// the token of the lease that began the wait.
 func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
 	p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	step.Awaited = 1
-	if err := u.putWait(run, prev, step, p.Timeout); err != nil {
+	if err := u.putWait(run, prev, step, p.Timeout, p.Margin); err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	if !p.Hold {
@@ -174,12 +174,12 @@ func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
 	return engine.AwaitedSignal{Step: *step, Waiting: true}, u.flush()
 }
 
-func (u *unitOfWork) putWait(run *Run, prev, step *engine.Step, timeout time.Duration) error {
+func (u *unitOfWork) putWait(run *Run, prev, step *engine.Step, timeout, margin time.Duration) error {
 	if prev != nil && prev.ID == step.ID {
 		return u.tx.SetAwaited([]engine.ID{step.ID}, step.Awaited)
 	}
 	if timeout > 0 {
-		step.WakeAt = engine.Micros(u.now.Add(timeout))
+		step.WakeAt = engine.Micros(u.now.Add(timeout + margin))
 	}
 	return u.put(run, prev, step)
 }
@@ -188,9 +188,8 @@ func awaitSignalReceipt(p *engine.AwaitSignalParams) Receipt {
 	return Receipt{Verb: awaitSignalVerb, Content: p.Step + " " + p.Signal}
 }
 
-// awaitSignalAgain answers an AwaitSignal whose lease is over: it waited if it was this very call
-// that ended the lease, or if its step still does; what it was answered with otherwise is what it
-// consumed.
+// awaitSignalAgain answers an AwaitSignal whose lease is over. It waited if this call ended the
+// lease, or if the step still waits; otherwise the answer is what the step consumed.
 func (u *unitOfWork) awaitSignalAgain(run *Run, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	rec, err := u.tx.Receipt(run.ID, p.Lease.Token)
 	if err != nil {
@@ -203,7 +202,7 @@ func (u *unitOfWork) awaitSignalAgain(run *Run, p *engine.AwaitSignalParams) (en
 		}
 		return engine.AwaitedSignal{Step: *step, Waiting: true}, nil
 	}
-	step, err := u.trace(run, p.Lease, engine.StepRef{Name: p.Step})
+	step, err := u.writtenUnder(run, p.Lease, engine.StepRef{Name: p.Step})
 	switch {
 	case err != nil:
 		return engine.AwaitedSignal{}, err

@@ -35,7 +35,8 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 	case prev.Kind != engine.StepSleep || prev.Status != engine.StepRunning || !sameTimer(prev, &p):
 		return engine.StepConflict(prev.Name, prev.Status)
 	case prev.Token != p.Lease.Token && !p.Hold:
-		// The attempt remembers the lease that set the timer, so this one needs a note of its own.
+		// The attempt keeps the token of the lease that set the timer, so this lease needs a
+		// receipt.
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, sleepReceipt(&p)); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 	return u.flush()
 }
 
-// unset says that the timer was begun, but not told when to end.
+// unset says whether the timer was begun but has no end yet.
 func unset(step *engine.Step) bool { return step.Status == engine.StepRunning && step.WakeAt.IsZero() }
 
 // setTimer makes the step a RUNNING SLEEP with an end.
@@ -60,7 +61,7 @@ func (u *unitOfWork) setTimer(run *Run, prev *engine.Step, p *engine.SleepParams
 	step.Kind, step.Duration, step.WakeAt = engine.StepSleep, p.Duration, p.Until
 	if p.Until.IsZero() {
 		step.StartedAt = u.now
-		step.WakeAt = u.now.Add(p.Duration)
+		step.WakeAt = engine.Micros(u.now.Add(p.Duration + p.Margin))
 	}
 	u.count(run, fresh, 0)
 	return u.put(run, prev, &step)
@@ -81,9 +82,9 @@ func sleepReceipt(p *engine.SleepParams) Receipt {
 	return Receipt{Verb: sleepVerb, Content: p.Step.String() + " " + end}
 }
 
-// sleepAgain answers a Sleep whose lease is over, as it is after every Sleep that counted.
+// sleepAgain answers a Sleep whose lease has ended, as every Sleep that took effect ends its lease.
 func (u *unitOfWork) sleepAgain(run *Run, p *engine.SleepParams) error {
-	step, err := u.trace(run, p.Lease, p.Step)
+	step, err := u.writtenUnder(run, p.Lease, p.Step)
 	if err != nil {
 		return err
 	}

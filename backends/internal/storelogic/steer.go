@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CancelRun ends the run as CANCELLED, or tells its code to come to an end.
+// CancelRun ends the run as CANCELLED or, with a Grace, asks its code to stop.
 func CancelRun(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	if p.Grace > 0 {
 		return tellToStop(tx, p)
@@ -30,6 +30,11 @@ func endByPerson(tx Tx, p engine.EndRunParams, status engine.RunStatus, method s
 	case run.Status.Ended():
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
+	return u.endAtOnce(run, p, status, method)
+}
+
+func (u *unitOfWork) endAtOnce(run *Run, p engine.EndRunParams, status engine.RunStatus,
+	method string) (engine.RunEnd, error) {
 	failure := engine.EndedByFailure(status, p.Reason)
 	u.notifyWorker(run.Holder)
 	if err := u.end(run, status, &failure, engine.Token{}); err != nil {
@@ -45,30 +50,76 @@ func endByPerson(tx Tx, p engine.EndRunParams, status engine.RunStatus, method s
 func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return engine.RunEnd{}, err
+	}
+	until := engine.Micros(u.now.Add(p.Grace + p.Margin))
+	switch {
 	case run.Status.Ended() && run.Status != engine.RunCancelled:
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
-	}
-	until := engine.Micros(u.now.Add(p.Grace))
-	if run.Status.Ended() || !run.CancelRequestedAt.IsZero() && !until.Before(run.GraceUntil) {
+	case run.Status.Ended() || !sooner(run, until):
 		return engine.RunEnd{Status: run.Status, GraceUntil: run.GraceUntil}, nil
+	case run.NeverRan():
+		return u.endAtOnce(run, p, engine.RunCancelled, "CancelWorkflow")
 	}
-	run.GraceUntil = until
-	if run.CancelRequestedAt.IsZero() {
-		u.requestCancel(run, p.Reason)
+	if err := u.askToStop(run, until, p.Reason); err != nil {
+		return engine.RunEnd{}, err
 	}
-	u.change(run)
-	u.notifyWorker(run.Holder)
-	u.notifyTimer()
 	if err := u.audit(p.By, p.AuditID, "CancelWorkflow", onRun(run), p.Reason, "grace "+p.Grace.String()); err != nil {
 		return engine.RunEnd{}, err
 	}
 	return engine.RunEnd{Status: run.Status, Changed: true, GraceUntil: until}, u.flush()
 }
 
-// requestCancel has the code told: by its worker, or by the next one, for which the run is due.
+// sooner reports whether a request to stop by until changes something: it is the first, or it leaves less
+// time than the one before.
+func sooner(run *Run, until time.Time) bool {
+	return run.CancelRequestedAt.IsZero() || until.Before(run.GraceUntil)
+}
+
+// askToStop asks the code of an open run to stop by until, and with it the code of the children that
+// are cancelled with the run: they get the same time to clean up.
+func (u *unitOfWork) askToStop(run *Run, until time.Time, reason string) error {
+	run.GraceUntil = until
+	if run.CancelRequestedAt.IsZero() {
+		u.requestCancel(run, reason)
+	}
+	u.change(run)
+	u.notifyWorker(run.Holder)
+	u.notifyTimer()
+	children, err := u.openChildren(run)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if child.ParentClose != engine.CloseCancel || !sooner(child, until) {
+			continue
+		}
+		if err := u.askChild(child, until, "the parent run "+run.ID.String()+" is being cancelled"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askChild is askToStop for a child. One that never ran ends.
+func (u *unitOfWork) askChild(child *Run, until time.Time, reason string) error {
+	if child.NeverRan() {
+		return u.stopChild(child, engine.RunCancelled, reason)
+	}
+	return u.askToStop(child, until, reason)
+}
+
+// stopChild ends a child because of its parent.
+func (u *unitOfWork) stopChild(child *Run, status engine.RunStatus, reason string) error {
+	failure := engine.EndedByFailure(status, reason)
+	u.notifyWorker(child.Holder)
+	u.sideEffects().Stopped++
+	return u.end(child, status, &failure, engine.Token{})
+}
+
+// requestCancel asks the run's code to stop: through its worker or, if no worker has it, through
+// the next claim, for which it makes the run due.
 func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	run.CancelRequestedAt, run.CancelReason, run.TiedTo = u.now, reason, true
 	if !run.Token.IsZero() {
@@ -80,7 +131,7 @@ func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	u.due(run)
 }
 
-// PauseRun keeps the run from the workers.
+// PauseRun keeps the run from being claimed.
 func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -112,7 +163,7 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// ResumeRun gives the run back to the workers.
+// ResumeRun makes a paused run claimable again.
 func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -140,7 +191,7 @@ func (u *unitOfWork) unpause(run *Run) {
 	u.notifyQueue(&run.Run)
 }
 
-// PinRun keeps the run from Prune, or lets it go.
+// PinRun sets or clears Pinned.
 func PinRun(tx Tx, p engine.PinRunParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -165,7 +216,7 @@ func PinRun(tx Tx, p engine.PinRunParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// whole is the run as it stands, with its payloads.
+// whole returns the run with its payloads.
 func (u *unitOfWork) whole(run *Run) (whole engine.Run, err error) {
 	whole = run.Run
 	whole.Input, whole.Output, err = u.tx.Payloads(run.ID)

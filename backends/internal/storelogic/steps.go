@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// BeginStep says what is known about the step, or that its code is to run.
+// BeginStep returns what is recorded of the step, or says that its code must run.
 func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	u := begin(tx, p.Now)
 	run, current, err := u.held(p.Lease)
@@ -49,7 +49,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	}
 	if p.Kind == engine.StepFunction {
 		limit := cmp.Or(p.StartToClose, run.Timeouts.StartToClose, engine.DefaultStepTimeout)
-		step.TimeoutAt = engine.Micros(u.now.Add(limit)) // not from StartedAt, which a worker tells by its own clock
+		step.TimeoutAt = engine.Micros(u.now.Add(limit + p.Margin)) // not from StartedAt, the worker's clock
 		u.notifyTimer()
 	}
 	if err := u.put(run, prev, &step); err != nil {
@@ -100,8 +100,8 @@ func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
 	return step, u.flush()
 }
 
-// attempt finds what ref names: an attempt by its id, else the latest of the step of that name; nil
-// when it has not begun.
+// attempt returns the attempt that ref names: by id, or the latest of the step of that name; nil if
+// there is none.
 func (u *unitOfWork) attempt(run *Run, ref engine.StepRef) (*engine.Step, error) {
 	step, err := u.tx.Attempt(run.ID, ref)
 	if err == nil && step == nil && ref.Name == "" {
@@ -110,13 +110,13 @@ func (u *unitOfWork) attempt(run *Run, ref engine.StepRef) (*engine.Step, error)
 	return step, err
 }
 
-// toRunAgain says that the attempt, which does not run, is to be followed by another.
+// toRunAgain says whether another attempt follows this one, which is not running.
 func toRunAgain(prev *engine.Step) bool {
 	return prev.Status == engine.StepPending || prev.Interrupted()
 }
 
-// next is the attempt that a report is about: the one that runs or, where none does, a new one.
-// fresh is 1 when the step itself is new.
+// next returns the attempt that a report is about: the running one or, if none runs, a new one.
+// fresh is 1 for a new step.
 func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now time.Time) (step engine.Step,
 	fresh int, err error) {
 	if prev != nil && prev.Status == engine.StepRunning {
@@ -142,7 +142,8 @@ func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now
 	return step, 0, nil
 }
 
-// put writes an attempt: over prev when it is the same, otherwise as a new one, with prev the latest no longer.
+// put writes an attempt: over prev if it is the same attempt, otherwise as a new one, and prev is
+// no longer the latest.
 func (u *unitOfWork) put(run *Run, prev, step *engine.Step) error {
 	step.Token, step.WorkerID = run.Token, run.Holder
 	u.change(run)
@@ -157,22 +158,22 @@ func (u *unitOfWork) put(run *Run, prev, step *engine.Step) error {
 	return u.tx.InsertSteps([]engine.Step{*step})
 }
 
-// count adds to what the run has recorded.
+// count adds to the run's counts.
 func (u *unitOfWork) count(run *Run, steps, bytes int) {
 	u.change(run)
 	run.Steps += int64(steps)
 	run.Bytes += int64(bytes)
 }
 
-// tooEarly says that the step is not to be tried again yet. One that was due when its run was
-// claimed stays so: the clock may have been set back since.
+// tooEarly says whether the step must not be tried yet. A step that was due when its run was
+// claimed stays due, because the clock may have been set back since.
 func tooEarly(run *Run, step *engine.Step, now time.Time) bool {
 	return step.Status == engine.StepPending && step.RetryAt.After(now) && step.RetryAt.After(run.ClaimedAt)
 }
 
 func notBefore(step *engine.Step) error {
 	return &engine.Error{Kind: engine.KindPrecondition, Subject: "step", SubjectID: step.Name,
-		Message: "step " + step.Name + " is not to be tried again before " + step.RetryAt.Format(time.RFC3339Nano)}
+		Message: "step " + step.Name + " must not be tried again before " + step.RetryAt.Format(time.RFC3339Nano)}
 }
 
 // notByCode refuses a report about a step that has no code of its own.
@@ -188,7 +189,7 @@ func notByCode(step *engine.Step) error {
 		Message: "step " + step.Name + " is a " + step.Kind.String() + ": only " + ends + " ends it"}
 }
 
-// tooManyBytes refuses what would take a run past its limit.
+// tooManyBytes refuses what would take a run over its limit.
 func tooManyBytes(field string, bytes int64, size int) error {
 	return engine.TooLarge(field, "would take the run to %d bytes, at most %d are allowed", bytes+int64(size),
 		engine.MaxRunBytes)

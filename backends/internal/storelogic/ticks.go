@@ -6,7 +6,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// FireSchedule carries out what was decided about ticks, unless the schedule has moved on since.
+// FireSchedule carries out the decisions about ticks, unless the schedule has moved on since.
 func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	u := begin(tx, p.Now)
 	s, err := tx.Schedule("", p.ScheduleID.String())
@@ -25,7 +25,7 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	if err != nil {
 		return engine.Fired{}, err
 	}
-	if !busy { // one that waits for no run, as servers of before may have left it, comes before these
+	if !busy { // a buffered tick that waits for no run, as older versions may have left it, comes before these
 		if busy, err = u.fireBuffered(s); err != nil {
 			return engine.Fired{}, err
 		}
@@ -59,7 +59,7 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	return fired, u.flush()
 }
 
-// busy says that a run of the schedule is open, where so many ticks have to know.
+// busy says whether a run of the schedule is open, if any of the ticks depends on that.
 func (u *unitOfWork) busy(s *engine.Schedule, ticks int) (bool, error) {
 	if ticks == 0 || s.Overlap != engine.OverlapSkip && s.Overlap != engine.OverlapBufferOne {
 		return false, nil
@@ -76,7 +76,7 @@ const (
 	tickBuffered
 )
 
-// decide says what becomes of a tick; busy that a run of the schedule is open.
+// decide returns what happens to a tick; busy: a run of the schedule is open.
 func decide(s *engine.Schedule, busy bool) tickFate {
 	switch {
 	case busy && s.Overlap == engine.OverlapSkip:
@@ -89,7 +89,8 @@ func decide(s *engine.Schedule, busy bool) tickFate {
 	return tickFires
 }
 
-// fire starts the run of a tick, unless the tick has its record already. The schedule is changed in memory only.
+// fire starts the run of a tick, unless the tick is recorded already. The schedule is changed in
+// memory only.
 func (u *unitOfWork) fire(s *engine.Schedule, tick time.Time, run engine.ID) (bool, error) {
 	inserted, err := u.tx.InsertFire(s.ID, tick, run, u.now)
 	if err != nil || !inserted {
@@ -106,11 +107,12 @@ func (u *unitOfWork) fire(s *engine.Schedule, tick time.Time, run engine.ID) (bo
 	return true, nil
 }
 
-// settleSchedule has the schedule of a run that has ended count it, and start the tick that waited for it.
+// settleSchedule counts a run that has ended in its schedule, and starts the buffered tick that
+// waited for it.
 func (u *unitOfWork) settleSchedule(run *Run) error {
 	id, err := engine.ParseID(run.ScheduleID)
 	if err != nil || !run.ContinuedAs.IsZero() {
-		return nil // it is no schedule's, or it continued as another run
+		return nil // it belongs to no schedule, or it continued as another run
 	}
 	s, err := u.tx.Schedule(run.Namespace, id.String())
 	if err != nil || s == nil {
@@ -127,7 +129,8 @@ func (u *unitOfWork) settleSchedule(run *Run) error {
 	return u.saveSchedule(s)
 }
 
-// fireWaiting starts the ticks that wait in a namespace which was disabled when the runs ended for which they did.
+// fireWaiting starts the buffered ticks of a namespace that was disabled when the runs they waited
+// for ended.
 func (u *unitOfWork) fireWaiting(namespace string) error {
 	ids, err := u.tx.WaitingSchedules(namespace)
 	if err != nil {
@@ -152,7 +155,7 @@ func (u *unitOfWork) fireWaiting(namespace string) error {
 	return nil
 }
 
-// countEnd counts a run by how it has ended, and says whether that is counted.
+// countEnd counts a run by how it ended, and says whether that is counted.
 func countEnd(s *engine.Schedule, status engine.RunStatus) bool {
 	switch status {
 	case engine.RunCompleted:
@@ -165,7 +168,7 @@ func countEnd(s *engine.Schedule, status engine.RunStatus) bool {
 	return true
 }
 
-// fireAsSideEffect is fireBuffered for an operation that does not return how many ticks have fired.
+// fireAsSideEffect is fireBuffered for an operation that does not return how many ticks fired.
 func (u *unitOfWork) fireAsSideEffect(s *engine.Schedule) (bool, error) {
 	fired, err := u.fireBuffered(s)
 	if fired {
@@ -174,9 +177,8 @@ func (u *unitOfWork) fireAsSideEffect(s *engine.Schedule) (bool, error) {
 	return fired, err
 }
 
-// fireBuffered starts the tick that waits, once no run of the schedule is open, and says whether it
-// did. While the schedule is paused, or its namespace disabled, the tick waits on: nothing fires
-// then.
+// fireBuffered starts the buffered tick if no run of the schedule is open, and says whether it did.
+// While the schedule is paused or its namespace disabled, the tick keeps waiting.
 func (u *unitOfWork) fireBuffered(s *engine.Schedule) (bool, error) {
 	if s.Buffered.IsZero() || !s.Enabled {
 		return false, nil

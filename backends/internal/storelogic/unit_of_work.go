@@ -6,29 +6,28 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// unitOfWork is one operation at work in its transaction. It reads each run once and writes each
-// changed run once, in flush. An operation refuses before it flushes, so one that is refused has
-// written nothing. Rows of steps and signals are written at once, by operations that can be refused
-// no more.
+// unitOfWork is one operation in its transaction. It reads each run once, and flush writes each
+// changed run once. An operation refuses before flush, so a refused one has written nothing. Rows
+// of steps and signals are written at once, by operations that can no longer be refused.
 type unitOfWork struct {
 	tx      Tx
 	now     time.Time
-	runs    map[engine.ID]*Run  // by id; nil where there is no such run
+	runs    map[engine.ID]*Run  // by id; nil: there is no such run
 	dirty   []*Run              // changed runs, in the order of their first change
 	changed map[*Run]bool       // the same runs
-	ended   []*Run              // those of the dirty runs that ended
-	slots   []*Run              // runs that gave a slot of their concurrency key back, once for each slot
-	next    []engine.StartRun   // starts to insert after the dirty runs: they may take over external ids
+	ended   []*Run              // the dirty runs that ended
+	slots   []*Run              // runs that freed a slot of their concurrency key, once for each slot
+	next    []engine.StartRun   // starts to insert after the dirty runs, because they may take over external ids
 	passed  []engine.Signal     // copies of signals for these starts
-	moved   []engine.ID         // runs whose unconsumed signals move to the run that they continued as
-	effects *engine.SideEffects // what the operation did and does not return; nil: nothing yet
+	moved   []engine.ID         // runs whose unconsumed signals move to the run they continued as
+	effects *engine.SideEffects // side effects that the operation does not return; nil: none yet
 }
 
 func begin(tx Tx, now time.Time) *unitOfWork {
 	return &unitOfWork{tx: tx, now: engine.Micros(now), runs: map[engine.ID]*Run{}, changed: map[*Run]bool{}}
 }
 
-// find is the run, nil when there is none. An empty namespace is any.
+// find returns the run, or nil. An empty namespace matches any.
 func (u *unitOfWork) find(namespace string, id engine.ID) (*Run, error) {
 	run, known := u.runs[id]
 	if !known {
@@ -44,7 +43,7 @@ func (u *unitOfWork) find(namespace string, id engine.ID) (*Run, error) {
 	return run, nil
 }
 
-// run is the run, or RunNotFound.
+// run returns the run, or RunNotFound.
 func (u *unitOfWork) run(namespace string, id engine.ID) (*Run, error) {
 	run, err := u.find(namespace, id)
 	if err == nil && run == nil {
@@ -53,7 +52,7 @@ func (u *unitOfWork) run(namespace string, id engine.ID) (*Run, error) {
 	return run, err
 }
 
-// held is the run that a lease is for, and whether the lease is the current one.
+// held returns the run of a lease, and whether the lease is the current one.
 func (u *unitOfWork) held(l engine.Lease) (*Run, bool, error) {
 	run, err := u.run(l.Namespace, l.RunID)
 	if err != nil {
@@ -62,7 +61,7 @@ func (u *unitOfWork) held(l engine.Lease) (*Run, bool, error) {
 	return run, run.Current(l), nil
 }
 
-// change marks the run as one that flush is to write.
+// change marks the run to be written by flush.
 func (u *unitOfWork) change(run *Run) {
 	if u.changed[run] {
 		return
@@ -72,7 +71,7 @@ func (u *unitOfWork) change(run *Run) {
 	u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
 }
 
-// sideEffects counts what the operation does that its caller did not ask for.
+// sideEffects returns the counts of what the operation does beyond its request.
 func (u *unitOfWork) sideEffects() *engine.SideEffects {
 	if u.effects == nil {
 		u.effects = &engine.SideEffects{}
@@ -81,10 +80,10 @@ func (u *unitOfWork) sideEffects() *engine.SideEffects {
 	return u.effects
 }
 
-// start adds a run that flush is to insert.
+// start adds a run for flush to insert.
 func (u *unitOfWork) start(start engine.StartRun) { u.next = append(u.next, start) }
 
-// flush writes the changed runs, and then what follows from their changes for other runs.
+// flush writes the changed runs, and then what follows for other runs.
 func (u *unitOfWork) flush() error {
 	if err := u.save(); err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// FreeRuns ends leases whose runs are due at once, with no loss counted. A run that nobody holds is passed over.
+// FreeRuns ends leases whose runs become due at once, without counting a loss. It skips runs
+// without a lease.
 func FreeRuns(tx Tx, ids []engine.ID, now time.Time) error {
 	u := begin(tx, now)
 	for _, id := range ids {
@@ -25,7 +26,7 @@ func FreeRuns(tx Tx, ids []engine.ID, now time.Time) error {
 	return u.flush()
 }
 
-// heldRun is the run, nil when nobody holds it.
+// heldRun returns the run, or nil if nobody holds it.
 func (u *unitOfWork) heldRun(id engine.ID) (*Run, error) {
 	run, err := u.find("", id)
 	if err != nil || run == nil || run.Token.IsZero() {
@@ -34,9 +35,9 @@ func (u *unitOfWork) heldRun(id engine.ID) (*Run, error) {
 	return run, nil
 }
 
-// LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns
-// which. With heardAt, when the worker was last heard from, runs whose own heartbeat timeout is not
-// over since keep their lease.
+// LoseRuns ends the leases of a lost worker, as engine.AfterLeaseLost decides, and returns which.
+// With heardAt, the worker's last heartbeat, runs whose own heartbeat timeout has not passed since
+// keep their lease.
 func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, error) {
 	u := begin(tx, now)
 	heardAt = engine.Micros(heardAt)
@@ -58,22 +59,23 @@ func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, erro
 	return lost, u.flush()
 }
 
-// outlives says that the run's own heartbeat timeout since then is not over.
+// outlives says whether the run's own heartbeat timeout since heardAt has not passed.
 func outlives(run *Run, heardAt, now time.Time) bool {
 	return run.Timeouts.Heartbeat > 0 && heardAt.Add(run.Timeouts.Heartbeat).After(now)
 }
 
-// FreedAtOnce is how many leases of a worker's one transaction ends: whoever else wants to write waits for it.
+// FreedAtOnce limits the leases of a worker that one transaction ends, because other writers wait
+// for it.
 const FreedAtOnce = 100
 
-// FirstToFree takes from leases what one transaction is to end.
+// FirstToFree takes from leases those that one transaction may end.
 func FirstToFree(leases *[]engine.Lease) (first []engine.Lease) {
 	n := min(len(*leases), FreedAtOnce)
 	first, *leases = (*leases)[:n], (*leases)[n:]
 	return first
 }
 
-// FreeLost comes for the leases that a worker was left which is OFFLINE.
+// FreeLost frees leases that OFFLINE workers left behind.
 func FreeLost(tx Tx, now time.Time) (engine.Freed, error) {
 	left, next, err := tx.LeftBehind(engine.Micros(now), FreedAtOnce)
 	if err != nil || len(left) == 0 {
@@ -94,8 +96,8 @@ func FreeLost(tx Tx, now time.Time) (engine.Freed, error) {
 	return engine.Freed{Runs: append(freed, others...), Next: next}, FreeRuns(tx, others, now)
 }
 
-// TimeoutSteps takes the attempts of one run together, so that the end of its lease does not
-// interrupt one that is over itself.
+// TimeoutSteps handles the attempts of one run together, so that the end of its lease does not
+// interrupt another that has timed out itself.
 func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	u := begin(tx, p.Now)
 	late, next, err := tx.LateSteps(u.now, p.Skip+p.Limit)
@@ -113,7 +115,7 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	}
 	var out engine.TimedOut
 	for _, id := range order {
-		verdicts, err := u.timeout(id, of[id], p.Jitter)
+		verdicts, err := u.timeout(id, of[id], p.Margin, p.Jitter)
 		if err != nil {
 			return engine.TimedOut{}, err
 		}
@@ -122,12 +124,13 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	if err := u.flush(); err != nil {
 		return engine.TimedOut{}, err
 	}
-	_, out.Next, err = tx.LateSteps(u.now, p.Skip) // anew: the end of a lease has interrupted what else it had running
+	_, out.Next, err = tx.LateSteps(u.now, p.Skip) // read again: ending leases interrupted other attempts
 	return out, err
 }
 
 // timeout fails these attempts of a run and ends its lease.
-func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, jitter float64) ([]engine.TimedOutAttempt, error) {
+func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, margin time.Duration,
+	jitter float64) ([]engine.TimedOutAttempt, error) {
 	run, err := u.run("", id)
 	if err != nil {
 		return nil, err
@@ -135,22 +138,22 @@ func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, jitter float64) (
 	final, out := false, make([]engine.TimedOutAttempt, len(late))
 	for i := range late {
 		step := &late[i]
-		v := fail(run, step, engine.StepTimedOutFailure(), u.now, jitter)
+		v := fail(run, step, engine.StepTimedOutFailure(), u.now, margin, jitter)
 		final = final || !v.Retry
 		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Worker: step.WorkerID, Verdict: v}
-		step.Token = engine.Token{} // no lease has reported this, so no late report is a repetition of it
+		step.Token = engine.Token{} // no lease reported this, so no later report is a repetition of it
 		if err := u.tx.SaveStep(step); err != nil {
 			return nil, err
 		}
 	}
 	u.notifyWorker(run.Holder)
-	if final { // another worker takes the error into the code
+	if final { // another worker returns the error to the code
 		return out, u.free(run, u.dueNow())
 	}
 	return out, u.park(run)
 }
 
-// EndExpired ends the runs whose deadline or grace is over.
+// EndExpired ends the runs whose deadline or grace has passed.
 func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 	u := begin(tx, p.Now)
 	ids, next, err := tx.Expired(u.now, p.Skip+p.Limit)
@@ -165,7 +168,7 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 			return engine.Expired{}, err
 		}
 		if run.Status.Ended() {
-			continue // with its parent, a moment ago
+			continue // it just ended with its parent
 		}
 		status, failure := expiry(&run.Run)
 		if status == engine.RunCancelled {
@@ -181,11 +184,11 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 	if err := u.flush(); err != nil {
 		return engine.Expired{}, err
 	}
-	_, expired.Next, err = tx.Expired(u.now, p.Skip) // anew: an end may have ended others
+	_, expired.Next, err = tx.Expired(u.now, p.Skip) // read again: an end may have ended others
 	return expired, err
 }
 
-// expiry is how a run ends whose time is up.
+// expiry returns how a run ends whose time is up.
 func expiry(run *engine.Run) (engine.RunStatus, engine.Failure) {
 	if !run.GraceUntil.IsZero() && run.ExpiresAt().Equal(run.GraceUntil) {
 		return engine.RunCancelled, engine.EndedByFailure(engine.RunCancelled, run.CancelReason)

@@ -6,8 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// AuditDrain keeps who has just had a worker drain; w is the worker as it was before. Without an
-// AuditID it was the worker itself.
+// AuditDrain writes the audit event for draining a worker; w is the worker before. Without an
+// AuditID the worker itself asked, and there is no event.
 func AuditDrain(tx Tx, w *engine.Worker, p *engine.DrainWorkerParams) error {
 	if w.Status == engine.WorkerDraining {
 		return nil
@@ -15,12 +15,13 @@ func AuditDrain(tx Tx, w *engine.Worker, p *engine.DrainWorkerParams) error {
 	return auditWorker(tx, w, "DrainWorker", p.By, p.AuditID, p.Now)
 }
 
-// AuditOffline keeps who took the worker off. Without an AuditID it left or was lost.
+// AuditOffline writes the audit event for forcing a worker offline. Without an AuditID the worker
+// left or was lost, and there is no event.
 func AuditOffline(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error {
 	return auditWorker(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
 }
 
-// FreeHeld frees these runs of the worker that p deregisters, or has deregistered, as the reason
+// FreeHeld frees these runs of the worker that p deregisters or has deregistered, as the reason
 // says, and returns how many.
 func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerParams) (int, error) {
 	if p.Reason == engine.OfflineLost {
@@ -30,7 +31,7 @@ func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerP
 	return len(ids), FreeRuns(tx, ids, p.Now)
 }
 
-// DeregisteredBy says that the worker, nil when there is none, is OFFLINE since this call.
+// DeregisteredBy says whether this call made the worker OFFLINE; w may be nil.
 func DeregisteredBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
 	return w != nil && w.Status == engine.WorkerOffline && w.Reason == p.Reason && w.DeregisteredAt.Equal(p.Now)
 }

@@ -10,24 +10,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Place is where a store can be opened: a schema, or a database behind a pooler. It has its tables and no rows.
+// Place is where a store can be opened: a schema, or a database behind a pooler. It has all tables
+// and no rows.
 type Place struct {
 	URL     string
-	Direct  string    // URL, but where a pooler is in between
-	Session *pgx.Conn // for looking at the place; who is lent it next goes on with it
-	// Kept is what who is lent it next goes on with besides. It is nil at first; who puts something
-	// here must not use it once its test is over.
+	Direct  string    // URL of the database itself, if a pooler is in between
+	Session *pgx.Conn // for reading the place; the next test that borrows it gets the session too
+	// Kept is anything else that the next borrower gets. It is nil at first; a test that sets it
+	// must not use it after its end.
 	Kept interface{ Close() }
-	made string // what describeSQL says of it as it was made
+	made string // result of describeSQL when it was made
 }
 
-// Migrate brings the database of an address up to date. It is the same in all calls of a process.
+// Migrate migrates the database of an address. It must be the same function in all calls of a
+// process.
 type Migrate func(ctx context.Context, url string) error
 
-// Lend gives t a migrated schema that an earlier test may have used. To make one with its tables,
-// and a session to look at it, takes longer than most tests do. One whose tables were changed, to
-// which triggers were added or of which statistics are known is not lent again. On a server that
-// KAGZI_TEST_POSTGRES names each is fresh.
+// Lend gives t a migrated schema that an earlier test may have used, because making one with its
+// tables, and a session to read it, takes longer than most tests. A schema with changed tables, new
+// triggers or statistics is not lent again. On a server that KAGZI_TEST_POSTGRES names, each schema
+// is new.
 func Lend(t T, migrate Migrate) *Place {
 	t.Helper()
 	return schemas.lend(t, migrate, !fast.given, func() (string, string) {
@@ -36,7 +38,7 @@ func Lend(t T, migrate Migrate) *Place {
 	})
 }
 
-// LendPooled gives t a migrated database behind PgBouncer, likewise.
+// LendPooled is Lend for a database behind PgBouncer.
 func LendPooled(t T, migrate Migrate) *Place {
 	t.Helper()
 	return databases.lend(t, migrate, true, func() (string, string) { return PooledURL(t) })
@@ -44,7 +46,7 @@ func LendPooled(t T, migrate Migrate) *Place {
 
 var schemas, databases shelf
 
-// shelf has places that nobody uses.
+// shelf holds the places that are not in use.
 type shelf struct {
 	sync.Mutex
 	places []*Place
@@ -101,8 +103,8 @@ func (p *Place) prepare(migrate Migrate) (err error) {
 	return err
 }
 
-// describeSQL tells apart all that a test may leave behind but rows: tables, indexes and columns,
-// constraints, triggers, functions and statistics.
+// describeSQL describes everything that a test may leave behind except rows: tables, indexes and
+// columns, constraints, triggers, functions and statistics.
 const describeSQL = `
 with ours as (select oid from pg_class where relnamespace = current_schema()::regnamespace)
 select concat_ws(' ',
@@ -118,13 +120,12 @@ func (p *Place) describe(ctx context.Context) (description string, err error) {
 	return description, err
 }
 
-// emptySQL waits for sessions that have been closed and are not gone yet: what they hold under the
-// schema's number would look like another server. It fails when that, or a lock of a table, is held
-// for longer: a place whose last test has left something running is not lent again.
+// emptySQL waits for sessions that were closed but have not ended yet, because their locks under
+// the schema's number would look like another server. It fails if these, or a lock on a table, are
+// held for longer: then the last test has left something running, and the place is not lent again.
 //
-// To truncate the tables takes two hundred milliseconds, for each of their files is made anew, and
-// to delete a few rows takes two. Where nothing but these was there, the planner thinks of the
-// tables as of new ones.
+// Truncating the tables takes 200 ms, because each file is made again; deleting a few rows takes
+// two. If nothing but rows was there, the planner treats the tables as new ones.
 const emptySQL = `
 set lock_timeout = '1s';
 do $$
@@ -152,7 +153,7 @@ begin
 	perform setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) from pg_sequences where schemaname = current_schema();
 end $$`
 
-// empty makes the place as it was when it was made.
+// empty restores the place to its first state.
 func (p *Place) empty() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -1,6 +1,6 @@
 // Package pgtest gives tests a real Postgres: the one that KAGZI_TEST_POSTGRES names, or a private
-// server that it starts from the binaries of this machine, once for a test process, on a socket in
-// a temporary directory. The server ends with the process, however that ends.
+// server. The private server is started once per test process from this machine's binaries, on a
+// socket in a temporary directory, and ends with the process in any case.
 package pgtest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// T is what pgtest needs of *testing.T and *testing.B. A T that can skip (Skipf) does so where
+// T is what pgtest needs of *testing.T and *testing.B. A T that can skip (Skipf) is skipped if
 // there is no Postgres, unless CI is set.
 type T interface {
 	Helper()
@@ -25,23 +25,24 @@ type T interface {
 	Cleanup(func())
 }
 
-// URL is the address of a fresh, empty schema: its search_path names it. To make one takes a
-// millisecond, where a database takes a hundred. The private server does not wait for the disk;
-// KAGZI_ALLOW_UNSAFE_DB is set for it, so that the store agrees.
+// URL returns the address of a new, empty schema, which its search_path names. Making a schema
+// takes a millisecond, a database a hundred. The private server does not sync to disk;
+// KAGZI_ALLOW_UNSAFE_DB is set so that the store accepts it.
 func URL(t T) string {
 	t.Helper()
 	return fresh(t, &fast)
 }
 
-// DurableURL is the same on a server that syncs every commit to the disk, for benchmarks and tests of durability.
+// DurableURL is URL on a server that syncs every commit to disk, for benchmarks and tests of
+// durability.
 func DurableURL(t T) string {
 	t.Helper()
 	return fresh(t, &durable)
 }
 
-// PooledURL is the address of a fresh, empty database behind PgBouncer in transaction mode, and
-// direct that of the database itself. Where PgBouncer is not installed, or the server is a given
-// one, the test is skipped; with CI set it fails.
+// PooledURL returns the address of a new, empty database behind PgBouncer in transaction mode, and
+// the address of the database itself. If PgBouncer is not installed, or KAGZI_TEST_POSTGRES is set,
+// it skips the test; with CI set the test fails.
 func PooledURL(t T) (pooled, direct string) {
 	t.Helper()
 	server, err := fast.start()
@@ -64,9 +65,37 @@ func PooledURL(t T) (pooled, direct string) {
 	return pooler.url.JoinPath("..", name).String(), server.JoinPath("..", name).String()
 }
 
+// OwnDatabase makes an empty database owned by a role of the same name. own is its address for that
+// role, and admin for a superuser; neither sets a search_path. With options, such as "encoding
+// 'LATIN1'", the database is made from template0. On a given server, where the role would need a
+// password, the test is skipped.
+func OwnDatabase(t T, options string) (own, admin string) {
+	t.Helper()
+	base, err := fast.start()
+	if err == nil && fast.given {
+		err = errors.New("roles are made on a private server only")
+	}
+	if err != nil {
+		refuse(t, err)
+		return "", ""
+	}
+	if options != "" {
+		options += " template template0"
+	}
+	name := "kagzi_test_" + randomHex()
+	for _, statement := range []string{"create role " + name + " login", "create database " + name + " owner " + name + " " + options} {
+		if err := fast.administer(statement); err != nil {
+			t.Fatalf("a database for the test: %v", err)
+		}
+	}
+	owned := *base.JoinPath("..", name)
+	owned.User = url.User(name)
+	return owned.String(), base.JoinPath("..", name).String()
+}
+
 var pooler lazyPooler
 
-// lazyPooler is PgBouncer, started when the first test asks for it.
+// lazyPooler is PgBouncer, started when the first test needs it.
 type lazyPooler struct {
 	once sync.Once
 	url  *url.URL
@@ -83,7 +112,7 @@ var (
 	durable = lazyServer{durable: true}
 )
 
-// lazyServer is a server that is started when the first test asks for it.
+// lazyServer is a server that is started when the first test needs it.
 type lazyServer struct {
 	durable bool
 	given   bool // by KAGZI_TEST_POSTGRES
@@ -110,8 +139,7 @@ func (s *lazyServer) start() (*url.URL, error) {
 	return s.url, s.err
 }
 
-// fresh makes a schema on the server. A private one goes away as a whole; elsewhere the schema is
-// dropped after the test.
+// fresh makes a schema on the server. On a given server it drops the schema after the test.
 func fresh(t T, s *lazyServer) string {
 	t.Helper()
 	base, err := s.start()
@@ -137,7 +165,7 @@ func fresh(t T, s *lazyServer) string {
 	return own.String()
 }
 
-// refuse skips the test, loudly; where tests must be complete, and where t cannot skip, it fails it.
+// refuse skips the test with a message. If CI is set, or t cannot skip, it fails the test.
 func refuse(t T, err error) {
 	t.Helper()
 	const hint = "set KAGZI_TEST_POSTGRES or install the PostgreSQL server"
@@ -148,7 +176,8 @@ func refuse(t T, err error) {
 	t.Fatalf("no Postgres: %v (%s)", err, hint)
 }
 
-// administer runs a statement on the one session that is for this: to make a session costs more than most statements.
+// administer runs a statement on one session that is kept, because making a session costs more than
+// most statements.
 func (s *lazyServer) administer(statement string) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,7 +79,7 @@ func TestWhatIsLentHasItsTablesAndNoRows(t *testing.T) {
 	}
 }
 
-func TestWhatATestHasChangedOrStillUsesIsNotLentAgain(t *testing.T) {
+func TestChangedPlaceIsNotLentAgain(t *testing.T) {
 	for name, change := range map[string]string{
 		"a transaction is open": "begin; insert into t (b) values (1)",
 		"a lock is held":        "select pg_advisory_lock_shared(1, current_schema()::regnamespace::oid::int)",
@@ -93,7 +93,9 @@ func TestWhatATestHasChangedOrStillUsesIsNotLentAgain(t *testing.T) {
 		var first string
 		t.Run(name, func(t *testing.T) {
 			var conn *pgx.Conn
-			t.Cleanup(func() { // after the place has been looked at; left alone, the garbage collector closes it before
+			// runs after Lend has checked the place; otherwise the garbage collector may close it
+			// before
+			t.Cleanup(func() {
 				if conn != nil {
 					conn.Close(context.Background())
 				}

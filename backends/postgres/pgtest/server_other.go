@@ -7,12 +7,12 @@ import (
 	"net/url"
 )
 
-// startServer needs what only Unix has: a socket, and a shell that keeps watch.
+// startServer needs a Unix socket and a shell.
 func startServer(bool) (*url.URL, error) {
 	return nil, errors.New("a private server is started on Unix only")
 }
 
-// startPooler is for Unix only, like the server that it would stand before.
+// startPooler needs Unix, as startServer does.
 func startPooler(*url.URL) (*url.URL, error) {
 	return nil, errors.New("a pooler is started on Unix only")
 }

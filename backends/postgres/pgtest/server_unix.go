@@ -21,10 +21,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keeper runs a server until it ends, and takes its directory down then. It ends it when standard
-// input ends: when this process is gone. QUIT is what ends Postgres at once; a shell has what it
-// runs behind it ignore that, and not every PgBouncer makes up its own mind: those end by TERM at
-// once.
+// keeper runs a server until it ends, and then removes its directory. It ends the server when
+// standard input ends, which is when this process is gone. QUIT ends Postgres at once. A shell
+// makes its background commands ignore QUIT, and some versions of PgBouncer keep that; TERM ends
+// these at once.
 const keeper = `
 dir=$1
 shift
@@ -47,7 +47,7 @@ var held struct {
 	pipes []*os.File
 }
 
-// startServer makes a cluster in a temporary directory and serves it there.
+// startServer makes a cluster in a temporary directory and starts its server.
 func startServer(durable bool) (*url.URL, error) {
 	bin, err := findBinaries()
 	if err != nil {
@@ -82,7 +82,7 @@ func startServer(durable bool) (*url.URL, error) {
 	return u, await(u, died)
 }
 
-// startPooler puts PgBouncer before a private server, in transaction mode.
+// startPooler starts PgBouncer in transaction mode for a private server.
 func startPooler(server *url.URL) (*url.URL, error) {
 	path, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -108,8 +108,8 @@ func startPooler(server *url.URL) (*url.URL, error) {
 	return u, await(u, died)
 }
 
-// poolerConfig has everybody be the user whom the line of the databases names. A pool is smaller
-// than what a store opens, so that sessions do change hands.
+// poolerConfig maps every user to the one in the databases line. A pool is smaller than what a
+// store opens, so that connections change sessions.
 const poolerConfig = `[databases]
 * = host=%s user=postgres
 [pgbouncer]
@@ -132,7 +132,8 @@ func serve(dir string, owner *syscall.Credential, command []string) (died <-chan
 	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "keeper", dir}, command...)...)
 	cmd.Stdin = read
 	prepare(cmd, dir, owner)
-	// A group of its own: Ctrl-C at the tests must not kill the keeper before it has tidied up.
+	// A process group of its own: Ctrl-C in the tests must not kill the keeper before it has
+	// cleaned up.
 	cmd.SysProcAttr.Setpgid = true
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, read.Close(), write.Close())
@@ -155,7 +156,8 @@ func prepare(cmd *exec.Cmd, dir string, owner *syscall.Credential) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
 }
 
-// ownDirectory gives the directory to somebody whom Postgres accepts: it refuses to run as root.
+// ownDirectory gives the directory to a user whom Postgres accepts, because it refuses to run as
+// root.
 func ownDirectory(dir string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -178,7 +180,8 @@ func ownDirectory(dir string) (*syscall.Credential, error) {
 	return nil, errors.New("running as root, and there is no user postgres or nobody to run the server as")
 }
 
-// findBinaries is the directory of the server's programs: that of PATH, else the newest of Debian's.
+// findBinaries returns the directory of the server's programs: from PATH, otherwise the newest of
+// Debian's.
 func findBinaries() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		return filepath.Dir(path), nil
@@ -191,13 +194,13 @@ func findBinaries() (string, error) {
 		return "", errors.New("no PostgreSQL server is installed")
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // a name that is no number comes last
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // a name that is not a number comes last
 		return n
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
 }
 
-// await asks until the server answers.
+// await waits until the server answers.
 func await(u *url.URL, died <-chan struct{}) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for {

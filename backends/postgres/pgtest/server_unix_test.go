@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// PgBouncer 1.18 is such a server: it says nothing of what QUIT is to do.
+// PgBouncer 1.18 is such a server: it does not handle QUIT.
 func TestNothingIsLeftOfAServerThatDoesNotEndByQuit(t *testing.T) {
 	for range 30 { // ended before it has begun, or after
 		dir, ended := keep(t, "sleep", "1000")
 		held.Lock()
 		last := len(held.pipes) - 1
-		held.pipes[last].Close() // as when this process ends
+		held.pipes[last].Close() // as if this process had ended
 		held.pipes = held.pipes[:last]
 		held.Unlock()
 		nothingIsLeft(t, dir, ended)
 	}
 }
 
-// A server that cannot start is not waited for until the time is up.
+// A server that cannot start is reported before the time limit.
 func TestNothingIsLeftOfAServerThatEndsByItself(t *testing.T) {
 	dir, ended := keep(t, "false")
 	nothingIsLeft(t, dir, ended)

@@ -1,2 +1,2 @@
--- What is true changes, unless it did already. No row: it is not what it was.
+-- Replaces the value of a state if it is the expected one. No row: it is not.
 update standing set value = @new where name = @name and value = @old

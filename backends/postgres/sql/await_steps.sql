@@ -1,2 +1,2 @@
--- Whether the code waits for these steps, and together with which. As many rows as there are ids.
+-- Sets whether the code awaits these steps, and in which group. As many rows as there are ids.
 update steps set awaited = @awaited where step_id = any(@step_ids)

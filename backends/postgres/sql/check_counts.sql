@@ -1,4 +1,4 @@
--- Runs whose count of steps or bytes is wrong; while RUNNING the lease has it. No row: none.
+-- Runs whose count of steps or bytes is wrong; the lease holds the counts of a RUNNING run. No row: none.
 select 'run', r.run_id, 'counts ' || coalesce(l.steps, r.steps) || ' steps and has ' || count(distinct s.name)
 from runs r
 left join leases l on l.run_id = r.run_id

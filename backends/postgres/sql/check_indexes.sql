@@ -1,4 +1,4 @@
--- Indexes that the database itself holds to be broken. No row: none.
+-- Indexes that the database itself marks as invalid. No row: none.
 select c.relname
 from pg_index i
 join pg_class c on c.oid = i.indexrelid

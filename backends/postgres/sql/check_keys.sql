@@ -1,4 +1,4 @@
--- Keys that no program of ours has made so. No row: there are none.
+-- API keys that Kagzi cannot have made. No row: none.
 select 'key', key_id, case
     when role not between 1 and 5 then 'has a role that is not known'
     when length(hash) <> 32 then 'has no SHA-256 of a secret'

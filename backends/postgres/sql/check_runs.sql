@@ -1,4 +1,4 @@
--- Runs that contradict themselves. No row: none does.
+-- Runs that contradict themselves. No row: none.
 select 'run', run_id, case
     when status not in (1, 3) then 'does not wait, but has a time at which it is due'
     else 'is kept from the workers, but has a time at which it is due' end

@@ -1,4 +1,4 @@
--- Schedules that contradict themselves or what they fired. No row: none does.
+-- Schedules that contradict themselves or the ticks that they fired. No row: none.
 select 'schedule', schedule_id, 'has counted less than nothing'
 from schedules
 where fired < 0 or completed < 0 or failed < 0 or skipped < 0

@@ -1,6 +1,7 @@
--- Fails, by dividing by zero, when a run that this transaction has made should not be there: since insert_run looked, another run may have
--- had its external id and ended, which may never be had again, or the request may have been answered with such a run. No unique key tells.
--- Whoever comes after this finds the run that was made, which is active. Looked for as in insert_run.
+-- Fails, by a division by zero, if a run that this transaction has made must not exist: since insert_run looked,
+-- another run may have had its external id and ended (with ReuseNever), or the request may have been answered with such
+-- a run. No unique key covers this. Later transactions find the run that was made, which is active. The subqueries are
+-- written as in insert_run.
 select 1 / (not exists (
     select from unnest(@run_ids::uuid[], @namespaces::text[], @external_ids::text[], @request_ids::text[], @never::bool[])
         as s (run_id, namespace, external_id, request_id, never)

@@ -1,4 +1,4 @@
--- Every text that is JSON: what has it, under which id or name, what it says, and the text. No row: there is none.
+-- Every JSON text: its table, its id or name, its column, and the text. No row: none.
 select 'run', run_id, '', 'error', error from runs where error <> ''
 union all select 'run', run_id, '', 'retry policy', retry_policy from runs where retry_policy <> ''
 union all select 'run', run_id, '', 'tags', tags from runs where tags <> ''

@@ -1,26 +1,28 @@
--- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is deregistered meanwhile, then
--- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
--- left to a closer look. Where nothing is due nothing is locked, and nothing written; nor where one of the workers is not ONLINE, so that the
--- slots are taken as they stand: the next look goes without his. The first six columns say what there was, with the earliest time in each lane
--- behind the lane's id, and when the next run becomes due if that matters, in one row at least; the others are a run that was claimed, null when
--- none was.
+-- Other servers claim at the same time. The heads of the lanes are chosen without locks. Then the workers are locked,
+-- so that none is deregistered meanwhile, and then the runs, whose state is checked again; runs that another
+-- transaction has locked are skipped. The first run with a concurrency key, and the runs after it, are left to gate.go.
+-- If nothing is due, nothing is locked or written; nor if one of the workers is not ONLINE: the next claim is made
+-- without its slots. The first six columns describe what was found, in at least one row: among them the earliest time
+-- of each lane, after the lane's id, and when the next run becomes due, if slots are left. The other columns are a
+-- claimed run, null if none was.
 --
--- In a lane that has a floor nothing earlier is looked at. What was claimed stays in the index until it is vacuumed, and who comes to the heads
--- from the beginning passes all of it each time.
+-- In a lane with a floor nothing earlier is read. Claimed runs stay in the index until it is vacuumed, and a scan from
+-- the start passes all of them each time.
 --
--- So many as are to be taken by age come before all others, which go by priority.
+-- As many runs as must be taken by age come first; the others follow by priority.
 --
--- Only a run that waits for a worker has an available_at; so nothing is said of its status, nor of a worker's in a way that an index would know.
--- Indexes of what is open are empty in a quiet hour: reading all of one looks cheap then, and the plan stays while it fills.
+-- Only a run that waits for a worker has an available_at, so the condition names no status, and no worker's status in a
+-- way that an index could use. Indexes of open rows are empty in quiet hours: then reading a whole index looks cheap,
+-- and the plan stays while the index fills.
 --
--- What runs wait for is looked up run by run, in an index whatever the statistics say, and not at all for a run without steps. What was found
--- is looked at again when it is changed, for a rival may have ended it.
+-- Awaited steps are looked up run by run, in an index whatever the statistics say, and not for a run without steps.
+-- Their condition is checked again in the update, because another transaction may have ended them.
 --
--- The commit does not wait for the disk. A claim that the database loses in a crash has done no harm: the run is due as it was, nothing was
--- recorded under the token, for whatever is recorded later takes the claim to the disk with it, and the token is refused from then on.
+-- The commit does not wait for the disk. If a crash loses the claim, no harm is done: the run is due as before, and the
+-- token is refused. Nothing was recorded under the token, because any later write makes the claim durable too.
 with online as materialized (
     select worker_id from workers where worker_id = any(@workers::text[]) and status + 0 = 1
-), meeting as materialized (
+), matching as materialized (
     select lane_id, workflow_type, priority, coalesce((
         select f.floor from unnest(@floor_lanes::bigint[], @floors::bigint[]) as f (lane_id, floor) where f.lane_id = lanes.lane_id
     ), -9223372036854775807) as floor
@@ -34,23 +36,23 @@ with online as materialized (
               where o.key = r.key and (r.value = '' or o.value = r.value))))
 ), due as materialized (
     select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.keyed
-    from meeting m
+    from matching m
     cross join lateral (
         select run_id, available_at, concurrency_key <> '' as keyed from runs
         where lane_id = m.lane_id and available_at >= m.floor and available_at <= @now
         order by available_at, run_id
         limit @heads
     ) h
-), type_room as materialized (
+), type_slots as materialized (
     select t.workflow_type, t.most - (
         select count(*) from leases l
-        where l.namespace = @namespace and l.task_queue = @task_queue and l.workflow_type = t.workflow_type) as room
+        where l.namespace = @namespace and l.task_queue = @task_queue and l.workflow_type = t.workflow_type) as free_slots
     from unnest(@limited_types::text[], @type_limits::bigint[]) as t (workflow_type, most)
 ), aged as materialized (
     select d.run_id, row_number() over (order by d.available_at, d.run_id) as age
     from (select *, row_number() over (partition by workflow_type order by available_at, run_id) as place_in_type from due) d
-    left join type_room t on t.workflow_type = d.workflow_type
-    where t.room is null or d.place_in_type <= t.room
+    left join type_slots t on t.workflow_type = d.workflow_type
+    where t.free_slots is null or d.place_in_type <= t.free_slots
     order by age
     limit @by_age
 ), ranked as (
@@ -61,8 +63,8 @@ with online as materialized (
 ), candidates as materialized (
     select r.run_id, r.keyed, row_number() over (order by r.age, r.priority desc, r.available_at, r.run_id) as place
     from ranked r
-    left join type_room t on t.workflow_type = r.workflow_type
-    where t.room is null or r.place_in_type <= t.room
+    left join type_slots t on t.workflow_type = r.workflow_type
+    where t.free_slots is null or r.place_in_type <= t.free_slots
     order by place
     limit least(cardinality(@tokens::uuid[]), case when @queue_limit > 0 then greatest(0, @queue_limit - (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
@@ -123,7 +125,7 @@ select
     exists (select from candidates where keyed), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
     case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
         select min(h.available_at)
-        from meeting m
+        from matching m
         cross join lateral (
             select available_at from runs
             where lane_id = m.lane_id and available_at > @now

@@ -1,5 +1,5 @@
--- Claims runs that were chosen, in their order, for slots of workers that are locked; what a rival holds is left to him. Rows are the runs
--- that were claimed. Their steps are woken as in claim.sql.
+-- Claims the chosen runs, in order, for slots of workers that are locked; it skips runs that another transaction has
+-- locked. Rows are the claimed runs. Their steps are woken as in claim.sql.
 with locked as materialized (
     select r.run_id, c.place
     from unnest(@run_ids::uuid[]) with ordinality as c (run_id, place)

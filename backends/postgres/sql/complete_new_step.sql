@@ -1,10 +1,12 @@
--- Records the results of steps that nobody has begun, under current leases: one insert each, and one narrow update of each lease. Of a run all
--- results or none. No row for what needs a closer look: a stale token, a step that has an attempt, a limit that would be passed, a lease that
--- changed meanwhile. A result comes with what it makes of its run together with those before it: a place, bytes, and whether it is the last.
+-- Records the results of steps that were not begun, under current leases: one insert each, and one narrow update of
+-- each lease. Of each run it records all results or none. No row if the fast path does not apply: a stale token, a step
+-- with an attempt, a limit that would be passed, a lease that changed meanwhile. Each result comes with its run's
+-- totals up to it: sequence, bytes, and whether it is the last.
 --
--- Leases are looked up one by one, and changed where they were found, however few there were when this was planned. They are not locked before:
--- whoever was faster has changed a count (a child that ends, the bytes alone), and then the update does not find the lease as it was seen, and
--- nothing of its run is inserted. The counts are compared because not every Postgres looks at a ctid again once it has waited for the row.
+-- Leases are looked up one by one, and updated by ctid, even if the planner knew of few. They are not locked before: if
+-- another transaction was faster, a count has changed (a child that ended changes only the bytes). Then the update does
+-- not find the lease with the expected counts, and nothing of its run is inserted. The counts are compared because some
+-- versions of Postgres do not check a ctid again after waiting for the row.
 with results as materialized (
     select s.*, h.at, h.worker_id, h.steps as steps_before, h.bytes as bytes_before, h.steps + s.place as sequence, h.bytes + s.size as bytes_after,
            h.token = s.token and s.namespace in ('', h.namespace) and h.steps + s.place <= @max_steps::bigint and h.bytes + s.size <= @max_bytes::bigint

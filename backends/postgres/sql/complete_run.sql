@@ -1,8 +1,9 @@
--- The common end of runs, which are locked with their leases. No row for what needs a closer look: a stale token, a run whose end concerns
--- others or with steps that are still open, an output that is too large, one that stands behind a result which this transaction has not recorded.
+-- The common end of runs, which are locked with their leases. No row if the fast path does not apply: a stale token, a
+-- run whose end affects other rows, open steps, an output that is too large, or a result in the same group that was not
+-- recorded.
 --
--- Leases are looked up one by one, and deleted where they were found, however few there were when this was planned. Steps are asked for by
--- subqueries that are no exists, which are looks into an index and never hash all that is open.
+-- Leases are looked up one by one, and deleted by ctid, even if the planner knew of few. Subqueries instead of "exists"
+-- make the planner use an index for steps; it never hashes all open steps.
 with results as (
     select * from unnest(
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[], @behind::uuid[]

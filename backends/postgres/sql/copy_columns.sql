@@ -1,4 +1,4 @@
--- The columns of all tables whose rows are copied, by table and name. Migrations and standing are about the database itself.
+-- The columns of all tables to copy, by table and name. Migrations and standing are about the database itself.
 select t.relname::text, c.attname::text, format_type(c.atttypid, null), coalesce(array_position(k.conkey, c.attnum), 0), c.attidentity <> ''
 from pg_class t
 join pg_attribute c on c.attrelid = t.oid and c.attnum > 0 and not c.attisdropped

@@ -1,4 +1,4 @@
--- How many signals wait, and the last one's place. Always one row.
+-- How many signals of a run wait, and the highest sequence given to one. Always one row.
 select
     (select count(*) from signals where run_id = @run_id and step_name = ''),
     coalesce((select max(sequence) from signals where run_id = @run_id), 0)

@@ -1,7 +1,7 @@
--- The table that says which migrations were applied.
+-- The table of applied migrations.
 create table if not exists schema_migrations (
     number     integer primary key,
     name       text not null,
-    checksum   text not null, -- of the file, SHA-256
+    checksum   text not null, -- SHA-256 of the file
     applied_at timestamptz not null
 )

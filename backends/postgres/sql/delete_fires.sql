@@ -1,2 +1,2 @@
--- Of a schedule that is deleted. No row changed: it never fired.
+-- Deletes the tick records of a schedule. No row changed: it never fired.
 delete from fires where schedule_id = @schedule_id

@@ -1,2 +1,2 @@
--- The end of a lease whose run is locked. No row: it was not held.
+-- Ends the lease of a locked run. No row: it was not held.
 delete from leases where run_id = @run_id

@@ -1,2 +1,2 @@
--- Undoes take_room.sql before anybody has seen it. Always one row.
+-- Undoes take_room.sql in the same transaction. Always one row.
 delete from standing where name = 'health:' || pg_backend_pid()

@@ -1,2 +1,2 @@
--- It is not true any more. No row: it was not.
+-- Removes a state of the database. No row: it was not set.
 delete from standing where name = @name

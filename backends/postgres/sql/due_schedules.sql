@@ -1,4 +1,4 @@
--- Schedules that are to fire, soonest first. No row: there are none.
+-- Schedules that must fire, earliest first. No row: none.
 select
     s.schedule_id, s.namespace, s.name, s.request_id, s.cron_expr, s.time_zone, s.enabled, s.task_queue, s.workflow_type, s.version,
     s.retry_policy, s.start_to_close_us, s.heartbeat_us, s.execution_us, s.on_failure_workflow, s.on_failure_queue, s.tags, s.max_catchup, s.overlap,

@@ -1,4 +1,4 @@
--- When a run ends, so do its steps. An attempt that has failed keeps why and when. No row changed: none was open.
+-- Ends the steps of a run that ends. A failed attempt keeps its error and time. No row changed: none was open.
 update steps
 set status = 4, error = case status when 2 then @error else error end, finished_at = case status when 2 then @now else finished_at end,
     timeout_at = null

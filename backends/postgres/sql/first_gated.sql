@@ -1,5 +1,5 @@
--- Of each lane and limit the first that waits for a slot of the key, where that limit leaves room: one look into the index finds the next lane or
--- limit. No row: none.
+-- For each lane and limit the first run that waits for a slot of the key, if the limit is not reached. One index lookup
+-- finds the next lane or limit. No row: none.
 with recursive heads as (
     (select r.lane_id, r.concurrency_limit, r.run_id from runs r
      where r.gated and r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key

@@ -1,4 +1,5 @@
--- Runs that were due wait for a slot of their key, out of their lane, but for what a rival holds. Rows are these runs.
+-- Due runs leave their lane and wait for a slot of their key, except those that another transaction has locked. Rows
+-- are these runs.
 with locked as materialized (
     select run_id from runs
     where run_id = any(@run_ids::uuid[]) and status + 0 in (1, 3) and coalesce(available_at <= @now, false)

@@ -1,2 +1,2 @@
--- When the turn was taken last. No row: it was given back.
+-- When the turn was last taken. No row: it was given back.
 select at from standing where name = @name

@@ -1,4 +1,5 @@
--- The run of a user that has the external id: the active one or, with never, the newest; looked for as in insert_run. No row: it is free.
+-- The user's run with the external id: the active one or, with @never, the newest. The subquery is written as in
+-- insert_run. No row: the id is free.
 select run_id, status, workflow_type
 from runs
 where namespace = @namespace and external_id >= @external_id and external_id <= @external_id and external_id <> '' and origin = 0

@@ -1,4 +1,5 @@
--- The latest attempts, in sequence, until there are enough bytes; the first in any case. Before each the sequence of the last of all. No row: the rest is empty.
+-- The latest attempts, by sequence, up to enough bytes; always at least the first. Before each comes the sequence of
+-- the last of all. No row: nothing is left.
 with sizes as materialized (
     select
         step_id, sequence,

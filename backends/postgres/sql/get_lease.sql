@@ -1,4 +1,4 @@
--- The leases of runs that are locked, locked as well against results that are just being recorded. No row: nobody holds them.
+-- The leases of locked runs. They are locked too, because results may be recorded at the moment. No row: none is held.
 select run_id, token, worker_id, claimed_at, steps, bytes, progressed
 from leases
 where run_id = any(@run_ids)

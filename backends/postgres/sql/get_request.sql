@@ -1,4 +1,5 @@
--- What the request, or the start of this very id, was answered before, and whether that run is deleted; looked for as in insert_run. No row: it is new.
+-- The earlier answer to the request, or to a start with this run id. Subqueries are written as in insert_run. No row:
+-- the request is new.
 select r.run_id, false, false, r.task_queue, r.workflow_type, r.external_id, p.input, p.input_meta
 from (
     select * from runs

@@ -1,4 +1,4 @@
--- A run, whole; while it is RUNNING its lease has the newer counts. No row: it is not in the namespace.
+-- A run with payloads; while it is RUNNING, its lease has the newer counts. No row: it is not in the namespace.
 select
     {r.run_columns},
     case when l.progressed then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes),

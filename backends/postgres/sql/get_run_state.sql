@@ -1,5 +1,6 @@
--- Where runs stand, locked before anything else of them, so that nobody else ends or makes their leases: the newest first, so that who ends
--- children and who ends one of them with its parent meet in the same order. No row: there is none of them.
+-- Locks runs and reads them without payloads. Runs are locked before any of their other rows, so that nobody else ends
+-- or makes their leases; the newest first, so that a transaction that ends children and one that ends a child with its
+-- parent lock in the same order. No row: none exists.
 select
     {r.run_columns},
     r.lease_losses, r.steps, r.bytes,

@@ -1,5 +1,5 @@
--- Runs by their ids, in no order. A run that is not there, or elsewhere: no row. They are looked up one by one, whatever the statistics
--- know of a backlog that has just come: by these it looks as cheap to read all that the namespace has.
+-- Runs by their ids, in no order. No row for a run that does not exist in the namespace. They are looked up one by one:
+-- if statistics do not know of a new backlog yet, reading all runs of the namespace looks as cheap.
 select
     {r.run_columns},
     case when l.progressed then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes)

@@ -1,4 +1,4 @@
--- A schedule with its input. No row: there is none of that name.
+-- A schedule by its name, with its input. No row: the namespace has none of that name.
 select
     schedule_id, namespace, name, request_id, cron_expr, time_zone, enabled, task_queue, workflow_type, version,
     retry_policy, start_to_close_us, heartbeat_us, execution_us, on_failure_workflow, on_failure_queue, tags, max_catchup, overlap,

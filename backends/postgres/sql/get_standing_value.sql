@@ -1,2 +1,2 @@
--- What is true of the database as a whole. Always one row, empty: it is not.
+-- A state of the database. Always one row, empty if the state is not set.
 select coalesce((select value from standing where name = @name), '')

@@ -1,4 +1,4 @@
--- An attempt. No row: there is none of that id in the namespace.
+-- An attempt by its id. No row: the namespace has none with that id.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

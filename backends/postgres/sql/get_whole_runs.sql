@@ -1,5 +1,5 @@
--- Runs by their ids, whole, in no order, whatever their namespace. A run that is not there: no row. Leases are
--- looked up one by one, however few there were when this was planned.
+-- Runs by their ids, with payloads, in no order, of any namespace. No row for a run that does not exist. Leases are
+-- looked up one by one, even if the planner knew of few.
 select
     {r.run_columns},
     case when l.progressed then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes),

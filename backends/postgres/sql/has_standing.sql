@@ -1,2 +1,2 @@
--- Whether the schema is one that can say how the database stands. Always one row.
+-- Whether the schema has the table standing. Always one row.
 select to_regclass(quote_ident(current_schema()) || '.standing') is not null

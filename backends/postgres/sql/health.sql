@@ -1,3 +1,3 @@
--- Does the database answer, is it one that takes writes (a standby's transactions are read-only, and where a host runs out of room all may be), and
--- have its rows gone elsewhere?
+-- Whether the database answers, accepts writes (a standby is read-only, and so are some hosts when their disk is full),
+-- and has not been moved to another one.
 select current_setting('transaction_read_only')::boolean, exists (select from standing where name in ('moved', 'filling'))

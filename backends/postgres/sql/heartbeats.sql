@@ -1,5 +1,5 @@
--- Signs of life, as in heartbeat.sql, of workers that are locked and not OFFLINE, each once. Workers are looked up one by one, and changed where
--- they were found, however few there were when this was planned.
+-- Records heartbeats, as in heartbeat.sql, of locked workers that are not OFFLINE, each once. Workers are looked up one
+-- by one, and updated by ctid, even if the planner knew of few.
 update workers w
 set active = b.active, completed = w.completed + b.completed, failed = w.failed + b.failed,
     stats = case when b.stats = '' then w.stats else b.stats end,

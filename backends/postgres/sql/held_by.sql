@@ -1,5 +1,5 @@
--- What workers hold, not locked, with what their code is to be told. No row: nothing. They are looked up one by one, however few leases there
--- were when this was planned.
+-- The leases of workers, not locked, with requests to cancel their runs. No row: none. They are looked up one by one,
+-- even if the planner knew of few leases.
 select l.run_id, l.token, l.namespace, l.worker_id, l.claimed_at, r.grace_until, coalesce(r.cancel_reason, '')
 from unnest(@worker_ids::text[]) as w (worker_id)
 cross join lateral (select * from leases where worker_id = w.worker_id offset 0) l

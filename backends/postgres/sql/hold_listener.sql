@@ -1,2 +1,2 @@
--- Shows as long as this session lives that a server listens here. Always one row.
+-- Shows, as long as this session lives, that a server listens on this schema. Always one row.
 select pg_advisory_lock_shared(@class::int, @place::int)

@@ -1,3 +1,3 @@
--- A tick fires once. No row changed: it has fired.
+-- Records a tick. No row changed: it was recorded before.
 insert into fires (schedule_id, tick, run_id, fired_at) values (@schedule_id, @tick, @run_id, @now)
 on conflict do nothing

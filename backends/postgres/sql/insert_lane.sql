@@ -1,4 +1,4 @@
--- Zero rows: it is there already.
+-- No row: it exists already.
 insert into lanes (namespace, task_queue, workflow_type, requirements, priority)
 values (@namespace, @task_queue, @workflow_type, @requirements, @priority)
 on conflict do nothing

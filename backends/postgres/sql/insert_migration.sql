@@ -1,2 +1,2 @@
--- A migration that was just applied. Always one row.
+-- Records an applied migration. Always one row.
 insert into schema_migrations (number, name, checksum, applied_at) values (@number, @name, @checksum, clock_timestamp())

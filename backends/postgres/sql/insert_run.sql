@@ -1,12 +1,15 @@
--- Makes the runs of whole calls: a call of which one start meets a known request, a taken external id or a disabled namespace is left out, for
--- a closer look, unless that has been taken. Subqueries that are no exists are looks into an index, and never hash all of it; they ask for a
--- range of one id, in order, because only the index of these ids has that order: with an equality the planner would as soon take another index
--- of the namespace while the table is small, and keep that plan while it grows. Rows are the runs made. A rival who took an id at the same
--- moment makes it a unique violation. A lane that is not there, as after a failover that lost it, makes it a null where none may be.
+-- Makes the runs of whole calls. Unless @looked_at, it leaves out a call if one of its starts has a known request, an
+-- external id in use or a disabled namespace; the starts of that call are then made one by one. Subqueries instead of
+-- "exists" make the planner use an index; it never hashes a whole index. They ask for a range of one id, in order,
+-- because only the index of these ids has that order. With an equality the planner may choose another index of the
+-- namespace while the table is small, and keep that plan while it grows. Rows are the runs made. If another transaction
+-- takes an id at the same moment, this is a unique violation. A lane that does not exist, for example because a
+-- failover lost it, is a not-null violation.
 --
--- A run with a meeting is claimed at once for the slot that comes with it, if its worker is ONLINE and nothing else is due in the lanes of the
--- meeting, of any requirements. A worker whose row somebody locks is about to go, and is not waited for. Where one is gone or about to, nobody
--- takes any: what another takes might come after what that one leaves.
+-- A run with a scope is claimed at once for the slot that comes with it, if its worker is ONLINE and nothing else is
+-- due in the scope: a queue and types, with any requirements. A worker whose row is locked is about to become OFFLINE,
+-- and is not waited for. If one of the workers is not ONLINE or is locked, no run is claimed, because a run claimed for
+-- another worker might belong after the one that this worker would have got.
 with starts as (
     select * from unnest(
         @calls::int[], @run_ids::uuid[], @namespaces::text[], @external_ids::text[], @request_ids::text[], @never::bool[], @lane_ids::bigint[],
@@ -16,7 +19,7 @@ with starts as (
         @on_failure_workflows::text[], @on_failure_queues::text[], @concurrency_keys::text[], @concurrency_limits::int[],
         @parent_run_ids::uuid[], @parent_step_ids::uuid[], @parent_closes::int[], @traceparents::text[], @inputs::bytea[], @input_metas::text[],
         @scheduled_at::bigint[], @origins::int[], @schedule_ids::text[], @failed_run_ids::uuid[], @retried_from::uuid[], @continued_from::uuid[],
-        @named_deadline_at::bigint[], @below_handler::bool[], @first_run_ids::uuid[], @tied::bool[], @worker_ids::text[], @tokens::uuid[], @meetings::int[]
+        @named_deadline_at::bigint[], @below_handler::bool[], @first_run_ids::uuid[], @tied::bool[], @worker_ids::text[], @tokens::uuid[], @scopes::int[]
     ) as s (
         call, run_id, namespace, external_id, request_id, never, lane_id,
         task_queue, workflow_type, version, priority, bytes,
@@ -25,9 +28,9 @@ with starts as (
         on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
         parent_run_id, parent_step_id, parent_close, traceparent, input, input_meta,
         scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from,
-        named_deadline_at, below_handler, first_run_id, tied, worker_id, token, meeting
+        named_deadline_at, below_handler, first_run_id, tied, worker_id, token, scope
     )
-), hindered as materialized (
+), blocked as materialized (
     select s.call from starts s
     where not @looked_at::bool and (
         (select n.enabled from namespaces n where n.namespace = s.namespace) is not true
@@ -42,11 +45,11 @@ with starts as (
             where r.namespace = s.namespace and r.external_id >= s.external_id and r.external_id <= s.external_id and r.external_id <> ''
               and r.origin = 0 and (s.never or r.status <= 3)
             order by r.external_id limit 1) is not null)
-), taking as materialized (
+), online as materialized (
     select worker_id from workers where worker_id = any(@slot_workers::text[]) and status + 0 = 1 order by worker_id for key share skip locked
-), passed as materialized (
-    select m.meeting
-    from unnest(@met::int[], @met_namespaces::text[], @met_queues::text[], @met_types::text[]) as m (meeting, namespace, task_queue, workflow_type)
+), overtaken as materialized (
+    select m.scope
+    from unnest(@scope_ids::int[], @scope_namespaces::text[], @scope_queues::text[], @scope_types::text[]) as m (scope, namespace, task_queue, workflow_type)
     cross join lateral (
         select lane_id from lanes
         where namespace = m.namespace and task_queue = m.task_queue and workflow_type = m.workflow_type
@@ -56,15 +59,15 @@ with starts as (
            where r.lane_id = l.lane_id and r.available_at <= @claimed_at
            order by r.available_at limit 1) is not null
 ), fresh as materialized (
-    select s.*, s.meeting > 0 and (select count(*) from taking) = cardinality(@slot_workers::text[])
-                and not exists (select from passed p where p.meeting = s.meeting) as taken
-    from starts s where not exists (select from hindered h where h.call = s.call)
+    select s.*, s.scope > 0 and (select count(*) from online) = cardinality(@slot_workers::text[])
+                and not exists (select from overtaken p where p.scope = s.scope) as taken
+    from starts s where not exists (select from blocked h where h.call = s.call)
 ), leased as (
     insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied)
     select run_id, token, worker_id, namespace, task_queue, workflow_type, @claimed_at, heartbeat_us, 0, bytes, tied from fresh where taken
-), paid as (
+), inserted_payloads as (
     insert into payloads (run_id, input, input_meta) select run_id, input, input_meta from fresh
-), tagged as (
+), inserted_tags as (
     insert into run_tags (namespace, key, value, run_id)
     select f.namespace, t.key, t.value, t.run_id
     from unnest(@tag_run_ids::uuid[], @tag_keys::text[], @tag_values::text[]) as t (run_id, key, value)

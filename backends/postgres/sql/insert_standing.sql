@@ -1,2 +1,2 @@
--- Something becomes true of the database as a whole. A row that is there is an error.
+-- Sets a state of the database. If it is set already, this is an error.
 insert into standing (name, value, at) values (@name, @value, @at)

@@ -1,4 +1,4 @@
--- What waits, lane by lane: PENDING, SLEEPING, due, and since when. No row: nothing waits.
+-- Waiting runs by lane: PENDING, SLEEPING, due, and since when. No row: none waits.
 select
     l.task_queue, l.workflow_type, l.requirements,
     count(*) filter (where r.status = 1), count(*) filter (where r.status = 3), count(*) filter (where r.available_at <= @now), min(r.available_at)

@@ -1,6 +1,6 @@
--- The heads of the lanes, in the order in which they are to be taken, unlocked, with how many leases of their concurrency key there are. No
--- row: nothing is due.
-with meeting as materialized (
+-- The heads of the lanes, in claim order, without locks, with the number of leases of their concurrency key. No row:
+-- nothing is due.
+with matching as materialized (
     select lane_id, workflow_type, priority from lanes
     where namespace = @namespace and task_queue = @task_queue and workflow_type = any(@types::text[])
       and exists (select from namespaces n where n.namespace = @namespace and n.enabled)
@@ -15,7 +15,7 @@ select
         select count(*) from leases l
         where l.namespace = @namespace and l.workflow_type = m.workflow_type and l.concurrency_key = h.concurrency_key
           and l.concurrency_key <> '') end
-from meeting m
+from matching m
 cross join lateral (
     select run_id, available_at, concurrency_key, concurrency_limit from runs
     where lane_id = m.lane_id and available_at <= @now

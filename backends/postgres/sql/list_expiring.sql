@@ -1,4 +1,4 @@
--- Open runs that Kagzi ends by itself, soonest first, not locked. No row: there are none.
+-- Open runs with a deadline or grace, earliest first, without locks. No row: none.
 select run_id, expires_at
 from runs
 where expires_at is not null and finished_at is null

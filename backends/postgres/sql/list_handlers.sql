@@ -1,4 +1,4 @@
--- The runs that handle another's failure, by id. No row: none does.
+-- The runs that handle another run's failure, by id. No row: none.
 select
     {r.run_columns},
     case when l.progressed then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes)

@@ -1,4 +1,4 @@
--- Of these attempts those that still run too long, now that their runs are locked. No row: none does.
+-- Those of the attempts that still run too long, now that their runs are locked. No row: none.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

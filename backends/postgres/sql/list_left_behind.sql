@@ -1,5 +1,5 @@
--- What workers still hold that are OFFLINE, not locked, whether as lost, and from when on it is to be freed, earliest first. It looks at one lease
--- of each worker that holds any. No row: nothing.
+-- Leases of OFFLINE workers, earliest first, without locks: whether the worker was lost, and when to free them. It
+-- looks at one lease of each worker that has any. No row: none.
 with recursive holders (worker_id) as (
     (select worker_id from leases order by worker_id limit 1)
     union all

@@ -1,2 +1,2 @@
--- What was applied, in order. No row: nothing.
+-- Applied migrations, in order. No row: none.
 select number, name, checksum from schema_migrations order by number

@@ -1,4 +1,4 @@
--- A page of namespaces, by name, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of namespaces, by name, one more than asked for; a page backwards is in reverse order. No row: none.
 select namespace, id, display_name, description, enabled, created_at, updated_at, retention_us, keep, failure_queue
 from namespaces
 where namespace > @after and (@before = '' or namespace < @before)

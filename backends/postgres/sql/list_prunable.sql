@@ -1,5 +1,6 @@
--- Runs that ended so long ago, oldest first, but for those that are kept, those that were imported since, those that an open run refers to and
--- those that a rival is deleting; and about how many rows each has, with those that large values are cut into. No row: there are none.
+-- Runs that ended before a time, oldest first, except pinned runs, runs imported since, runs that an open run refers
+-- to, and runs that another transaction has locked; with the approximate number of rows of each, chunks of large values
+-- included. No row: none.
 select r.run_id, r.steps + r.attempts + r.bytes / 2000
 from runs r
 where r.namespace = @namespace and r.status = @status and r.status > 3 and r.finished_at < @before and not r.pinned

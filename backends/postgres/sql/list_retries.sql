@@ -1,4 +1,4 @@
--- The runs that another was tried again as, by id. No row: none.
+-- The runs that another run was retried as, by id. No row: none.
 select
     {r.run_columns},
     case when l.progressed then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes)

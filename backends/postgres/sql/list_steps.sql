@@ -1,4 +1,4 @@
--- A page of attempts, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of attempts, one more than asked for; a page backwards is in reverse order. No row: none.
 with page as materialized (
     select step_id as id
     from steps

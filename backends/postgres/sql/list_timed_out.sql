@@ -1,4 +1,4 @@
--- Attempts that Kagzi fails by itself, soonest first, not locked. No row: none has a timeout.
+-- Running attempts with a timeout, earliest first, without locks. No row: none.
 select step_id, run_id, timeout_at
 from steps
 where status = 2 and timeout_at is not null

@@ -1,4 +1,4 @@
--- A page of types, by name, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of types, by name, one more than asked for; a page backwards is in reverse order. No row: none.
 select r.workflow_type, count(*), count(*) filter (where r.status <= 3), array_agg(distinct r.task_queue order by r.task_queue)
 from runs r
 where r.namespace = @namespace and (@after = '' or r.workflow_type > @after) and (@before = '' or r.workflow_type < @before)

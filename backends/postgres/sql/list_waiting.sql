@@ -1,7 +1,7 @@
--- What a run may wait for: attempts that are open, and those that its code awaits, payloads left out. No row: nothing, it is due.
+-- The steps of a run that are open or awaited, without payloads. No row: the run is due.
 with waiting as materialized (
     select step_id from steps where run_id = @run_id and status in (1, 2)
-    union all -- which has nothing to sort, where Postgres 17 would rather read all steps in order than these
+    union all -- without an order, because Postgres 17 would otherwise read all steps in order instead of these
     select step_id from steps where run_id = @run_id and awaited <> 0 and status not in (1, 2)
 )
 select

@@ -1,2 +1,2 @@
--- Where the notifications of this database's schema go: notifications and advisory locks are shared by all schemas. Always one row.
+-- The number of this database's schema in notifications and advisory locks, which all schemas share. Always one row.
 select to_regnamespace(quote_ident(current_schema()))::oid::bigint

@@ -1,2 +1,3 @@
--- Whoever makes or revokes a key does so alone: the rules about the first key and the last admin's are about all of them. Readers do not wait.
+-- Operations that make or revoke keys run one after another, because the rules about the first key and the last admin
+-- key are about all keys. Readers do not wait.
 lock table api_keys in share row exclusive mode

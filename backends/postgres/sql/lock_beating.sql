@@ -1,3 +1,3 @@
--- Locks workers that live, without holding claims up. No row for one that is unknown or OFFLINE, or that somebody else is changing: nobody is
--- waited for, so that the order does not matter.
+-- Locks live workers without holding up claims. No row for a worker that is unknown or OFFLINE, or locked by another
+-- transaction. It never waits, so the order does not matter.
 select worker_id, status from workers where worker_id = any(@worker_ids::text[]) and status + 0 <> 3 for no key update skip locked

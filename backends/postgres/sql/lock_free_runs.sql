@@ -1,2 +1,3 @@
--- Locks runs as far as nobody else has them, for who holds what their holder may want. No row: somebody has all of them.
+-- Locks runs that no other transaction has locked; it never waits, because their holder may wait for locks of this
+-- transaction. No row: all are locked.
 select run_id from runs where run_id = any(@run_ids) for no key update skip locked

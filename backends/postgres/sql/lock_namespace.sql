@@ -1,2 +1,2 @@
--- Locks a namespace that is to be changed, before anybody looks at it. No row: nothing has used it.
+-- Locks a namespace before it is read for a change. No row: nothing has used it.
 select namespace from namespaces where namespace = @namespace for no key update

@@ -1,4 +1,5 @@
--- The first step of a group that has not ended, without payloads, out of the index of open steps: those that have ended cost nothing. No row: all have.
+-- The first open step of a group, without payloads, from the index of open steps; ended steps cost nothing. No row: all
+-- have ended.
 with open as materialized (
     select step_id, awaited from steps where run_id = @run_id and status in (1, 2)
 ), first as materialized (

@@ -1,5 +1,6 @@
--- The oldest signal of a name that nothing has consumed. No row: none waits. A name is named as both ends of a range, so that what is sorted by it
--- is in the index of those that wait, and not in the one of all by their sequence: statistics of a run that is sent everything see no difference.
+-- The oldest signal of a name that no step has consumed. No row: none waits. The name is given as both ends of a range,
+-- so that only the index of waiting signals has the order of the sort, not the index of all signals by sequence. For a
+-- run with very many signals, statistics do not show the difference.
 select run_id, sequence, name, signal_id, received_at, step_name, payload, payload_meta
 from signals
 where run_id = @run_id and name >= @name and name <= @name and step_name = ''

@@ -1,5 +1,5 @@
--- Keys that were used, each given with the moment, once or more. They are locked in the order of their ids, so that two servers that note
--- the same keys do not wait for each other in a circle. No row changed: none moved forward.
+-- Records the last use of keys, each given once or more with a time. They are locked in the order of their ids, so that
+-- two servers that record the same keys cannot deadlock. No row changed: none moved forward.
 with used as (
     select key_id, max(at) as at from unnest(@key_ids::uuid[], @at::bigint[]) as given (key_id, at) group by key_id
 ), moved as materialized (

@@ -1,2 +1,2 @@
--- How many runs of a schedule are open, one left out. Always one row.
+-- How many runs of a schedule are open, not counting one. Always one row.
 select count(*) from runs where schedule_id = @schedule_id and schedule_id <> '' and finished_at is null and run_id <> @but

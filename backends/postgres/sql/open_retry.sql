@@ -1,5 +1,5 @@
--- The open run that a run was tried again as, or that goes on for such a run. No row: there is none. They are sorted once they are found, as
--- open children are.
+-- The open run that this run was retried as, or that such a run continued as. No row: none. Sorted after the search, as
+-- in open_children.
 with recursive lives as (
     select run_id, status, continued_as from runs where retried_from = @run_id
     union

@@ -1,5 +1,5 @@
--- Changes of long ago: their ids begin with when they were made. They are deleted by where they lie, which locked rows do not leave, and which needs
--- no index once more. Always one row: how many are gone.
+-- Deletes old audit events; their ids begin with their time. Rows are deleted by ctid, which a locked row keeps, and
+-- which needs no second index lookup. Always one row: how many were deleted.
 with gone as (
     delete from audit
     where ctid = any(array(

@@ -1,5 +1,5 @@
--- Records of ticks that fired long ago. Always one row: how many are gone.
-with old as materialized ( -- looked for once, as prune_workers does
+-- Deletes records of old ticks. Always one row: how many were deleted.
+with old as materialized ( -- materialized as in prune_workers
     select schedule_id, tick
     from fires
     where fired_at < @before

@@ -1,2 +1,2 @@
--- Of runs that are deleted. No row changed: they had none.
+-- Deletes the payloads of runs. No row changed: they had none.
 delete from payloads where run_id = any(@run_ids)

@@ -1,2 +1,2 @@
--- Last, after all that refers to them.
+-- Runs after everything that refers to the runs was deleted.
 delete from runs where run_id = any(@run_ids)

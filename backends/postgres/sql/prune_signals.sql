@@ -1,2 +1,2 @@
--- Of runs that are deleted. No row changed: they had none.
+-- Deletes the signals of runs. No row changed: they had none.
 delete from signals where run_id = any(@run_ids)

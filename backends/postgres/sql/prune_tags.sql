@@ -1,2 +1,2 @@
--- Of runs that are deleted. No row changed: they had none.
+-- Deletes the tags of runs. No row changed: they had none.
 delete from run_tags where run_id = any(@run_ids)

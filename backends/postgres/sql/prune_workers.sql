@@ -1,5 +1,6 @@
--- Workers that are long gone and hold nothing. Always one row: how many are gone.
-with old as materialized ( -- looked for once: again for each row, as a plan may have it, it finds others in place of those that are gone
+-- Deletes workers that have been OFFLINE for long and have no leases. Always one row: how many were deleted.
+-- evaluated once: a plan that evaluates it for each row would find other rows in place of deleted ones
+with old as materialized (
     select w.worker_id
     from workers w
     where w.status = 3 and w.deregistered_at < @before and not exists (select from leases l where l.worker_id = w.worker_id)

@@ -1,2 +1,2 @@
--- The number of the process that serves the session. Always one row.
+-- The process id of the session's backend. Always one row.
 select pg_backend_pid()

@@ -1,2 +1,2 @@
--- Why the database is not to be served. No row: it may be.
+-- Why the database must not be served. No row: it may be.
 select name, value from standing where name in ('moved', 'filling') order by name limit 1

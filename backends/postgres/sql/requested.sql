@@ -1,4 +1,5 @@
--- The run that a request has made, or was answered with; looked for as in insert_run. No row: it is new.
+-- The run that a request made or was answered with. The subquery is written as in insert_run. No row: the request is
+-- new.
 (select run_id from runs where namespace = @namespace and request_id >= @request_id and request_id <= @request_id and request_id <> ''
  order by request_id limit 1)
 union all

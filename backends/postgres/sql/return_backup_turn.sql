@@ -1,2 +1,2 @@
--- The turn is free again. No row: another server has it by now.
+-- Gives the turn back. No row: another server has taken it since.
 delete from standing where name = @name and value = @value and at = @now

@@ -1,2 +1,2 @@
--- Makes a key worthless for good. Always one row.
+-- Revokes a key. Always one row.
 update api_keys set revoked_at = @now where key_id = @key_id

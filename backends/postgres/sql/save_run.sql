@@ -1,4 +1,4 @@
--- What can change of a run. Always one row.
+-- Writes what can change of a run. Always one row.
 update runs
 set status = @status, attempts = @attempts, failures = @failures, lease_losses = @lease_losses, steps = @steps, bytes = @bytes, error = @error,
     available_at = @available_at, started_at = @started_at, finished_at = @finished_at, expires_at = @expires_at,

@@ -1,2 +1,2 @@
--- Sets parameters for the transaction alone: behind a pooler its session is somebody else's afterwards.
+-- Sets parameters for this transaction only, because behind a pooler the session is shared with others.
 select set_config(name, value, true) from unnest(@names::text[], @values::text[]) as s (name, value)

@@ -1,2 +1,2 @@
--- What is true turns into something else that is, unless it did already. No row: it is not what it was.
+-- Replaces a state by another one if it has the expected value. No row: it does not.
 update standing set name = @new_name, value = @new where name = @name and value = @old

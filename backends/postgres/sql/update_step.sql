@@ -1,4 +1,4 @@
--- What can change of an attempt. Always one row.
+-- Writes what can change of an attempt. Always one row.
 update steps
 set status = @status, failures = @failures, output = @output, output_meta = @output_meta, error = @error, token = @token,
     worker_id = @worker_id, started_at = @started_at, finished_at = @finished_at, timeout_at = @timeout_at, retry_at = @retry_at,

@@ -1,2 +1,2 @@
--- Damage, a line each. The row ok: none.
+-- Damage, one row each. The row "ok": none.
 pragma integrity_check

@@ -1,4 +1,5 @@
--- A lease for each RUNNING run and for no other, that says what its run says, and no more of a concurrency key than its limit. No row: so it is.
+-- Leases that contradict their run: each RUNNING run has one, no other run does, and no concurrency key has more than
+-- its limit. No row: none.
 select 'run', r.run_id, 'is RUNNING without a lease'
 from runs r
 where r.status = 2 and not exists (select 1 from leases l where l.run_id = r.run_id)

@@ -1,4 +1,4 @@
--- Rows of runs, steps, schedules and namespaces that are not there. No row: none.
+-- Rows of runs, steps, schedules and namespaces that do not exist. No row: none.
 select 'payload of run', run_id, 'is left over' from payloads p where not exists (select 1 from runs r where r.run_id = p.run_id)
 union all
 select 'step', step_id, 'is left over' from steps s where not exists (select 1 from runs r where r.run_id = s.run_id)

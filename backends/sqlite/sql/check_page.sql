@@ -1,4 +1,4 @@
--- reads one page, whatever is on it
+-- Reads one page, used or not.
 select pgno
 from sqlite_dbpage
 where pgno = @page and data is not null

@@ -1,4 +1,4 @@
--- Attempts that contradict each other or their run. No row: none does.
+-- Attempts that contradict each other or their run. No row: none.
 select 'run', run_id, 'has step "' || name || '" with ' || sum(latest) || ' latest attempts'
 from steps
 group by run_id, name

@@ -1,4 +1,5 @@
--- The common step, in one insert. No row changed: the step has begun before; look closer.
+-- Records the result of a new step, the common case, in one insert. No row changed: the step has begun before; read
+-- more.
 insert into steps (
     step_id, run_id, name, kind, status, attempt, sequence, output, output_meta, token, worker_id, created_at, started_at, finished_at
 )

@@ -1,2 +1,2 @@
--- How many runs a namespace has, from an index alone. Always one row.
+-- How many runs a namespace has, from an index only. Always one row.
 select count(*) from runs where namespace = @namespace

@@ -1,4 +1,4 @@
--- How many signals of a run wait, and the last place that was given. Always one row.
+-- How many signals of a run wait, and the highest sequence given to one. Always one row.
 select
     (select count(*) from signals where run_id = @run_id and step_name = ''),
     (select max(sequence) from signals where run_id = @run_id)

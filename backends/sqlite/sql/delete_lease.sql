@@ -1,2 +1,2 @@
--- The end of a lease whose run was looked at. No row: it was not held.
+-- Ends the lease of a run that was read before. No row: it was not held.
 delete from leases where run_id = @run_id

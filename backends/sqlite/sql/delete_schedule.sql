@@ -1,2 +1,2 @@
--- Last, after its fired ticks. Always one row.
+-- Runs after delete_fires. Always one row.
 delete from schedules where schedule_id = @schedule_id

@@ -1,4 +1,5 @@
--- What a run shares with others: its namespace, the slots of its queue, of its type in it and of its key, and the line for these. Always one row.
+-- What a run shares with others: its namespace; the slots of its queue, of its type in the queue, and of its
+-- concurrency key; and the runs before it. Always one row.
 select
     (select n.enabled from namespaces n where n.namespace = r.namespace),
     (select count(*) from leases l where l.namespace = r.namespace and l.task_queue = r.task_queue),

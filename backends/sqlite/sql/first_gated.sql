@@ -1,5 +1,5 @@
--- Of each lane and limit the first that waits for a slot of the key, where that limit leaves room: one look into the index finds the next lane or
--- limit. No row: none.
+-- For each lane and limit the first run that waits for a slot of the key, if the limit is not reached. One index lookup
+-- finds the next lane or limit. No row: none.
 with recursive gated (run_id) as (
     select (
         select run_id
@@ -14,7 +14,7 @@ with recursive gated (run_id) as (
         cross join runs r
         where h.run_id = gated.run_id
           and r.namespace = @namespace and r.workflow_type = @workflow_type and r.concurrency_key = @concurrency_key and r.gated = 1
-          -- the plus takes their affinity from them, without which both find their place in the index
+          -- the plus removes the column affinity, which would keep both from being index bounds
           and (r.lane_id, r.concurrency_limit) > (+h.lane_id, +h.concurrency_limit)
         order by r.lane_id, r.concurrency_limit, r.held_at, r.run_id
         limit 1)

@@ -1,4 +1,4 @@
--- The last attempt of a step that was reported under the token. No row: none was.
+-- The last attempt of a step that was written under the token. No row: none was.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

@@ -1,4 +1,4 @@
--- The run of a user that has the external id: the active one or, with never, the newest. No row: it is free.
+-- The user's run with the external id: the active one or, with @never, the newest. No row: the id is free.
 select run_id, status, workflow_type
 from runs
 where namespace = @namespace and external_id = @external_id and external_id <> '' and origin = 0 and (@never or status <= 3)

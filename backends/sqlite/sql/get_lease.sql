@@ -1,4 +1,4 @@
--- A lease under which something is reported; the writer remembers it. No row: nobody holds the run.
+-- The lease of a run, for the writer's cache. No row: nobody holds the run.
 select token, namespace, task_queue, workflow_type, worker_id, steps, bytes, tied, progressed
 from leases
 where run_id = @run_id

@@ -1,2 +1,2 @@
--- A run's input and output. Always one row.
+-- A run's input and output. No row: there is no such run.
 select input, input_meta, output, output_meta from payloads where run_id = @run_id

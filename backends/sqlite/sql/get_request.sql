@@ -1,4 +1,4 @@
--- What the request, or the start of this very id, was answered before, and whether that run is deleted. No row: it is new.
+-- The earlier answer to the request, or to a start with this run id. No row: the request is new.
 select r.run_id, 0, 0, r.task_queue, r.workflow_type, r.external_id, p.input, p.input_meta
 from runs r
 join payloads p on p.run_id = r.run_id

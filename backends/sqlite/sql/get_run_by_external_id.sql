@@ -1,4 +1,4 @@
--- The newest run with the external id, whole. No row: there never was one, or it is deleted.
+-- The newest run with the external id, with payloads. No row: none, or it was deleted.
 select
     {r.run_columns},
     case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes),

@@ -1,4 +1,4 @@
--- Where a run stands, with its lease if it has one. No row: it is not in the namespace.
+-- A run without payloads, with its lease if it has one. No row: it is not in the namespace.
 select
     {r.run_columns},
     r.lease_losses, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes),

@@ -1,4 +1,4 @@
--- Runs by their ids, in no order. A run that is not there, or elsewhere: no row.
+-- Runs by their ids, in no order. No row for a run that does not exist in the namespace.
 select
     {r.run_columns},
     case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes)

@@ -1,4 +1,4 @@
--- The schedule that a request made, whole. No row: the request is new.
+-- The schedule that a request made, with its input. No row: the request is new.
 select
     schedule_id, namespace, name, request_id, cron_expr, time_zone, enabled, task_queue, workflow_type, version, retry_policy,
     start_to_close_us, heartbeat_us, execution_us, on_failure_workflow, on_failure_queue, tags, max_catchup, overlap, created_at, updated_at,

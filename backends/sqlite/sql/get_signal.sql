@@ -1,4 +1,4 @@
--- A signal by its sender's id. No row: the run has had none of that id.
+-- A signal by its sender's id. No row: the run has received none with that id.
 select run_id, sequence, name, signal_id, payload, payload_meta, received_at, step_name
 from signals
 where run_id = @run_id and signal_id = @signal_id and signal_id <> ''

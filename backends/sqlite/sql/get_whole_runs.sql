@@ -1,4 +1,4 @@
--- Runs by their ids, whole, in no order, whatever their namespace. A run that is not there: no row.
+-- Runs by their ids, with payloads, in no order, of any namespace. No row for a run that does not exist.
 select
     {r.run_columns},
     case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes),

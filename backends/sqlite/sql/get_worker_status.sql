@@ -1,2 +1,2 @@
--- Whether a worker may get runs. No row: it is unknown.
+-- The status of a worker. No row: it is unknown.
 select status from workers where worker_id = @worker_id

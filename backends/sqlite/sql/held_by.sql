@@ -1,4 +1,4 @@
--- What a worker holds, with what it may have to be told. No row: nothing.
+-- The leases of a worker, with requests to cancel their runs. No row: none.
 select l.namespace, l.run_id, l.token, l.claimed_at, r.grace_until, r.cancel_reason
 from leases l
 left join runs r on l.tied = 1 and r.run_id = l.run_id

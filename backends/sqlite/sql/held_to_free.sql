@@ -1,4 +1,5 @@
--- The first of what a worker holds; with heard_at only that which the run's own heartbeat timeout since then does not keep. No row: nothing.
+-- The first leases of a worker; with @heard_at only those whose run's own heartbeat timeout has passed since then. No
+-- row: none.
 select run_id
 from leases
 where worker_id = @worker_id and (@heard_at is null or @heard_at + heartbeat_us <= @now)

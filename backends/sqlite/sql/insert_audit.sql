@@ -1,3 +1,3 @@
--- A change that a person made. Always one row.
+-- An audit event, in the transaction of its change. Always one row.
 insert into audit (event_id, at, actor, peer, method, namespace, subject, subject_id, outcome, reason, detail)
 values (@event_id, @at, @actor, @peer, @method, @namespace, @subject, @subject_id, @outcome, @reason, @detail)

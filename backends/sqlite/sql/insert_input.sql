@@ -1,2 +1,2 @@
--- Every run has this row, so that its output finds it.
+-- Every run has this row; its output is added later.
 insert into payloads (run_id, input, input_meta) values (@run_id, @input, @input_meta)

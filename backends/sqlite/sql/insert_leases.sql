@@ -1,4 +1,5 @@
--- The leases of runs that were just claimed, each given as the digits of its id and of its token. As many rows as are given.
+-- The leases of runs that were just claimed, each given by the hexadecimal digits of its id and its token. As many rows
+-- as are given.
 insert into leases (
     run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key
 )

@@ -1,4 +1,5 @@
--- The common start, in one statement that reads nothing. No row changed: the request or the external id is in use, or the id itself; look closer.
+-- Makes a run in one statement that reads nothing: the common start. No row changed: the request, the external id or
+-- the run id is in use; read more.
 insert into runs (
     run_id, namespace, external_id, request_id, lane_id, task_queue, workflow_type, version, status, priority, bytes,
     created_at, available_at, deadline_at, expires_at, retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,

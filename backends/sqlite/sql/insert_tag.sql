@@ -1,2 +1,2 @@
--- One row a tag, for filters; the run itself holds them too.
+-- One row per tag, for filters; the run's row holds them too.
 insert into run_tags (namespace, key, value, run_id) values (@namespace, @key, @value, @run_id)

@@ -1,2 +1,2 @@
--- All namespaces, and whether they are enabled, for the writer to remember.
+-- All namespaces, and whether they are enabled, for the writer's cache.
 select namespace, enabled from namespaces

@@ -1,4 +1,4 @@
--- What waits, lane by lane: PENDING, SLEEPING, due, and since when. No row: nothing waits.
+-- Waiting runs by lane: PENDING, SLEEPING, due, and since when. No row: none waits.
 select
     l.task_queue, l.workflow_type, l.requirements,
     sum(r.status = 1), sum(r.status = 3), sum(r.available_at <= @now), min(r.available_at)

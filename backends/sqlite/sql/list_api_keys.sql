@@ -1,4 +1,4 @@
--- A page of keys, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of keys, newest first, one more than asked for; a page backwards is in reverse order. No row: none.
 select key_id, name, role, namespaces, queues, types, hash, created_at, expires_at, last_used_at, revoked_at
 from api_keys
 where key_id > @above and key_id < @below

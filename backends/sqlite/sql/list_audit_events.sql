@@ -1,4 +1,4 @@
--- A page of changes, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of audit events, newest first, one more than asked for; a page backwards is in reverse order. No row: none.
 select event_id, at, actor, peer, method, namespace, subject, subject_id, outcome, reason, detail
 from audit
 where namespace = @namespace and (@subject_id = '' or subject_id = @subject_id)

@@ -1,4 +1,4 @@
--- The runs that were just claimed, whole. One row each, in no order.
+-- The runs that were just claimed, with payloads. One row each, in no order.
 select
     {r.run_columns},
     r.lease_losses, r.steps, r.bytes,

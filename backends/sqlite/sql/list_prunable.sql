@@ -1,5 +1,5 @@
--- Runs that ended so long ago, oldest first, but for those that are kept, those that were imported since and those that an open run refers to;
--- and about how many rows each has, with the pages that large values go on in. No row: there are none.
+-- Runs that ended before a time, oldest first, except pinned runs, runs imported since, and runs that an open run
+-- refers to; with the approximate number of rows of each, overflow pages of large values included. No row: none.
 select r.run_id, r.steps + r.attempts + r.bytes / 4096
 from runs r
 where r.namespace = @namespace and r.status = @status and r.status > 3 and r.finished_at < @before and r.pinned = 0

@@ -1,4 +1,4 @@
--- What a run's steps have come to. No row: nothing has completed.
+-- The latest attempts of a run's steps that have ended, with payloads. No row: none.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

@@ -1,4 +1,4 @@
--- A page of runs, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of runs, newest first, one more than asked for; a page backwards is in reverse order. No row: none.
 select
     {r.run_columns},
     case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes)

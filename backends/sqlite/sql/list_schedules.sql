@@ -1,4 +1,4 @@
--- A page of schedules, newest first, one more than asked for; the direction is turned for a page backwards. No row: nothing there.
+-- A page of schedules, newest first, one more than asked for; a page backwards is in reverse order. No row: none.
 select
     schedule_id, namespace, name, request_id, cron_expr, time_zone, enabled, task_queue, workflow_type, version, retry_policy,
     start_to_close_us, heartbeat_us, execution_us, on_failure_workflow, on_failure_queue, tags, max_catchup, overlap, created_at, updated_at,

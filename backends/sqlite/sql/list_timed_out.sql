@@ -1,4 +1,4 @@
--- Attempts that run with a timeout, soonest first. No row: there are none.
+-- Running attempts with a timeout, earliest first. No row: none.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, input, input_meta, output, output_meta,
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

@@ -1,4 +1,4 @@
--- What a run may wait for, without payloads. No row: nothing.
+-- The steps of a run that are open or awaited, without payloads. No row: none.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, null, '', null, '',
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

@@ -1,4 +1,4 @@
--- The bytes of the signals that nothing has consumed, by their metadata. No row: none waits.
+-- The bytes of unconsumed signals, by their metadata. No row: none waits.
 select count(*), coalesce(sum(length(payload)), 0), payload_meta
 from signals
 where run_id = @run_id and step_name = ''

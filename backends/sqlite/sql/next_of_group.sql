@@ -1,4 +1,5 @@
--- The first step of a group that has not ended, without payloads, out of the index of open steps: those that have ended cost nothing. No row: all have.
+-- The first open step of a group, without payloads, from the index of open steps; ended steps cost nothing. No row: all
+-- have ended.
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, null, '', null, '',
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,

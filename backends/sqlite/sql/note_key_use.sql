@@ -1,4 +1,5 @@
--- Keys that were used, each given as the digits of its id and then the moment, once or more. No row changed: none moved forward.
+-- Records the last use of keys, each given once or more by the hexadecimal digits of its id and a time. No row changed:
+-- none moved forward.
 update api_keys as k
 set last_used_at = used.at
 from (

@@ -1,4 +1,4 @@
--- The open run that this one is tried again as, or that goes on for such a run. No row: none.
+-- The open run that this run was retried as, or that such a run continued as. No row: none.
 with recursive lives (run_id, status, continued_as) as (
     select run_id, status, continued_as from runs where retried_from = @run_id
     union

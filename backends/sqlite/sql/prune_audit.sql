@@ -1,4 +1,4 @@
--- Changes of long ago: their ids begin with when they were made. No row changed: there are none.
+-- Deletes old audit events; their ids begin with their time. No row changed: none.
 delete from audit
 where event_id in (
     select event_id

@@ -1,4 +1,4 @@
--- Records of ticks that fired long ago. No row changed: there are none.
+-- Deletes records of old ticks. No row changed: none.
 delete from fires
 where (schedule_id, tick) in (
     select schedule_id, tick

@@ -1,2 +1,2 @@
--- Of a run that is deleted. Always one row.
+-- Deletes the payloads of a run. Always one row.
 delete from payloads where run_id = @run_id

@@ -1,2 +1,2 @@
--- Of a run that is deleted. No row changed: it had none.
+-- Deletes the receipts of a run. No row changed: it had none.
 delete from receipts where run_id = @run_id

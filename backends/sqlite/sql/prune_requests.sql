@@ -1,2 +1,2 @@
--- Of a run that is deleted. No row changed: none was answered with it.
+-- Deletes the recorded requests of a run. No row changed: it had none.
 delete from requests where run_id = @run_id

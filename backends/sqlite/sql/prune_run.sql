@@ -1,2 +1,2 @@
--- Last, after all that refers to it. Always one row.
+-- Runs after everything that refers to the run was deleted. Always one row.
 delete from runs where run_id = @run_id

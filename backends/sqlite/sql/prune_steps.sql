@@ -1,2 +1,2 @@
--- Of a run that is deleted. No row changed: it had no steps.
+-- Deletes the steps of a run. No row changed: it had none.
 delete from steps where run_id = @run_id

@@ -1,2 +1,2 @@
--- Of a run that is deleted. No row changed: it had none.
+-- Deletes the tags of a run. No row changed: it had none.
 delete from run_tags where run_id = @run_id

@@ -1,4 +1,4 @@
--- Workers that are long gone and hold nothing. No row changed: there are none.
+-- Deletes workers that have been OFFLINE for long and have no leases. No row changed: none.
 delete from workers
 where worker_id in (
     select w.worker_id

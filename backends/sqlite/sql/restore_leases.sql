@@ -1,2 +1,2 @@
--- The runs that are held, by id. No row: none is.
+-- The runs that have a lease, by id. No row: none.
 select run_id from leases order by run_id

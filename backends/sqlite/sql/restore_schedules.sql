@@ -1,4 +1,4 @@
--- Schedules that were to fire by now, be they paused or their namespace disabled. No row: there are none.
+-- Schedules with a due tick, even if they are paused or their namespace is disabled. No row: none.
 select
     s.schedule_id, s.namespace, s.name, s.request_id, s.cron_expr, s.time_zone, s.enabled, s.task_queue, s.workflow_type, s.version, s.retry_policy,
     s.start_to_close_us, s.heartbeat_us, s.execution_us, s.on_failure_workflow, s.on_failure_queue, s.tags, s.max_catchup, s.overlap, s.created_at, s.updated_at,

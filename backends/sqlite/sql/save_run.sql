@@ -1,4 +1,4 @@
--- What can change of a run. While it is held, its lease has the counts. Always one row.
+-- Writes what can change of a run. While it has a lease, the lease holds the counts. Always one row.
 update runs
 set status = @status, attempts = @attempts, failures = @failures, lease_losses = @lease_losses,
     steps = case when @held then steps else @steps end, bytes = case when @held then bytes else @bytes end, error = @error,

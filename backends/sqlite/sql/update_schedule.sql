@@ -1,4 +1,4 @@
--- What can change of a schedule. Always one row.
+-- Writes what can change of a schedule. Always one row.
 update schedules
 set name = @name, cron_expr = @cron_expr, time_zone = @time_zone, enabled = @enabled, task_queue = @task_queue,
     workflow_type = @workflow_type, version = @version, input = @input, input_meta = @input_meta, retry_policy = @retry_policy,

@@ -1,4 +1,4 @@
-// Package sqlitetest gives tests SQLite databases that have their tables already.
+// Package sqlitetest gives tests SQLite databases with all tables.
 package sqlitetest
 
 import (
@@ -15,19 +15,19 @@ type T interface {
 	TempDir() string
 }
 
-// Migrate brings the database at a path up to date, and makes it when it is not there. It is the
-// same in all calls of a process.
+// Migrate migrates the database at a path, and makes it if it does not exist. It must be the same
+// function in all calls of a process.
 type Migrate func(ctx context.Context, path string) error
 
-// Fresh is the path of a database of t's own without rows, up to date. Each is a copy of the first:
-// to carry out all migrations takes ten times as long as all else that it takes to open a store,
+// Fresh returns the path of a migrated database without rows, for t alone. Each is a copy of the
+// first: running all migrations takes ten times as long as everything else about opening a store,
 // and longer than most tests.
 func Fresh(t T, migrate Migrate) string {
 	t.Helper()
 	return FreshIn(t, t.TempDir(), migrate)
 }
 
-// FreshIn is Fresh in a directory that the caller brings.
+// FreshIn is Fresh in a directory that the caller provides.
 func FreshIn(t T, dir string, migrate Migrate) string {
 	t.Helper()
 	data, err := first.read(migrate)
@@ -43,7 +43,7 @@ func FreshIn(t T, dir string, migrate Migrate) string {
 
 var first database
 
-// database is a file's content, made when the first test asks for it.
+// database is the content of a file, made when the first test needs it.
 type database struct {
 	once sync.Once
 	data []byte

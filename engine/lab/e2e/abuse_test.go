@@ -24,7 +24,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
-	_ "google.golang.org/grpc/encoding/gzip" // the program has it, because of the exporter of traces
+	_ "google.golang.org/grpc/encoding/gzip" // the program registers it through the trace exporter
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -32,23 +32,24 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Whoever can reach the port can send anything to it. Each abuse goes on until it is over or the
-// server hangs up; meanwhile others are served, and what the server keeps because of it is bounded.
+// Anyone who reaches the port can send anything to it. Each abuse runs until it is over or the
+// server hangs up. Meanwhile other clients must be served, and the memory that the server keeps
+// must be bounded.
 
 const (
 	abuseKeeps = 64 << 20        // bytes
-	abuseWaits = 5 * time.Second // for any answer, on a machine that does other things too
+	abuseWaits = 5 * time.Second // for any answer, on a busy machine
 )
 
 var abuseHalves = flag.Int("abuse.halves", 300,
-	"how many connections say nothing, or half of it, at once; each takes two open files")
+	"open this many silent or half-open connections at once; each takes two files")
 
-var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
+var abusePace = flag.Int("abuse.pace", 0, "repeat an abuse this often a millisecond (default: as fast as possible)")
 
-// abusePaced is for how many milliseconds an abuse goes on at most that has a pace.
+// abusePaced limits, in milliseconds, how long an abuse with a pace lasts.
 const abusePaced = 2000
 
-// attacker is a connection whose HTTP/2 is made by hand.
+// attacker is a connection that speaks hand-made HTTP/2.
 type attacker struct {
 	net.Conn
 	*http2.Framer
@@ -66,7 +67,7 @@ func (s *Server) attack(t testing.TB) *attacker {
 	return a
 }
 
-// dialRaw connects and says nothing.
+// dialRaw connects and sends nothing.
 func (s *Server) dialRaw(t testing.TB) *attacker {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Address)
@@ -86,11 +87,11 @@ func (a *attacker) raw(b []byte) bool {
 	return err == nil
 }
 
-// do says whether the server still listens.
+// do reports whether the server still listens.
 func (a *attacker) do(err error) bool { return err == nil }
 
-// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as
-// an abuse may go on; a tenth as often when tests do not try everything.
+// times repeats do until the server hangs up or stops reading or, with a pace, as long as an abuse
+// may last. It repeats a tenth as often unless tests try everything.
 func (a *attacker) times(n int, do func(i int) error) {
 	if !long.Enabled() {
 		n /= 10
@@ -110,10 +111,10 @@ func (a *attacker) times(n int, do func(i int) error) {
 	}
 }
 
-// deaf throws away what the server says.
+// deaf discards what the server sends.
 func (a *attacker) deaf() { go io.Copy(io.Discard, a.Conn) }
 
-// headers packs header fields, given as pairs.
+// headers encodes header fields, given as pairs.
 func (a *attacker) headers(pairs ...string) []byte {
 	a.block.Reset()
 	for i := 0; i < len(pairs); i += 2 {
@@ -124,13 +125,13 @@ func (a *attacker) headers(pairs ...string) []byte {
 
 const health = "/kagzi.v1.AdminService/HealthCheck"
 
-// callTo is the header fields of a call.
+// callTo returns the header fields of a call.
 func callTo(path string, more ...string) []string {
 	return append([]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "x", "content-type",
 		"application/grpc", "te", "trailers"}, more...)
 }
 
-// open begins a call.
+// open starts a call.
 func (a *attacker) open(stream uint32, fields []string) error {
 	return a.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, BlockFragment: a.headers(fields...), EndHeaders: true})
@@ -141,7 +142,7 @@ func message(compressed byte, body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{compressed}, uint32(len(body))), body...)
 }
 
-// answer is the fields with which a call ended: "reset" or "gone" when it did so without.
+// answer returns the fields with which a call ended; "reset" or "gone" if it ended without.
 func (a *attacker) answer(stream uint32) map[string]string {
 	a.t.Helper()
 	fields := map[string]string{}
@@ -199,7 +200,7 @@ var abuses = []struct {
 			return a.WriteRSTStream(stream, http2.ErrCodeCancel)
 		})
 	}},
-	{"calls of which a message has begun, reset one after another", func(_ *Server, a *attacker) {
+	{"calls reset within a message, one after another", func(_ *Server, a *attacker) {
 		a.deaf()
 		half := message(0, make([]byte, 4<<20))[:8<<10]
 		a.times(2_000, func(i int) error {
@@ -220,7 +221,7 @@ var abuses = []struct {
 		a.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.headers(callTo(health)...)})
 		a.times(100_000, func(int) error { return a.WriteContinuation(1, false, nil) })
 	}},
-	{"a small header block that unpacks to much", func(_ *Server, a *attacker) {
+	{"a small header block that expands a lot", func(_ *Server, a *attacker) {
 		a.deaf()
 		large := []string{"x-large", strings.Repeat("x", 3900)}
 		a.open(1, callTo(health, large...))
@@ -243,13 +244,13 @@ var abuses = []struct {
 		}
 		a.WriteContinuation(1, true, block)
 	}},
-	{"settings without end, whose answers nobody reads", func(_ *Server, a *attacker) {
+	{"endless settings whose answers are not read", func(_ *Server, a *attacker) {
 		a.times(100_000, func(int) error { return a.WriteSettings() })
 	}},
-	{"pings without end, whose answers nobody reads", func(_ *Server, a *attacker) {
+	{"endless pings whose answers are not read", func(_ *Server, a *attacker) {
 		a.times(100_000, func(int) error { return a.WritePing(false, [8]byte{}) })
 	}},
-	{"priorities and frames that nobody knows", func(_ *Server, a *attacker) {
+	{"priorities and unknown frames", func(_ *Server, a *attacker) {
 		a.deaf()
 		a.times(50_000, func(i int) error {
 			a.WriteRawFrame(http2.FrameType(0xbe), 0, 0, []byte("what"))
@@ -267,7 +268,7 @@ var abuses = []struct {
 		pad := make([]byte, 255)
 		a.times(50_000, func(int) error { return a.WriteDataPadded(1, false, nil, pad) })
 	}},
-	{"more data than there is room for", func(_ *Server, a *attacker) {
+	{"more data than the flow control allows", func(_ *Server, a *attacker) {
 		a.deaf()
 		a.open(1, callTo("/kagzi.v1.WorkerService/Session"))
 		chunk := make([]byte, 16<<10)
@@ -281,7 +282,7 @@ var abuses = []struct {
 			return a.WriteWindowUpdate(1, 1<<31-1)
 		})
 	}},
-	{"answers that nobody takes", func(_ *Server, a *attacker) {
+	{"answers that are not read", func(_ *Server, a *attacker) {
 		a.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		a.times(3_000, func(i int) error {
 			stream := uint32(2*i + 1)
@@ -299,13 +300,13 @@ var abuses = []struct {
 			return a.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2 * 65_535)})
 		})
 	}},
-	{"connections that say nothing, or half of it", func(s *Server, a *attacker) {
+	{"connections that send nothing or half a handshake", func(s *Server, a *attacker) {
 		for i := range *abuseHalves {
 			half := s.dialRaw(a.t)
 			half.raw([]byte(http2.ClientPreface)[:i%len(http2.ClientPreface)])
 		}
 	}},
-	{"something that is no HTTP/2", func(s *Server, a *attacker) {
+	{"bytes that are not HTTP/2", func(s *Server, a *attacker) {
 		for _, words := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
 			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x5a", 508), strings.Repeat("\x00", 1<<20),
 			strings.Repeat("\xff", 1<<20)} {
@@ -352,25 +353,25 @@ var abuses = []struct {
 					a.t.Errorf("%s is answered with nothing", name)
 				}
 				if ping, ok := frame.(*http2.PingFrame); err != nil || ok && ping.IsAck() {
-					break // hung up, or gone on
+					break // hung up, or continued
 				}
 			}
 		}
 	}},
-	{"a push, a farewell, and more calls after it", func(_ *Server, a *attacker) {
+	{"a push, a GOAWAY, and more calls after it", func(_ *Server, a *attacker) {
 		a.deaf()
 		a.WriteGoAway(0, http2.ErrCodeNo, []byte(strings.Repeat("bye", 1000)))
 		a.times(100, func(i int) error { return a.open(uint32(2*i+1), callTo(health)) })
 		a.WriteRawFrame(http2.FramePushPromise, http2.FlagPushPromiseEndHeaders, 1, []byte{0, 0, 0, 2})
 	}},
-	{"messages that unpack to a thousand times their size", func(_ *Server, a *attacker) {
+	{"messages that expand a thousandfold", func(_ *Server, a *attacker) {
 		for i, size := range []int{16 << 20, 32 << 20} {
 			got := a.ask(uint32(2*i+1), callTo("/kagzi.v1.WorkflowService/StartWorkflow", "grpc-encoding", "gzip"),
 				message(1, zipped(size)))
 			wantCode(a.t, fmt.Sprint(size, " bytes, packed"), got, codes.ResourceExhausted)
 		}
 	}},
-	{"messages that are not what they say", func(_ *Server, a *attacker) {
+	{"malformed messages", func(_ *Server, a *attacker) {
 		for i, wrong := range []struct {
 			what string
 			body []byte
@@ -380,7 +381,7 @@ var abuses = []struct {
 			{"a message of 4 GiB", []byte{0, 0xff, 0xff, 0xff, 0xff, 1, 2}, nil, []codes.Code{codes.ResourceExhausted}},
 			{"a message that is packed in no way", message(1, []byte("x")), nil,
 				[]codes.Code{codes.Internal, codes.Unimplemented}},
-			{"a message that is packed in a way that nobody knows", message(1, []byte("x")),
+			{"a message with an unknown compression", message(1, []byte("x")),
 				[]string{"grpc-encoding", "rot13"}, []codes.Code{codes.Unimplemented}},
 			{"a message that is no gzip", message(1, []byte("x")), []string{"grpc-encoding", "gzip"},
 				[]codes.Code{codes.Internal}},
@@ -404,7 +405,7 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// zipped is so many zeros, packed.
+// zipped returns that many zeros, compressed.
 func zipped(size int) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -424,12 +425,12 @@ func wantCode(t testing.TB, what string, got map[string]string, want ...codes.Co
 		}
 	}
 	if got["reset"] != "" || got["gone"] != "" && !strings.Contains(got["gone"], "timeout") {
-		return // it is refused with fewer words
+		return // refused with a shorter message
 	}
 	t.Errorf("%s is answered with %v, want one of %v", what, got, want)
 }
 
-// kept is how much memory is in use for good.
+// kept returns the memory that stays in use.
 func kept() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -437,20 +438,22 @@ func kept() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// atShare is the length that so great a share of them does not pass.
+// atShare returns a percentile of durations.
 func atShare(lengths []time.Duration, share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(lengths))
 	return sorted[int(share*float64(len(sorted)-1))]
 }
 
-// neighbourVariable makes TestNeighbour a process beside the server: the number of an abuse, or
-// busy, and the server's address.
+// neighbourVariable makes TestNeighbour a client process: the number of an abuse, or busy, and the
+// server's address.
 const neighbourVariable = "KAGZI_TEST_NEIGHBOUR"
 
-// busy is no abuse but a client that asks as much as it can: what it costs others an abuser may cost them too.
+// busy is not an abuse but a client that calls as fast as it can: an abuser may cost others as much
+// as it does.
 const busy = -1
 
-// TestNeighbour is a process of TestAbusersAreBoundedAndOthersAreServed. It keeps its connection until its input ends.
+// TestNeighbour is a process of TestAbusersAreBoundedAndOthersAreServed. It keeps its connection
+// until its input ends.
 func TestNeighbour(t *testing.T) {
 	number, address, _ := strings.Cut(os.Getenv(neighbourVariable), " ")
 	if address == "" {
@@ -472,7 +475,7 @@ func TestNeighbour(t *testing.T) {
 
 const neighbourIsDone = "it is over"
 
-// askMuch asks for a run that is not there, for a while, twenty times at once.
+// askMuch reads a missing run for a while, with twenty calls at a time.
 func (s *Server) askMuch(t *testing.T) {
 	workflows := kagziv1.NewWorkflowServiceClient(s.Dial())
 	over := time.Now().Add(100 * time.Millisecond)
@@ -491,7 +494,7 @@ func (s *Server) askMuch(t *testing.T) {
 	group.Wait()
 }
 
-// neighbour is a process, so that what it does itself is not taken for the server's work.
+// neighbour is a separate process, so that its own work is not measured as the server's.
 type neighbour struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -512,7 +515,7 @@ func (s *Server) neighbour(t *testing.T, i int) *neighbour {
 	return b
 }
 
-// wait blocks until the neighbour is done, or has ended: then it is what it said.
+// wait blocks until the neighbour is done or has ended, and returns what it printed.
 func (b *neighbour) wait() (said string, done bool) {
 	for {
 		line, err := b.out.ReadString('\n')
@@ -525,18 +528,18 @@ func (b *neighbour) wait() (said string, done bool) {
 	}
 }
 
-// end lets go of the neighbour's connection.
+// end closes the neighbour's connection.
 func (b *neighbour) end() (said string, err error) {
 	b.stdin.Close()
 	rest, _ := io.ReadAll(b.out)
 	return string(rest), b.cmd.Wait()
 }
 
-// TestAbusersAreBoundedAndOthersAreServed is alone while it measures: no test runs beside it.
+// TestAbusersAreBoundedAndOthersAreServed measures alone: no test runs in parallel.
 func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 	if raced && testing.Short() {
 		t.Skip(
-			"what is bounded here is the program as it is built, which needs several times less than under the race detector")
+			"the limits are for a normal build; the race detector needs several times more")
 	}
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	run := s.start(t)
@@ -547,8 +550,8 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 		_, err := other.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: run})
 		return time.Since(began), err
 	}
-	// beside is how long calls of another take until the neighbour is done, and meanwhile does
-	// something while it is still there.
+	// beside measures calls of another client until the neighbour is done, and calls meanwhile
+	// before it ends
 	beside := func(t *testing.T, i int, other kagziv1.WorkflowServiceClient, meanwhile func(took []time.Duration)) {
 		t.Helper()
 		b := s.neighbour(t, i)
@@ -568,14 +571,14 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 		}()
 		said, done := b.wait()
 		over.Store(true)
-		if took := <-lengths; len(took) > 0 { // otherwise somebody else was not served
+		if took := <-lengths; len(took) > 0 { // otherwise another client was not served
 			meanwhile(took)
 		}
 		if rest, err := b.end(); err != nil || !done {
 			t.Errorf("the neighbour ended with %v: %s%s", err, said, rest)
 		}
 	}
-	var nobodys, busys, abusers []time.Duration // by turns, for the machine may have other things to do
+	var nobodys, busys, abusers []time.Duration // alternating, because the machine may be busy
 	for i, abuse := range abuses {
 		t.Run(strings.ReplaceAll(abuse.name, " ", "_"), func(t *testing.T) {
 			other := kagziv1.NewWorkflowServiceClient(s.Dial())
@@ -610,8 +613,8 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 	}
 }
 
-// No way to write the path of a method leads around who may call it.
-func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
+// No spelling of a method's path bypasses its permission check.
+func TestAPathMustBeExactlyAMethods(t *testing.T) {
 	t.Parallel()
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)
@@ -661,16 +664,16 @@ func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
 	}
 }
 
-// TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce: what a call sends is kept until it is
-// whole, before anybody can ask for its key.
-func TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce(t *testing.T) {
+// TestUnauthenticatedCallsAreRefusedAtTheirHeadersUnderLoad: a call's data is buffered until it is
+// complete, before its key can be checked.
+func TestUnauthenticatedCallsAreRefusedAtTheirHeadersUnderLoad(t *testing.T) {
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)
 	list := func() error {
 		_, err := root.namespaces().ListNamespaces(within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{})
 		return err
 	}
-	if err := list(); err != nil { // by now the server knows its keys
+	if err := list(); err != nil { // from here on the server knows its keys
 		t.Fatal(err)
 	}
 	const path, calls = "/kagzi.v1.NamespaceService/CreateNamespace", 60
@@ -703,7 +706,7 @@ func TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for !t.Failed() { // until the server has noticed that they are gone, it is past the number
+	for !t.Failed() { // until the server notices that they are gone, it is over the limit
 		got := s.attack(t).ask(1, callTo(path), message(0, body))
 		wantCode(t, path, got, codes.Unauthenticated)
 		if !strings.Contains(got["grpc-message"], "too many") {

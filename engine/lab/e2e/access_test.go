@@ -33,7 +33,7 @@ const (
 	viewer   = kagziv1.KeyRole_KEY_ROLE_VIEWER
 )
 
-// as is the server as whoever has the secret sees it.
+// as returns the server as the owner of the secret sees it.
 func (s *Server) as(t testing.TB, secret string) *Server {
 	t.Helper()
 	show := func(ctx context.Context) context.Context {
@@ -48,7 +48,7 @@ func (s *Server) as(t testing.TB, secret string) *Server {
 			next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			return next(show(ctx), d, cc, method, o...)
 		}))
-	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock, ring: s.ring, tb: t}
+	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock, notify: s.notify, tb: t}
 }
 
 // key makes a key and returns it with its secret.
@@ -58,7 +58,7 @@ func (s *Server) key(t testing.TB, k *kagziv1.Key) (*kagziv1.Key, string) {
 	return answer.Key, answer.Secret
 }
 
-// lock makes the first key of a database, and is the server as its holder sees it.
+// lock makes the first key of a database and returns the server as its owner sees it.
 func (s *Server) lock(t testing.TB) *Server {
 	t.Helper()
 	_, secret := s.key(t, &kagziv1.Key{Name: "root", Role: admin})
@@ -101,7 +101,7 @@ func TestFromTheFirstKeyOnEveryCallNeedsOne(t *testing.T) {
 	})
 }
 
-func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
+func TestOpenCallsEndWithTheirKeyOnEveryServer(t *testing.T) {
 	eachBackend(t, func(t *testing.T, url string) {
 		servers := []*Server{New(t, openStore(t, url), patient)}
 		if _, embedded := cutSQLite(url); !embedded {
@@ -114,7 +114,7 @@ func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
 		run := root.start(t, func(r *kagziv1.StartWorkflowRequest) { r.TaskQueue = "nobody" })
 		ended := map[string]chan error{}
 		for i, s := range servers {
-			name := fmt.Sprintf("server %d", i+1) // the first of them hears of it first
+			name := fmt.Sprintf("server %d", i+1) // the first of them learns of it first
 			w := s.as(t, secret).session(t)
 			w.grant(1)
 			ended["a session at "+name] = w.ended
@@ -172,14 +172,15 @@ func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
 	})
 }
 
-// tenant is a namespace with something of everything in it.
+// tenant is a namespace that holds something of every kind.
 type tenant struct {
 	inputStage
 	namespace, external string
 	keys                map[kagziv1.KeyRole]*Server
 }
 
-// settle makes a tenant. Its worker serves the queue "q" and the type "t", and has a key for just these.
+// settle makes a tenant. Its worker serves the queue "q" and the type "t", and has a key for just
+// these.
 func settle(t testing.TB, root *Server, namespace string) *tenant {
 	t.Helper()
 	n := &tenant{namespace: namespace, external: "order-of-" + namespace, keys: map[kagziv1.KeyRole]*Server{}}
@@ -211,7 +212,7 @@ func settle(t testing.TB, root *Server, namespace string) *tenant {
 	return n
 }
 
-// state is all that there is of a tenant, for comparison.
+// state returns all data of a tenant, for comparison.
 func (n *tenant) state(t testing.TB, root *Server) string {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
@@ -228,7 +229,7 @@ func (n *tenant) state(t testing.TB, root *Server) string {
 	return fmt.Sprint(workers, schedules, runs, steps, signals, space)
 }
 
-// requests is a request for every method, about what is the tenant's, in a namespace.
+// requests returns a request for every method, with the tenant's ids, in a namespace.
 func (n *tenant) requests(namespace string) map[string]proto.Message {
 	all := goodRequests(n.inputStage)
 	for name, request := range all {
@@ -245,7 +246,7 @@ func (n *tenant) requests(namespace string) map[string]proto.Message {
 	return all
 }
 
-// rename sets every namespace of a message, and gives what names nobody the tenant's own ids.
+// rename sets every namespace of a message, and replaces ids that name nothing by the tenant's.
 func rename(m protoreflect.Message, namespace string, n *tenant) {
 	ids := map[protoreflect.Name]string{"namespace": namespace, "schedule_id": n.schedule}
 	if m.Descriptor().Name() != "StartWorkflowRequest" {
@@ -269,10 +270,10 @@ func rename(m protoreflect.Message, namespace string, n *tenant) {
 	}
 }
 
-// global are the methods that are about no tenant.
+// global lists the methods whose requests name nothing of a tenant.
 var global = []string{"HealthCheck", "GetServerInfo", "WhoAmI", "ListNamespaces", "PreviewSchedule", "Register"}
 
-func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
+func TestNoKeyReachesAnotherNamespace(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		root := s.lock(t)
 		a, b := settle(t, root, "a"), settle(t, root, "b")
@@ -301,9 +302,8 @@ func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
 				if text := fmt.Sprint(err); strings.Contains(text, "secret of a") {
 					t.Errorf("%s by the %s of b tells %s", name, role, text)
 				}
-				// In b, with the ids of a: as if there were nothing of that name. A change that
-				// makes something, or that can be repeated, would not stay the same for being asked
-				// twice.
+				// In b, with the ids of a: as if they did not exist. Calls that create something,
+				// or can be repeated, would change b by being made twice.
 				if changesB(name) {
 					if makesInB(name) {
 						_ = ask(a.requests("b")[name]) // with parents and the like of a: its state is compared below
@@ -331,7 +331,7 @@ func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
 	})
 }
 
-// changesB says of a method that it does something in the caller's own namespace, whatever ids it is given.
+// changesB reports whether a method changes the caller's own namespace whatever ids it gets.
 func changesB(name string) bool {
 	return slices.Contains([]string{
 		"StartWorkflow", "StartWorkflows", "CreateWorkflowSchedule", "CreateNamespace", "UpdateNamespace",
@@ -346,7 +346,7 @@ func makesInB(name string) bool {
 		slices.Contains([]string{"CreateWorkflowSchedule", "BulkWorkflows", "ImportWorkflow"}, name)
 }
 
-// anonymous is an answer without the ids that were asked for.
+// anonymous returns an answer without the ids of the request.
 func anonymous(err error, n *tenant) string {
 	text := fmt.Sprint(status.Code(err), " ", detailOf(err).Code, " ", status.Convert(err).Message())
 	return strings.NewReplacer(n.run, "ID", n.step, "ID", n.schedule, "ID", n.worker, "ID", n.external,
@@ -425,7 +425,7 @@ func TestAWorkersKeyDoesOnlyTheWorkThatItIsFor(t *testing.T) {
 		_, err := stream.Recv()
 		denied("a session on another queue", err, `not for the task queue "q"`)
 
-		// The worker of others, in the same namespace: as good as none.
+		// A worker of others in the same namespace is treated as missing.
 		_, err = mail.workers().PollTask(ctx, &kagziv1.PollTaskRequest{
 			Namespace: "a", WorkerId: a.worker, TaskQueue: "q", WorkflowTypes: []string{"t"}, Wait: durationpb.New(0)})
 		wantRefused(t, "a poll as the worker of others", err, codes.FailedPrecondition,
@@ -446,7 +446,7 @@ func TestAWorkersKeyDoesOnlyTheWorkThatItIsFor(t *testing.T) {
 			ctx, &kagziv1.StartWorkflowRequest{Namespace: "a", WorkflowType: "send"})
 		denied("a start", err, "role worker")
 
-		// And what it is for, from end to end.
+		// The keys also do what they are for, end to end.
 		run := a.keys[client].start(t, func(r *kagziv1.StartWorkflowRequest) {
 			r.Namespace, r.TaskQueue, r.WorkflowType = "a", "mail-1", "send"
 		})
@@ -485,7 +485,7 @@ func TestAKeyIsNoTokenWhereTokensMayBeMissing(t *testing.T) {
 	})
 }
 
-// steered is what people do, each once, and what the audit log says of it.
+// steered makes each call of operators once, with its entry in the audit log.
 func steered(t testing.TB, a *tenant, ctx context.Context) {
 	t.Helper()
 	op := a.keys[operator]
@@ -560,7 +560,7 @@ func TestEveryChangeByAKeyLeavesOneRecord(t *testing.T) {
 	})
 }
 
-// syncBuffer is a log that may be written from anywhere.
+// syncBuffer is a log for concurrent writers.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// FreeAddress is an address of this machine at which nobody listens, for a server that is to come
-// back to it. It is of a loopback host of its own where the system has more than 127.0.0.1: there
-// another server, or a connection, is soon given a port that was let go.
+// FreeAddress returns an unused address of this machine for a server that will listen there again.
+// It uses a separate loopback host where the system has more than 127.0.0.1, because a released
+// port there is soon given to another server or connection.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	host := "127.0.0.1"

@@ -20,7 +20,7 @@ const (
 	codeConflict     = kagziv1.ErrorCode_ERROR_CODE_CONFLICT
 )
 
-func TestHeartbeatsOfWorkersThatAreNotThere(t *testing.T) {
+func TestHeartbeatsOfMissingWorkers(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		beat := func(id string) error {
@@ -202,7 +202,7 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-func TestAnOldLeaseCannotWriteAfterTheRunWasHandedOn(t *testing.T) {
+func TestAnOldLeaseCannotWriteAfterTheNextClaim(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		run := s.start(t)
@@ -332,7 +332,7 @@ func TestCancelAndTerminate(t *testing.T) {
 			&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
 		wantRefused(t, "the end after the cancel", err, codes.FailedPrecondition, codeLeaseLost, "CANCELLED")
 		if got := detailOf(err).Metadata["status"]; got != "CANCELLED" {
-			t.Errorf("whoever lost to the cancel learns the status %q", got)
+			t.Errorf("the caller that lost to the cancel learns the status %q", got)
 		}
 		run = s.start(t)
 		w.complete(t, w.take(t), "")

@@ -13,7 +13,8 @@ import (
 
 const module = "github.com/kagzi/kagzi/"
 
-// arrow says what a package of ours may reach, itself aside, and those within it that have no line of their own.
+// arrow lists the packages that one of our packages, and those below it without a line of their
+// own, may import.
 type arrow struct {
 	from   string
 	may    []string // packages, or with /... all below it
@@ -91,13 +92,13 @@ var arrows = []arrow{
 		"sdk/internal/..."}, "it tests whole systems"},
 }
 
-// engineImports is all that the engine may pull in from elsewhere, but for the server, which needs gRPC.
+// engineImports are the other modules that the engine may import. The server also needs gRPC.
 var engineImports = []string{"github.com/adhocore/gronx"}
 
-// sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a
-// UUID, the API of OpenTelemetry, which records nothing until the user configures it, what those
-// need, and a reader of kagzi.toml, so that a worker and the command line find a server in the same
-// way.
+// sdkImports are the other modules that the SDK may add to a user's worker: gRPC, protobuf, a UUID,
+// the API of OpenTelemetry (which records nothing until the user configures it), their
+// dependencies, and a reader of kagzi.toml, so that workers and the command line find a server the
+// same way.
 var sdkImports = []string{
 	"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc",
 	"github.com/google/uuid",
@@ -108,7 +109,7 @@ var sdkImports = []string{
 	"github.com/pelletier/go-toml/v2",
 }
 
-// dependency is one package as go list tells it.
+// dependency is one package in the output of go list.
 type dependency struct {
 	ImportPath string
 	Standard   bool
@@ -116,7 +117,7 @@ type dependency struct {
 	Deps       []string
 }
 
-// list is the packages that go list names with -deps; it fails when one does not exist.
+// list returns the packages that go list -deps names; it fails if one does not exist.
 func list(t *testing.T, packages ...string) map[string]dependency {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Standard,Module,Deps"},
@@ -154,7 +155,7 @@ func allowed(may []string, name string) bool {
 	})
 }
 
-// arrowOf is the line that holds for a package: the longest that names it or what it is in.
+// arrowOf returns the line for a package: the longest that names it or a parent.
 func arrowOf(name string) (found arrow, ok bool) {
 	for _, a := range arrows {
 		if (name == a.from || strings.HasPrefix(name, a.from+"/")) && len(a.from) > len(found.from) {
@@ -176,7 +177,7 @@ func TestEachPackageImportsOnlyWhatItMay(t *testing.T) {
 		}
 	}
 	slices.Sort(named)
-	list(t, slices.Compact(named)...) // fails when one does not exist any more
+	list(t, slices.Compact(named)...) // fails if one does not exist any more
 	for path, p := range list(t, module+"...") {
 		name, ours := strings.CutPrefix(path, module)
 		if !ours {

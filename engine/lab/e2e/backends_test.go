@@ -17,10 +17,10 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// eachBackend tells a story once for each backend. url is a fresh database. With -short the race
-// detector sees it on SQLite only: what the server's goroutines share is the same on both, and what
-// the backends' own do they show in their own tests.
-func eachBackend(t *testing.T, story func(t *testing.T, url string)) {
+// eachBackend runs a test once per backend. url is a fresh database. With -short the race detector
+// runs on SQLite only: the server's shared state is the same on both, and the backends have race
+// tests of their own.
+func eachBackend(t *testing.T, test func(t *testing.T, url string)) {
 	t.Parallel()
 	for _, name := range []string{"sqlite", "postgres"} {
 		if raced && testing.Short() && name == "postgres" {
@@ -28,13 +28,13 @@ func eachBackend(t *testing.T, story func(t *testing.T, url string)) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			story(t, freshURL(t, name))
+			test(t, freshURL(t, name))
 		})
 	}
 }
 
-// freshURL is a database of a backend with its tables and no rows. Without a Postgres the test is
-// skipped, or fails when CI is set.
+// freshURL returns a migrated database without rows. Without Postgres it skips the test, or fails
+// it if CI is set.
 func freshURL(t testing.TB, backend string) string {
 	t.Helper()
 	if backend == "postgres" {
@@ -43,10 +43,10 @@ func freshURL(t testing.TB, backend string) string {
 	return "sqlite:" + sqlitetest.FreshIn(t, long.ScratchDir(t), sqlite.Migrate)
 }
 
-// eachServer tells a story once for each backend, with a server at work on a fresh database.
-func eachServer(t *testing.T, o Options, story func(t *testing.T, s *Server)) {
+// eachServer runs a test once per backend, with a server on a fresh database.
+func eachServer(t *testing.T, o Options, test func(t *testing.T, s *Server)) {
 	eachBackend(t, func(t *testing.T, url string) {
-		story(t, New(t, openStore(t, url), o))
+		test(t, New(t, openStore(t, url), o))
 	})
 }
 
@@ -59,7 +59,7 @@ func openStore(t testing.TB, url string) engine.Store {
 	return store
 }
 
-// checkDatabase wants a database to be sound. Nobody may have it open.
+// checkDatabase requires a sound database. No process may have it open.
 func checkDatabase(t testing.TB, url string) {
 	t.Helper()
 	findings, err := backends.Check(context.Background(), url)
@@ -71,7 +71,7 @@ func checkDatabase(t testing.TB, url string) {
 	}
 }
 
-// within bounds what a story waits for.
+// within limits how long a test waits.
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -79,10 +79,10 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// hour is an hour on the wire.
+// hour is an hour as a protobuf duration.
 var hour = durationpb.New(time.Hour)
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// cutSQLite is the path of an embedded database.
+// cutSQLite returns the path of an embedded database.
 func cutSQLite(url string) (string, bool) { return strings.CutPrefix(url, "sqlite:") }

@@ -13,9 +13,9 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// BenchmarkSystem is whole systems: client, server and worker in this process, over gRPC on the
-// loopback interface, and a database that syncs each commit. One operation is a run, from its start
-// to its result in the caller's hands.
+// BenchmarkSystem measures the whole system: client, server and worker in this process, gRPC over
+// loopback, and a database that syncs each commit. One operation is a run, from its start until the
+// caller has its result.
 //
 //	go test -run '^$' -bench System -count 10 ./engine/lab/e2e | tee new.txt && benchstat old.txt new.txt
 func BenchmarkSystem(b *testing.B) {
@@ -35,7 +35,7 @@ func BenchmarkSystem(b *testing.B) {
 	}
 }
 
-// durableURL is an empty database that keeps its promises in a power cut.
+// durableURL returns an empty database that is durable across power cuts.
 func durableURL(tb testing.TB, backend string) string {
 	tb.Helper()
 	if backend == "postgres" {
@@ -44,7 +44,7 @@ func durableURL(tb testing.TB, backend string) string {
 	return freshURL(tb, backend)
 }
 
-// sum adds up what so many steps return, one after the other.
+// sum adds up the results of n sequential steps.
 func sum(ctx kagzi.Context, steps int) (int, error) {
 	total := 0
 	for i := range steps {
@@ -57,7 +57,7 @@ func sum(ctx kagzi.Context, steps int) (int, error) {
 	return total, nil
 }
 
-// benchRuns performs runs from so many callers, each of which waits for a result before its next start.
+// benchRuns performs runs from several callers; each waits for a result before its next start.
 func benchRuns(b *testing.B, c *kagzi.Client, steps, callers int) {
 	want := steps * (steps - 1) / 2
 	perform := func() error {
@@ -71,7 +71,7 @@ func benchRuns(b *testing.B, c *kagzi.Client, steps, callers int) {
 		}
 		return err
 	}
-	if err := perform(); err != nil { // connections and caches
+	if err := perform(); err != nil { // warms up connections and caches
 		b.Fatal(err)
 	}
 	var left atomic.Int64

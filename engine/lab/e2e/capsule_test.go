@@ -25,7 +25,7 @@ import (
 )
 
 // voyage is a workflow with one of everything: a step that fails at first, a timer, a signal, two
-// children, and then a wait that decides how far it goes.
+// children, and a wait that decides how far it goes.
 func voyage(ctx kagzi.Context, ship string) (string, error) {
 	crew, err := kagzi.Step(ctx, "hire", func(step context.Context) (string, error) {
 		if kagzi.Attempt(step) == 1 {
@@ -77,7 +77,7 @@ func export(t testing.TB, run *kagzi.Run, o kagzi.ExportOptions) (file string, c
 	return file, b.Bytes()
 }
 
-// unpacked is all files of a capsule in a row.
+// unpacked returns all files of a capsule, concatenated.
 func unpacked(t testing.TB, capsule []byte) string {
 	t.Helper()
 	var all strings.Builder
@@ -89,7 +89,7 @@ func unpacked(t testing.TB, capsule []byte) string {
 	return all.String()
 }
 
-// likeness is what an import has to keep of a run's steps: all but the ids.
+// likeness returns what an import must keep of a run's steps: everything but the ids.
 func (s *Server) likeness(t testing.TB, run string) (lines []string) {
 	t.Helper()
 	for _, step := range s.steps(t, run) {
@@ -125,7 +125,7 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 		stop()
 		file, capsule := export(t, run, kagzi.ExportOptions{})
 
-		// It replays as it was, and finds what would diverge.
+		// The capsule replays as the run went, and a replay finds a divergence.
 		kagzi.ReplayCapsule(t, file, voyage, kagzi.ReplayOptions{Logger: quiet})
 		opened := fine(kagzi.OpenCapsule(file))(t)
 		if n := len(opened.Runs()); n != 3 || opened.Runs()[0].RunID != run.ID() {
@@ -171,7 +171,7 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 		if len(children) != 2 || children[0].Status != completed || len(to.steps(t, children[0].RunId)) != 1 {
 			t.Errorf("its children are %v", children)
 		}
-		// There it goes on where it was: what is recorded does not run again.
+		// The imported run continues where the original was: recorded steps do not run again.
 		var mu sync.Mutex
 		ran := map[string]int{}
 		to.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
@@ -245,7 +245,7 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 		}
 		_, err := c.Import(ctx, bytes.NewReader(redacted), kagzi.ImportOptions{})
 		wantRefused(t, "the import of a redacted capsule", err, codes.InvalidArgument, codeInvalid,
-			"without its payloads")
+			"without payloads")
 		for name, bad := range map[string][]byte{
 			"nothing": nil, "no zip": []byte("hello"), "half a capsule": capsule[:len(capsule)/2],
 		} {
@@ -262,15 +262,15 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 	})
 }
 
-func TestARunThatIsToTryItsChildAgainDoesSoAlsoAsAnImport(t *testing.T) {
+func TestAnImportedRunRetriesItsChild(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		var mended atomic.Bool
+		var fixed atomic.Bool
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "parent", func(ctx kagzi.Context, _ string) (string, error) {
 				return kagzi.RunChild[string](ctx, "child", "child", "", kagzi.ChildOptions{})
 			})
 			kagzi.Handle(w, "child", func(kagzi.Context, string) (string, error) {
-				if !mended.Load() {
+				if !fixed.Load() {
 					return "", kagzi.NonRetryable(errors.New("not yet"))
 				}
 				return "done", nil
@@ -284,7 +284,7 @@ func TestARunThatIsToTryItsChildAgainDoesSoAlsoAsAnImport(t *testing.T) {
 		})
 		_, capsule := export(t, run, kagzi.ExportOptions{})
 		imported := fine(c.Import(ctx, bytes.NewReader(capsule), kagzi.ImportOptions{}))(t)
-		mended.Store(true)
+		fixed.Store(true)
 		s.Jump(2 * time.Hour)
 		if err := imported.Resume(ctx, "moved"); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 func TestManyChildrenOfOneParentWithOneWorkerOfTenSlots(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		children := long.Count(200, 1000) / slowness // which takes the race detector as long
+		children := long.Count(200, 1000) / slowness // the race detector takes that much longer
 		var most, now atomic.Int64
 		s.work(t, kagzi.WorkerOptions{MaxConcurrent: 10}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "parent", func(ctx kagzi.Context, n int) (int, error) {
@@ -119,7 +119,7 @@ func TestAChildThatFailsIsAnErrorOfItsParent(t *testing.T) {
 	})
 }
 
-func TestWhatBecomesOfChildrenWhenTheirParentEnds(t *testing.T) {
+func TestChildrenWhenTheirParentEnds(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		w := s.register(t)
@@ -151,7 +151,7 @@ func TestWhatBecomesOfChildrenWhenTheirParentEnds(t *testing.T) {
 				task := receive(t, "a child", session.tasks)
 				held[task.RunId] = task
 			}
-			// A grandchild goes with its parent.
+			// A grandchild is cancelled with its parent.
 			cancelled1 := held[kids[kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL]]
 			a := session.do(&kagziv1.SessionRequest{
 				Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{

@@ -33,7 +33,7 @@ func TestARunContinuesAsNewByTheSDK(t *testing.T) {
 		ctx, c := within(t, time.Minute), s.client(t)
 		run := fine(kagzi.Start(ctx, c, "countdown", 5,
 			kagzi.StartOptions{ExternalID: "launch", Priority: 3, Tags: map[string]string{"k": "v"}}))(t)
-		// Whoever has the first run's handle gets the last one's result.
+		// The first run's handle returns the last run's result.
 		if got := fine(kagzi.Result[string](ctx, run))(t); got != "lift-off" {
 			t.Errorf("the result is %q", got)
 		}
@@ -94,7 +94,7 @@ func TestSignalsThatARunHasNotTakenGoToTheNext(t *testing.T) {
 	})
 }
 
-func TestASignalReachesTheRunThatGoesOn(t *testing.T) {
+func TestASignalReachesTheContinuedRun(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		// binds signals to their run
@@ -117,7 +117,7 @@ func TestASignalReachesTheRunThatGoesOn(t *testing.T) {
 		})
 		run := fine(kagzi.Start(ctx, c, "inbox", 0, kagzi.StartOptions{}))(t)
 		last := receive(t, "the last of three runs", waits)
-		for range 2 { // repeated, as by a caller that never learned of the answer
+		for range 2 { // repeated, as by a caller that got no answer
 			if err := kagzi.Signal(ctx, run, "item", "hello", kagzi.SignalOptions{ID: "once"}); err != nil {
 				t.Fatalf("a signal to the first of three runs: %v", err)
 			}

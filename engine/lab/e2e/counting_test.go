@@ -8,15 +8,15 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// counting is a store that counts what may reach the database. It embeds nothing, so that a new
-// method cannot be forgotten.
+// counting is a store that counts calls that may reach the database. It embeds nothing, so that the
+// compiler finds a missing method.
 type counting struct {
 	store engine.Store
-	calls atomic.Int64 // that have begun
-	over  atomic.Int64 // of them, those that were answered
+	calls atomic.Int64 // started
+	over  atomic.Int64 // answered
 }
 
-// call counts a call that begins; what it returns is called when the call is answered.
+// call counts the start of a call; call the returned function when the call is answered.
 func (c *counting) call() (answered func()) {
 	c.calls.Add(1)
 	return func() { c.over.Add(1) }
@@ -25,6 +25,8 @@ func (c *counting) call() (answered func()) {
 var _ engine.Store = (*counting)(nil)
 
 func (c *counting) Now() time.Time { return c.store.Now() }
+
+func (c *counting) Uncertainty() time.Duration { return c.store.Uncertainty() }
 
 func (c *counting) Health(ctx context.Context) error {
 	defer c.call()()
@@ -370,8 +372,8 @@ func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams
 	return c.store.PruneRecords(ctx, p)
 }
 
-func (c *counting) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
-	return c.store.Listen(ctx, ring, o)
+func (c *counting) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
+	return c.store.Listen(ctx, notify, o)
 }
 
 func (c *counting) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {

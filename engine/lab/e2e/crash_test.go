@@ -26,7 +26,7 @@ import (
 
 var rounds = flag.Int("crashes", long.Count(2, 20), "how often the server dies at each failpoint")
 
-// program is the real binary, built with failpoints, once.
+// program returns the real binary with failpoints, built once.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, programName)
 	out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "github.com/kagzi/kagzi").CombinedOutput()
@@ -39,8 +39,8 @@ var program = sync.OnceValues(func() (string, error) {
 // scratch is a directory of this test process.
 var scratch string
 
-// workerVariable makes this program a worker: an address, a ledger, and at which of the steps that
-// it begins it dies (0: at none), with bars between.
+// workerVariable makes this program a worker: an address, a ledger, and the number of the step in
+// which it dies (0: none), separated by bars.
 const workerVariable = "KAGZI_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,8 @@ func TestMain(m *testing.M) {
 	told := false
 	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" || f.Name == "test.fuzz" })
 	if !told {
-		// Nearly all the time of these tests is spent waiting: for a disk, or for a moment to come. A fuzzer computes.
+		// These tests mostly wait for a disk or for time to pass, so many run in parallel. A fuzzer
+		// computes.
 		if err := flag.Set("test.parallel", "16"); err != nil {
 			panic(err)
 		}
@@ -70,12 +71,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is a server that is a process of its own and is started again whenever it dies.
+// process is a server in its own process that is restarted whenever it dies.
 type process struct {
 	t       testing.TB
 	url     string
 	address string
-	points  []string // the failpoints of the lives to come
+	points  []string // the failpoints of the next lives
 	deaths  int
 
 	mu      sync.Mutex
@@ -99,7 +100,7 @@ func runProcess(t testing.TB, url string, points []string) *process {
 	return p
 }
 
-// keep starts the server again and again.
+// keep restarts the server whenever it ends.
 func (p *process) keep(path string) {
 	defer close(p.over)
 	for life := 0; ; life++ {
@@ -136,13 +137,13 @@ func (p *process) keep(path string) {
 			p.deaths++
 		}
 		p.mu.Unlock()
-		if taken { // for a moment, by somebody's connection: the port was free when it was chosen
+		if taken { // somebody's connection took the port for a moment
 			<-time.After(50 * time.Millisecond)
 			life--
 			continue
 		}
 		if ending {
-			if err != nil && !(killed && life < len(p.points)) { // it may come to its failpoint while it stops
+			if err != nil && !(killed && life < len(p.points)) { // it may reach its failpoint while it stops
 				p.t.Errorf("a server that was asked to stop ended with %v", err)
 			}
 			return
@@ -154,7 +155,7 @@ func (p *process) keep(path string) {
 	}
 }
 
-// stop ends the server in good order.
+// stop shuts the server down gracefully.
 func (p *process) stop() {
 	p.mu.Lock()
 	p.ending = true
@@ -168,7 +169,8 @@ func (p *process) stop() {
 	<-p.over
 }
 
-// crashPoints are all failpoints, by the backend that passes them, with how often before it dies.
+// crashPoints lists all failpoints by backend, with how often each passes before the server dies
+// there.
 var crashPoints = map[string][]string{
 	"sqlite": {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3",
 		"matching.after_claim:3"},
@@ -200,9 +202,9 @@ func TestEveryFailpointHasItsCrash(t *testing.T) {
 	}
 	call := regexp.MustCompile(`Failpoint\("([^"]+)"\)`)
 	found := 0
-	for _, room := range []string{"../../../backends/sqlite", "../../../backends/postgres", "../../matching",
+	for _, dir := range []string{"../../../backends/sqlite", "../../../backends/postgres", "../../matching",
 		"../../server", "../../coordinator"} {
-		files, err := filepath.Glob(filepath.Join(room, "*.go"))
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,8 +262,8 @@ func crashServer(t *testing.T, url, point string) {
 	t.Logf("%d deaths", p.deaths)
 }
 
-// startStubbornly starts runs from several clients at once, each of which repeats its call until it
-// is acknowledged. A repetition gets the same run.
+// startStubbornly starts runs from several clients at once. Each repeats its call until it is
+// acknowledged; a repetition gets the same run.
 func (s *Server) startStubbornly(t testing.TB, ctx context.Context, runs int) map[string]string {
 	t.Helper()
 	var mu sync.Mutex
@@ -288,7 +290,7 @@ func (s *Server) startStubbornly(t testing.TB, ctx context.Context, runs int) ma
 		})
 	}
 	group.Wait()
-	// Each start that was acknowledged is there, and asked for again is the same.
+	// Each acknowledged start exists, and repeating it returns the same run.
 	for name, id := range started {
 		request := &kagziv1.StartWorkflowRequest{WorkflowType: "flow", RequestId: name, Input: text(`"` + name + `"`)}
 		answer, err := s.workflows().StartWorkflow(ctx, request, grpc.WaitForReady(true))
@@ -346,7 +348,7 @@ func TestNoRecordedStepRunsAgainWhenItsWorkerDies(t *testing.T) {
 	})
 }
 
-// spawn starts this test's binary as a worker that dies within the so-manieth step that it begins, or never with 0.
+// spawn starts this test's binary as a worker that dies within its n-th step; 0: never.
 func (s *Server) spawn(t testing.TB, path string, dieAt int) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -360,7 +362,7 @@ func (s *Server) spawn(t testing.TB, path string, dieAt int) *exec.Cmd {
 	return cmd
 }
 
-// beWorker is the whole life of a worker process, until a signal.
+// beWorker runs a worker process until a signal.
 func beWorker(spec []string) error {
 	if len(spec) != 3 {
 		return fmt.Errorf("%s=%q, want an address, a ledger and a number", workerVariable, spec)

@@ -15,7 +15,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-func TestADeadlineEndsARunWhereverItStands(t *testing.T) {
+func TestADeadlineEndsARunInEveryState(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		w, session := s.register(t), s.session(t, func(r *kagziv1.RegisterRequest) { r.TaskQueue = "stream" })
@@ -123,7 +123,7 @@ func TestTheEarlierOfTwoDeadlinesHolds(t *testing.T) {
 	})
 }
 
-func TestADeadlineBesideAShorterLimitEndsAllThatGoesOnForTheRun(t *testing.T) {
+func TestADeadlineBesideAShorterLimitEndsAllSuccessors(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		w, named := s.register(t), s.Store.Now().Add(2*time.Hour)
 		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
@@ -142,12 +142,12 @@ func TestADeadlineBesideAShorterLimitEndsAllThatGoesOnForTheRun(t *testing.T) {
 		}
 		if got := s.get(t, answer.ContinuedAsRunId).DeadlineAt.AsTime(); !got.Equal(
 			named.UTC().Truncate(time.Microsecond)) {
-			t.Errorf("the deadline of the run that goes on is %s, want the named %s", got, named)
+			t.Errorf("the deadline of the continued run is %s, want the named %s", got, named)
 		}
 	})
 }
 
-func TestARetryThatWouldComeAfterTheDeadlineIsNoWayAroundIt(t *testing.T) {
+func TestARetryCannotOutliveTheDeadline(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		w := s.register(t)
 		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {

@@ -28,13 +28,14 @@ const (
 	blockedByStart     = kagziv1.ExplainWorkflowResponse_BLOCKER_NOT_YET_STARTED
 )
 
-// plight is a run that is blocked, and what is to be said of it. since and next are read off the run and its steps.
+// plight is a blocked run and its expected explanation. since and next are read from the run and
+// its steps.
 type plight struct {
 	run       string
 	namespace string
 	blocker   blocker
 	summary   string
-	later     string // the summary, when more than a second has passed meanwhile; empty: the same
+	later     string // the summary if more than a second has passed meanwhile; empty: the same
 	detail    string
 	since     func(w *kagziv1.Workflow, steps []*kagziv1.Step) *timestamppb.Timestamp
 	next      func(w *kagziv1.Workflow, steps []*kagziv1.Step) *timestamppb.Timestamp
@@ -59,7 +60,7 @@ func nextGrace(w *kagziv1.Workflow, _ []*kagziv1.Step) *timestamppb.Timestamp {
 }
 func never(*kagziv1.Workflow, []*kagziv1.Step) *timestamppb.Timestamp { return nil }
 
-// explained is a stage on which each run has a queue of its own.
+// explained is a server on which each run has its own queue.
 type explained struct {
 	*Server
 	t *testing.T
@@ -71,7 +72,7 @@ func (e explained) worker(queue string, change ...func(*kagziv1.RegisterRequest)
 	}}, change...)...)
 }
 
-// held is a run of a queue in the hands of a worker of its own.
+// held returns a run that a worker of its own holds.
 func (e explained) held(queue string, change ...func(*kagziv1.StartWorkflowRequest)) (string, *unaryWorker,
 	*kagziv1.Task) {
 	run := e.start(e.t, append([]func(*kagziv1.StartWorkflowRequest){ofQueue(queue)}, change...)...)
@@ -113,7 +114,7 @@ func (e explained) atWork() []plight {
 	ctx := within(e.t, time.Minute)
 	idle, w, _ := e.held("idle")
 	busy, steps, task := e.held("busy", func(r *kagziv1.StartWorkflowRequest) {
-		// half an hour is left in which the hours stay the same
+		// half an hour is left, so the hours in the text stay the same
 		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 9_000_000}
 	})
 	fine(steps.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{

@@ -15,30 +15,30 @@ import (
 	"github.com/kagzi/kagzi/backends/memory"
 )
 
-// bubble is where a target lives from one input to the next, in a time of its own: what waits costs
-// nothing, and when nothing is under way any more is known.
+// bubble keeps a target from one input to the next in virtual time: waiting costs nothing, and it
+// is known when nothing is in flight.
 type bubble struct {
 	begin sync.Once
-	asked chan question // made outside, so that time stands still until the next one comes
-	over  chan struct{} // closed when the bubble has burst
-	stuck atomic.Bool   // something in it goes on for ever, so it never will
+	asked chan question // made outside, so that time stops until the next input
+	over  chan struct{} // closed when the bubble has ended
+	stuck atomic.Bool   // something in it never ends, so neither will the bubble
 }
 
-// question is an input, and where what is wrong with it is told.
+// question is an input, and the test to which its failures are reported.
 type question struct {
 	method string
 	script []byte
 	faults chan []string
 }
 
-// changesPerTarget is how often the stage is set anew on one server: the memory store looks through
-// all that there is, so it should be little.
+// changesPerTarget limits how often the fixture is reset on one server: the memory store scans
+// everything, so it must stay small.
 const changesPerTarget = 64
 
-// endless is what nothing takes that comes to an end, of the real time, which alone passes while something computes.
+// endless is real time that no input takes: only real time passes during a computation.
 const endless = time.Minute
 
-// ask has an input tried. The first one's test is what the bubble begins in; it is not used after that.
+// ask tries an input. The bubble starts in the first one's test, which is not used after that.
 func (b *bubble) ask(t *testing.T, method string, script []byte) []string {
 	b.begin.Do(func() {
 		go func() {
@@ -47,17 +47,17 @@ func (b *bubble) ask(t *testing.T, method string, script []byte) []string {
 		}()
 	})
 	q := question{method, script, make(chan []string, 1)}
-	patience := time.After(endless)
+	limit := time.After(endless)
 	select {
 	case b.asked <- q:
 	case <-b.over:
-	case <-patience:
+	case <-limit:
 	}
 	select {
 	case faults := <-q.faults:
 		return faults
 	case <-b.over:
-	case <-patience:
+	case <-limit:
 	}
 	b.stuck.Store(true)
 	// the fuzzer keeps the input of a process that dies
@@ -80,7 +80,7 @@ func (b *bubble) close(tb testing.TB) {
 
 // live answers until the bubble is closed.
 func (b *bubble) live(t *testing.T) {
-	time.Sleep(time.Until(time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))) // what the inputs take for times is about then
+	time.Sleep(time.Until(time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC))) // the inputs contain times around then
 	var l *life
 	var c *target
 	for q := range b.asked {
@@ -100,7 +100,7 @@ func (b *bubble) live(t *testing.T) {
 	}
 }
 
-// newMemoryTarget is a target on a store in memory, in a bubble.
+// newMemoryTarget returns a target on the in-memory store, in a bubble.
 func newMemoryTarget(tb testing.TB) *target {
 	var writes atomic.Int64
 	db := memory.New(memory.Options{})
@@ -123,8 +123,8 @@ func newMemoryTarget(tb testing.TB) *target {
 	return c
 }
 
-// life is the test that one server of many is in. What it finds is taken from it, and what nobody
-// can go on after ends the process.
+// life is the testing.TB of one of many servers. Its failures are passed on; a fatal one ends the
+// process.
 type life struct {
 	testing.TB
 	mu       sync.Mutex
@@ -145,7 +145,7 @@ func (l *life) fault(text string) {
 	l.faults = append(l.faults, text)
 }
 
-// take is what was found since.
+// take returns the failures since the last call.
 func (l *life) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +154,7 @@ func (l *life) take() []string {
 	return faults
 }
 
-// end cleans up.
+// end runs the cleanups.
 func (l *life) end() {
 	for _, f := range slices.Backward(l.cleanups) {
 		f()

@@ -29,23 +29,24 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Any bytes may come to any method. They are answered or refused, never with INTERNAL; who is
-// refused is told why in words that are fit for a terminal and, for a bad field, which; and what
-// was refused has changed nothing that can be read.
+// Any bytes may be sent to any method. The server answers or refuses them, never with INTERNAL. A
+// refusal gives the reason in text that is safe for a terminal and names a bad field. A refused
+// call changes nothing that can be read.
 
 var randomCalls = flag.Int("fuzz.calls", long.Count(200, 600),
-	"how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
+	"make this many calls in TestRandomCalls…, evenly over methods; KAGZI_TEST_SEED replays a seed")
 
-var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, by its name (all)")
+var onlyMethod = flag.String("fuzz.method", "", "call only this method (default all)")
 
-// FuzzAPI looks for a call that breaks it. A method goes by its name; any other text stands for one
-// of them. -fuzz.method keeps to one, so that each can be given its time; the text is more luck
-// then, and what was found is replayed with the same -fuzz.method:
+// FuzzAPI searches for a call that breaks these rules. It takes a method by name; any other text
+// stands for one of them. -fuzz.method keeps to one method; the text is then more random input, and
+// a finding is replayed with the same -fuzz.method:
 //
 //	go test ./engine/lab/e2e -run '^$' -fuzz FuzzAPI -fuzztime 10m
 //	go test ./engine/lab/e2e -run '^$' -fuzz FuzzAPI -fuzztime 10m -fuzz.method Session
 //
-// Or to all of them, two at once, with how many inputs each has had and how many that broke it (it stops at the first):
+// Or all of them, two at once, with how many inputs each has had and how many broke a rule (it
+// stops at the first):
 //
 //	export T=$(mktemp -d); go test -c -fuzz FuzzAPI -o $T/fuzz.test ./engine/lab/e2e
 //	grep -oh '^ *rpc [A-Za-z]*' proto/kagzi/v1/*.proto | awk '{print $2}' | (cd engine/lab/e2e && xargs -P 2 -I M sh -c '
@@ -53,8 +54,8 @@ var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, 
 //	    -test.fuzzcachedir $T/M -fuzz.method M > $T/M.log 2>&1 && n=0 || n=1
 //	  echo M $(grep -o "execs: [0-9]*" $T/M.log | tail -1) failures: $n')
 //
-// The store is in memory and time is made up, so that an input costs what the server does with it
-// and no waiting. TestRandomCalls… has SQLite.
+// The store is in memory and time is virtual, so that an input costs only the server's work.
+// TestRandomCalls… runs on SQLite.
 func FuzzAPI(f *testing.F) {
 	for _, name := range methodNames(f) {
 		f.Add(name, []byte{})
@@ -72,7 +73,7 @@ func FuzzAPI(f *testing.F) {
 	})
 }
 
-// methodNames is the methods to be called.
+// methodNames lists the methods to call.
 func methodNames(tb testing.TB) (names []string) {
 	tb.Helper()
 	eachMethod(func(name string, _ protoreflect.MethodDescriptor, _ string) { names = append(names, name) })
@@ -111,22 +112,22 @@ func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
 	}
 }
 
-// target is a server in which no time passes, so that what changes was changed by a call.
+// target is a server in which no time passes, so that only calls change it.
 type target struct {
 	s       *Server // as an admin with a key
 	defects *defects
 	methods map[string]protoreflect.MethodDescriptor
 	names   []string
 	at      inputStage
-	before  func() string // as it stood; nil: the stage is to be set anew
-	stages  int           // how often it was set
+	before  func() string // the state before; nil: the fixture must be reset
+	stages  int           // how often the fixture was set
 
-	// Of a store that can tell, so that there is no need to read all of it twice for each call; else nil.
+	// For a store that can tell, so that it need not be read twice for each call; otherwise nil.
 	writes   func() int64                            // how many times it has written
-	settle   func()                                  // waits until nothing that was begun is under way any more
-	remember func(t testing.TB) (read func() string) // what stands now, to be read when it is needed
+	settle   func()                                  // waits until nothing is in flight
+	remember func(t testing.TB) (read func() string) // remembers the state, to be read later
 
-	answered, refused map[string]int // calls, by method
+	answered, refused map[string]int // calls by method
 }
 
 func newTarget(tb testing.TB, store engine.Store, o Options) *target {
@@ -139,7 +140,7 @@ func newTarget(tb testing.TB, store engine.Store, o Options) *target {
 		return engine.Backup{TakenAt: store.Now(), Bytes: size},
 			io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), size)), nil
 	}
-	o.Server.HeartbeatInterval = 24 * time.Hour // nobody is taken for lost, however long this goes on
+	o.Server.HeartbeatInterval = 24 * time.Hour // no worker is lost, however long this takes
 	o.Wrap = func(s engine.Store) engine.Store { return still{s, s.Now()} }
 	c := &target{
 		s: New(tb, store, o).lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{},
@@ -154,7 +155,7 @@ func newTarget(tb testing.TB, store engine.Store, o Options) *target {
 	return c
 }
 
-// still is a store by whose clock it is always the same moment.
+// still is a store whose clock never moves.
 type still struct {
 	engine.Store
 	at time.Time
@@ -162,7 +163,7 @@ type still struct {
 
 func (s still) Now() time.Time { return s.at }
 
-// defects is a log that keeps what no caller may bring about.
+// defects is a log handler that keeps messages which no caller may cause.
 type defects struct {
 	mu   sync.Mutex
 	told []string
@@ -181,7 +182,7 @@ func (d *defects) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// take is what has been told since.
+// take returns the messages since the last call.
 func (d *defects) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,7 +191,7 @@ func (d *defects) take() []string {
 	return told
 }
 
-// set makes a run that is held, with a step, and a schedule, whatever the calls before have made of the server.
+// set makes a held run with a step, and a schedule, whatever earlier calls did to the server.
 func (c *target) set(t testing.TB) {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
@@ -212,7 +213,7 @@ func (c *target) set(t testing.TB) {
 	c.before = func() string { return state }
 }
 
-// read is all of the stage, and how many there are of everything, with the newest.
+// read returns the whole fixture, and the number of everything with the newest.
 func (c *target) read(t testing.TB, store engine.Store) string {
 	t.Helper()
 	ctx := t.Context()
@@ -263,13 +264,13 @@ func (c *target) read(t testing.TB, store engine.Store) string {
 	add([]any{namespaces, info.Total}, err)
 	keys, info, err := store.ListKeys(ctx, newest)
 	for i := range keys {
-		keys[i].LastUsedAt = time.Time{} // it is noted now and then
+		keys[i].LastUsedAt = time.Time{} // updated now and then
 	}
 	add([]any{keys, info.Total}, err)
 	return b.String()
 }
 
-// settled is what stands once nothing that was begun is under way any more.
+// settled returns the state once nothing is in flight.
 func (c *target) settled(t testing.TB) string {
 	t.Helper()
 	for before := c.read(t, c.s.Store); ; {
@@ -297,7 +298,7 @@ func (c *target) try(t testing.TB, name string, script []byte) {
 	if c.writes != nil {
 		writes = c.writes()
 	}
-	f := &forge{luck: &luck{script}, at: c.at, words: words(c.at)}
+	f := &forge{entropy: &entropy{script}, at: c.at, words: words(c.at)}
 	messages := f.messages(method)
 	err := c.call(t, method, messages)
 	if c.settle != nil {
@@ -310,7 +311,7 @@ func (c *target) try(t testing.TB, name string, script []byte) {
 		c.refused[name]++
 	}
 	c.check(t, name, err)
-	// What a session has begun, or a poll whose caller went away, may end after the answer.
+	// A session's operations, or a poll whose caller went away, may end after the answer.
 	lingers := name == "Session" || name == "PollTask" || code == codes.DeadlineExceeded
 	if c.writes != nil {
 		switch {
@@ -337,7 +338,7 @@ func (c *target) try(t testing.TB, name string, script []byte) {
 	c.before = nil
 }
 
-// check wants an answer to be fit for who gets it.
+// check checks that an answer is safe for its reader.
 func (c *target) check(t testing.TB, name string, err error) {
 	for _, told := range c.defects.take() {
 		t.Errorf("%s brought about: %s", name, told)
@@ -361,7 +362,7 @@ func (c *target) check(t testing.TB, name string, err error) {
 	}
 }
 
-// waits says of a method that it may go on for as long as its caller likes.
+// waits reports whether a method may run for as long as its caller likes.
 func waits(method protoreflect.MethodDescriptor) bool {
 	return method.IsStreamingServer() || method.IsStreamingClient() ||
 		slices.Contains([]protoreflect.Name{"PollTask", "WaitWorkflow"}, method.Name())
@@ -380,7 +381,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return encoding.GetCodecV2("proto").Unmarshal(data, v)
 }
 
-// call sends the messages and reads what comes: all of it, or the first answer of a stream that would go on.
+// call sends the messages and reads all answers, or the first answer of an endless stream.
 func (c *target) call(t testing.TB, method protoreflect.MethodDescriptor, messages [][]byte) error {
 	limit := 20 * time.Second
 	if waits(method) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// diary keeps what workflow code did, over all workers.
+// diary records what workflow code did, over all workers.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,7 +34,7 @@ func (d *diary) read() []string {
 	return slices.Clone(d.lines)
 }
 
-// booking is a workflow that books, stays in a step until it is told to go on, and undoes its
+// booking is a workflow that books, waits in a step for a signal of the test, and undoes its
 // booking when it is cancelled.
 func booking(d *diary, began chan<- struct{}, stay func(step context.Context) error) func(ctx kagzi.Context,
 	name string) (string, error) {
@@ -140,7 +141,7 @@ func TestAParkedRunIsWokenToBeCancelled(t *testing.T) {
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "parks", func(ctx kagzi.Context, how string) (int, error) {
 				err := ways[how](ctx)
-				if err == nil { // a sleep tells by the next step
+				if err == nil { // a sleep reports it at the next step
 					_, err = kagzi.Step(ctx, "next", func(context.Context) (int, error) { return 0, nil })
 				}
 				if errors.Is(err, kagzi.ErrCancelled) {
@@ -178,7 +179,7 @@ func TestWhenTheGraceIsOverTheRunIsCancelledWhateverItsCodeDoes(t *testing.T) {
 		d, began, left := &diary{}, make(chan struct{}, 10), make(chan struct{}, 10)
 		release := make(chan struct{})
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
-			kagzi.Handle(w, "booking", booking(d, began, func(context.Context) error { // does not look at its context
+			kagzi.Handle(w, "booking", booking(d, began, func(context.Context) error { // ignores its context
 				<-release
 				left <- struct{}{}
 				return nil
@@ -221,7 +222,7 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 			}
 			return fine(s.workflows().CancelWorkflow(ctx, r))(t)
 		}
-		// A worker of single calls learns it from its heartbeat.
+		// A worker with unary calls learns it from its heartbeat.
 		w := s.register(t)
 		run := s.start(t)
 		task := w.take(t)
@@ -248,7 +249,7 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 			t.Errorf("ended it is %v, want CANCELLED with what its code returned", got)
 		}
 
-		// A session is told at once, and a run that nobody holds is handed out for it.
+		// A session is told at once, and a run without a worker is handed out for it.
 		session := s.session(t, func(r *kagziv1.RegisterRequest) { r.TaskQueue = "stream" })
 		session.grant(1)
 		held := s.start(t, ofQueue("stream"))
@@ -264,11 +265,19 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 				Error: &kagziv1.ErrorDetail{Message: "cleaned up"}}}}); a.GetFailedWorkflow().GetStatus() != cancelled {
 			t.Errorf("the end is answered with %v", a)
 		}
-		waiting := s.start(t, ofQueue("stream"), func(r *kagziv1.StartWorkflowRequest) {
+		idle := s.start(t, ofQueue("stream"), func(r *kagziv1.StartWorkflowRequest) {
 			r.StartAt = s.ahead(time.Hour)
 		})
+		if a := cancel(idle, time.Minute); !a.Cancelled || a.Requested {
+			t.Errorf("the cancel of a run whose code has never run is answered with %v", a)
+		}
+		session.grant(1)
+		waiting := s.start(t, ofQueue("stream"))
+		task = receive(t, "the run that is to wait", session.tasks)
+		session.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: &kagziv1.SleepRequest{
+			RunId: waiting, LeaseToken: task.LeaseToken, StepId: "nap", Duration: durationpb.New(time.Hour)}}})
 		if a := cancel(waiting, time.Minute); a.Cancelled || a.Status != pending {
-			t.Errorf("the cancel of a run that nobody holds is answered with %v", a)
+			t.Errorf("the cancel of a run that sleeps is answered with %v", a)
 		}
 		session.grant(1)
 		if task = receive(t, "the run that is to clean up", session.tasks); task.RunId != waiting ||
@@ -285,5 +294,41 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 			&kagziv1.CancelWorkflowRequest{RunId: s.finished(t), Grace: durationpb.New(time.Minute)})
 		wantRefused(t, "a graceful cancel of a completed run", err, codes.FailedPrecondition, codePrecondition,
 			"COMPLETED")
+	})
+}
+
+func TestChildrenCleanUpWithinTheGraceOfTheirParent(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		d, began := &diary{}, make(chan struct{}, 10)
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "booking", booking(d, began, func(step context.Context) error {
+				<-step.Done()
+				return step.Err()
+			}))
+			kagzi.Handle(w, "trip", func(ctx kagzi.Context, _ int) (int, error) {
+				_, err := kagzi.RunChild[string](ctx, "flight", "booking", "b",
+					kagzi.ChildOptions{ParentClose: kagzi.ParentCloseCancel})
+				if errors.Is(err, kagzi.ErrCancelled) {
+					d.note("the trip is cancelled")
+				}
+				return 0, err
+			})
+		})
+		ctx, c := within(t, time.Minute), s.client(t)
+		run := fine(kagzi.Start(ctx, c, "trip", 0, kagzi.StartOptions{}))(t)
+		receive(t, "the child's step", began)
+		s.parked(t, run.ID())
+		child := strings.TrimPrefix(s.get(t, run.ID()).WaitingFor, "child:")
+		if err := run.Cancel(ctx, "changed my mind"); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{run.ID(), child} {
+			if w := s.await(t, id); w.Status != cancelled || w.CancelGraceUntil == nil {
+				t.Errorf("the run is %v, want it CANCELLED by its code", w)
+			}
+		}
+		if got := d.read(); !slices.Contains(got, "undo") || !slices.Contains(got, "the trip is cancelled") {
+			t.Errorf("the code did %q", got)
+		}
 	})
 }

@@ -19,7 +19,8 @@ import (
 
 const timedOut = kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT
 
-// jumpy is a server that takes no worker off while the clock is set ahead, and sees at once what that makes due.
+// jumpy is a server that deregisters no worker when the clock jumps, and sees at once what becomes
+// due.
 var jumpy = Options{}
 
 func init() {
@@ -38,7 +39,7 @@ func (w *unaryWorker) failFor(t testing.TB, task *kagziv1.Task, message string) 
 	}
 }
 
-// handlersOf is the runs that handle the failure of a run.
+// handlersOf returns the runs that handle the failure of a run.
 func (s *Server) handlersOf(t testing.TB, run string) (found []*kagziv1.Workflow) {
 	t.Helper()
 	for _, w := range s.find(t, &kagziv1.ListWorkflowsRequest{}) {
@@ -90,7 +91,7 @@ func TestAFailedRunIsHandledByTheWorkflowItNames(t *testing.T) {
 		handler.complete(t, task, "mourned")
 		wantOutput(t, s.await(t, task.RunId), "mourned")
 
-		// Its own queue, when it names none.
+		// It gets the run's queue if it names none.
 		run = s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.OnFailureWorkflow = "mourn" })
 		w.failFor(t, w.take(t), "again")
 		if handlers := s.handlersOf(t, run); len(handlers) != 1 || handlers[0].TaskQueue != "default" {
@@ -119,7 +120,7 @@ func TestAHandlerThatFailsHasNoHandler(t *testing.T) {
 				t.Errorf("the handler %s is %s", h.WorkflowType, h.Status)
 			}
 		}
-		// A run that a person starts as one of the global type has no handler of that type either.
+		// A run of the global type that a person starts has no handler of that type.
 		byHand := s.start(t, ofType(engine.GlobalHandler))
 		w.failFor(t, w.take(t), "by hand")
 		if handlers := s.handlersOf(t, byHand); len(handlers) != 0 {
@@ -194,7 +195,7 @@ func TestRunsThatAPersonEndsAreNotHandled(t *testing.T) {
 				t.Errorf("a run that a person ended is handled by %v", handlers)
 			}
 		}
-		// One that the server gives up on is: the poison pill.
+		// A run that the server fails for lost workers is handled too.
 		w := s.register(t)
 		late := s.start(t, named, func(r *kagziv1.StartWorkflowRequest) {
 			r.DeadlineAt = timestamppb.New(s.Store.Now().Add(time.Second))

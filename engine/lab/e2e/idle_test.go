@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// idleServer is a server with a hundred workers who wait and whose next heartbeat is a minute away.
+// idleServer is a server with a hundred waiting workers whose next heartbeat is a minute away.
 func idleServer(t testing.TB, url string) (*Server, *counting) {
 	t.Helper()
 	counted := &counting{}
@@ -21,7 +21,7 @@ func idleServer(t testing.TB, url string) (*Server, *counting) {
 		return counted
 	}
 	s := New(t, openStore(t, url), o)
-	var beats sync.WaitGroup // which the server gathers for a quarter of a second
+	var beats sync.WaitGroup // the server batches them for a quarter of a second
 	for range 100 {
 		w := s.session(t)
 		w.grant(10)
@@ -31,9 +31,8 @@ func idleServer(t testing.TB, url string) (*Server, *counting) {
 	return s, counted
 }
 
-// settle waits until the store is left alone: no call of it is under way any more, for each may be
-// followed by another when it is answered, none begins for a moment, and no file is written
-// meanwhile.
+// settle waits until the store is idle: no call is in flight (each may cause another), none starts
+// for a moment, and no file is written meanwhile.
 func (c *counting) settle(t testing.TB, url string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -66,20 +65,21 @@ func TestAnIdleServerAsksAndWritesNothing(t *testing.T) {
 			t.Errorf("a start took %s after that", took)
 		}
 		counted.settle(t, url)
-		// The start, and one claim that all hundred share; what rings twice may cost a claim more.
+		// The start, and one claim that all hundred share; a repeated notification may cost one
+		// more claim.
 		if n := counted.calls.Load() - calls; n > 4 {
 			t.Errorf("one start with a hundred waiting workers took %d calls of the store", n)
 		}
 	})
 }
 
-// fileState is what writing to a file would change.
+// fileState changes when a file is written.
 type fileState struct {
 	size     int64
 	modified time.Time
 }
 
-// filesOf is the files of an embedded database; of another there are none to see.
+// filesOf returns the state of an embedded database's files; none for other databases.
 func filesOf(t testing.TB, url string) map[string]fileState {
 	t.Helper()
 	files := map[string]fileState{}
@@ -99,7 +99,8 @@ func filesOf(t testing.TB, url string) map[string]fileState {
 	return files
 }
 
-// BenchmarkIdle tells what an idle server costs: calls of the store in each second with a hundred workers that wait.
+// BenchmarkIdle measures what an idle server costs: store calls per second with a hundred waiting
+// workers.
 func BenchmarkIdle(b *testing.B) {
 	for _, backend := range []string{"sqlite", "postgres"} {
 		b.Run(backend, func(b *testing.B) {

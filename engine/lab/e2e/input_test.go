@@ -22,10 +22,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Bad input is made from the contract's own descriptors, so that a field that is added later is
-// tried as well. Each request of goodRequests is sent with one of its fields made bad at a time.
+// Bad input is made from the contract's descriptors, so that fields added later are tried too. Each
+// request of goodRequests is sent with one field made bad at a time.
 
-// inputStage is what good requests are about.
+// inputStage is the data that good requests refer to.
 type inputStage struct {
 	run, token, step, worker, schedule string
 }
@@ -33,8 +33,8 @@ type inputStage struct {
 // nobody is an id that nothing has.
 const nobody = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
 
-// goodRequests is a request for each method that this server has, in which every field that can be
-// bad is reachable. Those that would be refused for the state of things are still well-formed.
+// goodRequests has a request for each method, in which every field that can be bad is reachable.
+// Requests that would be refused for the current state are still well-formed.
 func goodRequests(at inputStage) map[string]proto.Message {
 	policy := &kagziv1.RetryPolicy{MaximumAttempts: 1, NonRetryableErrors: []string{"x"}}
 	payload := &kagziv1.Payload{Data: []byte("x"), Metadata: map[string]string{"k": "v"}}
@@ -153,7 +153,7 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"DisableNamespace": &kagziv1.DisableNamespaceRequest{Namespace: "spare"},
 		"ListAuditEvents":  &kagziv1.ListAuditEventsRequest{Page: page},
 
-		// refused for the state of things: it cannot be the first
+		// refused for the current state: it cannot be the first
 		"CreateKey": &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{
 			Name: "k", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"},
 			TaskQueues: []string{"*"}, WorkflowTypes: []string{"*"}}},
@@ -163,18 +163,19 @@ func goodRequests(at inputStage) map[string]proto.Message {
 	}
 }
 
-// tolerated is bad input that is taken all the same, and why.
+// tolerated lists bad input that is accepted, and why.
 func tolerated(method, path string) bool {
 	switch {
 	case path == "error" || strings.HasPrefix(path, "error."):
-		// The report of a failure must not fail: its texts are cleaned and cut. Its numbers are checked.
+		// The report of a failure must not fail: its texts are cleaned and cut. Its numbers are
+		// checked.
 		return path != "error.code" && path != "error.retry_after_ms"
 	case method == "BulkWorkflows" && strings.HasPrefix(path, "filter.page."):
 		return true // it is ignored
 	case strings.HasSuffix(path, "traceparent"):
-		return true // it is a hint: what is not fit to be kept is dropped
+		return true // a hint: a bad value is dropped
 	case method == "AwaitWorkflows" && path == "forget":
-		return true // that there is no such wait is fine
+		return true // a missing wait is fine
 	case method == "HealthCheck":
 		return true // an unknown service is NOT_FOUND, as grpc.health has it
 	}
@@ -187,10 +188,10 @@ type spoiled struct {
 	names   []string
 	how     string
 	request proto.Message
-	lenient bool // not bad for every field: only an answer is wanted that is not INTERNAL
+	lenient bool // not bad for every field: any answer but INTERNAL will do
 }
 
-// spoil makes copies of a request with one bad field each.
+// spoil returns copies of a request with one bad field each.
 func spoil(good proto.Message) []spoiled {
 	var list []spoiled
 	var walk func(at func(root protoreflect.Message) protoreflect.Message, d protoreflect.MessageDescriptor,
@@ -295,7 +296,7 @@ func spoil(good proto.Message) []spoiled {
 	return list
 }
 
-// namesField says that an answer names the field of a path: all of it, or a part.
+// namesField reports whether an answer names the field of a path, in whole or in part.
 func namesField(got string, names []string) bool {
 	for i := range names {
 		for j := i + 1; j <= len(names); j++ {
@@ -356,7 +357,7 @@ func TestBadInputIsRefusedByNameAndLeavesNothing(t *testing.T) {
 		ctx := within(t, 20*time.Second)
 		runs, err := s.workflows().ListWorkflows(
 			ctx, &kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1000}})
-		// With the run that was there before; a child is the same over and over.
+		// Plus the run that existed before; the child is always the same one.
 		if want := 1 + accepted["StartWorkflow"] + accepted["StartWorkflows"] + min(1, accepted["StartChild"]) +
 			min(1, accepted["CompleteWorkflow"]); err != nil || len(runs.Workflows) != want {
 			t.Errorf("there are %d runs (%v), want %d: refused starts left something", len(runs.Workflows), err, want)
@@ -402,8 +403,8 @@ func emptyOf(d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// call makes one call of any method and returns the error of its first answer; where an answer is
-// about many, of the first of them.
+// call calls any method and returns the error of its first answer, or of the first item of a bulk
+// answer.
 func (s *Server) call(ctx context.Context, method protoreflect.MethodDescriptor, path string,
 	request proto.Message) error {
 	answer := emptyOf(method.Output())

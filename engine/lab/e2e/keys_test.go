@@ -20,7 +20,7 @@ func keyed(key string, limit int32) func(*kagziv1.StartWorkflowRequest) {
 	return func(r *kagziv1.StartWorkflowRequest) { r.ConcurrencyKey, r.ConcurrencyLimit = key, limit }
 }
 
-// census counts, by the database, how many runs of each key are held at a time.
+// census counts in the database how many runs of each key are held at a time.
 func (s *Server) census(t testing.TB) map[string]int {
 	held := map[string]int{}
 	for _, w := range s.find(t, &kagziv1.ListWorkflowsRequest{StatusFilter: running.Enum()}) {
@@ -29,8 +29,8 @@ func (s *Server) census(t testing.TB) map[string]int {
 	return held
 }
 
-func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
-	var o Options // who beats is not to be lost on a slow disk, only who is silent
+func TestNoMoreRunsOfAKeyAreHeldThanItsLimit(t *testing.T) {
+	var o Options // a slow disk must not lose a worker that sends heartbeats
 	o.Server.HeartbeatInterval, o.Server.WorkerLease = 200*time.Millisecond, 5*time.Second
 	eachPair(t, o, func(t *testing.T, one, other *Server) {
 		const runs, limit = 24, 2
@@ -39,7 +39,7 @@ func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
 		for i := range runs {
 			want = append(want, one.start(t, keyed(keys[i%len(keys)], limit)))
 		}
-		// Three workers, on both servers. The first two die in turn with whatever they hold.
+		// Three workers, on both servers. The first two die in turn while they hold runs.
 		var mu sync.Mutex
 		ended := map[string]bool{}
 		ctx, stop := context.WithCancel(within(t, 3*time.Minute))
@@ -62,7 +62,7 @@ func TestNoMoreRunsOfAKeyAreHeldThanItsLimitWhoeverDies(t *testing.T) {
 					w.beat(slices.Collect(maps.Values(held))...)
 					if dies && len(held) > 0 {
 						if beats++; beats == 2 {
-							return // it is silent from here on, with all that it holds
+							return // from here on it is silent, and still holds its runs
 						}
 						continue
 					}
@@ -124,7 +124,7 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 		first := w.take(t)
 		if got := []string{first.RunId, w.take(t).RunId, w.take(t).RunId}; !slices.Equal(
 			got, []string{line[0], free, otherKey}) {
-			t.Errorf("handed out %v, want the first of the line and those that are not in it", got)
+			t.Errorf("handed out %v, want the first of the key and the runs without one", got)
 		}
 		w.wantNothing(t, "while the first of the key runs")
 		for _, next := range line[1:] {
@@ -134,7 +134,7 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 			}
 			w.wantNothing(t, "while it runs")
 		}
-		// The key is that of a type, and a run that sleeps lets the next one in.
+		// The key is that of a type, and a sleeping run lets the next one in.
 		again := s.start(t, keyed("customer", 1))
 		w.wantNothing(t, "while the last of the line runs")
 		fine(s.workers().Sleep(within(t, 20*time.Second),
@@ -184,7 +184,7 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 		for _, run := range runs {
 			fine(kagzi.Result[int](ctx, run))(t)
 		}
-		losses := 0 // code whose lease was lost may go on beside that of the next run
+		losses := 0 // code that lost its lease may run beside that of the next run
 		for _, run := range runs {
 			losses += int(one.get(t, run.ID()).LeaseLosses)
 		}

@@ -13,17 +13,18 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// A ledger is a file in which workflow code writes down what it does, while servers and workers are killed around it.
+// A ledger is a file in which workflow code records what it does while servers and workers are
+// killed.
 
-// entry is one line of it. The lines of all processes stand in the order in which they were written.
+// entry is one line of it. The lines of all processes are in the order in which they were written.
 type entry struct {
-	Kind  string // "begin": a step's code runs; "seen": the step before the one that begins now had returned this
+	Kind  string // "begin": a step's code runs; "seen": the previous step had returned this
 	Run   string
 	Step  int
 	Value string
 }
 
-// ledger is one process's way to the file.
+// ledger is one process's handle of the file.
 type ledger struct{ file *os.File }
 
 func openLedger(path string) (*ledger, error) {
@@ -63,14 +64,15 @@ func readLedger(t testing.TB, path string) []entry {
 
 const flowSteps = 3
 
-// flow is three steps with a short sleep among them. Each step returns something that no other execution of it would.
+// flow has three steps with short sleeps between them. Each execution of a step returns a different
+// result.
 func (l *ledger) flow(tell func(entry)) func(ctx kagzi.Context, run string) (string, error) {
 	return func(ctx kagzi.Context, run string) (string, error) {
 		last := ""
 		for i := range flowSteps {
 			before := last
 			value, err := kagzi.Step(ctx, fmt.Sprintf("s%d", i), func(context.Context) (string, error) {
-				// That this code runs means that the step before is on the server's disk.
+				// This code runs, so the previous step is on the server's disk.
 				entries := []entry{{Kind: "begin", Run: run, Step: i}}
 				if i > 0 {
 					entries = append(entries, entry{Kind: "seen", Run: run, Step: i - 1, Value: before})
@@ -93,8 +95,8 @@ func (l *ledger) flow(tell func(entry)) func(ctx kagzi.Context, run string) (str
 	}
 }
 
-// checkLedger compares what the code did with what is recorded: no step ran again after its result
-// was acknowledged, and each acknowledged result is the recorded one.
+// checkLedger compares the code's record with the database: no step ran again after its result was
+// acknowledged, and each acknowledged result is the recorded one.
 func (s *Server) checkLedger(t testing.TB, path string, runs map[string]string) {
 	t.Helper()
 	seen := map[string]string{} // "run/step": the acknowledged result

@@ -16,7 +16,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// edge is a limit: what is tried at it, and one past it.
+// edge is a limit: a value at it, and one past it.
 type edge struct {
 	what     string
 	field    string
@@ -24,7 +24,7 @@ type edge struct {
 	at, past int
 }
 
-// holds wants that what is at the limit is accepted, and what is past it refused by name.
+// holds requires that the value at the limit is accepted, and the one past it refused by name.
 func (e edge) holds(t *testing.T) {
 	t.Helper()
 	if err := e.try(e.at); err != nil {
@@ -37,7 +37,7 @@ func (e edge) holds(t *testing.T) {
 	}
 }
 
-// cronOf is an expression of exactly so many bytes.
+// cronOf returns an expression of exactly n bytes.
 func cronOf(n int) string {
 	expr := strings.Repeat("0,", (n-9)/2) + "0 * * * *"
 	return strings.Repeat("0", n-len(expr)) + expr
@@ -241,7 +241,7 @@ func TestEachLimitAroundARunHoldsAtItsEdge(t *testing.T) {
 	})
 }
 
-// bulkNothing cancels no run at all.
+// bulkNothing cancels no run.
 func (s *Server) bulkNothing(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) error {
 	r.Action, r.Filter = kagziv1.BulkAction_BULK_ACTION_CANCEL,
 		&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"no": "run"}}
@@ -252,7 +252,7 @@ func (s *Server) bulkNothing(ctx context.Context, r *kagziv1.BulkWorkflowsReques
 	return second(stream.Recv())
 }
 
-// overridable is a run that has ended badly after a step "s".
+// overridable returns a failed run that completed a step "s".
 func (s *Server) overridable(t testing.TB) string {
 	t.Helper()
 	run := s.start(t, ofQueue("overridable"))

@@ -18,7 +18,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// chars is n letters.
+// chars returns n letters.
 func chars(n int) string { return strings.Repeat("n", n) }
 
 func numbered(n int) map[string]string {
@@ -37,7 +37,8 @@ func names(n int) []string {
 	return list
 }
 
-// TestEachLimitHoldsAtItsEdge goes by a table: what is at a limit is accepted, what is one past it is refused by name.
+// TestEachLimitHoldsAtItsEdge runs a table: a value at a limit is accepted, one past it is refused
+// by name.
 func TestEachLimitHoldsAtItsEdge(t *testing.T) {
 	type start = kagziv1.StartWorkflowRequest
 	type register = kagziv1.RegisterRequest

@@ -32,15 +32,15 @@ func (e *executions) count(step string) int {
 }
 
 // A database moves to the other kind while a step runs, another run sleeps, and a schedule ticks
-// every second. The server of the old one is stopped before where it has to be, and goes on beside
-// the copy where it can.
+// every second. The old server is stopped before the copy where it must be, and keeps running where
+// it can.
 func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 	t.Parallel()
 	for _, way := range [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}} {
 		t.Run(way[0]+" to "+way[1], func(t *testing.T) {
 			t.Parallel()
 			from, to := freshURL(t, way[0]), freshURL(t, way[1])
-			// A lease that outlives the move: what the worker has in hand stays with it.
+			// The lease outlives the move, so the worker keeps its run.
 			options := Options{Server: server.Options{
 				HeartbeatInterval: 200 * time.Millisecond, WorkerLease: 30 * time.Second}}
 			old := New(t, openStore(t, from), options)
@@ -130,7 +130,7 @@ func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 	}
 }
 
-// wantEveryTick wants a run for each second from the first tick on, and no second one for any.
+// wantEveryTick wants exactly one run for each second from the first tick on.
 func (s *Server) wantEveryTick(t *testing.T, schedule string, n int) {
 	t.Helper()
 	var ticks []time.Time

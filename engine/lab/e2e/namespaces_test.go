@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestTheDefaultNamespaceIsThereBeforeAnythingHasUsedIt(t *testing.T) {
+func TestTheDefaultNamespaceExistsBeforeItsFirstUse(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		admin, namespaces := s.admin(), s.namespaces()
@@ -18,7 +18,7 @@ func TestTheDefaultNamespaceIsThereBeforeAnythingHasUsedIt(t *testing.T) {
 			t.Fatalf("GetNamespace = %v, want it enabled, without an id and times", got)
 		}
 		want := []string{"default"}
-		for size := int32(1); size <= 5; size++ { // before, at and behind each other namespace
+		for size := int32(1); size <= 5; size++ { // before, at and after each other namespace
 			var forward, back []string
 			for token := ""; ; {
 				page := fine(namespaces.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{

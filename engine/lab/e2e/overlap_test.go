@@ -25,7 +25,7 @@ func TestOverlapPolicies(t *testing.T) {
 			made[p] = s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.OverlapPolicy = p }).ScheduleId
 		}
 		first := s.look(t, made[allow]).NextFireAt.AsTime()
-		tasks := map[string]*kagziv1.Task{} // by schedule, what its first run is held as
+		tasks := map[string]*kagziv1.Task{} // by schedule: the task of its first run
 		for tick := 1; tick <= 3; tick++ {
 			s.toMinute()
 			s.awaitFired(t, made[allow], tick)
@@ -62,7 +62,7 @@ func TestOverlapPolicies(t *testing.T) {
 		if at := runs[1].ScheduledAt.AsTime(); !at.Equal(first.Add(time.Minute)) || runs[1].Status != pending {
 			t.Errorf("the buffered run is %v, want the second tick's", runs[1])
 		}
-		// A person who ends the run lets the next one start, too.
+		// When a person ends the run, the next one may start too.
 		s.toMinute()
 		eventually(t, "a tick is buffered", func() bool { return s.look(t, made[buffer]).BufferedTick != nil })
 		fine(s.workflows().TerminateWorkflow(within(t, 20*time.Second),
@@ -102,8 +102,8 @@ func TestTwoServersOnOneDatabaseFireEachTickOnce(t *testing.T) {
 	}
 }
 
-// checkTicks wants that each tick of a schedule, from its first to that of its last run, has one
-// run, in the order of time.
+// checkTicks wants exactly one run for each tick of a schedule from its first to its last run, in
+// order of time.
 func checkTicks(t testing.TB, s *Server, made *kagziv1.WorkflowSchedule, least int) {
 	t.Helper()
 	runs := s.fired(t, made.ScheduleId)
@@ -148,7 +148,8 @@ func crashSchedules(t *testing.T, url, point string) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	s := &Server{Conn: conn, Address: p.address, tb: t}
-	// a guard against hanging: three deaths take 27 s under the race detector, and took 103 beside other work
+	// guards against a hang: three deaths took 27 s under the race detector, and 103 s on a busy
+	// machine
 	ctx := within(t, 5*time.Minute)
 	const schedules = 6
 	var made []*kagziv1.WorkflowSchedule
@@ -164,7 +165,7 @@ func crashSchedules(t *testing.T, url, point string) {
 		}
 		made = append(made, answer.Schedule)
 	}
-	// Until it has died as often as it is to, and for two ticks more.
+	// Until it has died as often as it should, and for two more ticks.
 	eventually(t, "the server has died at "+point, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// fileName is a Go or SQL file, or some of one beginning, as overviews name them: "tx_*.go",
-// "sql/claim.sql".
+// fileName matches a Go or SQL file, or several with the same prefix, as overviews name them:
+// "tx_*.go", "sql/claim.sql".
 var fileName = regexp.MustCompile(`[a-z0-9_*/]+\.(go|sql)\b`)
 
-func TestOverviewsNameOnlyFilesThatAreThere(t *testing.T) {
+func TestOverviewsNameOnlyExistingFiles(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
 	named := 0
@@ -63,8 +63,8 @@ func TestOverviewsNameOnlyFilesThatAreThere(t *testing.T) {
 	}
 }
 
-// wantFiles looks for the files that an overview names, in some of these directories, and says how
-// many it names.
+// wantFiles checks that the files which an overview names exist in these directories, and returns
+// how many it names.
 func wantFiles(t *testing.T, where, text string, dirs ...string) (named int) {
 	t.Helper()
 	for _, name := range fileName.FindAllString(text, -1) {

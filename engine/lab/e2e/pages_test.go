@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// pages asks for one page of a list, and tells it by the names of what is on it.
+// pages reads one page of a list and returns the names of its items.
 type pages func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error)
 
 // named makes pages of a list call.
@@ -31,7 +31,7 @@ func named[R, T any](answer R, err error, of func(R) ([]T, *kagziv1.PageInfo), n
 	return names, info, nil
 }
 
-// pagedLists is every list of the contract, each with seven items or more, for run and schedule.
+// pagedLists has every list of the contract, with seven items or more each, for run and schedule.
 func (s *Server) pagedLists(run, parent, schedule string) map[string]pages {
 	return map[string]pages{
 		"ListWorkflows": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
@@ -103,7 +103,8 @@ func (s *Server) pagedLists(run, parent, schedule string) map[string]pages {
 	}
 }
 
-// fillLists makes seven of everything, and returns what pagedLists wants and the lists as they should read.
+// fillLists makes seven of everything, and returns what pagedLists needs and the lists as they
+// should read.
 func (s *Server) fillLists(t testing.TB) (run, parent, schedule string, want map[string][]string) {
 	t.Helper()
 	ctx := within(t, time.Minute)
@@ -193,7 +194,7 @@ func TestEveryListIsPagedBothWays(t *testing.T) {
 				slices.Concat(forward[:len(forward)-1]...); !slices.Equal(got, before) {
 				t.Errorf("%s reads backward\n%v, want\n%v", name, got, before)
 			}
-			// And from the end: the last page, and the way back from it.
+			// From the end: the last page, and backwards from it.
 			var fromEnd []string
 			for at, token := info, "end"; token != ""; token = at.PrevPageToken {
 				p := &kagziv1.PageRequest{PageSize: 3, PageToken: token}
@@ -212,7 +213,7 @@ func TestEveryListIsPagedBothWays(t *testing.T) {
 			}
 			_, _, err := page(within(t, 20*time.Second), &kagziv1.PageRequest{PageToken: tokens[name], Last: true})
 			wantRefused(t, name+" with a token and from the end", err, codes.InvalidArgument, codeInvalid, "page.last")
-			// From the first page forward again, by the token that it has in its answer to the way back.
+			// From the first page forward again, by the token in its answer.
 			if names, _ := get(&kagziv1.PageRequest{PageSize: 3, PageToken: info.NextPageToken}); !slices.Equal(
 				names, forward[1]) {
 				t.Errorf("%s: after the way back the second page is %v, want %v", name, names, forward[1])

@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// programName is what the real binary is called.
+// programName is the file name of the real binary.
 const programName = "kagzi"
 
-// addressTaken is what the system says where somebody has an address.
+// addressTaken is the system's error for a used address.
 var addressTaken = syscall.EADDRINUSE.Error()
 
-// stoppable prepares a process that is yet to be started for askToStop.
+// stoppable prepares a process that is not yet started for askToStop.
 func stoppable(*exec.Cmd) {}
 
-// askToStop has a process end in good order.
+// askToStop asks a process to end gracefully.
 func askToStop(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 
-// wasKilled says how a process has ended.
+// wasKilled reports whether a process was killed.
 func wasKilled(p *os.ProcessState) bool {
 	status, ok := p.Sys().(syscall.WaitStatus)
 	return ok && status.Signal() == syscall.SIGKILL

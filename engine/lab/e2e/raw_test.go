@@ -29,7 +29,7 @@ func (s *Server) namespaces() kagziv1.NamespaceServiceClient {
 	return kagziv1.NewNamespaceServiceClient(s.Conn)
 }
 
-// fine is the answer of a call that has to succeed: fine(s.admin().GetWorker(ctx, request))(t).
+// fine returns the answer of a call that must succeed: fine(s.admin().GetWorker(ctx, request))(t).
 func fine[T any](answer T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -40,7 +40,7 @@ func fine[T any](answer T, err error) func(t testing.TB) T {
 	}
 }
 
-// start starts a run of type "t", changed as told.
+// start starts a run of type "t", after the given changes.
 func (s *Server) start(t testing.TB, change ...func(*kagziv1.StartWorkflowRequest)) string {
 	t.Helper()
 	r := &kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: text("input")}
@@ -77,7 +77,7 @@ func (s *Server) await(t testing.TB, run string) *kagziv1.Workflow {
 	return answer.Workflow
 }
 
-// until waits until the run is as wanted, told by each of its changes.
+// until waits until the run is as wanted; it checks at each change of the run.
 func (s *Server) until(t testing.TB, run string, what string,
 	want func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool) {
 	t.Helper()
@@ -104,21 +104,21 @@ func (s *Server) until(t testing.TB, run string, what string,
 	}
 }
 
-// find is the runs that a filter selects, at most a page of them, newest first.
+// find returns the runs that a filter selects, at most one page, newest first.
 func (s *Server) find(t testing.TB, filter *kagziv1.ListWorkflowsRequest) []*kagziv1.Workflow {
 	t.Helper()
 	filter.Page = &kagziv1.PageRequest{PageSize: 1000}
 	return fine(s.workflows().ListWorkflows(within(t, 20*time.Second), filter))(t).Workflows
 }
 
-// steps is all attempts of a run's steps, in the order in which they began.
+// steps returns all attempts of a run's steps, in the order in which they began.
 func (s *Server) steps(t testing.TB, run string) []*kagziv1.Step {
 	t.Helper()
 	return fine(s.admin().ListSteps(within(t, 20*time.Second),
 		&kagziv1.ListStepsRequest{RunId: run, Page: &kagziv1.PageRequest{PageSize: 1000}}))(t).Steps
 }
 
-// eventually waits until something is so that nothing tells of.
+// eventually polls until ok, for state without notifications.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !so(); <-time.After(10 * time.Millisecond) {
@@ -138,7 +138,7 @@ func wantOutput(t testing.TB, w *kagziv1.Workflow, want string) {
 	}
 }
 
-// detailOf is the ErrorDetail that an error carries; empty when there is none.
+// detailOf returns the ErrorDetail of an error; empty if there is none.
 func detailOf(err error) *kagziv1.ErrorDetail {
 	for _, d := range status.Convert(err).Details() {
 		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
@@ -148,7 +148,7 @@ func detailOf(err error) *kagziv1.ErrorDetail {
 	return &kagziv1.ErrorDetail{}
 }
 
-// wantRefused wants an error of this code whose message holds the words.
+// wantRefused wants an error of this code whose message contains the words.
 func wantRefused(t testing.TB, what string, err error, code codes.Code, kagzi kagziv1.ErrorCode, words string) {
 	t.Helper()
 	detail := detailOf(err)
@@ -157,14 +157,15 @@ func wantRefused(t testing.TB, what string, err error, code codes.Code, kagzi ka
 	}
 }
 
-// unaryWorker works by single calls.
+// unaryWorker works with unary calls.
 type unaryWorker struct {
 	*Server
 	id   string
 	spec *kagziv1.RegisterRequest
 }
 
-// register makes a worker of type "t" known, changed as told. It sends no heartbeats by itself.
+// register registers a worker of type "t", after the given changes. It sends no heartbeats by
+// itself.
 func (s *Server) register(t testing.TB, change ...func(*kagziv1.RegisterRequest)) *unaryWorker {
 	t.Helper()
 	r := &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}
@@ -178,7 +179,7 @@ func (s *Server) register(t testing.TB, change ...func(*kagziv1.RegisterRequest)
 	return &unaryWorker{s, answer.WorkerId, r}
 }
 
-// poll waits at most so long for a run.
+// poll waits at most this long for a run.
 func (w *unaryWorker) poll(ctx context.Context, wait time.Duration) (*kagziv1.Task, error) {
 	answer, err := w.workers().PollTask(ctx, &kagziv1.PollTaskRequest{
 		Namespace: w.spec.Namespace, WorkerId: w.id, TaskQueue: w.spec.TaskQueue, WorkflowTypes: w.spec.WorkflowTypes,
@@ -197,7 +198,7 @@ func (w *unaryWorker) take(t testing.TB) *kagziv1.Task {
 	return task
 }
 
-// wantNothing wants that there is no run for the worker now.
+// wantNothing wants no run for the worker now.
 func (w *unaryWorker) wantNothing(t testing.TB, why string) {
 	t.Helper()
 	if task, err := w.poll(within(t, 20*time.Second), 20*time.Millisecond); err != nil || task != nil {
@@ -226,9 +227,8 @@ func (w *unaryWorker) complete(t testing.TB, task *kagziv1.Task, output string) 
 	}
 }
 
-// awaitPoller lets a poll that was begun beside the story come to rest, so that what follows finds
-// it waiting. A poll that is later still finds its run, so nothing depends on it but what is
-// measured.
+// awaitPoller lets a poll in another goroutine settle, so that the next call finds it waiting. A
+// later poll still finds its run, so only measurements depend on it.
 func (s *Server) awaitPoller(t testing.TB) {
 	t.Helper()
 	for range 3 {
@@ -268,7 +268,7 @@ type sessionWorker struct {
 	waiting map[int64]chan *kagziv1.SessionResponse
 }
 
-// session opens a session of a worker of type "t", changed as told.
+// session opens a session of a worker of type "t", after the given changes.
 func (s *Server) session(t testing.TB, change ...func(*kagziv1.RegisterRequest)) *sessionWorker {
 	t.Helper()
 	r := &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}
@@ -327,7 +327,7 @@ func (w *sessionWorker) listen() {
 	}
 }
 
-// send sends an operation and returns where its answer will come.
+// send sends an operation and returns the channel of its answer.
 func (w *sessionWorker) send(r *kagziv1.SessionRequest) <-chan *kagziv1.SessionResponse {
 	w.sending.Lock()
 	defer w.sending.Unlock()
@@ -342,7 +342,7 @@ func (w *sessionWorker) send(r *kagziv1.SessionRequest) <-chan *kagziv1.SessionR
 	}
 	w.waiting[r.Seq] = answer
 	w.mu.Unlock()
-	_ = w.stream.Send(r) // where it breaks, Recv says so
+	_ = w.stream.Send(r) // if it breaks, Recv reports it
 	return answer
 }
 
@@ -381,7 +381,7 @@ func (w *sessionWorker) runDone(task *kagziv1.Task, output string) *kagziv1.Sess
 			RunId: task.RunId, LeaseToken: task.LeaseToken, Output: text(output)}}}
 }
 
-// receive waits for something to come over a channel.
+// receive waits for a value from a channel.
 func receive[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
 	select {
@@ -396,7 +396,7 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 	panic("unreachable")
 }
 
-// wantEmpty wants that nothing has come over a channel.
+// wantEmpty wants no value in a channel.
 func wantEmpty[T any](t testing.TB, what string, c <-chan T) {
 	t.Helper()
 	select {
@@ -408,7 +408,7 @@ func wantEmpty[T any](t testing.TB, what string, c <-chan T) {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// finished is a run that has completed.
+// finished returns a completed run.
 func (s *Server) finished(t testing.TB) string {
 	t.Helper()
 	run := s.start(t, ofQueue("finished"))
@@ -417,7 +417,7 @@ func (s *Server) finished(t testing.TB) string {
 	return run
 }
 
-// ahead is a moment from now, by the clock of the server.
+// ahead returns a future time by the server's clock.
 func (s *Server) ahead(d time.Duration) *timestamppb.Timestamp {
 	return timestamppb.New(s.Store.Now().Add(d))
 }

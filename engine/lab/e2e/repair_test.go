@@ -45,7 +45,7 @@ func (s *shop) order(ctx kagzi.Context, in string) (string, error) {
 	return out, nil
 }
 
-// takeRan is what has run since it was last asked.
+// takeRan returns what has run since the last call.
 func (s *shop) takeRan() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *shop) takeRan() string {
 	return ran
 }
 
-// audit is what was done to a run, the oldest first: "Method(reason) detail".
+// audit returns what was done to a run, oldest first: "Method(reason) detail".
 func (s *Server) audit(t testing.TB, subject string) (lines []string) {
 	t.Helper()
 	for _, e := range fine(s.admin().ListAuditEvents(
@@ -173,7 +173,7 @@ func TestAStepThatCannotSucceedIsOverridden(t *testing.T) {
 	})
 }
 
-func TestAPausedRunIsOverriddenAndGoesOn(t *testing.T) {
+func TestAPausedRunIsOverriddenAndContinues(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, over := make(chan struct{}, 10), make(chan struct{}, 10)
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
@@ -222,7 +222,7 @@ func TestAPausedRunIsOverriddenAndGoesOn(t *testing.T) {
 			"ResumeWorkflow(found it)"}; !slices.Equal(got, want) {
 			t.Errorf("the audit says %q, want %q", got, want)
 		}
-		// A failure can be recorded, too, which the code then gets.
+		// A failure can be recorded too; the code then gets it.
 		doomed := fine(kagzi.Start(ctx, c, "stuck", 0, kagzi.StartOptions{}))(t)
 		receive(t, "the step", began)
 		s.until(t, doomed.ID(), "in its step", func(_ *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
@@ -318,7 +318,7 @@ func TestRetriesThatAreRepeatedOrRefused(t *testing.T) {
 	})
 }
 
-// bulk does something to many runs, and returns each progress that was told.
+// bulk runs a bulk operation and returns each progress message.
 func (s *Server) bulk(t testing.TB, r *kagziv1.BulkWorkflowsRequest) (all []*kagziv1.BulkWorkflowsProgress) {
 	t.Helper()
 	stream := fine(s.workflows().BulkWorkflows(within(t, 30*time.Second), r))(t)
@@ -334,7 +334,7 @@ func (s *Server) bulk(t testing.TB, r *kagziv1.BulkWorkflowsRequest) (all []*kag
 	}
 }
 
-func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
+func TestManyRunsAreEndedAndRetriedByAFilter(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		const runs = 150
 		batch := &kagziv1.StartWorkflowsRequest{}

@@ -15,7 +15,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// schedule makes a schedule of type "t" that fires each minute, changed as told.
+// schedule makes a schedule of type "t" that fires each minute, after the given changes.
 func (s *Server) schedule(t testing.TB, change ...func(
 	*kagziv1.CreateWorkflowScheduleRequest)) *kagziv1.WorkflowSchedule {
 	t.Helper()
@@ -32,7 +32,7 @@ func (s *Server) look(t testing.TB, schedule string) *kagziv1.WorkflowSchedule {
 		within(t, 20*time.Second), &kagziv1.GetWorkflowScheduleRequest{ScheduleId: schedule}))(t).Schedule
 }
 
-// fired is the runs of a schedule in the order of their ticks.
+// fired returns the runs of a schedule in the order of their ticks.
 func (s *Server) fired(t testing.TB, schedule string) []*kagziv1.Workflow {
 	t.Helper()
 	runs := fine(s.schedules().ListScheduleRuns(within(t, 20*time.Second), &kagziv1.ListScheduleRunsRequest{
@@ -43,7 +43,7 @@ func (s *Server) fired(t testing.TB, schedule string) []*kagziv1.Workflow {
 	return runs
 }
 
-// awaitFired waits until a schedule has fired so many runs.
+// awaitFired waits until a schedule has fired this many runs.
 func (s *Server) awaitFired(t testing.TB, schedule string, n int) (runs []*kagziv1.Workflow) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the schedule has fired %d times", n), func() bool {
@@ -53,8 +53,8 @@ func (s *Server) awaitFired(t testing.TB, schedule string, n int) (runs []*kagzi
 	return runs
 }
 
-// toMinute sets the clock to just after the next whole minute. A story of schedules begins so, too:
-// then the next minute is far enough.
+// toMinute sets the clock to just after the next whole minute. Tests of schedules also begin with
+// it, so that the next minute is far enough away.
 func (s *Server) toMinute() {
 	now := s.Store.Now()
 	s.Jump(now.Truncate(time.Minute).Add(time.Minute + time.Millisecond).Sub(now))
@@ -250,7 +250,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 	})
 }
 
-// second is the error of a call whose answer does not matter.
+// second returns the error of a call whose answer does not matter.
 func second[T any](_ T, err error) error { return err }
 
 func TestAPreviewStoresNothing(t *testing.T) {
@@ -263,7 +263,8 @@ func TestAPreviewStoresNothing(t *testing.T) {
 			return ticks
 		}
 		after := timestamppb.New(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
-		// The clocks of Berlin go from 2 to 3 on 29 March 2026: a tick in the gap fires once at its end.
+		// The clocks of Berlin go from 2 to 3 on 29 March 2026: a tick in the gap fires once at its
+		// end.
 		got := preview(&kagziv1.PreviewScheduleRequest{
 			CronExpr: "30 2 * * *", TimeZone: "Europe/Berlin", Count: 3, After: after})
 		if want := []string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z", "2026-03-31T00:30:00Z"}; !slices.Equal(
@@ -338,7 +339,7 @@ func TestATickIsARunThatKnowsItsTime(t *testing.T) {
 	})
 }
 
-func TestResumingCatchesUpWhatWasMissed(t *testing.T) {
+func TestResumingCatchesUpMissedTicks(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		s.toMinute()
 		ctx := within(t, time.Minute)
@@ -355,7 +356,7 @@ func TestResumingCatchesUpWhatWasMissed(t *testing.T) {
 		}
 		fine(s.schedules().ResumeWorkflowSchedule(
 			ctx, &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: made.ScheduleId}))(t)
-		// Ten minutes were missed, of which the last may be so young that it is not late yet.
+		// Ten minutes were missed; the last may be too recent to count as late.
 		var got *kagziv1.WorkflowSchedule
 		eventually(t, "the schedule has caught up", func() bool {
 			got = s.look(t, made.ScheduleId)
@@ -397,7 +398,7 @@ func TestWithoutCatchupEveryMissedTickIsCounted(t *testing.T) {
 	})
 }
 
-func TestWhatIsDisabledOrDeletedDoesNotFire(t *testing.T) {
+func TestDisabledAndDeletedSchedulesDoNotFire(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		s.toMinute()
 		ctx := within(t, time.Minute)

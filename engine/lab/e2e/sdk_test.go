@@ -16,7 +16,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// client makes an SDK client of the server.
+// client returns an SDK client of the server.
 func (s *Server) client(t testing.TB) *kagzi.Client {
 	t.Helper()
 	c, err := kagzi.NewClient(kagzi.ClientOptions{Address: s.Address, Logger: quiet})
@@ -234,7 +234,7 @@ func TestADrainedWorkerFinishesWhatItHoldsAndLeaves(t *testing.T) {
 	})
 }
 
-// Of several tries the best counts: other work on the machine makes any one of them slow.
+// The best of several tries counts: other work on the machine can slow any one of them.
 func TestManyStepsOfTheSDKReplaySoonerThanTheyRan(t *testing.T) {
 	if slowness > 1 {
 		t.Skip("a measurement means nothing under the race detector")

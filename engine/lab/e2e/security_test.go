@@ -40,7 +40,7 @@ func TestASecretIsInNoFileOfTheDatabaseNorInABackup(t *testing.T) {
 	if _, err := backends.Backup(t.Context(), url, copied); err != nil {
 		t.Fatal(err)
 	}
-	wanted := map[string]bool{ // which must be found, so that it is known that this looks where things are
+	wanted := map[string]bool{ // these must be found, which shows that the test looks in the right places
 		"secret of a": true, secret: false, old: false, strings.Split(secret, "_")[3]: false,
 		strings.Split(old, "_")[3]: false,
 	}
@@ -94,7 +94,7 @@ func TestNoLogNorSpanTellsWhatIsInAPayload(t *testing.T) {
 				fine(s.workers().CompleteWorkflow(ctx,
 					&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Output: secret}))(t)
 			}
-			// What is refused is not told either.
+			// An error does not repeat the refused value.
 			_, err := s.workers().CompleteStep(ctx,
 				&kagziv1.CompleteStepRequest{RunId: run, LeaseToken: task.LeaseToken, StepId: "two", Output: secret})
 			if err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), task.LeaseToken) {
@@ -124,13 +124,14 @@ func TestNoLogNorSpanTellsWhatIsInAPayload(t *testing.T) {
 	})
 }
 
-// builders are the files that put statements together, of what the schema itself names.
-var builders = []string{"sqlite/end.go", "postgres/copy.go", "postgres/standing.go", "sqlite/progress.go"}
+// builders are the files that assemble statements from names of the schema.
+var builders = []string{"sqlite/end.go", "postgres/copy.go", "postgres/standing.go", "postgres/migrate.go",
+	"sqlite/progress.go"}
 
 var statement = regexp.MustCompile(`(?is)^\s*(select|insert\s+into|update|delete\s+from|create|drop|alter|with)\s`)
 
-// A statement that is put together from text could hold a user's. All of them are files, or stand
-// in the code as they are.
+// A statement assembled from text could contain a user's text. So statements are files or constants
+// in the code.
 func TestNoStatementIsPutTogetherFromText(t *testing.T) {
 	t.Parallel()
 	looked, built := 0, map[string]bool{}

@@ -1,6 +1,5 @@
-// Package e2e is the whole server in one process, for tests: a store, the dispatcher, the
-// coordinator and the gRPC door, with lengths of time that suit a test. Its own tests are the
-// stories that need all of them.
+// Package e2e runs the whole server in one process for tests: a store, matching, the coordinator
+// and the gRPC server, with short timeouts. Its own tests are those that need all of them.
 package e2e
 
 import (
@@ -22,33 +21,34 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// Options say how a Server differs from the usual one. The zero value works: heartbeats every 200
-// ms, a lease of 600 ms, warnings of the server in the log of the test.
+// Options configure a Server. The zero value works: heartbeats every 200 ms, a lease of 600 ms, the
+// server's warnings in the test's log.
 type Options struct {
 	Server      server.Options
-	Coordinator coordinator.Options // its lease and interval are the server's
+	Coordinator coordinator.Options // lease and interval are the server's
 	Address     string              // default: a free port of this machine
-	Pipe        *bufconn.Listener   // if set, it is reached by this alone, and by no address
-	// Wrap, if set, is put around the store, for tests that count or disturb its calls.
+	Pipe        *bufconn.Listener   // if set, the server is reached only through it
+	// Wrap, if set, wraps the store, for tests that count or disturb its calls.
 	Wrap func(engine.Store) engine.Store
 }
 
-// Server is a server at work.
+// Server is a running server.
 type Server struct {
 	Conn    *grpc.ClientConn
 	Address string // host:port
 	Store   engine.Store
 
-	pipe  *bufconn.Listener
-	clock *clock
-	ring  func(engine.Notification) // to every part
-	stop  context.CancelFunc
-	group sync.WaitGroup
-	over  sync.Once
-	tb    testing.TB
+	pipe   *bufconn.Listener
+	clock  *clock
+	notify func(engine.Notification) // notifies every part
+	stop   context.CancelFunc
+	group  sync.WaitGroup
+	over   sync.Once
+	tb     testing.TB
 }
 
-// New starts a server on a store, which it closes when it is stopped: by Stop, or at the end of the test.
+// New starts a server on a store. Stop, or the end of the test, stops the server and closes the
+// store.
 func New(tb testing.TB, store engine.Store, o Options) *Server {
 	tb.Helper()
 	if o.Server.HeartbeatInterval == 0 {
@@ -102,8 +102,8 @@ func (o *Options) listen(tb testing.TB) net.Listener {
 func (s *Server) run(l net.Listener, o Options) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	dispatcher := matching.New(s.Store, o.Server.Log)
-	door := server.New(s.Store, dispatcher, o.Server)
+	matcher := matching.New(s.Store, o.Server.Log)
+	api := server.New(s.Store, matcher, o.Server)
 	upkeep := coordinator.New(s.Store, o.Coordinator)
 
 	behind, stopBehind := context.WithCancel(context.Background())
@@ -114,21 +114,21 @@ func (s *Server) run(l net.Listener, o Options) {
 			}
 		})
 	}
-	s.ring = func(r engine.Notification) {
-		dispatcher.Notify(r)
-		door.Notify(r)
+	s.notify = func(r engine.Notification) {
+		matcher.Notify(r)
+		api.Notify(r)
 		upkeep.Notify(r)
 	}
-	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring, door) })
+	part("the listener", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.notify, api) })
 	part("the coordinator", behind, upkeep.Run)
-	part("the dispatcher", behind, dispatcher.Run)
-	part("the door", ctx, func(ctx context.Context) error {
-		defer stopBehind() // what answers calls outlives the calls
-		return door.Run(ctx, l)
+	part("matching", behind, matcher.Run)
+	part("the server", ctx, func(ctx context.Context) error {
+		defer stopBehind() // the parts that answer calls outlive the calls
+		return api.Run(ctx, l)
 	})
 }
 
-// Dial makes a connection of its own to the server. It is closed at the end of the test.
+// Dial opens a separate connection to the server. It is closed at the end of the test.
 func (s *Server) Dial() *grpc.ClientConn {
 	s.tb.Helper()
 	return s.dial(s.tb, grpc.WithDefaultCallOptions(
@@ -152,7 +152,7 @@ func (s *Server) dial(tb testing.TB, o ...grpc.DialOption) *grpc.ClientConn {
 	return conn
 }
 
-// Stop ends the server in good order and closes its store. It may be called again.
+// Stop stops the server gracefully and closes its store. It may be called again.
 func (s *Server) Stop() {
 	s.over.Do(func() {
 		s.stop()
@@ -163,14 +163,14 @@ func (s *Server) Stop() {
 	})
 }
 
-// Jump sets the clock of the server ahead, and has everything looked at anew: the coordinator as
-// often as its interval allows.
+// Jump moves the server's clock forward and notifies all parts; the coordinator reacts as often as
+// its interval allows.
 func (s *Server) Jump(d time.Duration) {
 	s.clock.ahead.Add(int64(d))
-	s.ring(engine.Notification{Kind: engine.NotifyAll})
+	s.notify(engine.Notification{Kind: engine.NotifyAll})
 }
 
-// clock is a store whose time can be set ahead.
+// clock is a store whose time can be moved forward.
 type clock struct {
 	engine.Store
 	ahead atomic.Int64

@@ -195,7 +195,7 @@ func TestAWorkerThatIsForcedOfflineLosesItsRunsAndItsSession(t *testing.T) {
 		}
 		worker, err := s.admin().GetWorker(within(t, 20*time.Second), &kagziv1.GetWorkerRequest{WorkerId: w.id})
 		if err != nil || worker.Worker.GetOfflineReason() != kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED {
-			t.Errorf("the worker is %v, %v, want it to say that it was taken off", worker, err)
+			t.Errorf("the worker is %v, %v, want it to report that it was deregistered", worker, err)
 		}
 	})
 }
@@ -306,7 +306,7 @@ func TestRunsThatAHeartbeatDoesNotNameGoToOthers(t *testing.T) {
 		if first.RunId != lost {
 			first, second = second, first
 		}
-		for { // a run is freed when its claim is a lease ago
+		for { // a run is freed a lease after its claim
 			a := w.beat(second)
 			if a.GetHeartbeat() == nil {
 				t.Fatalf("heartbeat = %v", a)
@@ -439,7 +439,7 @@ func TestAnOperationThatCannotBeReadIsAnsweredByItsNumber(t *testing.T) {
 		w.grant(1)
 		run := s.start(t)
 		task := receive(t, "the run", w.tasks)
-		// inner is an operation as bytes, which go on the wire as they are.
+		// inner is an operation as raw bytes.
 		inner := func(number protowire.Number, content []byte) *kagziv1.SessionRequest {
 			r := &kagziv1.SessionRequest{}
 			r.ProtoReflect().SetUnknown(protowire.AppendBytes(

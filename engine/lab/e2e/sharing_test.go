@@ -233,8 +233,8 @@ func TestSuspendedRunsHoldNoSlot(t *testing.T) {
 	})
 }
 
-// lives has the worker beat, so that it is not lost however long what it does takes. dies returns
-// when it beats no more, and when it began its last beat.
+// lives makes the worker send heartbeats, so that it is not lost during slow work. dies stops them
+// and returns when the last one began.
 func (w *sessionWorker) lives() (dies func() (last time.Time)) {
 	over, lasts := make(chan struct{}), make(chan time.Time, 1)
 	go func() {
@@ -243,7 +243,7 @@ func (w *sessionWorker) lives() (dies func() (last time.Time)) {
 		for last := time.Now(); ; last = time.Now() {
 			a, ok := <-w.send(&kagziv1.SessionRequest{
 				Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}})
-			if !ok || a.GetError() != nil { // whoever waits for an answer over the stream says so
+			if !ok || a.GetError() != nil { // a call that waits for an answer over the stream reports it
 				lasts <- last
 				return
 			}
@@ -275,7 +275,7 @@ func TestALostWorkersRunIsFinishedElsewhere(t *testing.T) {
 		leaves := alive.lives()
 		alive.grant(1)
 		again := receive(t, "the dead worker's run", alive.tasks)
-		// A lease of 600 ms, and a second look a heartbeat and a second later.
+		// A lease of 600 ms, then a suspect for a heartbeat and a second.
 		if took := time.Since(began); again.RunId != run || took < 600*time.Millisecond || took > promptly {
 			t.Errorf("run %s was taken over after %s", again.RunId, took)
 		}
@@ -310,7 +310,8 @@ func TestARunThatLosesTenWorkersFails(t *testing.T) {
 			if task.Attempt != 1 {
 				t.Errorf("after %d losses the attempt is %d, want 1: losses cost nothing", loss-1, task.Attempt)
 			}
-			// The worker dies here. It is missed after the lease, twice, and then the delay of the loss passes.
+			// The worker dies here. It is lost after twice the lease, and then the delay of the
+			// loss passes.
 			s.until(t, run, fmt.Sprintf("lost %d times", loss),
 				func(r *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool {
 					return int(r.LeaseLosses) == loss

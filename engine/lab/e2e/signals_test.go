@@ -196,7 +196,7 @@ func TestSignalsByUnaryCalls(t *testing.T) {
 		}
 		for i, want := range []string{"first", "second", "second"} {
 			step := fmt.Sprintf("w%d", i)
-			for range 2 { // the same wait again is answered alike
+			for range 2 { // the same wait again gets the same answer
 				if a := wait(step, 0); string(a.Payload.GetData()) != want || a.TimedOut {
 					t.Errorf("wait %d got %v, want %q", i, a, want)
 				}

@@ -19,7 +19,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// slowLine is a connection on which 32 KiB take a second to come.
+// slowLine is a connection on which 32 KiB take a second to arrive.
 type slowLine struct{ net.Conn }
 
 func (l slowLine) Read(data []byte) (int, error) {
@@ -28,16 +28,16 @@ func (l slowLine) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// A worker is given all its tasks at once, and here they take longer to come than a run has until
-// it has to be named, and than the worker believes in leases that are not confirmed.
+// A worker is given all its tasks at once. Here they take longer to arrive than a run may stay
+// unnamed in heartbeats, and longer than the worker trusts unconfirmed leases.
 func TestAWorkerOnASlowLineHasEachRunOnce(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		runs int
-		size int // bytes of the input of each
+		size int // input bytes of each
 	}{
 		{"many tasks", 90, 40 << 10},
-		{"tasks of which each takes longer than a run has until it is named", 6, 640 << 10},
+		{"few large tasks", 6, 640 << 10},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			aWorkerOnASlowLine(t, slices.Repeat([]string{strings.Repeat("x", test.size)}, test.runs))

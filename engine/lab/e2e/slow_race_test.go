@@ -2,8 +2,9 @@
 
 package e2e
 
-// slowness is how much longer things may take than they should: the race detector costs about this.
+// slowness multiplies time limits: the race detector costs about this much.
 const slowness = 8
 
-// raced is true: the race detector watches. With -short it is not shown what cannot hold anything new for it.
+// raced reports whether the race detector runs. With -short, tests that cannot find a new race are
+// skipped then.
 const raced = true

@@ -2,8 +2,8 @@
 
 package e2e
 
-// slowness is how much longer things may take than they should.
+// slowness multiplies time limits.
 const slowness = 1
 
-// raced says whether the race detector watches.
+// raced reports whether the race detector runs.
 const raced = false

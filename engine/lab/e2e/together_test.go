@@ -13,24 +13,24 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// TestStepsChildrenAndSignalsSideBySide runs workflows that do all at once, whose steps, children
-// and signals end in any order and whose worker is stopped over and over, so that each is replayed
-// with another part of its history done.
-func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
+// TestStepsChildrenAndSignalsInParallel runs workflows that do everything at once. Their steps,
+// children and signals end in any order, and their worker is stopped over and over, so that each
+// activation replays another part of its history.
+func TestStepsChildrenAndSignalsInParallel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		var luck sync.Mutex
+		var randMu sync.Mutex
 		dice := rand.New(rand.NewPCG(seed, 1))
 		roll := func(n int) time.Duration {
-			luck.Lock()
-			defer luck.Unlock()
+			randMu.Lock()
+			defer randMu.Unlock()
 			return time.Duration(dice.IntN(n)) * time.Millisecond
 		}
-		var stays atomic.Int64
+		var activations atomic.Int64
 		handle := func(w *kagzi.Worker) {
 			kagzi.Handle(w, "everything", func(ctx kagzi.Context, n int) (string, error) {
-				stays.Add(1)
+				activations.Add(1)
 				signals := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
 					sum := 0
 					for range 3 {
@@ -111,7 +111,7 @@ func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 				}
 			})
 		}
-		// Workers that stay for a moment each, and one at last that stays.
+		// Workers that stop after a moment, and one that stays.
 		for range 4 {
 			_, stop := s.work(t, kagzi.WorkerOptions{DrainTimeout: time.Millisecond}, handle)
 			<-time.After(roll(60))
@@ -133,6 +133,6 @@ func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d stays of %d runs", stays.Load(), runs)
+		t.Logf("%d activations of %d runs", activations.Load(), runs)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Clients of the first Kagzi server know no lease token and no session.
+// Clients of the first Kagzi server know neither lease tokens nor sessions.
 func TestAClientThatKnowsNoTokenWorksWhereItIsAllowed(t *testing.T) {
 	o := patient
 	o.Server.AllowUnleased = true
@@ -48,7 +48,7 @@ func TestAClientThatKnowsNoTokenWorksWhereItIsAllowed(t *testing.T) {
 			RunId: run, StepId: begun.StepId, Duration: durationpb.New(50 * time.Millisecond)}); err != nil {
 			t.Fatal(err)
 		}
-		// Nobody holds the run now, so nobody may write about it.
+		// No worker holds the run now, so no worker may write to it.
 		if _, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run}); status.Code(
 			err) != codes.FailedPrecondition {
 			t.Errorf("the end of a sleeping run: %v, want FAILED_PRECONDITION", err)

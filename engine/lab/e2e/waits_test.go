@@ -11,15 +11,15 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// eachPair tells a story of two servers on one Postgres, and of one server on SQLite, which is both.
-func eachPair(t *testing.T, o Options, story func(t *testing.T, one, other *Server)) {
+// eachPair runs a test on two servers on one Postgres, and on one server on SQLite that is both.
+func eachPair(t *testing.T, o Options, test func(t *testing.T, one, other *Server)) {
 	eachBackend(t, func(t *testing.T, url string) {
 		one := New(t, openStore(t, url), o)
 		other := one
 		if _, embedded := cutSQLite(url); !embedded {
 			other = New(t, openStore(t, url), o)
 		}
-		story(t, one, other)
+		test(t, one, other)
 	})
 }
 
@@ -112,7 +112,7 @@ func TestAResultCanBeWaitedForBeforeAndAfterTheEndAndByIDAlone(t *testing.T) {
 	})
 }
 
-func TestWorkOfOneServerIsDoneByTheWorkersOfAnother(t *testing.T) {
+func TestRunsOfOneServerReachWorkersOfAnother(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
 		other.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "hello", func(ctx kagzi.Context, n int) (int, error) {
@@ -130,7 +130,7 @@ func TestWorkOfOneServerIsDoneByTheWorkersOfAnother(t *testing.T) {
 				t.Errorf("run %d returned %d", i, got)
 			}
 		}
-		// What is asked of one server reaches the worker on the other.
+		// A request to one server reaches the worker on the other.
 		held := other.session(t)
 		held.grant(1)
 		run := one.start(t)

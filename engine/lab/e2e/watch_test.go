@@ -12,7 +12,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// watching is a namespace that is watched: what changes comes over the channel with the time at which it came.
+// watching is a watched namespace: changes arrive over the channel with the time at which they
+// came.
 type watching struct {
 	events chan sighted
 }
@@ -42,17 +43,17 @@ func pass(stream grpc.ServerStreamingClient[kagziv1.WatchEvent], to chan<- sight
 	}
 }
 
-// tells waits for an event that fulfils what is wanted, and says how long after began it came.
+// tells waits for a matching event and returns how long after began it arrived.
 func (w *watching) tells(t testing.TB, what string, began time.Time, ok func(*kagziv1.WatchEvent) bool) time.Duration {
 	t.Helper()
 	for {
-		if event := receive(t, "the news of "+what, w.events); ok(event.WatchEvent) {
+		if event := receive(t, "the change of "+what, w.events); ok(event.WatchEvent) {
 			return event.at.Sub(began)
 		}
 	}
 }
 
-func TestWhoWatchesANamespaceIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) {
+func TestAWatcherIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
 		ctx := within(t, time.Minute)
 		here, elsewhere := other.watch(t, "default"), other.watch(t, "elsewhere")
@@ -100,7 +101,8 @@ func TestWhoWatchesANamespaceIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) 
 				t.Errorf("change %d was told after %s, want at most %s", i, d, promptly)
 			}
 		}
-		// Who watches another namespace was told of none of its runs, and is told of those that are there.
+		// A watcher of another namespace sees none of its runs. It then gets the runs that exist
+		// there.
 		one.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Namespace = "elsewhere" })
 		elsewhere.tells(t, "a start elsewhere", began, func(e *kagziv1.WatchEvent) bool {
 			if len(e.Workflows) > 0 {
@@ -154,7 +156,7 @@ func TestWhatAServerDidIsInItsActivityItsEventsAndItsMethods(t *testing.T) {
 				RunId: bad, LeaseToken: task.LeaseToken,
 				Error: &kagziv1.ErrorDetail{Message: "the kiln is cold", NonRetryable: true}}))(t)
 		}
-		for deadline := time.Now().Add(20 * time.Second); ; { // a second is told when it is over
+		for deadline := time.Now().Add(20 * time.Second); ; { // a second is reported when it is over
 			var started, done, failed, steps int64
 			for _, p := range fine(s.admin().GetActivity(ctx, &kagziv1.GetActivityRequest{}))(t).Points {
 				started, done, failed, steps = started+p.RunsStarted, done+p.RunsCompleted, failed+p.RunsFailed,
@@ -196,9 +198,9 @@ func TestWhatAServerDidIsInItsActivityItsEventsAndItsMethods(t *testing.T) {
 	})
 }
 
-// BenchmarkNewsOfAChange measures how long it takes from the call that changes something to the
-// event at a watcher, on another server where there can be one.
-func BenchmarkNewsOfAChange(b *testing.B) {
+// BenchmarkChangeToWatcher measures the time from a change to the event at a watcher, on another
+// server where there can be one.
+func BenchmarkChangeToWatcher(b *testing.B) {
 	for _, backend := range []string{"sqlite", "postgres"} {
 		b.Run(backend, func(b *testing.B) {
 			url := freshURL(b, backend)
@@ -207,21 +209,21 @@ func BenchmarkNewsOfAChange(b *testing.B) {
 			if backend == "postgres" {
 				other = New(b, openStore(b, url), patient)
 			}
-			benchNews(b, one, other)
+			benchWatcher(b, one, other)
 		})
 	}
 }
 
-func benchNews(b *testing.B, one, other *Server) {
-	news := other.watch(b, "default")
+func benchWatcher(b *testing.B, one, other *Server) {
+	watcher := other.watch(b, "default")
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
 		run := one.start(b, ofQueue("watched"))
-		news.tells(b, "a start", began, func(e *kagziv1.WatchEvent) bool { return e.WorkflowsChanged })
+		watcher.tells(b, "a start", began, func(e *kagziv1.WatchEvent) bool { return e.WorkflowsChanged })
 		began = time.Now()
 		fine(one.workflows().TerminateWorkflow(b.Context(), &kagziv1.TerminateWorkflowRequest{RunId: run}))(b)
-		took = append(took, news.tells(b, "an end", began, func(e *kagziv1.WatchEvent) bool {
+		took = append(took, watcher.tells(b, "an end", began, func(e *kagziv1.WatchEvent) bool {
 			return slices.ContainsFunc(e.Workflows, func(r *kagziv1.Workflow) bool { return r.RunId == run })
 		}))
 	}

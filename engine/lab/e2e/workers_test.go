@@ -76,7 +76,7 @@ func TestAWorkerCanDoNothingToARunThatAnotherHolds(t *testing.T) {
 		}
 		owner.complete(t, task, "by its owner")
 		wantOutput(t, s.get(t, run), "by its owner")
-		// Nor does a lease open anything in another namespace.
+		// A lease opens nothing in another namespace either.
 		_, err := s.workers().CompleteWorkflow(ctx,
 			&kagziv1.CompleteWorkflowRequest{Namespace: "other", RunId: own, LeaseToken: stolen.LeaseToken})
 		wantRefused(t, "the run's own token in another namespace", err, codes.NotFound, codeNotFound, "no run")
@@ -129,8 +129,8 @@ func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
 		runs := []string{receive(t, "a step", began), receive(t, "a step", began)}
 		stop()
 		err := receive(t, "the end of the worker", done)
-		if err == nil || !strings.Contains(err.Error(), "2 runs handed back") {
-			t.Errorf("the worker ends with %v, want the number of the runs that were not finished", err)
+		if err == nil || !strings.Contains(err.Error(), "released 2 unfinished runs") {
+			t.Errorf("the worker ends with %v, want the number of unfinished runs", err)
 		}
 		receive(t, "the end of a step's context", ended)
 		receive(t, "the end of a step's context", ended)
@@ -147,7 +147,7 @@ func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
 		if worker.Status != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE || worker.ActiveWorkflowCount != 0 {
 			t.Errorf("the worker is %v", worker)
 		}
-		// Another worker takes them from the last recorded step on.
+		// Another worker continues them after the last recorded step.
 		var steps sync.Map
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "long", func(ctx kagzi.Context, _ int) (int, error) {
@@ -215,7 +215,7 @@ func TestHeartbeatsAddUpTheTotals(t *testing.T) {
 }
 
 func TestAnSDKWorkerReportsWhatItDid(t *testing.T) {
-	var often Options // it reports with its beats; a slow machine is not to lose it
+	var often Options // it reports with its heartbeats; a slow machine must not lose it
 	often.Server.HeartbeatInterval, often.Server.WorkerLease = 200*time.Millisecond, 20*time.Second
 	eachServer(t, often, func(t *testing.T, s *Server) {
 		w, _ := s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {

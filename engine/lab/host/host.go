@@ -1,5 +1,5 @@
-// Package host is the machines that clients and workers of tests run on: their connections break,
-// fall silent one way or both, stand still, or cannot be made.
+// Package host simulates the machines of clients and workers in tests: their connections break, go
+// silent one or both ways, stall, or cannot be made.
 package host
 
 import (
@@ -9,10 +9,11 @@ import (
 	"sync"
 )
 
-// ErrUnreachable is of connections that cannot be made, and of those that were open in a silence or closed in a stall.
+// ErrUnreachable is the error of connections that cannot be made, that were open in a silence, or
+// that were closed during a stall.
 var ErrUnreachable = errors.New("no server answers")
 
-// Connect makes a connection, and says to which server; ErrUnreachable when there is none.
+// Connect opens a connection and returns the server's number; ErrUnreachable if there is no server.
 type Connect func(ctx context.Context) (conn net.Conn, server int, err error)
 
 // Host is one machine.
@@ -21,25 +22,25 @@ type Host struct {
 
 	mu      sync.Mutex
 	dead    bool
-	silent  chan struct{} // closed when it is heard again; nil: it is heard
-	lost    Way           // in the silence
-	stalled chan struct{} // closed when what was held up goes on; nil: nothing is held up
+	silent  chan struct{} // closed when the silence ends; nil: no silence
+	lost    Way           // what the silence drops
+	stalled chan struct{} // closed when the stall ends; nil: no stall
 	lines   map[*line]struct{}
 }
 
-// Way is what a silence swallows.
+// Way is the direction that a silence drops.
 type Way int
 
 const (
 	Both Way = iota // everything
-	Sent            // what the machine sends: it hears, and is not heard
-	Come            // what it is sent: it is heard, and hears nothing
+	Sent            // what the machine sends
+	Come            // what the machine receives
 )
 
-// New is a machine that reaches servers by connect.
+// New returns a machine that reaches servers through connect.
 func New(connect Connect) *Host { return &Host{connect: connect, lines: map[*line]struct{}{}} }
 
-// Dial is the dialer of a gRPC client there.
+// Dial is the dialer for a gRPC client on this machine.
 func (h *Host) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	if silent, _ := h.quiet(); silent != nil {
 		select {
@@ -62,7 +63,7 @@ func (h *Host) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.dead {
-		_ = conn.Close() // nobody is there to hear of an error
+		_ = conn.Close() // nobody would see the error
 		return nil, ErrUnreachable
 	}
 	l := &line{Conn: conn, host: h, server: server, writing: make(chan struct{}, 1), closed: make(chan struct{})}
@@ -70,7 +71,7 @@ func (h *Host) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	return l, nil
 }
 
-// Cut breaks the connections to the servers that are chosen.
+// Cut breaks the connections to the servers that match.
 func (h *Host) Cut(chosen func(server int) bool) {
 	h.mu.Lock()
 	var broken []*line
@@ -81,14 +82,14 @@ func (h *Host) Cut(chosen func(server int) bool) {
 	}
 	h.mu.Unlock()
 	for _, l := range broken {
-		_ = l.Close() // it is to break, however
+		_ = l.Close() // the line breaks either way
 	}
 }
 
-// All chooses every server.
+// All matches every server.
 func All(int) bool { return true }
 
-// Die has the machine never reach anybody again.
+// Die cuts the machine off for good.
 func (h *Host) Die() {
 	h.mu.Lock()
 	h.dead = true
@@ -98,8 +99,8 @@ func (h *Host) Die() {
 	h.Flow()
 }
 
-// Hush has nothing come through any more that way, without a connection breaking, and none be made.
-// It says whether everything did before.
+// Hush drops everything in one or both directions: no connection breaks, and none can be made. It
+// reports whether the machine was not silent before.
 func (h *Host) Hush(lost Way) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +111,7 @@ func (h *Host) Hush(lost Way) bool {
 	return true
 }
 
-// Speak ends the silence; connections that were open in it break.
+// Speak ends a silence. Connections that were open during it break.
 func (h *Host) Speak() {
 	h.mu.Lock()
 	silent := h.silent
@@ -122,8 +123,8 @@ func (h *Host) Speak() {
 	}
 }
 
-// Stall holds up what goes either way, and Flow lets it go on: nothing is lost, and no connection
-// breaks for it, as on a line that stood still. It says whether nothing was held up before.
+// Stall holds up both directions until Flow, as a slow line does: nothing is lost and no connection
+// breaks. It reports whether there was no stall before.
 func (h *Host) Stall() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,32 +150,32 @@ func (h *Host) Flow() {
 	}
 	close(stalled)
 	for _, l := range open {
-		go func() { _, _ = l.Write(nil) }() // sends what was held up; where the line breaks, its user is told
+		go func() { _, _ = l.Write(nil) }() // sends what was held up; if the line breaks, its user gets the error
 	}
 }
 
-// quiet is the present silence, and what it swallows; nil when there is none.
+// quiet returns the current silence and the direction that it drops; nil if there is none.
 func (h *Host) quiet() (chan struct{}, Way) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.silent, h.lost
 }
 
-// stall is the present stall; nil when there is none.
+// stall returns the current stall; nil if there is none.
 func (h *Host) stall() chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stalled
 }
 
-// line is one connection of a machine to a server.
+// line is a connection from a machine to a server.
 type line struct {
 	net.Conn
 	host   *Host
 	server int
 
-	writing chan struct{} // of who writes; a mutex would keep the time of a bubble from passing
-	held    []byte        // what a stall has kept from the server
+	writing chan struct{} // lock of writers; waiting for a mutex would stop a bubble's time
+	held    []byte        // bytes for the server that a stall holds up
 	once    sync.Once
 	closed  chan struct{}
 }
@@ -184,7 +185,7 @@ func (l *line) Read(b []byte) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	// gRPC closes a connection that it cannot write to, and waits for its reader then.
+	// gRPC closes a connection that it cannot write to, and then waits for its reader.
 	if silent, lost := l.host.quiet(); silent != nil && lost != Sent {
 		select {
 		case <-silent:

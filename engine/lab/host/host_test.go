@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// served is a machine with one line to a server, both ends of it, and what each has heard.
+// served is a machine with one connection to a server, both ends of it, and what each end received.
 type served struct {
 	host         *Host
 	line, server net.Conn
@@ -32,13 +32,13 @@ func serve(t *testing.T) *served {
 	go hear(s.line, s.here)
 	go hear(s.server, s.there)
 	t.Cleanup(func() {
-		_ = s.line.Close() // of which nothing is wanted any more
+		_ = s.line.Close() // nothing more is read from it
 		_ = s.server.Close()
 	})
 	return s
 }
 
-// hear passes on what comes, and how it ends.
+// hear collects what arrives and how the connection ends.
 func hear(c net.Conn, to chan string) {
 	b := make([]byte, 100)
 	for {
@@ -58,14 +58,14 @@ func hear(c net.Conn, to chan string) {
 	}
 }
 
-// say has both ends say something, each without waiting for the other.
+// say writes at both ends at once.
 func (s *served) say(what string) {
 	go func() { _, _ = s.line.Write([]byte(what)) }()
 	go func() { _, _ = s.server.Write([]byte(what)) }()
 	synctest.Wait()
 }
 
-// heard is what has come since the last time: at the machine, and at the server.
+// heard returns what arrived since the last call: at the machine, and at the server.
 func (s *served) heard() (here, there string) {
 	synctest.Wait()
 	all := func(c chan string) (text string) {
@@ -93,7 +93,7 @@ func TestASilenceSwallowsItsWayAndBreaksTheLineWhenItEnds(t *testing.T) {
 		name        string
 		lost        Way
 		here, there string // during the silence
-		end         string // what the machine hears at the end of it, before the line is closed
+		end         string // what the machine receives when the silence ends, before the line closes
 	}{
 		{"both", Both, "", "", "unreachable;"},
 		{"what is sent", Sent, "b;", "", "closed;"},
@@ -116,7 +116,7 @@ func TestASilenceSwallowsItsWayAndBreaksTheLineWhenItEnds(t *testing.T) {
 				}
 				s.host.Speak()
 				s.wants(t, "at the end", try.end, "closed;")
-				s.host.Speak() // which changes nothing
+				s.host.Speak() // changes nothing
 			})
 		})
 	}
@@ -152,7 +152,7 @@ func TestAStallKeepsEverythingInItsOrderAndBreaksNothing(t *testing.T) {
 		s.wants(t, "after it", "a;", "ab;")
 		s.say("c")
 		s.wants(t, "then", "c;", "c;")
-		s.host.Flow() // which changes nothing
+		s.host.Flow() // changes nothing
 	})
 }
 

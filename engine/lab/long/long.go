@@ -1,9 +1,10 @@
-// Package long says how much of a large product a test tries: every text on every screen, every
-// failpoint many times, hundreds of seeds. With KAGZI_TEST_LONG set, as in .ci/run, that is all of
-// it; without, a share that a seed chooses, another one each time. The seed is logged, and
-// KAGZI_TEST_SEED replays it.
+// Package long decides how much of a large set a test tries: every text on every screen, every
+// failpoint many times, hundreds of seeds. With KAGZI_TEST_LONG set, as in .ci/run, tests try
+// everything; otherwise a share that a new seed chooses each time. The seed is logged, and
+// KAGZI_TEST_SEED repeats it.
 //
-// Only tests import it. It imports nothing of ours, so that the tests of every package can.
+// Only tests import this package. It imports no other package of Kagzi, so the tests of every
+// package can import it.
 package long
 
 import (
@@ -13,13 +14,13 @@ import (
 	"time"
 )
 
-// Variable is the environment variable that asks for everything.
+// Variable names the environment variable that makes tests try everything.
 const Variable = "KAGZI_TEST_LONG"
 
-// SeedVariable is the environment variable that replays a choice.
+// SeedVariable names the environment variable that repeats a choice.
 const SeedVariable = "KAGZI_TEST_SEED"
 
-// T is the part of testing.TB that a choice is logged to.
+// T is the part of testing.TB that logs a choice.
 type T interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -36,7 +37,7 @@ func Count(brief, full int) int {
 	return brief
 }
 
-// Seed returns the seed of KAGZI_TEST_SEED or else a new one, and logs it.
+// Seed returns KAGZI_TEST_SEED, or a new seed if that is not set, and logs it.
 func Seed(t T) uint64 {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv(SeedVariable), 10, 64)
@@ -47,9 +48,8 @@ func Seed(t T) uint64 {
 	return seed
 }
 
-// Share returns all items when tests try everything, and otherwise one of every items, in their
-// order: from each group of neighbours one that the seed chooses, so that no stretch of the list is
-// left out.
+// Share returns all items if tests try everything. Otherwise it returns one item of each group of
+// neighbours, chosen by the seed, so that no part of the list is left out.
 func Share[E any](t T, all []E, every int) []E {
 	t.Helper()
 	if Enabled() || every <= 1 {

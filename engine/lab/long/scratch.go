@@ -2,10 +2,9 @@ package long
 
 import "os"
 
-// ScratchDir returns a directory that goes away with the test, on a file system in memory where
-// there is one with room. Tests that commit one small write after the other spend half of their
-// time on waiting for a disk otherwise. When tests try everything it is on a disk, so that the same
-// tests run there as well.
+// ScratchDir returns a directory that is removed after the test. It is on an in-memory file system
+// if one has enough space, because tests with many small commits otherwise spend half of their time
+// waiting for the disk. If tests try everything it is on a disk.
 func ScratchDir(t interface {
 	T
 	TempDir() string
@@ -27,5 +26,5 @@ func ScratchDir(t interface {
 	return dir
 }
 
-// leastRoom is bytes. A test's database takes one or two MiB, and few are there at the same time.
+// leastRoom is in bytes. A test's database takes one or two MiB, and few exist at the same time.
 const leastRoom = 1 << 30

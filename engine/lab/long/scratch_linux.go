@@ -4,7 +4,7 @@ import "syscall"
 
 const memoryDirectory = "/dev/shm"
 
-// memoryRoom returns how many bytes are free there; 0 when it is no file system in memory.
+// memoryRoom returns the free bytes of the file system at path, or 0 if that is not in memory.
 func memoryRoom() int64 {
 	const tmpfs = 0x01021994
 	var s syscall.Statfs_t

@@ -4,5 +4,5 @@ package long
 
 const memoryDirectory = ""
 
-// memoryRoom is 0: no file system in memory is known here.
+// memoryRoom returns 0, because no in-memory file system is known here.
 func memoryRoom() int64 { return 0 }

@@ -1,14 +1,14 @@
-// Command mutants asks who tests the tests: it puts known mistakes of systems like this one into
-// the code, one at a time, and runs the test that is to notice.
+// Command mutants tests the tests: it puts known mistakes into the code, one at a time, and runs
+// the test that must catch each.
 //
 //	go run ./engine/lab/mutants                 all of them, and a table
 //	go run ./engine/lab/mutants -only 05,18     some
 //	go run ./engine/lab/mutants -clean          the tests without any mistake, which must pass
 //
-// A mistake is a file in patches: what it is, the test that catches it, and the lines of the code
-// that it changes. The code itself stays as it is (go test -overlay). Lines that are not there
-// exactly once are an error: then the mistake is to be written anew. It ends with 1 when a mistake
-// survives or does not apply.
+// A mistake is a file in patches: its description, the test that catches it, and the lines that it
+// changes. The files themselves are not touched (go test -overlay). Lines that do not occur exactly
+// once are an error; then the patch must be updated. Exit code 1 if a mistake survives or does not
+// apply.
 package main
 
 import (
@@ -40,12 +40,13 @@ type bug struct {
 	id    string
 	what  string
 	test  []string       // arguments of go test
-	edits []overlay.Edit // of files that are named from the root of the module
+	edits []overlay.Edit // file names are relative to the module's root
 }
 
-// outcome is what a test said to a mistake.
+// outcome is the result of one mistake.
 type outcome struct {
-	// "caught", "SURVIVED", "UNCLEAR" (something ended the test, but no assertion), "DOES NOT APPLY", "DOES NOT BUILD"
+	// "caught", "SURVIVED", "UNCLEAR" (the test ended without a failed assertion), "DOES NOT
+	// APPLY", "DOES NOT BUILD"
 	verdict string
 	by      string // the first test that failed, or the seed
 	took    time.Duration
@@ -55,7 +56,7 @@ type outcome struct {
 const testLimit = 10 * time.Minute
 
 func main() {
-	only := flag.String("only", "", "the mistakes to try, by their numbers, separated by commas (all)")
+	only := flag.String("only", "", "try only these mistakes: comma-separated numbers (default all)")
 	clean := flag.Bool("clean", false, "run the tests without mistakes; all must pass")
 	verbose := flag.Bool("v", false, "show what the tests print")
 	flag.Parse()
@@ -121,8 +122,8 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// load reads the mistakes, in the order of their numbers. One that is asked for and not there must
-// not pass for one that was caught.
+// load reads the mistakes in order of their numbers. A requested number that does not exist is an
+// error, so that it is not counted as caught.
 func load(only string) (bugs []bug, err error) {
 	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
 	names, err := fs.Glob(patches, "patches/*.patch")
@@ -149,7 +150,8 @@ func load(only string) (bugs []bug, err error) {
 	return bugs, nil
 }
 
-// parse reads a mistake: a line with its number and what it is, one that begins with "test", and the edits.
+// parse reads a mistake: a line with number and description, a line that begins with "test", and
+// the edits.
 func parse(text string) (b bug, err error) {
 	head, edits, err := overlay.Parse(text)
 	if err != nil {
@@ -158,7 +160,7 @@ func parse(text string) (b bug, err error) {
 	lines := strings.Split(strings.TrimSpace(head), "\n")
 	var found bool
 	if b.id, b.what, found = strings.Cut(lines[0], " "); !found || len(lines) < 2 {
-		return b, errors.New("want a line with its number and what it is, and one with the test")
+		return b, errors.New("want a line with its number and description, and one with the test")
 	}
 	test, found := strings.CutPrefix(lines[1], "test ")
 	if !found {
@@ -168,7 +170,7 @@ func parse(text string) (b bug, err error) {
 	return b, nil
 }
 
-// try runs the mistake's test on the code with the mistake.
+// try runs the mistake's test on the changed code.
 func try(root, dir string, b bug) (o outcome) {
 	began := time.Now()
 	defer func() { o.took = time.Since(began) }()
@@ -205,7 +207,7 @@ var (
 	failLine = regexp.MustCompile(`--- FAIL: (\S+)`)
 )
 
-// witness is the seed that found the mistake, or the innermost test that failed first.
+// witness returns the seed that found the mistake, or the innermost test that failed first.
 func witness(output string) string {
 	if m := seedLine.FindStringSubmatch(output); m != nil {
 		return "seed " + m[1] + ", " + m[2]
@@ -223,7 +225,7 @@ func witness(output string) string {
 	return longest
 }
 
-// tail is the end of a long text.
+// tail returns the end of a long text.
 func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return "    " + strings.Join(lines[max(0, len(lines)-30):], "\n    ")

@@ -9,7 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/overlay"
 )
 
-// TestEveryMistakeStillApplies runs none of them: it tells who changes the code which mistakes are to be written anew.
+// TestEveryMistakeStillApplies runs no mistake: it shows which patches a change of the code has
+// outdated.
 func TestEveryMistakeStillApplies(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -37,7 +38,7 @@ func TestWitness(t *testing.T) {
 		"    x_test.go:1: seed 12: I5 (only the current lease writes): run":          "seed 12, I5",
 		"--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0s)\n--- FAIL: TestC (0.1s)": "TestA/b",
 		"panic: oh": "a panic",
-		// the machine was slow, or it hangs: nobody knows
+		// a slow machine or a hang: unclear
 		"panic: test timed out after 9m0s\n\trunning tests:\n\t\tTestA (9m0s)": "",
 		"--- FAIL: TestA (0.1s)\npanic: test timed out after 9m0s":             "TestA",
 		"ok": "",
@@ -57,10 +58,10 @@ func TestOnlyMistakesThatAreThereAreTried(t *testing.T) {
 	}
 }
 
-// TestVerdict has a mistake put into a module of its own, which has one test.
+// TestVerdict puts a mistake into a small module that has one test.
 func TestVerdict(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a module anew for each verdict")
+		t.Skip("it builds a module for each verdict")
 	}
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -1,7 +1,6 @@
-// Package overlay changes some lines of code for one build, without touching the code: it writes
-// what go build -overlay wants out of a small text that says which lines of which files become
-// which. Lines that are not there exactly once are an error, so that such a text is written anew
-// when the code has moved on, and never does something else in silence.
+// Package overlay changes some lines of code for one build without touching the files. It makes the
+// input of go build -overlay from a small text of edits. An edit whose old text does not occur
+// exactly once is an error, so outdated edits are found instead of doing something else.
 package overlay
 
 import (
@@ -13,11 +12,11 @@ import (
 	"strings"
 )
 
-// Edit is a change of some text of a file.
+// Edit replaces a text in a file.
 type Edit struct{ File, Old, New string }
 
-// Parse reads edits, after a head of lines that are the caller's. Each file is named by a line, and
-// each edit of it is as
+// Parse reads edits that follow header lines of the caller. A line names each file, and each edit
+// has the form
 //
 //	--- FILE
 //	<<<<
@@ -45,7 +44,8 @@ func Parse(text string) (head string, edits []Edit, err error) {
 	return head, edits, nil
 }
 
-// Write puts the changed files into dir, and returns the file to be given to -overlay. Files are named from root.
+// Write puts the changed files into dir and returns the file for -overlay. File names are relative
+// to root.
 func Write(dir, root string, edits []Edit) (string, error) {
 	changed := map[string]string{}
 	for _, e := range edits {
@@ -58,7 +58,7 @@ func Write(dir, root string, edits []Edit) (string, error) {
 			text = string(original)
 		}
 		if n := strings.Count(text, e.Old); n != 1 {
-			return "", fmt.Errorf("%s has this text %d times, want once; write the edit anew:\n%s", e.File, n, e.Old)
+			return "", fmt.Errorf("%s has this text %d times, want once; update the edit:\n%s", e.File, n, e.Old)
 		}
 		changed[e.File] = strings.Replace(text, e.Old, e.New, 1)
 	}
@@ -69,8 +69,8 @@ func Write(dir, root string, edits []Edit) (string, error) {
 	return Files(dir, whole)
 }
 
-// Files puts whole files into dir that take the place of those they are named by, and returns the
-// file to be given to -overlay.
+// Files puts whole replacement files into dir, by the name of the file that they replace, and
+// returns the file for -overlay.
 func Files(dir string, files map[string]string) (string, error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}

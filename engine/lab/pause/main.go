@@ -1,15 +1,14 @@
-// Command pause runs tests with goroutines held up where it matters who comes first: before and
-// after a mutex, at their beginning, and when a channel has woken them. What goes wrong once in
-// some hundred times then does so in every other.
+// Command pause runs tests while it delays goroutines where order matters: around mutexes, at the
+// start of a goroutine, and after a channel wakes it. A race that shows once in some hundred runs
+// then shows in every second one.
 //
 //	go run ./engine/lab/pause ./sdk -count=20 -run TestLease
 //	go run ./engine/lab/pause ./engine/lab/simulate -run TestSimulation -simulate.seeds=1000
 //	go run ./engine/lab/pause -every 16 ./engine/... -short
 //
-// What stands behind its own flags is given to go test. The code itself stays as it is (go test
-// -overlay), and its lines keep their numbers. Chance decides who is held up: what failed may have
-// to be run several times to fail again. It ends as go test does, and with 2 when that could not be
-// run.
+// Arguments after its own flags go to go test. The code is instrumented in an overlay (go test
+// -overlay) and keeps its line numbers. Delays are random, so a failure may need several runs to
+// appear again. The exit code is that of go test, or 2 if the tests could not be run.
 package main
 
 import (
@@ -29,10 +28,10 @@ import (
 )
 
 func main() {
-	every := flag.Int("every", 4, "a goroutine is held up at one of so many places")
-	most := flag.Int("most", 200, "for how many turns of others at most")
+	every := flag.Int("every", 4, "delay a goroutine at one in this many places")
+	most := flag.Int("most", 200, "yield at most this many times in one delay")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./engine/lab/pause [flags] what go test is to run")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./engine/lab/pause [flags] arguments of go test")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -52,7 +51,7 @@ func main() {
 	}
 }
 
-// wrongUse is what is wrong with the flags and the number of words behind them; empty: nothing.
+// wrongUse returns an error text for bad flags or arguments; empty if they are good.
 func wrongUse(every, most, words int) string {
 	switch {
 	case every < 1:
@@ -60,7 +59,7 @@ func wrongUse(every, most, words int) string {
 	case most < 1:
 		return fmt.Sprintf("-most must be 1 or more, got %d", most)
 	case words == 0:
-		return "name the packages whose tests are to run, such as ./sdk"
+		return "name the packages to test, such as ./sdk"
 	}
 	return ""
 }
@@ -99,7 +98,7 @@ func test(every, most int, args []string) error {
 	return cmd.Run()
 }
 
-// sources is the code of the module that has no business to be simulated or generated, without its tests.
+// sources returns the module's Go files, without tests, engine/lab, backends/memory and proto.
 func sources() ([]string, error) {
 	const format = `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
 	list := exec.Command("go", "list", "-f", format, "github.com/kagzi/kagzi/...")
@@ -109,7 +108,7 @@ func sources() ([]string, error) {
 		return nil, fmt.Errorf("go list: %v", err) // without its exit code, which is not that of the tests
 	}
 	if len(out) == 0 {
-		return nil, errors.New("the code of Kagzi is not here; run it within the module")
+		return nil, errors.New("Kagzi's code is not here; run the command within the module")
 	}
 	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	return slices.DeleteFunc(files, func(file string) bool {
@@ -119,7 +118,7 @@ func sources() ([]string, error) {
 	}), nil
 }
 
-// place is what is put in at an offset of a file.
+// place is code to insert at an offset of a file.
 type place struct {
 	at   int
 	text string
@@ -130,7 +129,7 @@ const (
 	imported = `; import kagziPause "github.com/kagzi/kagzi/engine/lab/pause/point"`
 )
 
-// withPlaces is a file's text with the places put in at which goroutines may be held up, and how many these are.
+// withPlaces inserts the delays into a file's text and returns their number.
 func withPlaces(name, text string) (with string, places int, err error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
@@ -185,7 +184,7 @@ func withPlaces(name, text string) (with string, places int, err error) {
 	return out.String(), len(all) - 1, nil
 }
 
-// methodOf is the name of the method that an expression calls without arguments; empty: it does something else.
+// methodOf returns the name of the method that an expression calls without arguments; otherwise "".
 func methodOf(x ast.Expr) string {
 	call, ok := x.(*ast.CallExpr)
 	if !ok || len(call.Args) > 0 {

@@ -1,16 +1,15 @@
-// Command replay runs a seed of the simulation, or a plan, so that it is the same each time, down
-// to the order in which goroutines run: in a process of its own, on one processor, with a Go
-// runtime whose randomness is fixed (runtime.patch). The first time takes some minutes, for
-// everything is built with that runtime. What it prints as the history of a seed tells whether two
-// runs were the same.
+// Command replay runs a seed of the simulation, or a plan, deterministically down to the order of
+// goroutines: in a separate process, on one processor, with a Go runtime whose randomness is fixed
+// (runtime.patch). The first run takes minutes because everything is built with that runtime. The
+// printed history shows whether two runs were the same.
 //
 //	go run ./engine/lab/replay -seed 4711 -trace
 //	go run ./engine/lab/replay -plan kagzi-simulate-4711.json
 //	go run ./engine/lab/replay -seeds 200 -times 5     how many seeds have more than one history
 //
-// What a seed finds here may differ from what it found elsewhere, where the runtime chose
-// otherwise; -seeds tries several. It ends with 1 when a promise was not kept or a seed had more
-// than one history, and with 2 when it could not be tried.
+// A seed may find something else here than in go test, where the runtime chose differently; -seeds
+// tries several. Exit code: 1 if a promise was broken or a seed had more than one history, 2 if it
+// could not run.
 package main
 
 import (
@@ -31,11 +30,11 @@ import (
 var patch string
 
 func main() {
-	seed := flag.Uint64("seed", 1, "the seed, or the first of them")
-	seeds := flag.Uint64("seeds", 1, "how many seeds are tried")
-	times := flag.Int("times", 1, "how often each is tried")
-	plan := flag.String("plan", "", "a file with a plan, as a failure leaves it, instead")
-	trace := flag.Bool("trace", false, "write the history")
+	seed := flag.Uint64("seed", 1, "try this seed, or start with it")
+	seeds := flag.Uint64("seeds", 1, "try this many seeds")
+	times := flag.Int("times", 1, "try each seed this often")
+	plan := flag.String("plan", "", "try the plan in this file, as a failure writes it, instead")
+	trace := flag.Bool("trace", false, "print the history")
 	flag.Parse()
 	if *plan != "" {
 		*seeds = 1
@@ -50,7 +49,7 @@ func main() {
 	}
 }
 
-// replay says whether all promises were kept and no seed had more than one history.
+// replay reports whether all promises were kept and no seed had more than one history.
 func replay(from, seeds uint64, times int, plan string, trace bool) (bool, error) {
 	dir, err := os.MkdirTemp("", "kagzi-replay-")
 	if err != nil {
@@ -80,7 +79,7 @@ func replay(from, seeds uint64, times int, plan string, trace bool) (bool, error
 	return good && several == 0, nil
 }
 
-// build makes the test of the simulation with the other runtime.
+// build compiles the simulation's test with the patched runtime.
 func build(dir string) (string, error) {
 	root, err := goRoot()
 	if err != nil {
@@ -92,7 +91,7 @@ func build(dir string) (string, error) {
 	}
 	file, err := overlay.Write(dir, root, edits)
 	if err != nil {
-		return "", fmt.Errorf("this version of Go is not the one that runtime.patch was written for: %w", err)
+		return "", fmt.Errorf("runtime.patch does not fit this version of Go: %w", err)
 	}
 	program := filepath.Join(dir, "simulate.test")
 	cmd := exec.Command("go", "test", "-c", "-overlay", file, "-o", program,
@@ -103,8 +102,8 @@ func build(dir string) (string, error) {
 
 var historyLine = regexp.MustCompile(`history ([0-9a-f]{16})`)
 
-// once runs a seed, or the plan, in a process of its own, and returns its history. It shows what
-// the process has to say unless all is well.
+// once runs a seed or the plan in a separate process and returns its history. It prints the output
+// unless all is well.
 func once(program string, seed uint64, plan string, trace bool) (string, error) {
 	args := []string{"-test.v", "-test.run=^TestSimulation$", "-simulate.exact", fmt.Sprint("-simulate.from=", seed),
 		"-simulate.seeds=1", fmt.Sprint("-simulate.trace=", trace)}

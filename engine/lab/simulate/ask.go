@@ -7,18 +7,19 @@ import (
 	"sync"
 	"time"
 
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// acks is what clients were told.
+// acks holds what clients were told.
 type acks struct {
 	mu        sync.Mutex
-	starts    map[string]string   // by request: the run
-	runs      map[string]string   // by the Start's name: the run that was started, or retried
-	known     map[string]chan int // by the Start's name: closed once it has a run
-	ends      map[string]string   // by run: how it is said to have ended
+	starts    map[string]string   // request → run
+	runs      map[string]string   // name of the Start → run that was started, or its retry
+	known     map[string]chan int // name of the Start → closed when its run is known
+	ends      map[string]string   // run → how it ended, as clients were told
 	orders    []acked
-	signals   map[string]string // by id: the run that took it
+	signals   map[string]string // signal id → run that took it
 	schedules map[string]*Template
 	created   []*kagzi.Schedule
 }
@@ -28,10 +29,11 @@ type acked struct {
 	do, run string
 }
 
-// retryLimit is how long a client repeats a call whose outcome it does not know.
+// retryLimit limits how long a client repeats a call whose outcome it does not know.
 const retryLimit = 5 * time.Minute
 
-// ask has all clients do what the plan says. asked is for what was asked for, waited for those who wait for results.
+// ask makes all clients do what the plan says. asked counts requests, waited counts clients that
+// wait for results.
 func (w *simulation) ask(asked, waited *sync.WaitGroup) {
 	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, known: map[string]chan int{},
 		ends:    map[string]string{},
@@ -60,7 +62,7 @@ func (w *simulation) ask(asked, waited *sync.WaitGroup) {
 
 func (w *simulation) client(i int) *kagzi.Client { return w.clients[i%len(w.clients)].sdk }
 
-// persist repeats a call until its outcome is known: what it returns is that, or that time is up.
+// persist repeats a call until its outcome is known or the time is up.
 func (w *simulation) persist(call func(ctx context.Context) error) error {
 	limit, cancel := context.WithTimeout(w.over, retryLimit)
 	defer cancel()
@@ -121,7 +123,7 @@ func (w *simulation) start(s *Start, at time.Duration, client int) {
 	}
 }
 
-// order waits until its run is known, and asks.
+// order waits until its run is known, and sends the order.
 func (w *simulation) order(o *Order, n int) {
 	time.Sleep(o.At)
 	select {
@@ -139,11 +141,12 @@ func (w *simulation) order(o *Order, n int) {
 		times = 2
 	}
 	for i := range times {
-		w.command(o, w.client(n+i).Run(id))
+		w.command(o, w.client(n+i), id)
 	}
 }
 
-func (w *simulation) command(o *Order, run *kagzi.Run) {
+func (w *simulation) command(o *Order, c *kagzi.Client, id string) {
+	run := c.Run(id)
 	switch o.Do {
 	case "wait":
 		if d, err := run.Wait(w.over); err == nil {
@@ -167,7 +170,9 @@ func (w *simulation) command(o *Order, run *kagzi.Run) {
 	err := w.persist(func(ctx context.Context) error {
 		switch o.Do {
 		case "cancel":
-			return run.Cancel(ctx, "ordered")
+			_, err := kagziv1.NewWorkflowServiceClient(c.Conn()).CancelWorkflow(ctx,
+				&kagziv1.CancelWorkflowRequest{RunId: run.ID(), Reason: "ordered"})
+			return err
 		case "stop":
 			return run.CancelGracefully(ctx, o.For, "ordered")
 		case "terminate":
@@ -197,7 +202,7 @@ func (w *simulation) command(o *Order, run *kagzi.Run) {
 	w.acks.orders = append(w.acks.orders, acked{o.Do, run.ID()})
 }
 
-// retry makes the run's retry what later orders are about.
+// retry retries the run; later orders then go to the new run.
 func (w *simulation) retry(o *Order, run *kagzi.Run) {
 	var again *kagzi.Run
 	err := w.persist(func(ctx context.Context) (err error) {
@@ -217,7 +222,7 @@ func (w *simulation) retry(o *Order, run *kagzi.Run) {
 	w.acks.starts[o.ID], w.acks.runs[o.Run] = again.ID(), again.ID()
 }
 
-// ended keeps what somebody was told of a run's end: everybody has to be told the same.
+// ended records how a run ended. All clients must be told the same.
 func (w *simulation) ended(d *kagzi.RunDetails) {
 	output := ""
 	if d.Status == kagzi.StatusCompleted {
@@ -260,7 +265,7 @@ func (w *simulation) schedule(t *Template) {
 	w.acks.created = append(w.acks.created, s)
 }
 
-// resumeForgotten resumes the runs whose resumption a fail-over has lost.
+// resumeForgotten resumes runs whose resumption a fail-over lost.
 func (w *simulation) resumeForgotten() {
 	if !w.report.failedOver.Load() {
 		return
@@ -275,7 +280,7 @@ func (w *simulation) resumeForgotten() {
 	}
 }
 
-// stopSchedules has no more ticks fire, once those have that are due.
+// stopSchedules stops all schedules after the ticks that are due have fired.
 func (w *simulation) stopSchedules() {
 	for _, s := range w.acks.created {
 		w.catchUp(s.ID())
@@ -284,8 +289,8 @@ func (w *simulation) stopSchedules() {
 	}
 }
 
-// catchUp waits until a schedule has no tick that is due, but not for ever: one that stands still
-// has no ticks either that could be missed.
+// catchUp waits until a schedule has no due tick, but not for ever: a stuck schedule misses no
+// ticks either.
 func (w *simulation) catchUp(schedule string) {
 	for limit := time.Now().Add(healing); ; time.Sleep(time.Second) {
 		next, there := w.nextTick(schedule)
@@ -300,7 +305,7 @@ func (w *simulation) catchUp(schedule string) {
 	}
 }
 
-// nextTick is the next tick of a schedule that nothing has been decided about, and whether the schedule is there.
+// nextTick returns the next undecided tick of a schedule, and whether the schedule exists.
 func (w *simulation) nextTick(schedule string) (next time.Time, there bool) {
 	for _, s := range w.db.Schedules() {
 		if s.ID.String() == schedule {

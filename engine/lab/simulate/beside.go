@@ -14,19 +14,19 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// beside is a store with a disk that is given every write which the database in memory is given, in
-// the same order and the same groups, and has to answer the same and hold the same rows in the end.
-// It notifies the server, which restarts on what the disk has when it is killed. One whose store is
-// nil is none.
+// beside is a store on disk that gets every write of the in-memory database, in the same order and
+// the same groups. It must give the same answers and hold the same rows at the end. It also
+// notifies the server, which after a kill restarts on what the disk has. A beside with a nil store
+// does nothing.
 type beside struct {
 	open   func() engine.Store
 	report *Report
 	memory *memory.Database
 
-	baton baton // a group is carried out by both before the next is by either
+	baton baton // a group is carried out by both stores before the next one starts
 	store engine.Store
 
-	differs atomic.Bool // what follows from the first difference is not looked at
+	differs atomic.Bool // set at the first difference; later ones are not compared
 }
 
 func newBeside(open func() engine.Store, db *memory.Database, r *Report) *beside {
@@ -36,15 +36,15 @@ func newBeside(open func() engine.Store, db *memory.Database, r *Report) *beside
 	return &beside{open: open, report: r, memory: db, baton: make(baton, 1), store: open()}
 }
 
-// baton is a lock, of capacity one. Who waits for it lets the time of the bubble pass, which who
-// waits for a mutex does not; and who has it may need time, for the store may have a heartbeat wait
-// for others to share a commit with.
+// baton is a lock made of a channel of capacity one. Unlike with a mutex, a bubble's time passes
+// while goroutines wait for it. Its holder may need time, because the store may delay a heartbeat
+// to share a commit.
 type baton chan struct{}
 
 func (b baton) take() { b <- struct{}{} }
 func (b baton) pass() { <-b }
 
-// commit carries calls out, which share a commit in memory, and beside it may.
+// commit carries out calls that share a commit in memory, and may on disk.
 func (b *beside) commit(calls ...*memory.Call) {
 	b.baton.take()
 	defer b.baton.pass()
@@ -58,14 +58,14 @@ func (b *beside) commit(calls ...*memory.Call) {
 	for i, c := range calls {
 		if c.Write {
 			group.Go(func() { b.repeat(c, tickets[i]) })
-			<-tickets[i].Admitted() // the next comes after it
+			<-tickets[i].Admitted() // the next call comes after it
 		}
 	}
 	group.Wait()
 }
 
-// ticketsOf is tickets of their own for calls, which stand behind what the calls stand behind. What
-// that has come to is known by now, unless it is in the group itself.
+// ticketsOf returns new tickets for calls, with the same predecessors. A predecessor's outcome is
+// known by now unless it is in the same group.
 func ticketsOf(calls []*memory.Call) []*engine.Ticket {
 	own := map[*engine.Ticket]*engine.Ticket{}
 	tickets := make([]*engine.Ticket, len(calls))
@@ -83,7 +83,7 @@ func ticketsOf(calls []*memory.Call) []*engine.Ticket {
 	return tickets
 }
 
-// repeat makes a call that was carried out in memory.
+// repeat makes a call that was already carried out in memory.
 func (b *beside) repeat(c *memory.Call, ticket *engine.Ticket) {
 	defer ticket.Admit()
 	p := reflect.New(reflect.TypeOf(c.Params))
@@ -107,7 +107,7 @@ func (b *beside) repeat(c *memory.Call, ticket *engine.Ticket) {
 	}
 }
 
-// alike has nothing and an empty list be the same, and of errors wants the text alone.
+// alike makes nothing and an empty list equal, and reduces errors to their text.
 var alike = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
@@ -125,7 +125,8 @@ func (b *beside) same(what string, inMemory, onDisk any) {
 	}
 }
 
-// restart is what a server finds that was killed: all that was committed, and nothing that the process only remembered.
+// restart reopens the store as a killed server finds it: with all committed data and nothing that
+// only the process remembered.
 func (b *beside) restart() {
 	b.baton.take()
 	defer b.baton.pass()
@@ -141,7 +142,7 @@ func (b *beside) close() {
 	}
 }
 
-// end compares all rows, and closes the store.
+// end compares all rows and closes the store.
 func (b *beside) end() {
 	b.baton.take()
 	defer b.baton.pass()
@@ -158,10 +159,10 @@ func (b *beside) end() {
 	b.store = nil
 }
 
-// everything is a page that holds all that there is in a simulation.
+// everything is a page size that holds everything in a simulation.
 var everything = engine.Page{Limit: engine.MaxPage, Count: true}
 
-// runOf is all that a store says of a run.
+// runOf returns everything that a store returns about a run.
 func runOf(s engine.Store, id engine.ID) (all []any) {
 	ctx := context.Background()
 	add := func(parts ...any) { all = append(all, parts...) }
@@ -174,7 +175,7 @@ func runOf(s engine.Store, id engine.ID) (all []any) {
 	return all
 }
 
-// restOf is what else there is.
+// restOf returns everything else.
 func restOf(s engine.Store) (all []any) {
 	ctx := context.Background()
 	add := func(parts ...any) { all = append(all, parts...) }
@@ -191,16 +192,17 @@ func restOf(s engine.Store) (all []any) {
 	return all
 }
 
-// served is a server's way to the database in memory. The store beside it, if there is one, notifies for it.
+// served is a server's access to the in-memory database. If there is a store beside it, that one
+// notifies.
 type served struct {
 	*memory.Store
 	beside *beside
 
-	mu     sync.Mutex // one notifies at a time
+	mu     sync.Mutex // serializes notifications
 	notify func(engine.Notification)
 }
 
-// Notifier is that of the store which was opened last.
+// Notifier returns that of the store that was opened last.
 func (s *served) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	s.beside.baton.take()
 	store := s.beside.store
@@ -218,7 +220,7 @@ func (s *served) Listen(ctx context.Context, notify func(engine.Notification), o
 	}, o)
 }
 
-// Gap has the server hear NotifyAll, as after a gap in listening.
+// Gap makes the server receive NotifyAll, as after a gap in listening.
 func (s *served) Gap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/host"
 )
 
-// happen carries one event out.
+// happen carries out one event.
 func (w *simulation) happen(e Event, rnd *rand.Rand) {
 	if !w.await(&e) {
 		return
@@ -59,7 +59,7 @@ func (w *simulation) happen(e Event, rnd *rand.Rand) {
 	}
 }
 
-// await is false when the moment of the event does not come.
+// await returns false if the moment of the event does not come.
 func (w *simulation) await(e *Event) bool {
 	if e.Body == 0 {
 		time.Sleep(e.At)
@@ -73,7 +73,7 @@ func (w *simulation) await(e *Event) bool {
 	}
 }
 
-// bodyOf tells which worker begins the n-th body of a step.
+// bodyOf returns the worker that starts the n-th step body.
 func (w *simulation) bodyOf(n int) chan int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *simulation) bodyOf(n int) chan int {
 	return w.bodies[n]
 }
 
-// bodyBegins tells the events that wait for it.
+// bodyBegins wakes the events that wait for this step body.
 func (w *simulation) bodyBegins(worker int) {
 	w.mu.Lock()
 	w.begun++
@@ -96,7 +96,7 @@ func (w *simulation) bodyBegins(worker int) {
 	}
 }
 
-// loseCommits is what no database may do: all servers die, and what comes back has forgotten the last commits.
+// loseCommits breaks the database's promise: all servers die, and the last commits are gone.
 func (w *simulation) loseCommits(rnd *rand.Rand) {
 	var killed []int
 	for i := range w.plan.Servers {
@@ -112,8 +112,8 @@ func (w *simulation) loseCommits(rnd *rand.Rand) {
 	}
 }
 
-// failOver has another database take over that lacks the last commits. All connections break, and
-// the servers go on with what they believe.
+// failOver promotes a database that lacks the last commits. All connections break; the servers keep
+// their state.
 func (w *simulation) failOver(rnd *rand.Rand) {
 	w.mu.Lock()
 	servers := slices.DeleteFunc(slices.Clone(w.servers), func(s *server) bool { return s == nil })
@@ -131,7 +131,7 @@ func (w *simulation) failOver(rnd *rand.Rand) {
 	}
 }
 
-// killServer is false when there is none to kill.
+// killServer returns false if there is no server to kill.
 func (w *simulation) killServer(index int, rnd *rand.Rand) bool {
 	w.mu.Lock()
 	s := w.servers[index]
@@ -172,7 +172,7 @@ func (w *simulation) startWorker(index int) {
 	w.workers[index] = w.hire(index)
 }
 
-// hostOf is the machine of a client or a worker; nil when the worker is dead.
+// hostOf returns the machine of a client or a worker; nil if the worker is dead.
 func (w *simulation) hostOf(e Event) *host.Host {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *simulation) hostOf(e Event) *host.Host {
 	return nil
 }
 
-// hosts is all machines; it needs w.mu.
+// hosts returns all machines; the caller holds w.mu.
 func (w *simulation) hosts() (hosts []*host.Host) {
 	for _, c := range w.clients {
 		hosts = append(hosts, c.host)

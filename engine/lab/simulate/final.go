@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// final holds what has become of everything against what everybody was told.
+// final compares the final state of everything with what clients and workers were told.
 func (w *simulation) final() {
 	runs := w.db.Runs()
 	w.acks.mu.Lock()
@@ -39,7 +39,7 @@ func (w *simulation) final() {
 	w.finalSchedules(runs)
 }
 
-// asked wants somebody to have asked for the run.
+// asked requires that a client asked for the run.
 func (w *simulation) asked(r *memory.Run) {
 	why := r.RequestID != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.FailedRunID.IsZero() ||
 		!r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero()
@@ -110,7 +110,7 @@ func (w *simulation) finalHandlers(runs []*memory.Run) {
 	}
 }
 
-// finalSchedules counts the ticks of each schedule by itself.
+// finalSchedules counts the ticks of each schedule independently.
 func (w *simulation) finalSchedules(runs []*memory.Run) {
 	fires := w.db.Fires()
 	byTick := map[memory.Fire]int{}

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// untold is a simulation whose database is empty and whose clients were told nothing.
+// untold returns a simulation with an empty database whose clients were told nothing.
 func untold(db *memory.Database) *simulation {
 	w := &simulation{plan: &Plan{}, report: &Report{Counts: map[string]int{}}, db: db}
 	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, ends: map[string]string{},
@@ -19,7 +19,7 @@ func untold(db *memory.Database) *simulation {
 	return w
 }
 
-// broken wants the numbers of the invariants that are said not to hold, and no others.
+// broken wants exactly these invariants to be reported.
 func broken(t *testing.T, name string, r *Report, want ...int) {
 	t.Helper()
 	if got := r.Broken(); !slices.Equal(got, want) {
@@ -27,7 +27,7 @@ func broken(t *testing.T, name string, r *Report, want ...int) {
 	}
 }
 
-func TestWhatBecameOfStartsAndOrdersIsHeldAgainstWhatWasTold(t *testing.T) {
+func TestStartsAndOrdersAreComparedWithTheirAnswers(t *testing.T) {
 	one, two := engine.ID{1}, engine.ID{2}
 	asked := func(id engine.ID, change ...func(r *memory.Run)) *memory.Run {
 		return row(id, engine.RunCompleted, append([]func(*memory.Run){func(r *memory.Run) {
@@ -92,7 +92,7 @@ func TestWhatBecameOfStartsAndOrdersIsHeldAgainstWhatWasTold(t *testing.T) {
 	}
 }
 
-func TestSomebodyHasToHaveAskedForARun(t *testing.T) {
+func TestARunMustHaveBeenRequested(t *testing.T) {
 	for name, change := range map[string]func(r *memory.Run){
 		"a start": func(r *memory.Run) { r.RequestID = "q" }, "a child": func(r *memory.Run) {
 			r.ParentRunID = engine.ID{9}
@@ -102,7 +102,7 @@ func TestSomebodyHasToHaveAskedForARun(t *testing.T) {
 		},
 		"a retry": func(r *memory.Run) {
 			r.RetriedFrom = engine.ID{9}
-		}, "what goes on for another": func(r *memory.Run) { r.ContinuedFrom = engine.ID{9} },
+		}, "a continuation of no run": func(r *memory.Run) { r.ContinuedFrom = engine.ID{9} },
 	} {
 		w := untold(nil)
 		w.asked(row(watchedRun, engine.RunCompleted, change))
@@ -148,7 +148,7 @@ func TestEachFailedRunHasItsHandlerOnce(t *testing.T) {
 	}
 }
 
-func TestWhatWasSaidOfAnEndIsWhatIsThere(t *testing.T) {
+func TestEndsAreComparedWithTheDatabase(t *testing.T) {
 	db := memory.New(memory.Options{})
 	s := db.Open(nil)
 	defer s.Close()
@@ -187,8 +187,8 @@ func TestWhatWasSaidOfAnEndIsWhatIsThere(t *testing.T) {
 	broken(t, "an end that was told in two ways", w.report, 4)
 }
 
-// scheduled is a schedule of a tick each 5 s since 1,000 s, which has fired at 1,005 s and 1,015 s,
-// has skipped one, and is to fire at 1,020 s.
+// scheduled returns a schedule with a tick every 5 s since 1,000 s. It has fired at 1,005 s and
+// 1,015 s, has skipped one, and is to fire at 1,020 s.
 func scheduled(t *testing.T) (db *memory.Database, s *memory.Store, id engine.ID, runs []*memory.Run) {
 	t.Helper()
 	db = memory.New(memory.Options{})
@@ -255,9 +255,9 @@ func TestTheTicksOfAScheduleAreCounted(t *testing.T) {
 	broken(t, "a schedule that nobody was told of", unknown.report)
 }
 
-func TestAScheduleThatStandsStillIsFoundOut(t *testing.T) {
+func TestAStuckScheduleIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, s, id, _ := scheduled(t) // whose next tick was long ago
+		db, s, id, _ := scheduled(t) // its next tick was long ago
 		defer s.Close()
 		began, w := time.Now(), untold(db)
 		w.catchUp(id.String())

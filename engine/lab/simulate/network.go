@@ -10,10 +10,10 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/host"
 )
 
-// network is the way from clients and workers to the servers. A connection breaks when its server dies.
+// network connects clients and workers to the servers. A connection breaks when its server dies.
 type network struct {
 	mu        sync.Mutex
-	listeners []*bufconn.Listener // of each server; nil: it is down
+	listeners []*bufconn.Listener // by server; nil: it is down
 	next      int
 }
 
@@ -31,7 +31,7 @@ func (n *network) down(server int) {
 	n.listeners[server] = nil
 }
 
-// pick is a server that is up; they take turns.
+// pick returns a server that is up; they take turns.
 func (n *network) pick() (int, *bufconn.Listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +44,7 @@ func (n *network) pick() (int, *bufconn.Listener) {
 	return 0, nil
 }
 
-// connect reaches a server that is up.
+// connect opens a connection to a server that is up.
 func (n *network) connect(ctx context.Context) (net.Conn, int, error) {
 	server, l := n.pick()
 	if l == nil {

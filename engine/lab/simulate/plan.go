@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Plan is all that is decided about a simulation before it begins: who is there, what they do and
-// when, and which faults meet them. It follows from its seed alone. Parts of it can be left out
-// (Shrink), and what is left means the same as before.
+// Plan is everything that is decided about a simulation before it begins: clients, workers, what
+// they do and when, and faults. It follows from its seed alone. Parts can be left out (Shrink); the
+// rest keeps its meaning.
 type Plan struct {
 	Seed      uint64
-	Servers   int   // all of one database
+	Servers   int   // they share one database
 	Workers   []int // how many runs each takes at once
 	Clients   int
-	Group     int           // so many writes share a commit at most
-	Early     bool          // the store takes a write before the one that it stands behind has come to its end
-	Endings   bool          // the store tells how a run ended as it notifies
-	Chaos     time.Duration // how long faults and requests go on; then everything heals, and must come to its end
+	Group     int           // at most so many writes share a commit
+	Early     bool          // the store accepts a write before its predecessor's outcome is known
+	Endings   bool          // the store sends how a run ended with the notification
+	Chaos     time.Duration // how long faults and requests last; then everything heals and must end
 	Starts    []Start       `json:",omitempty"`
 	Orders    []Order       `json:",omitempty"`
 	Schedules []Template    `json:",omitempty"`
@@ -26,15 +26,15 @@ type Plan struct {
 	Events    []Event       `json:",omitempty"`
 }
 
-// Start is a run that a client asks for.
+// Start is a run that a client starts.
 type Start struct {
 	Name      string // its request id
 	At        time.Duration
-	Repeat    []time.Duration `json:",omitempty"` // when other clients make the same request
+	Repeat    []time.Duration `json:",omitempty"` // when other clients repeat the request
 	External  string          `json:",omitempty"`
-	Key       string          `json:",omitempty"` // of concurrency
+	Key       string          `json:",omitempty"` // concurrency key
 	Limit     int             `json:",omitempty"`
-	Attempts  int             `json:",omitempty"` // of the run itself
+	Attempts  int             `json:",omitempty"` // of the run
 	Deadline  time.Duration   `json:",omitempty"` // from its start
 	Delay     time.Duration   `json:",omitempty"`
 	Priority  int             `json:",omitempty"`
@@ -42,7 +42,7 @@ type Start struct {
 	Program   Program
 }
 
-// Program is the input of every run: what its code does, one after the other.
+// Program is the input of every run: what its code does, in order.
 type Program struct {
 	Acts []Act    `json:",omitempty"`
 	Fail bool     `json:",omitempty"` // it fails at its end, each time
@@ -53,26 +53,25 @@ type Program struct {
 type Act struct {
 	Do    string        // "step", "branches", "sleep", "signal", "child", "note"
 	Name  string        `json:",omitempty"`
-	For   time.Duration `json:",omitempty"` // how long a step works, a timer runs, a signal is waited for
-	Fails int           `json:",omitempty"` // of a step: its first attempts
-	Tries int           `json:",omitempty"` // of a step: how many it has; its last failure fails the run
-	Limit time.Duration `json:",omitempty"` // of a step's attempt
-	Close int           `json:",omitempty"` // what becomes of a child that is still open when its parent ends
+	For   time.Duration `json:",omitempty"` // how long a step works, a timer runs, a signal is awaited
+	Fails int           `json:",omitempty"` // step: how many attempts fail
+	Tries int           `json:",omitempty"` // step: its attempts; the last failure fails the run
+	Limit time.Duration `json:",omitempty"` // step: limit of an attempt
+	Close int           `json:",omitempty"` // what happens to a child that is open when its parent ends
 	Child *Program      `json:",omitempty"`
-	Parts []Act         `json:",omitempty"` // of branches, one each
+	Parts []Act         `json:",omitempty"` // branches: one act each
 }
 
-// Order is what a client asks of a run that was started: "cancel", "stop" (with a grace),
-// "terminate", "pause" (and resume), "signal", "retry", "from" (retry from a step), "look" or
-// "wait".
+// Order is a client's request about a started run: "cancel", "stop" (with a grace), "terminate",
+// "pause" (and resume), "signal", "retry", "from" (retry from a step), "look" or "wait".
 type Order struct {
 	Do    string
 	Run   string // the Start's name
 	At    time.Duration
-	Name  string        `json:",omitempty"` // of the signal, or of the step
-	ID    string        `json:",omitempty"` // of the signal, or of the request
-	For   time.Duration `json:",omitempty"` // the grace, or the pause
-	Twice bool          `json:",omitempty"` // it is repeated at once by another client
+	Name  string        `json:",omitempty"` // of the signal or step
+	ID    string        `json:",omitempty"` // of the signal or request
+	For   time.Duration `json:",omitempty"` // the grace or pause
+	Twice bool          `json:",omitempty"` // another client repeats it at once
 }
 
 // Template is a schedule.
@@ -84,33 +83,34 @@ type Template struct {
 	Program Program
 }
 
-// Fault meets the n-th call of a verb, counted over all servers from 1.
+// Fault hits the n-th call of a verb, counted over all servers from 1.
 type Fault struct {
 	Verb string
 	Nth  int
-	// "fail": it does not happen; "lose": it happens, and is told to have failed; "late": it is handed over after For
+	// "fail": it is not carried out; "lose": it is carried out, but reported as failed; "late": it
+	// is delivered after For
 	Fate string
 	For  time.Duration `json:",omitempty"`
 }
 
-// Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its
-// calls under way have come to is random; "silence" has all connections of a worker or, with
-// Client, of a client neither deliver nor break for a while, "deaf" have it hear nothing although
-// it is heard, "mute" not be heard although it hears, and "stall" holds up what goes either way,
-// which then arrives late; "cut" breaks them; "gap" has a server miss notifications; "lose" kills
-// all servers and takes the last commits back, as no database may; "failover" takes some back while
-// the servers go on, as a database does whose standby is promoted before it has got all.
+// Event is a fault at a time. "server" and "worker" kill a process for a while; the outcome of its
+// calls in flight is random. "silence" drops everything on a worker's connections (with Client, a
+// client's) without breaking them; "deaf" drops only what it receives, "mute" only what it sends;
+// "stall" delays both directions; "cut" breaks the connections. "gap" makes a server miss
+// notifications. "lose" kills all servers and undoes the last commits, which no database may do.
+// "failover" undoes some while the servers keep running, as when a standby is promoted that lags
+// behind.
 type Event struct {
 	Do string
 	At time.Duration
-	// not at a time, but as the n-th body of a step begins, counted from 1 over all workers
+	// instead of a time: when the n-th step body begins, counted from 1 over all workers
 	Body   int           `json:",omitempty"`
-	Index  int           // of the server, worker or client; with Body the worker is the one whose step it is
+	Index  int           // of the server, worker or client; with Body, the worker that runs that step
 	For    time.Duration `json:",omitempty"`
 	Client bool          `json:",omitempty"`
 }
 
-// writes are the verbs that faults are planned for, with how often each is likely to be called.
+// writes are the verbs that can get faults, with how often each is likely to be called.
 var writes = []struct {
 	verb  string
 	calls int
@@ -125,15 +125,15 @@ var writes = []struct {
 	{"GetRun", 20}, {"HeldBy", 10}, {"LiveWorkers", 20}, {"DueSchedules", 10}, {"GetWorker", 6},
 }
 
-// planner draws a Plan out of a seed.
+// planner draws a Plan from a seed.
 type planner struct {
 	*rand.Rand
 	plan  Plan
 	names int
 }
 
-// NewPlan is the plan of a seed. Each seed has a subset of the faults and of the work, so that rare
-// meetings of few are as likely as crowds.
+// NewPlan returns the plan of a seed. Each seed has a subset of faults and work, so that rare
+// combinations of few are as likely as crowds.
 func NewPlan(seed uint64) Plan {
 	p := &planner{Rand: rand.New(rand.NewPCG(seed, 0x6b61677a69))}
 	p.plan = Plan{
@@ -157,7 +157,7 @@ func NewPlan(seed uint64) Plan {
 	return p.plan
 }
 
-// alone is the plan for a database that has one server at a time.
+// alone returns the plan for a database that has one server at a time.
 func (p Plan) alone() Plan {
 	p.Servers, p.Events = 1, onServer0(p.Events)
 	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.Do == "failover" })
@@ -166,13 +166,13 @@ func (p Plan) alone() Plan {
 
 func (p *planner) chance(x float64) bool { return p.Float64() < x }
 
-// upTo is a length in whole milliseconds, short ones more often.
+// upTo returns a duration in whole milliseconds, short ones more often.
 func (p *planner) upTo(d time.Duration) time.Duration {
 	x := p.Float64()
 	return time.Duration(x*x*float64(d)).Truncate(time.Millisecond) + time.Millisecond
 }
 
-// moment is one within the chaos.
+// moment returns a time within the chaos.
 func (p *planner) moment() time.Duration {
 	return time.Duration(p.Float64() * float64(p.plan.Chaos)).Truncate(time.Millisecond)
 }
@@ -207,7 +207,7 @@ func (p *planner) start() {
 	p.orders(&s)
 }
 
-// program may start children so many levels deep.
+// program may start children down to this many levels.
 func (p *planner) program(depth int) (out Program) {
 	for range p.IntN(5) {
 		out.Acts = append(out.Acts, p.act(depth))
@@ -262,7 +262,7 @@ func (p *planner) step() Act {
 	return a
 }
 
-// orders are what is asked of a run.
+// orders returns what clients ask of a run.
 func (p *planner) orders(s *Start) {
 	add := func(o Order) {
 		o.Run, o.Twice = s.Name, p.chance(0.2)
@@ -331,8 +331,8 @@ func (p *planner) faults() {
 	}
 }
 
-// failover is drawn from a stream of its own, so that a seed has everything else as if it did not
-// come. Few seeds have one, for what clients were told before it proves nothing afterwards.
+// failover uses its own random stream, so that the rest of the plan does not depend on it. Few
+// seeds have one, because it makes everything that clients were told before prove nothing.
 func (p *planner) failover() {
 	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6661696c6f766572))
 	for p.chance(0.1) {
@@ -340,7 +340,7 @@ func (p *planner) failover() {
 	}
 }
 
-// lines has some machines on bad lines, from a stream of its own likewise.
+// lines gives some machines bad lines, also from its own random stream.
 func (p *planner) lines() {
 	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6c696e6573))
 	if !p.chance(0.25) {

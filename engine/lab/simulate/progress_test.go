@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// progress tells how far the seeds have come, so that a long run can be watched. go test shows it
-// with -v, and a test binary always.
+// progress prints how many seeds are done during a long run. go test shows it with -v; a test
+// binary always.
 type progress struct {
-	of           int // seeds
+	of           int // number of seeds
 	done, failed atomic.Int64
 }
 
-// progressPeriod is so long that the usual run says nothing.
+// progressPeriod is long enough that a usual run prints nothing.
 const progressPeriod = 5 * time.Second
 
-// seed counts one that was tried.
+// seed counts a finished seed.
 func (p *progress) seed(good bool) {
 	p.done.Add(1)
 	if !good {
@@ -28,7 +28,7 @@ func (p *progress) seed(good bool) {
 	}
 }
 
-// tell writes a line every few seconds until the function that it returns is called.
+// tell prints a line every few seconds until the returned function is called.
 func (p *progress) tell(w io.Writer) (stop func()) {
 	began, enough, over := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {

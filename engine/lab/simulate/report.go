@@ -9,26 +9,26 @@ import (
 	"sync/atomic"
 )
 
-// invariants are the sentences that a simulation checks, by their numbers.
+// invariants are the rules that a simulation checks, by number.
 var invariants = map[int]string{
-	1:  "an acknowledged start is there, and nothing that nobody asked for",
-	2:  "what a step is known to have returned is recorded",
+	1:  "an acknowledged start exists, and no run that nobody asked for",
+	2:  "a result that a step is known to have returned is recorded",
 	3:  "a step's result never changes",
-	4:  "an ended run never changes, and everybody sees the same end",
+	4:  "an ended run never changes, and all clients see the same end",
 	5:  "only the current lease writes",
 	6:  "each tick fires once, and none is missed",
-	7:  "everything comes to its end",
-	8:  "attempts count failures of the code, and nothing else",
+	7:  "everything ends",
+	8:  "attempts count only failures of the code",
 	9:  "a step with a result does not run again",
 	10: "no timer ends early",
-	11: "a failed run has its handler, once",
+	11: "a failed run has its handler exactly once",
 	12: "a request has one answer and one run",
-	13: "runs, leases and steps fit together",
-	15: "a concurrency key is held by no more than its limit",
-	16: "the store on disk answers as the one in memory does, and holds the same rows",
+	13: "runs, leases and steps are consistent",
+	15: "a concurrency key is held by at most its limit of runs",
+	16: "the store on disk gives the same answers and holds the same rows as the one in memory",
 }
 
-// Violation is one sentence that did not hold.
+// Violation is one broken rule.
 type Violation struct {
 	Invariant int
 	What      string
@@ -38,19 +38,19 @@ func (v Violation) String() string {
 	return fmt.Sprintf("I%d (%s): %s", v.Invariant, invariants[v.Invariant], v.What)
 }
 
-// maxViolations is how many are kept: those that follow from the first say little.
+// maxViolations limits how many are kept: those that follow from the first say little.
 const maxViolations = 20
 
-// Report is what a simulation came to. Counts says what really happened, so that a simulation in
-// which nothing did proves nothing.
+// Report is the result of a simulation. Counts says what really happened, because a simulation in
+// which nothing happened proves nothing.
 type Report struct {
-	failedOver atomic.Bool // the database has forgotten its last commits
+	failedOver atomic.Bool // the database lost its last commits
 
 	mu         sync.Mutex
 	Violations []Violation
 	Counts     map[string]int
-	Trace      uint64   // of all calls that were committed, in their order: equal traces are the same history
-	Log        []string // of these calls, if it was asked for
+	Trace      uint64   // hash of all committed calls in order: equal traces are the same history
+	Log        []string // these calls, if requested
 }
 
 func (r *Report) check(invariant int, holds bool, format string, args ...any) {
@@ -64,7 +64,7 @@ func (r *Report) check(invariant int, holds bool, format string, args ...any) {
 	}
 }
 
-// told is a check of what somebody has been told. After a fail-over that has lost commits nobody can rely on that.
+// told checks what a client was told. After a fail-over that lost commits, nobody can rely on that.
 func (r *Report) told(invariant int, holds bool, format string, args ...any) {
 	r.check(invariant, holds || r.failedOver.Load(), format, args...)
 }
@@ -76,10 +76,10 @@ func (r *Report) note(what string) {
 	r.Counts[what]++
 }
 
-// hit counts a fault that really met something.
+// hit counts a fault that took effect.
 func (r *Report) hit(fault string) { r.note("fault: " + fault) }
 
-// Broken is the numbers of the invariants that did not hold, in order.
+// Broken returns the numbers of the broken invariants in order.
 func (r *Report) Broken() (numbers []int) {
 	for _, v := range r.Violations {
 		numbers = append(numbers, v.Invariant)
@@ -88,8 +88,8 @@ func (r *Report) Broken() (numbers []int) {
 	return slices.Compact(numbers)
 }
 
-// Add counts what happened in another simulation too, which may have been one of several at a time.
-// Trace is then that of the last.
+// Add adds the counts of another simulation, which may have run at the same time. Trace becomes
+// that of the last.
 func (r *Report) Add(other *Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// traffic has the calls of all servers wait until everything else in the bubble waits too, and then
-// lets randomness that follows from the seed decide which of them are committed next. So the order
-// of events is the seed's, as far as the calls are.
+// traffic holds the calls of all servers until everything else in the bubble waits. Then randomness
+// from the seed decides which of them are committed next, so the seed decides the order of calls.
 type traffic struct {
 	beside *beside
 	plan   *Plan
@@ -24,7 +23,7 @@ type traffic struct {
 	report *Report
 
 	mu      sync.Mutex
-	calls   map[string]int // that came, by verb
+	calls   map[string]int // number of calls by verb
 	waiting []*pendingCall
 	healed  bool
 	number  int
@@ -60,8 +59,8 @@ var (
 	errGaveUp = &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting"}
 )
 
-// road is how the calls of one server travel.
-func (t *traffic) road(s *server) memory.Road {
+// road carries the calls of one server.
+func (t *traffic) road(s *server) memory.Transport {
 	return func(ctx context.Context, c *memory.Call) error {
 		r := &pendingCall{Call: c, server: s, done: make(chan struct{})}
 		if !t.enter(ctx, r) {
@@ -80,7 +79,7 @@ func (t *traffic) road(s *server) memory.Road {
 	}
 }
 
-// enter is false when the call does not come to the database at all.
+// enter returns false if the call never reaches the database.
 func (t *traffic) enter(ctx context.Context, r *pendingCall) bool {
 	t.mu.Lock()
 	t.calls[r.Verb]++
@@ -115,14 +114,15 @@ func (t *traffic) enter(ctx context.Context, r *pendingCall) bool {
 	return true
 }
 
-// heal has no more faults meet calls.
+// heal ends all faults of calls.
 func (t *traffic) heal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.healed = true
 }
 
-// direct commits what waits until stop is closed. It is the only one in the bubble to wait for everybody else.
+// direct commits waiting calls until stop is closed. No other goroutine of the bubble may wait for
+// all others to block.
 func (t *traffic) direct(stop <-chan struct{}) {
 	for {
 		synctest.Wait()
@@ -142,7 +142,7 @@ func (t *traffic) direct(stop <-chan struct{}) {
 	}
 }
 
-// next takes some of the calls that wait: a read, or writes that share a commit.
+// next takes some of the waiting calls: a read, or writes that share a commit.
 func (t *traffic) next() (group []*pendingCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,7 +164,7 @@ func (t *traffic) next() (group []*pendingCall) {
 	return group
 }
 
-// free is the calls that may be next: of those with a place in a line the first that came of each run.
+// free returns the calls that may be next; of calls with tickets, only the first of each run.
 func (t *traffic) free() (free []*pendingCall) {
 	behind := map[engine.ID]bool{}
 	for _, r := range t.waiting {
@@ -180,7 +180,8 @@ func (t *traffic) free() (free []*pendingCall) {
 	return free
 }
 
-// commit carries a group out and answers it. When one of it is to be told that it failed, all are, for nobody knows.
+// commit carries out a group and answers it. If one call must be told that it failed, all are,
+// because nobody knows.
 func (t *traffic) commit(group []*pendingCall) {
 	calls := make([]*memory.Call, len(group))
 	lost := false
@@ -202,7 +203,7 @@ func (t *traffic) commit(group []*pendingCall) {
 	}
 }
 
-// crash decides what has become of the calls of a server that died.
+// crash decides what happens to the calls of a server that died.
 func (t *traffic) crash(s *server, rnd *rand.Rand) {
 	t.mu.Lock()
 	var its []*pendingCall
@@ -224,7 +225,7 @@ func (t *traffic) crash(s *server, rnd *rand.Rand) {
 	}
 }
 
-// leaseOf is the lease that a call is about; the zero one when about none.
+// leaseOf returns the lease that a call is about, or the zero lease.
 func leaseOf(params any) engine.Lease {
 	switch p := params.(type) {
 	case engine.BeginStepParams:

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// begin is a start of a run that is known by its number.
+// begin starts a run with this number.
 func begin(n byte) []engine.StartRun {
 	at := time.Now()
 	return []engine.StartRun{{Run: engine.Run{
@@ -23,7 +23,7 @@ func begin(n byte) []engine.StartRun {
 		CreatedAt: at, AvailableAt: at}}}
 }
 
-// travelling is a traffic at work, until the function that it returns is called.
+// travelling runs a traffic until the returned function is called.
 func travelling(plan *Plan) (t *traffic, db *memory.Database, report *Report, stop func()) {
 	db, report = memory.New(memory.Options{}), &Report{Counts: map[string]int{}}
 	t = newTraffic(newBeside(nil, db, report), plan, report)
@@ -51,7 +51,7 @@ func TestEachFaultDoesWhatItIsCalled(t *testing.T) {
 			took  time.Duration
 		}{{false, errFailed, 0}, {true, errFailed, 0}, {true, nil, time.Minute}, {true, nil, 0}, {true, nil, 0}} {
 			if n == 4 {
-				traffic.heal() // and the fifth call has no fault any more
+				traffic.heal() // the fifth call has no fault any more
 			}
 			began := time.Now()
 			_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(byte(n + 1))})
@@ -85,11 +85,11 @@ func TestACallWhoseCallerLeftBeforeItArrivedDoesNotHappen(t *testing.T) {
 	})
 }
 
-func TestWhatADyingServerHadUnderWayIsRandomAndToldToNobody(t *testing.T) {
+func TestCallsOfADyingServerHaveARandomOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.New(memory.Options{})
 		report := &Report{Counts: map[string]int{}}
-		traffic := newTraffic(newBeside(nil, db, report), &Plan{Group: 1}, report) // and nobody commits anything
+		traffic := newTraffic(newBeside(nil, db, report), &Plan{Group: 1}, report) // nobody commits
 		dying, other := &server{}, &server{}
 		s, o := db.Open(traffic.road(dying)), db.Open(traffic.road(other))
 		defer s.Close()

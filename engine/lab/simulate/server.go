@@ -24,7 +24,7 @@ const (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// server is one life of a server process: what a restart makes is another.
+// server is one life of a server process; a restart makes another.
 type server struct {
 	index int
 	store *served
@@ -63,8 +63,8 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	return s
 }
 
-// die is the end of the process: nothing that it still does reaches the database or anybody. What
-// becomes of its calls to the database is random.
+// die kills the process: nothing that it still does reaches the database or a client. The outcome
+// of its calls in flight is random.
 func (s *server) die(t *traffic, n *network, hosts []*host.Host, rnd *rand.Rand) {
 	s.dead.Store(true)
 	n.down(s.index)
@@ -75,7 +75,7 @@ func (s *server) die(t *traffic, n *network, hosts []*host.Host, rnd *rand.Rand)
 	t.beside.restart()
 }
 
-// close has the parts come to their end, and waits for them.
+// close stops the parts and waits for them.
 func (s *server) close() {
 	s.stop()
 	s.group.Wait()

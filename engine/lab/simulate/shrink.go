@@ -2,9 +2,9 @@ package simulate
 
 import "slices"
 
-// Shrink leaves out of a plan whatever it can be without and still be broken, and returns what
-// remains, and how many plans it has tried, which are at most limit. broken carries a plan out and
-// says whether what was wrong still is.
+// Shrink removes parts of a plan while broken still returns true for it. It returns the remaining
+// plan and the number of plans tried, at most limit. broken runs a plan and reports whether it
+// still fails the same way.
 func Shrink(plan Plan, limit int, broken func(Plan) bool) (Plan, int) {
 	s := &shrinker{plan: plan, limit: limit, broken: broken}
 	for before := -1; before != s.size() && s.tried < s.limit; {
@@ -32,7 +32,7 @@ type shrinker struct {
 	broken func(Plan) bool
 }
 
-// size is what a smaller plan has less of.
+// size is smaller for a smaller plan.
 func (s *shrinker) size() int {
 	n := len(s.plan.Events) + len(s.plan.Faults) + len(s.plan.Orders) + len(s.plan.Schedules) + s.plan.Servers +
 		s.plan.Group
@@ -42,7 +42,7 @@ func (s *shrinker) size() int {
 	return n
 }
 
-// try keeps a change if the plan is still broken with it.
+// try keeps a change if the plan still fails with it.
 func (s *shrinker) try(change func(*Plan)) bool {
 	if s.tried >= s.limit {
 		return false
@@ -61,7 +61,7 @@ func (s *shrinker) try(change func(*Plan)) bool {
 	return true
 }
 
-// without leaves parts of a list out, large ones first.
+// without removes parts of a list, large ones first.
 func without[V any](s *shrinker, list func(*Plan) *[]V) {
 	for size := len(*list(&s.plan)); size > 0; size /= 2 {
 		for from := 0; from < len(*list(&s.plan)); {

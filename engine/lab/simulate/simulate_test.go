@@ -23,18 +23,18 @@ import (
 )
 
 var (
-	seeds  = flag.Int("simulate.seeds", 60, "how many seeds are tried; with -v a line is written every few seconds")
-	from   = flag.Uint64("simulate.from", 1, "the first of them")
-	times  = flag.Int("simulate.times", 1, "how often each is tried")
-	traced = flag.Bool("simulate.trace", false, "write the history of each")
+	seeds  = flag.Int("simulate.seeds", 60, "try this many seeds; -v prints progress")
+	from   = flag.Uint64("simulate.from", 1, "start with this seed")
+	times  = flag.Int("simulate.times", 1, "try each seed this often")
+	traced = flag.Bool("simulate.trace", false, "print the history of each seed")
 	file   = flag.String("simulate.plan", "",
-		"a file with a plan, as a failure leaves it, that is tried in the place of seeds")
-	exact  = flag.Bool("simulate.exact", false, "one seed after the other, with fixed luck; for the command replay")
-	shrink = flag.Int("simulate.shrink", 150, "how many plans are tried to find a smaller one that fails")
-	store  = flag.String("simulate.store", "memory", "sqlite: hold the database in memory against SQLite, call by call")
+		"try the plan in this file, as a failure writes it, instead of seeds")
+	exact  = flag.Bool("simulate.exact", false, "try one seed at a time with fixed randomness; for the command replay")
+	shrink = flag.Int("simulate.shrink", 150, "try at most this many plans to find a smaller failing one")
+	store  = flag.String("simulate.store", "memory", "sqlite: compare the in-memory store with SQLite, call by call")
 )
 
-// simulate carries a plan out in a bubble of its own.
+// simulate runs a plan in its own bubble.
 func simulate(t *testing.T, plan Plan) (report *Report) {
 	var open func() engine.Store
 	if *store == "sqlite" {
@@ -57,9 +57,9 @@ func simulate(t *testing.T, plan Plan) (report *Report) {
 	return report
 }
 
-// deadline panics after a minute, which no plan takes, unless the function that it returns is
-// called: the time of a bubble stands still while somebody there waits for a mutex, and that of the
-// test does not tell which it was.
+// deadline panics after a minute, longer than any plan takes, unless the returned function is
+// called. A bubble's time stops while a goroutine waits for a mutex, and the test's own timeout
+// would not name the plan.
 func deadline(what string) (moves func()) {
 	timer := time.AfterFunc(time.Minute, func() {
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
@@ -68,7 +68,8 @@ func deadline(what string) (moves func()) {
 	return func() { timer.Stop() }
 }
 
-// fastDir is where files are kept in memory, if there is such a place: what the disk does is not the question here.
+// fastDir is a directory on an in-memory file system if there is one: this test is not about the
+// disk.
 func fastDir() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"
@@ -76,7 +77,8 @@ func fastDir() string {
 	return ""
 }
 
-// TestSimulation keeps every promise with every seed. The first that does not is shrunk, and printed.
+// TestSimulation wants every promise kept with every seed. It shrinks and prints the first failing
+// one.
 func TestSimulation(t *testing.T) {
 	plans, n := func(i int) Plan { return NewPlan(*from + uint64(i)) }, *seeds
 	if *file != "" {
@@ -117,7 +119,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// tryInOrder is for replays: nothing else goes on beside a seed.
+// tryInOrder is for replays: seeds run one at a time.
 func tryInOrder(t *testing.T, plans func(i int) Plan, n int) {
 	for i := range n {
 		report := &Report{}
@@ -126,7 +128,7 @@ func tryInOrder(t *testing.T, plans func(i int) Plan, n int) {
 	}
 }
 
-// try is false when a promise is not kept.
+// try returns false if a promise is broken.
 func try(t *testing.T, plan Plan, total *Report) bool {
 	histories := map[uint64]int{}
 	good := true
@@ -150,7 +152,7 @@ func try(t *testing.T, plan Plan, total *Report) bool {
 	return good
 }
 
-// explain prints how to see the failure again, with as little around it as can be.
+// explain prints how to reproduce the failure with a plan as small as possible.
 func explain(t *testing.T, plan Plan) {
 	first := simulate(t, plan).Broken()
 	small, tried := Shrink(plan, *shrink, func(p Plan) bool {
@@ -164,7 +166,7 @@ func explain(t *testing.T, plan Plan) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if *store != "memory" { // command replay has none but memory
+	if *store != "memory" { // command replay has only the in-memory store
 		t.Logf(
 			"again:   go test ./engine/lab/simulate -run TestSimulation -simulate.store=%s -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
 				"smaller (of %d plans): the same with -simulate.plan=%s\n%s", *store, plan.Seed, tried, path, text)
@@ -188,7 +190,7 @@ func readPlan(t *testing.T, path string) (plan Plan) {
 	return plan
 }
 
-// notVacuous wants everything that the simulation is about to have happened.
+// notVacuous fails if something that the simulation must exercise did not happen.
 func notVacuous(t *testing.T, total *Report) {
 	all := []string{
 		"starts", "bodies", "sleeps", "ends seen", "leases lost", "repeated calls", "schedules", "order: cancel",
@@ -210,7 +212,7 @@ func notVacuous(t *testing.T, total *Report) {
 	}
 }
 
-// TestLostCommits is the control: a database that forgets what it acknowledged has to be found out.
+// TestLostCommits is the control: a database that loses acknowledged commits must be detected.
 func TestLostCommits(t *testing.T) {
 	for seed := range uint64(50) {
 		plan := NewPlan(seed)
@@ -228,7 +230,7 @@ type forgetful struct{ engine.Store }
 func (forgetful) Sleep(context.Context, engine.SleepParams) error { return nil }
 
 // TestAStoreThatForgetsIsFoundOut is the control of -simulate.store: a store that differs from the
-// one in memory has to be found out, and one that does not must not be.
+// in-memory one must be detected, and one that does not differ must pass.
 func TestAStoreThatForgetsIsFoundOut(t *testing.T) {
 	found := false
 	for seed := range uint64(6) {
@@ -254,7 +256,7 @@ func TestAStoreThatForgetsIsFoundOut(t *testing.T) {
 	}
 }
 
-// slow takes its time for heartbeats, as a store does that has them wait for others.
+// slow delays heartbeats, as a store does that shares commits.
 type slow struct{ engine.Store }
 
 func (s slow) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
@@ -262,8 +264,8 @@ func (s slow) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.B
 	return s.Store.Heartbeat(ctx, p)
 }
 
-// TestAStoreThatNeedsTimeIsGivenIt: a server that dies meanwhile waits for the store too, and time
-// has to pass for both.
+// TestAStoreThatNeedsTimeIsGivenIt: time must pass for a slow store, also while a dying server
+// waits for it.
 func TestAStoreThatNeedsTimeIsGivenIt(t *testing.T) {
 	defer deadline("a server that dies beside a slow store")()
 	synctest.Test(t, func(t *testing.T) {

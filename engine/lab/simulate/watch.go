@@ -12,22 +12,23 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// watch holds every change in the database against what may follow upon what. It is written from
-// the promises, not from the rules that the server goes by.
+// watch compares every change in the database with what may follow from the state before. Its rules
+// come from the promises, not from the server's code.
 type watch struct {
 	report *Report
 	trace  bool
 	began  time.Time
 
 	mu     sync.Mutex
-	tokens map[engine.Token]engine.ID // that were ever granted: for which run
-	// the steps that had a result at each claim whose activation is not known to have begun, and at the last
+	tokens map[engine.Token]engine.ID // every token ever granted → run
+	// the steps that had a result at each claim whose activation is not known to have begun, and at
+	// the last one
 	handed map[handing][]map[string]bool
 	held   map[string]int    // leases of each concurrency key
-	names  map[engine.ID]int // of runs, by when they were first seen
+	names  map[engine.ID]int // run → order in which it was first seen
 }
 
-// handing is a worker that was handed a run.
+// handing is a run handed to a worker.
 type handing struct {
 	worker string
 	run    engine.ID
@@ -39,8 +40,8 @@ func newWatch(r *Report, trace bool) *watch {
 		held:   map[string]int{}, names: map[engine.ID]int{}}
 }
 
-// known is the steps that had a result when a worker was handed the run that it begins with now.
-// Where a task of before never came to it, it is those that had one then.
+// known returns the steps that had a result when the worker was handed the run that it now begins.
+// If an earlier task never reached the worker, it returns those of that task.
 func (w *watch) known(worker string, run engine.ID) map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +55,7 @@ func (w *watch) known(worker string, run engine.ID) map[string]bool {
 	return claims[0]
 }
 
-// heed is told of every call, with the database locked.
+// heed receives every call, while the database is locked.
 func (w *watch) heed(c *memory.Call, changes []memory.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,8 +73,8 @@ func (w *watch) heed(c *memory.Call, changes []memory.Change) {
 	}
 }
 
-// claimOrder is the changes in the order in which a claim has handed their runs out: each run's own
-// limit is held against what was handed out before.
+// claimOrder returns the changes in the order in which a claim handed out their runs: each run's
+// limit is compared with what was handed out before.
 func claimOrder(c *memory.Call, changes []memory.Change) []memory.Change {
 	claimed, ok := c.Answer.(engine.Claimed)
 	if !ok {
@@ -119,9 +120,8 @@ func (w *watch) record(c *memory.Call, changes []memory.Change) {
 	}
 }
 
-// fenced holds writes of workers against the leases: a write that changes something about its run
-// is under the token that the run had, and one that changes nothing was under a token that the run
-// once had.
+// fenced compares workers' writes with the leases. A write that changes its run must carry the
+// run's token; one that changes nothing must carry a token that the run once had.
 func (w *watch) fenced(c *memory.Call, changes []memory.Change) {
 	l := leaseOf(c.Params)
 	if l.RunID.IsZero() {
@@ -140,7 +140,7 @@ func (w *watch) fenced(c *memory.Call, changes []memory.Change) {
 	}
 }
 
-// changed holds what has become of one run against what it was.
+// changed compares a run with its state before.
 func (w *watch) changed(c *memory.Call, change memory.Change) {
 	old, r := change.Old, change.New
 	if r == nil {
@@ -173,7 +173,7 @@ func endOf(r *memory.Run) string {
 	return endText(r.Status.String(), string(r.Output.Data), r.FinishedAt)
 }
 
-// leases holds leases against each other.
+// leases compares leases with each other.
 func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 	var before *memory.Lease
 	if old != nil {
@@ -208,7 +208,7 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 	}
 }
 
-// recount counts the leases of each concurrency key anew.
+// recount counts the leases of each concurrency key.
 func (w *watch) recount(runs []*memory.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,10 +220,10 @@ func (w *watch) recount(runs []*memory.Run) {
 	}
 }
 
-// keyOf is the concurrency key of a run, which is its type's.
+// keyOf returns the concurrency key of a run, which is that of its type.
 func keyOf(r *memory.Run) string { return r.Type + "\x00" + r.ConcurrencyKey }
 
-// shape holds the parts of one run against each other.
+// shape compares the fields of one run with each other.
 func (w *watch) shape(c *memory.Call, r *memory.Run) {
 	w.report.check(13, (r.Status == engine.RunRunning) == (r.Lease != nil), "after %s run %s is %s, held: %t", c.Verb,
 		r.ID, r.Status, r.Lease != nil)
@@ -260,7 +260,7 @@ func stepOf(r *memory.Run, id engine.ID) *engine.Step {
 	return nil
 }
 
-// steps holds each attempt against what it was.
+// steps compares each attempt with its state before.
 func (w *watch) steps(c *memory.Call, old, r *memory.Run) {
 	for _, before := range old.Steps {
 		s := stepOf(r, before.ID)
@@ -281,7 +281,7 @@ func (w *watch) steps(c *memory.Call, old, r *memory.Run) {
 	}
 }
 
-// attempts holds the run's counts against what has just happened.
+// attempts compares the run's counts with what just happened.
 func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 	failures := r.Attempts - old.Attempts
 	switch c.Verb {
@@ -303,7 +303,7 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 		w.report.note("leases lost")
 	}
 	if r.Status == engine.RunFailed && old.Status != engine.RunFailed && lost {
-		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its losses, of which there are %d",
+		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its %d losses",
 			r.ID, r.LeaseLosses)
 	}
 }

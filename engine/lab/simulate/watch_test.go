@@ -16,7 +16,7 @@ var (
 	watchedAt    = time.Now()
 )
 
-// row is a run as the change says it is, without a lease or a step.
+// row is a run as the change leaves it, without lease and steps.
 func row(id engine.ID, status engine.RunStatus, change ...func(r *memory.Run)) *memory.Run {
 	r := &memory.Run{Run: engine.Run{ID: id, Type: "t", Status: status, Attempts: 1,
 		AvailableAt: watchedAt.Add(-time.Second)}}
@@ -26,14 +26,14 @@ func row(id engine.ID, status engine.RunStatus, change ...func(r *memory.Run)) *
 	return r
 }
 
-// held is the run in a worker's hands.
+// held gives the run a lease.
 func held(token byte, change ...func(r *memory.Run)) *memory.Run {
 	return row(watchedRun, engine.RunRunning,
 		append([]func(*memory.Run){func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token{token}} }},
 			change...)...)
 }
 
-// steps gives a run its steps, of which each is another.
+// steps gives a run different steps.
 func steps(steps ...engine.Step) func(r *memory.Run) {
 	return func(r *memory.Run) {
 		names := map[string]bool{}
@@ -58,7 +58,7 @@ func call(verb string, params any) *memory.Call {
 	return &memory.Call{Verb: verb, Params: params, Write: true}
 }
 
-// claimed is a claim that handed runs out, in this order.
+// claimed is a claim that handed out runs in this order.
 func claimed(ids ...engine.ID) *memory.Call {
 	var c engine.Claimed
 	for _, id := range ids {
@@ -78,8 +78,8 @@ func failed(retry bool) *memory.Call {
 	return c
 }
 
-// TestWatch holds one change after the other, of which the last is what the test is about; each has
-// a twin that is as it should be.
+// TestWatch applies one change after the other; the last one is under test. Each case has a twin
+// that is correct.
 func TestWatch(t *testing.T) {
 	type change struct {
 		call     *memory.Call
@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		changes []change
-		want    int // the invariant that does not hold; 0: all hold
+		want    int // the broken invariant; 0: all hold
 	}{
 		{"a run is started", []change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending)}}, 0},
 		{"a run is started with two attempts", []change{
@@ -153,7 +153,7 @@ func TestWatch(t *testing.T) {
 		{"the holder starts another run", []change{claim, {sleeps(1), nil, row(watchedOther, engine.RunPending)}}, 0},
 
 		{"an ended run is spared", []change{{call("PinRun", nil), ended(), spared}}, 0},
-		{"an ended run goes on", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
+		{"an ended run runs again", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
 		{"an ended run has another result", []change{
 			{call("X", nil), ended(), ended(func(r *memory.Run) { r.Output.Data = []byte("else") })}}, 4},
 		{"an ended run ended at another time", []change{
@@ -262,7 +262,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
+func TestRefusedCallsAreCountedAndNotChecked(t *testing.T) {
 	report := &Report{Counts: map[string]int{}}
 	w := newWatch(report, true)
 	refused := sleeps(9)
@@ -280,8 +280,8 @@ func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
 	}
 }
 
-// TestEachLimitOfAKeyIsHeldInTheOrderOfTheClaim: two runs of a key, of which the second may stand
-// beside another and the first may not.
+// TestEachLimitOfAKeyIsHeldInTheOrderOfTheClaim: of two runs of a key, the second may run beside
+// another and the first may not.
 func TestEachLimitOfAKeyIsHeldInTheOrderOfTheClaim(t *testing.T) {
 	change := func(id engine.ID, limit int) memory.Change {
 		key := func(r *memory.Run) { r.ConcurrencyKey, r.ConcurrencyLimit = "k", limit }

@@ -27,7 +27,7 @@ type worker struct {
 	stop  context.CancelFunc
 	group sync.WaitGroup
 	dead  atomic.Bool
-	nonce atomic.Int64 // of the bodies of steps that it has begun
+	nonce atomic.Int64 // counts the step bodies that it began
 	life  string
 }
 
@@ -56,14 +56,14 @@ func (w *simulation) hire(index int) *worker {
 	return k
 }
 
-// die is the end of the process: nobody hears of it any more, and what its code still does in the
-// bubble has not happened.
+// die kills the process: nobody hears from it again, and what its code still does in the bubble
+// does not count.
 func (k *worker) die() {
 	k.dead.Store(true)
 	k.host.Die()
 }
 
-// close has it drain, and waits for it.
+// close drains the worker and waits for it.
 func (k *worker) close() {
 	k.stop()
 	k.group.Wait()
@@ -73,12 +73,12 @@ func (k *worker) close() {
 type activation struct {
 	worker *worker
 	run    engine.ID
-	// the steps that had a result when it was handed out: what another has recorded since, a task
-	// that was long on its way has not
+	// the steps that had a result when the run was handed out; a task that was long in transit
+	// lacks what another worker recorded since
 	done map[string]bool
 }
 
-// line of execution: what its code has been told by steps so far.
+// line is one line of execution: what steps told its code so far.
 type told map[string]string
 
 // program is the code of every workflow: it does what its input says.
@@ -154,7 +154,7 @@ func (s *activation) step(ctx kagzi.Context, heard told, a Act) (string, error) 
 	return v, nil
 }
 
-// recorded is the result of a step in the database; empty when it has none.
+// recorded returns a step's result in the database; empty if it has none.
 func (s *activation) recorded(step string) string {
 	row := s.worker.sim.db.Run(s.run)
 	if row == nil {
@@ -166,7 +166,7 @@ func (s *activation) recorded(step string) string {
 	return ""
 }
 
-// body is the code of a step: what it returns names this execution.
+// body is the code of a step: its result names this execution.
 func (s *activation) body(ctx context.Context, heard told, a Act) (string, error) {
 	k := s.worker
 	if !k.dead.Load() {

@@ -1,17 +1,17 @@
 // Package simulate runs the real server, matcher, coordinator, client and worker against each other
-// in a bubble of testing/synctest, on a database in memory whose calls fail, come late, or happen
-// and are told to have failed, while processes die and connections break: some virtual minutes in
-// some milliseconds. A seed decides what is done and what goes wrong (NewPlan) and in which order
-// the calls of all servers are committed; then everything heals, has to come to its end, and is
-// held against the promises (watch.go, final.go).
+// in a bubble of testing/synctest. The database is in memory; its calls fail, come late, or succeed
+// but report failure, while processes die and connections break: minutes of virtual time in
+// milliseconds. A seed decides what is done, what goes wrong (NewPlan) and in which order the calls
+// of all servers are committed. Then everything heals, must come to an end, and is checked against
+// the promises (watch.go, final.go).
 //
-// Exact is what a seed plans and which of the calls that wait is next. Not the simulation's are the
-// choices of Go's runtime, between ready cases of a select, timers that are due together and the
-// keys of a map, and random ids and jitter. Command replay fixes these too: there one seed has the
-// same history each time. Report.Trace tells whether two histories were the same.
+// Only the plan and the choice among waiting calls follow from the seed. The choices of Go's
+// runtime do not: ready cases of a select, timers due together, the order of map keys, random ids
+// and jitter. Command replay fixes these too; there one seed always has the same history.
+// Report.Trace shows whether two histories were the same.
 //
-// The same calls may be given to a store on a disk as well, with its servers' deaths, and then
-// every answer and in the end every row is held against those in memory (beside.go).
+// A store on disk can be given the same calls and server deaths. Then every answer, and in the end
+// every row, is compared with memory (beside.go).
 package simulate
 
 import (
@@ -31,11 +31,11 @@ import (
 
 const (
 	namespace = "default"
-	// healing is how long everything has to come to its end after the last fault.
+	// healing limits how long everything may take to end after the last fault.
 	healing = 10 * time.Minute
 )
 
-// simulation is one simulation at work.
+// simulation is one running simulation.
 type simulation struct {
 	plan    *Plan
 	report  *Report
@@ -47,14 +47,14 @@ type simulation struct {
 	network *network
 	clients []*client
 	acks    acks
-	over    context.Context // until everything was looked at
-	graves  sync.WaitGroup  // of processes that were killed
+	over    context.Context // until everything was checked
+	graves  sync.WaitGroup  // of killed processes
 
 	healed chan struct{} // closed then
 
 	mu      sync.Mutex
-	begun   int              // bodies of steps
-	bodies  map[int]chan int // those that events wait for
+	begun   int              // number of step bodies
+	bodies  map[int]chan int // bodies that events wait for
 	lives   int
 	workers []*worker // nil: dead
 	servers []*server // nil: dead
@@ -66,9 +66,9 @@ type client struct {
 	sdk  *kagzi.Client
 }
 
-// Run carries a plan out. It has to be called in a bubble of testing/synctest, by the only
-// goroutine there. open, unless nil, opens the store that is held against the database in memory,
-// again each time that the plan's only server has been killed.
+// Run carries out a plan. Call it in a bubble of testing/synctest, from the bubble's only
+// goroutine. If open is not nil, it opens the store that is compared with the in-memory database,
+// and again each time the plan's only server was killed.
 func Run(plan Plan, trace bool, open func() engine.Store) *Report {
 	report := &Report{Counts: map[string]int{}}
 	w := &simulation{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}),
@@ -115,12 +115,12 @@ func (w *simulation) connect() *client {
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(h.Dial)},
 	})
 	if err != nil {
-		panic("simulate: " + err.Error()) // the options are ours
+		panic("simulate: " + err.Error()) // the options are fixed
 	}
 	return &client{host: h, sdk: c}
 }
 
-// live is the chaos, the healing, and the look at what has become of everything.
+// live runs the chaos, the healing and the final checks.
 func (w *simulation) live() {
 	over, end := context.WithCancel(context.Background())
 	defer end()
@@ -148,7 +148,7 @@ func (w *simulation) live() {
 func (w *simulation) settle() {
 	for limit := time.Now().Add(healing); time.Now().Before(limit); time.Sleep(2 * time.Second) {
 		if !w.anyOpen() {
-			time.Sleep(2 * heartbeat) // who waits for an end hears of it
+			time.Sleep(2 * heartbeat) // a client that waits for an end learns of it
 			return
 		}
 	}

@@ -17,19 +17,19 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// pastPatience is how long after the servers Postgres comes for each of them to have given up
-// meanwhile, and to have been started again.
-const pastPatience = 34 * time.Second
+// pastTimeout is how long Postgres starts after the servers so that each of them gives up and is
+// started again.
+const pastTimeout = 34 * time.Second
 
-// bootFirst is H-05. Everything goes down, and comes up as machines do: workers and servers are
-// there before Postgres is, by some seconds, or by so much that the servers end. What the service's
-// unit says is done then: started again, or not.
+// bootFirst is H-05. Everything goes down and comes back as on a reboot: workers and servers start
+// before Postgres, by some seconds or by so much that the servers exit. Then they are restarted, or
+// not, as the service's unit says.
 func bootFirst(ctx context.Context, t *torture) error {
 	unit, err := t.unit(ctx)
 	if err != nil {
 		return err
 	}
-	late := pastPatience
+	late := pastTimeout
 	return t.every(ctx, t.brief(2), t.brief(4), func() (err error) {
 		ctx := context.WithoutCancel(ctx)
 		for _, s := range t.system.servers {
@@ -51,7 +51,7 @@ func bootFirst(ctx context.Context, t *torture) error {
 	})
 }
 
-// boot starts the servers, and Postgres so much later, and waits until all serve.
+// boot starts the servers, then Postgres after the delay late, and waits until all serve.
 func (t *torture) boot(ctx context.Context, unit unit, late time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, late+fixture.StartLimit)
 	defer cancel()
@@ -76,10 +76,10 @@ func (t *torture) boot(ctx context.Context, unit unit, late time.Duration) error
 	return err
 }
 
-// serveAs starts the server, and again when it ends, as its unit is to have it, until it serves.
+// serveAs starts the server, and restarts it as its unit says when it ends, until it serves.
 func (t *torture) serveAs(ctx context.Context, unit unit, s *server) {
 	for {
-		s.ends = []fixture.Ending{fixture.ExitUnavailable} // as long as there is no Postgres
+		s.ends = []fixture.Ending{fixture.ExitUnavailable} // while there is no Postgres
 		err := s.start(ctx)
 		life := s.current()
 		switch {
@@ -101,13 +101,13 @@ func (t *torture) serveAs(ctx context.Context, unit unit, s *server) {
 	}
 }
 
-// unit is what the service's unit says of a server that has ended by itself.
+// unit holds what the service's unit says about restarts.
 type unit struct {
 	pause time.Duration // until it is started again
-	never []int         // the exit codes after which it is not
+	never []int         // the exit codes after which it is not started again
 }
 
-// unit asks the program for it.
+// unit reads it from the program.
 func (t *torture) unit(ctx context.Context) (unit, error) {
 	cmd := exec.CommandContext(ctx, t.system.program, "service", "print", "--os", "linux", "--binary", "/usr/bin/kagzi")
 	cmd.Env = slices.DeleteFunc(os.Environ(), isSetting)
@@ -144,7 +144,7 @@ func parseUnit(text string) (u unit, err error) {
 	return u, nil
 }
 
-// serveSoon wants servers that were there before Postgres to serve soon after it answers.
+// serveSoon requires servers that started before Postgres to serve soon after it answers.
 func serveSoon(t *torture) figure {
 	const limit = 10 * time.Second
 	f := figure{name: "from Postgres's first answer until a server serves", got: "never", limit: "≤ " + limit.String(),

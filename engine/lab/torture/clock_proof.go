@@ -20,16 +20,17 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// stamp is between how much and how much a server's stamp was ahead of this machine's clock.
+// stamp is the lower and upper bound of how far a server's timestamp was ahead of this machine's
+// clock.
 type stamp struct{ from, to time.Duration }
 
-// shows reports whether a stamp is of a clock that is ahead by so much, give or take slack, and was
-// taken fast enough to tell it from one that differs by twice what it was taken within.
+// shows reports whether a stamp proves a clock that is ahead by this much, within slack. It must
+// have been taken fast enough to tell it from a clock that differs by twice its own duration.
 func (s stamp) shows(ahead, slack, within time.Duration) bool {
 	return s.to-s.from <= within && s.from-slack <= ahead && ahead <= s.to+slack
 }
 
-// stampAt has a server stamp something: when a run was created.
+// stampAt makes a server write a timestamp: when a run was created.
 func (t *torture) stampAt(ctx context.Context, c *kagzi.Client) (stamp, error) {
 	t.mu.Lock()
 	t.stamps++
@@ -58,8 +59,8 @@ func (t *torture) stampAt(ctx context.Context, c *kagzi.Client) (stamp, error) {
 	return stamp{created.Sub(after), created.Sub(before)}, nil
 }
 
-// stampsShow reports whether a server comes to stamp what happens by a clock that is ahead by so
-// much, before the limit.
+// stampsShow reports whether, within the limit, a server writes timestamps of a clock that is ahead
+// by this much.
 func (t *torture) stampsShow(ctx context.Context, c *kagzi.Client, ahead, slack, within, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -72,8 +73,8 @@ func (t *torture) stampsShow(ctx context.Context, c *kagzi.Client, ahead, slack,
 	return false
 }
 
-// offsetShows reports whether a server comes to tell that its own clock is ahead of that of
-// Postgres by so much, before the limit.
+// offsetShows reports whether, within the limit, a server reports that its clock is ahead of that
+// of Postgres by this much.
 func offsetShows(ctx context.Context, c *kagzi.Client, ahead, slack, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -89,7 +90,7 @@ func offsetShows(ctx context.Context, c *kagzi.Client, ahead, slack, limit time.
 	return false
 }
 
-// offsetOf is by how much a server says that the clock of Postgres is ahead of its own.
+// offsetOf returns how far a server says that the clock of Postgres is ahead of its own.
 func offsetOf(facts []*kagziv1.ServerFact) (time.Duration, error) {
 	for _, f := range facts {
 		if f.Name == "clock offset" {

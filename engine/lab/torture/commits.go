@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// The kinds of commits whose answers are cut off. All but the first are of batches outside of an
+// The kinds of commits whose answers are cut off. All but the first are of batches outside an
 // explicit transaction, which the protocol's Sync commits: groups of starts, of steps and of ends,
 // and claims.
 const (
@@ -27,12 +27,12 @@ const (
 	commitOthers   = "others"
 )
 
-// commitKinds are those without which nothing is proved.
+// commitKinds must all occur, or the scenario proves nothing.
 var commitKinds = []string{commitExplicit, commitStarts, commitSteps, commitEnds, commitClaims}
 
-// cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the
-// server hears of it. Most are broken when the commit has come to its end, so that it is known
-// whether it counted; some at once, so that the server goes on while it is under way.
+// cutCommits is F-29: connections break after a commit reached Postgres and before the server gets
+// the answer. Most break when the commit is done, so that it is known whether it counted; some
+// break at once, so that the server continues while the commit is in flight.
 func cutCommits(ctx context.Context, t *torture) error {
 	for _, s := range t.system.servers {
 		s.database.See(func() fixture.Watch {
@@ -53,8 +53,8 @@ func cutCommits(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// cutting says what is to become of an answer to a commit of these kinds: it passes, or its
-// connection is broken. The first of each kind is cut off.
+// cutting decides about an answer to a commit of these kinds: it passes, or its connection breaks.
+// The first of each kind is cut off.
 func (t *torture) cutting(kinds []string) fixture.Decision {
 	random := t.system.random.n(32)
 	switch {
@@ -66,7 +66,7 @@ func (t *torture) cutting(kinds []string) fixture.Decision {
 	return fixture.Pass
 }
 
-// commitCounts is how many commits of each kind counted whose answers were cut off.
+// commitCounts counts by kind the commits that counted and whose answers were cut off.
 type commitCounts struct {
 	mu sync.Mutex
 	of map[string]int
@@ -89,7 +89,7 @@ func (c *commitCounts) get(kind string) int {
 	return c.of[kind]
 }
 
-// lacks says that none of a kind was cut off that is to be.
+// lacks lists required kinds of which none was cut off.
 func (c *commitCounts) lacks(kind string) bool { return kind != commitOthers && c.get(kind) == 0 }
 
 // eachKindCut is the proof of F-29.
@@ -105,7 +105,7 @@ func eachKindCut(t *torture) (missing []string) {
 
 const leastCuts = 2
 
-// cutsByKind tells what was cut off.
+// cutsByKind prints what was cut off.
 func cutsByKind(t *torture) figure {
 	var counts []string
 	for _, kind := range append(slices.Clone(commitKinds), commitOthers) {
@@ -115,21 +115,21 @@ func cutsByKind(t *torture) figure {
 		limit: "some of each", ok: len(eachKindCut(t)) == 0}
 }
 
-// commitWatch reads the messages of a connection to Postgres, as far as it takes to know what
-// commits, and whether it counted.
+// commitWatch reads the messages of a connection to Postgres far enough to know what commits and
+// whether it counted.
 type commitWatch struct {
-	choose func(kinds []string) fixture.Decision // asked about each commit
-	noted  func(kinds []string)                  // told of each that counted and was cut off
+	choose func(kinds []string) fixture.Decision // called for each commit
+	noted  func(kinds []string)                  // called for each that counted and was cut off
 
 	up, down   reader
 	statements map[string]statement // by name
 	portals    map[string]statement // by name
-	open       bool                 // an explicit transaction is
+	open       bool                 // in an explicit transaction
 	kinds      []string             // of the writes since the last answer
 	executed   []statement          // since then
-	took       bool                 // a row of the answer names a run that was claimed
-	counted    []string             // kinds of what is answered to have written something
-	withheld   bool                 // the answer is not to pass
+	took       bool                 // a row of the answer names a claimed run
+	counted    []string             // kinds of the answers that reported a write
+	withheld   bool                 // the answer must not pass
 }
 
 func newCommitWatch(choose func([]string) fixture.Decision, noted func([]string)) *commitWatch {
@@ -137,10 +137,10 @@ func newCommitWatch(choose func([]string) fixture.Decision, noted func([]string)
 		portals: map[string]statement{}}
 }
 
-// statement is what one does to the transaction that it is in.
+// statement is the effect of a statement on its transaction.
 type statement struct {
 	word string // its first, in lower case
-	kind string // of a commit of its writes; empty: it writes nothing
+	kind string // of a commit of its writes; empty: no write
 }
 
 var (
@@ -148,7 +148,7 @@ var (
 	sqlWrites = regexp.MustCompile(`\b(insert into|delete from|update) (\w+)`)
 )
 
-// statementOf reads the text of a statement.
+// statementOf parses the text of a statement.
 func statementOf(text string) statement {
 	text = strings.ToLower(sqlPassed.ReplaceAllString(text, ""))
 	s := statement{}
@@ -158,7 +158,7 @@ func statementOf(text string) statement {
 	writes := map[string]bool{}
 	for _, found := range sqlWrites.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
 		if found[2] != "of" && found[2] != "skip" && found[2] != "set" {
-			// which locks, or stands in "on conflict do update set"
+			// which locks, or is part of "on conflict do update set"
 			writes[found[1]+" "+found[2]] = true
 		}
 	}
@@ -177,7 +177,7 @@ func statementOf(text string) statement {
 	return s
 }
 
-// pass reads a piece of what passes, and says what is to become of it.
+// pass reads a piece of the stream and decides about it.
 func (w *commitWatch) pass(up bool, data []byte) fixture.Decision {
 	said := fixture.Pass
 	if up {
@@ -195,7 +195,7 @@ func (w *commitWatch) pass(up bool, data []byte) fixture.Decision {
 	return fixture.Withhold
 }
 
-// asked takes a message to Postgres.
+// asked handles a message to Postgres.
 func (w *commitWatch) asked(kind byte, body []byte) fixture.Decision {
 	first, rest, _ := bytes.Cut(body, []byte{0})
 	second, _, _ := bytes.Cut(rest, []byte{0})
@@ -206,7 +206,7 @@ func (w *commitWatch) asked(kind byte, body []byte) fixture.Decision {
 		w.portals[string(first)] = w.statements[string(second)]
 	case 'E': // execute
 		w.execute(w.portals[string(first)])
-	case 'Q': // a simple query, which is a Sync as well
+	case 'Q': // a simple query, which includes a Sync
 		w.execute(statementOf(string(first)))
 		return w.sync()
 	case 'S': // sync
@@ -227,7 +227,7 @@ func (w *commitWatch) execute(s statement) {
 	}
 }
 
-// sync ends what was asked. It commits what was written outside of a transaction.
+// sync ends the request. It commits what was written outside a transaction.
 func (w *commitWatch) sync() fixture.Decision {
 	if len(w.kinds) == 0 {
 		return fixture.Pass
@@ -239,7 +239,7 @@ func (w *commitWatch) sync() fixture.Decision {
 	return v
 }
 
-// answered takes a message from Postgres; true when the answer is over.
+// answered handles a message from Postgres; it returns true at the end of the answer.
 func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
 	switch kind {
 	case 'D': // a row
@@ -259,7 +259,7 @@ func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
 			w.counted = append(w.counted, s.kind)
 		}
 		w.took = false
-	case 'E': // an error: nothing has happened
+	case 'E': // an error: nothing was changed
 		w.counted = nil
 	case 'Z': // ready for the next
 		if w.withheld {
@@ -272,8 +272,8 @@ func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
 	return false
 }
 
-// claimed says whether a row of a claim names a run that was taken: the first six columns of
-// claim.sql are there in any case.
+// claimed reports whether a row of a claim names a claimed run: the first six columns of claim.sql
+// are always there.
 func claimed(row []byte) bool {
 	if len(row) < 2 {
 		return false
@@ -292,9 +292,9 @@ func claimed(row []byte) bool {
 	return false
 }
 
-// reader puts messages together from pieces.
+// reader assembles messages from pieces.
 type reader struct {
-	untyped bool // the next message has no type, which is so of the first to Postgres
+	untyped bool // the next message has no type, as the first one to Postgres
 	rest    []byte
 }
 

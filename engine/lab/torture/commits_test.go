@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// message is one of Postgres's protocol.
+// message encodes a message of Postgres's protocol.
 func message(kind byte, parts ...string) []byte {
 	return rawMessage(kind, []byte(strings.Join(parts, "\x00")+"\x00"))
 }
@@ -23,12 +23,12 @@ func rawMessage(kind byte, body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)), body...)
 }
 
-// executes binds a prepared statement and executes it.
+// executes binds and executes a prepared statement.
 func executes(name string) []byte {
 	return slices.Concat(message('B', "", name), message('E', ""))
 }
 
-// row has columns that are null or not.
+// row encodes columns that are null or not.
 func row(columns ...bool) []byte {
 	body := binary.BigEndian.AppendUint16(nil, uint16(len(columns)))
 	for _, there := range columns {
@@ -41,7 +41,7 @@ func row(columns ...bool) []byte {
 	return rawMessage('D', body)
 }
 
-// ours is the text of one of the store's statements.
+// ours returns the text of one of the store's statements.
 func ours(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "backends", "postgres", "sql", name+".sql"))
@@ -116,7 +116,7 @@ func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 				t.Fatalf("%s: what is asked gets verdict %d, want that it passes", name, v)
 			}
 			over := fixture.Pass
-			for i := range test.answered { // one byte after the other
+			for i := range test.answered { // byte by byte
 				if over = w.pass(false, test.answered[i:i+1]); over != fixture.Pass && test.kinds == "" ||
 					over == fixture.Pass && test.kinds != "" {
 					t.Fatalf("%s: verdict %d about byte %d of the answer", name, over, i)
@@ -160,8 +160,9 @@ func TestAnExplicitTransactionOfSeveralBatches(t *testing.T) {
 	}
 }
 
-// TestWhatAWatchSays has the watch of a proxy's connection say one thing after the other about what is echoed.
-func TestWhatAWatchSays(t *testing.T) {
+// TestDecisionsOfAWatch lets the watch of a proxy's connection make one decision after the other about
+// echoed data.
+func TestDecisionsOfAWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		up, down fixture.Decision
 		back     string
@@ -202,7 +203,7 @@ func TestWhatAWatchSays(t *testing.T) {
 			}
 			<-seen
 			if test.down == fixture.Withhold && say == "x" {
-				<-seen // so that the next is no part of the same piece
+				<-seen // so that the next one is a separate piece
 			}
 			for say == "." || test.back != "" || test.broken {
 				piece := make([]byte, 1)
@@ -227,7 +228,7 @@ func TestWhatAWatchSays(t *testing.T) {
 	}
 }
 
-func TestOfEachKindOfCommitSomeAreToBeCutOff(t *testing.T) {
+func TestSomeCommitsOfEachKindMustBeCutOff(t *testing.T) {
 	cuts := &torture{system: &system{random: newRandom(1)}}
 	if v := cuts.cutting([]string{commitClaims}); v != fixture.Cut {
 		t.Errorf("about the first of its kind: verdict %d, want that it is cut off", v)

@@ -22,11 +22,11 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// copiesAtFullScale is how many damaged copies are tried at scale 1.
+// copiesAtFullScale is the number of damaged copies at scale 1.
 const copiesAtFullScale = 500
 
-// corrupt is F-48: a file with runs that are known is damaged in many ways; what a server then
-// answers has to be true, or an error.
+// corrupt is F-48: a file with known runs is damaged in many ways. Everything that a server then
+// answers must be true, or an error.
 func corrupt(ctx context.Context, o options) (*report, error) {
 	sound, known, err := soundFile(ctx, o)
 	if err != nil {
@@ -53,7 +53,7 @@ func corrupt(ctx context.Context, o options) (*report, error) {
 		counts[came]++
 		if came == wrong || came == broken {
 			line.Violations = append(line.Violations, fmt.Sprintf("copy %d (%s): %s: %s", n, what, came, detail))
-			continue // the copy stays for a look
+			continue // keep the copy for inspection
 		}
 		if err := os.RemoveAll(one.dir); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func corrupt(ctx context.Context, o options) (*report, error) {
 	return r, nil
 }
 
-// fate is what came of a damaged copy.
+// fate is the outcome of a damaged copy.
 type fate string
 
 const (
@@ -106,7 +106,7 @@ func soundFile(ctx context.Context, o options) (string, []check.Run, error) {
 	return r.sqliteFile(), d.Runs, err
 }
 
-// damage makes a copy in which bits are turned, pages are empty or in each other's place, or the end is missing.
+// damage makes a copy with flipped bits, pages that are empty or swapped, or a missing end.
 func damage(sound, dir string, random *rand.Rand) (what string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -131,7 +131,7 @@ func damage(sound, dir string, random *rand.Rand) (what string, err error) {
 		}
 		what = fmt.Sprintf("%d pages empty", n)
 	case 2:
-		data = data[:1+random.IntN(len(data)-1)] // a file of nothing is a new database
+		data = data[:1+random.IntN(len(data)-1)] // an empty file is a new database
 		what = fmt.Sprintf("cut to %d bytes", len(data))
 	case 3:
 		pages := len(data) / page
@@ -146,7 +146,8 @@ func damage(sound, dir string, random *rand.Rand) (what string, err error) {
 	return what, os.WriteFile(filepath.Join(dir, "kagzi.db"), data, 0o600)
 }
 
-// askDamaged starts a server on a damaged file and compares all that it says of the runs with what is known.
+// askDamaged starts a server on a damaged file and compares everything that it says about the runs
+// with what is known.
 func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string, error) {
 	r, err := one(ctx, o, func(s *shape) { s.Ends = []fixture.Ending{fixture.ExitDamaged} })
 	defer r.close()
@@ -194,8 +195,8 @@ func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string
 	return afterAnswers(r, came, detail)
 }
 
-// afterAnswers is what came of a server that has been asked: a wrong answer stays one, whatever the
-// server has noticed since.
+// afterAnswers returns the outcome of a server that has answered: a wrong answer stays wrong,
+// whatever the server noticed later.
 func afterAnswers(r *system, came fate, detail string) (fate, string, error) {
 	life := r.servers[0].current()
 	switch {
@@ -209,7 +210,7 @@ func afterAnswers(r *system, came fate, detail string) (fate, string, error) {
 	return came, detail, nil
 }
 
-// notServed tells a server that refused a file in good order from one that did not.
+// notServed distinguishes a server that refused a file properly from one that did not.
 func notServed(r *system, err error) (fate, string, error) {
 	if len(r.servers) == 0 || r.servers[0].current() == nil {
 		return "", "", err

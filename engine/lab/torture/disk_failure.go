@@ -15,10 +15,11 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// diskFailure is one life of a server whose disk failed it: from when, and when the server was gone. As of history.Now.
+// diskFailure is one life of a server whose disk failed: when it failed, and when the server was
+// gone. Times are of history.Now.
 type diskFailure struct{ first, over int64 }
 
-// firstInjected is when the first call was made that strace let fail.
+// firstInjected returns when the first call was made that strace failed.
 func firstInjected(trace string) (int64, error) {
 	file, err := os.Open(trace)
 	if err != nil {
@@ -35,8 +36,8 @@ func firstInjected(trace string) (int64, error) {
 	return 0, fmt.Errorf("%s tells of no call that was let fail (%w)", trace, lines.Err())
 }
 
-// tracedAt is the time of a line of strace -f -ttt, which begins with the thread and the seconds
-// since 1970: nanoseconds.
+// tracedAt parses the time of a line of strace -f -ttt, which begins with the thread and the
+// seconds since 1970; in nanoseconds.
 func tracedAt(line string) (int64, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 {
@@ -54,15 +55,15 @@ func tracedAt(line string) (int64, error) {
 	return (s*1e6 + fraction) * 1e3, nil
 }
 
-// changes reports whether an operation is acknowledged only when what it changed is on the disk.
+// changes reports whether an operation is acknowledged only when its change is on disk.
 func changes(op history.Op) bool {
 	return op == history.Start || op == history.Cancel || check.Writes(op)
 }
 
-// nothingAfter wants no change to be acknowledged that was asked for after the disk had failed, and
-// before the server was gone. One that was asked for before may have been synced before, and its
-// answer on its way; whether it was there, the power cut shows. A call that is made again may be
-// answered with what it did the first time.
+// nothingAfter requires that no change is acknowledged that was requested between the disk's
+// failure and the end of the server. A change that was requested earlier may have been synced
+// earlier, with its answer in transit; the power cut shows whether it was on disk. A repeated call
+// may get the answer of its first time.
 func nothingAfter(t *torture) figure {
 	type call struct {
 		op                  history.Op
@@ -70,11 +71,11 @@ func nothingAfter(t *torture) figure {
 		step                string
 	}
 	as := func(e history.Event) call { return call{e.Op, e.Request, e.Run, e.Token, e.Step} }
-	asked := map[call]int64{} // for the first time
+	asked := map[call]int64{} // first request
 	for _, e := range t.events {
 		c := as(e)
 		if e.Op == history.Start {
-			c.run = "" // which only its answer tells
+			c.run = "" // only its answer names it
 		}
 		if at, ok := asked[c]; !ok || e.Invoked < at {
 			asked[c] = e.Invoked
@@ -99,12 +100,12 @@ func nothingAfter(t *torture) figure {
 			acknowledged++
 		}
 	}
-	return figure{name: "changes asked for between the disk's first failure and the server's end",
+	return figure{name: "changes requested between the disk's first failure and the server's end",
 		got:   fmt.Sprintf("%d, %d of them acknowledged", answered, acknowledged),
 		limit: "none acknowledged", ok: acknowledged == 0, hard: true}
 }
 
-// gone wants servers to end soon after their disk has failed.
+// gone requires servers to end soon after their disk failed.
 func gone(limit time.Duration) func(t *torture) figure {
 	return func(t *torture) figure {
 		f := figure{name: "from the disk's first failure until the server has ended", got: "no disk failed",

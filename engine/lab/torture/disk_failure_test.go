@@ -41,7 +41,7 @@ func TestWhenTheFirstCallWasLetFail(t *testing.T) {
 	}
 }
 
-func TestNothingIsToBeAcknowledgedAfterTheDiskHasFailed(t *testing.T) {
+func TestNothingMayBeAcknowledgedAfterTheDiskHasFailed(t *testing.T) {
 	event := func(op history.Op, name string, asked, answered int64) history.Event {
 		e := history.Event{Op: op, Request: name, Outcome: history.OK, Invoked: asked, Returned: answered}
 		if op != history.Start {
@@ -76,7 +76,7 @@ func TestNothingIsToBeAcknowledgedAfterTheDiskHasFailed(t *testing.T) {
 	}
 }
 
-func TestAServerIsToBeGoneSoonAfterItsDiskHasFailed(t *testing.T) {
+func TestAServerMustEndSoonAfterItsDiskHasFailed(t *testing.T) {
 	for name, test := range map[string]struct {
 		failures []diskFailure
 		ok       bool

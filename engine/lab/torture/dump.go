@@ -49,8 +49,8 @@ func openSQL(url, mode string) (*sql.DB, error) {
 	return sql.Open("pgx", url)
 }
 
-// acceptOurs has Kagzi take what we wrote past it into a file of SQLite, where pages have
-// checksums, for right. No server runs.
+// acceptOurs makes Kagzi accept what we wrote directly into an SQLite file whose pages have
+// checksums. No server runs.
 func acceptOurs(ctx context.Context, program, dir, url string) error {
 	if !strings.HasPrefix(url, "sqlite:") {
 		return nil
@@ -62,7 +62,7 @@ func acceptOurs(ctx context.Context, program, dir, url string) error {
 	return err
 }
 
-// soundness is what `kagzi db check` says when it does not end well.
+// soundness returns what `kagzi db check` reports if it fails.
 func soundness(ctx context.Context, program, dir, url string, flags ...string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, program, append(
 		[]string{"db", "check", "--config", "off", "--data-dir", filepath.Join(dir, "check")}, flags...)...)
@@ -77,7 +77,7 @@ func soundness(ctx context.Context, program, dir, url string, flags ...string) (
 	return []string{fmt.Sprintf("kagzi db check (%s): %s", cmd.ProcessState, out)}, nil
 }
 
-// dumping is a dump on its way; the first error ends it.
+// dumping is a dump in progress; the first error ends it.
 type dumping struct {
 	ctx  context.Context
 	db   *sql.DB
@@ -85,7 +85,7 @@ type dumping struct {
 	err  error
 }
 
-// each asks, and calls take for each row with a function that reads it.
+// each runs a query and calls take for each row with a function that scans it.
 func (d *dumping) each(query string, take func(scan func(...any) error) error) {
 	if d.err != nil {
 		return
@@ -127,10 +127,10 @@ func (d *dumping) runs() {
 	})
 }
 
-// messageOf is the message of an error as the database has it; empty where that is none.
+// messageOf returns the message of a stored error; empty if there is none.
 func messageOf(failure string) string {
 	var f struct{ Message string }
-	_ = json.Unmarshal([]byte(failure), &f) // what is no error has no message, and contradicts who was told one
+	_ = json.Unmarshal([]byte(failure), &f) // other content has no message, so the check fails
 	return history.Digest([]byte(f.Message))
 }
 
@@ -169,7 +169,7 @@ func (d *dumping) leases() {
 	})
 }
 
-// schedules reads those that are known by their expressions, and what they fired.
+// schedules reads the schedules that are known by their expressions, and their ticks.
 func (d *dumping) schedules(periods map[string]int64) {
 	const query = `select schedule_id, cron_expr, created_at, fired, skipped, coalesce(next_fire_at, 0) from schedules`
 	d.each(query, func(scan func(...any) error) error {
@@ -191,7 +191,7 @@ func (d *dumping) schedules(periods map[string]int64) {
 	})
 }
 
-// id is an id as text, whether the database has it as bytes, as a uuid or as a text.
+// id scans an id that the database stores as bytes, uuid or text.
 type id string
 
 // Scan implements sql.Scanner.

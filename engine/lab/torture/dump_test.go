@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/check"
 )
 
-// landed is a database of SQLite with the landed schema, and what the statements put into it.
+// landed returns a database of SQLite with the landed schema and the rows of the statements.
 func landed(t *testing.T, statements ...string) (dir, url string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func landed(t *testing.T, statements ...string) (dir, url string) {
 	return dir, url
 }
 
-// TestTheDumpIsWhatTheDatabaseHolds reads one row of each kind, and one that is bare.
+// TestTheDumpIsWhatTheDatabaseHolds reads one full row and one minimal row of each kind.
 func TestTheDumpIsWhatTheDatabaseHolds(t *testing.T) {
 	one, two := strings.Repeat("11", 16), strings.Repeat("22", 16)
 	dir, url := landed(t,

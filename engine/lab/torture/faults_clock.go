@@ -20,8 +20,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// withClock is the server's binary with a clock that can be set; it is built once. That takes some
-// minutes, for everything is built with it.
+// withClock builds the server's binary with a settable clock, once. It takes minutes because
+// everything is rebuilt.
 func (o options) withClock(ctx context.Context) (string, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -48,14 +48,14 @@ func (o options) withClock(ctx context.Context) (string, error) {
 	return path, build(ctx, ".", path, "-overlay", file)
 }
 
-// setting is a moment from which on a clock was ahead by so much.
+// setting is a moment from which on a clock was ahead by this much.
 type setting struct {
-	at    int64 // as of history.Now
+	at    int64 // of history.Now
 	ahead time.Duration
 }
 
-// furthest is by how much the clock was ahead at most in the time before a moment in which somebody
-// may have read what was then acted upon.
+// furthest returns how far the clock was ahead at most in the period before a moment in which a
+// reading may have been taken that was used then.
 func furthest(settings []setting, at int64, before time.Duration) time.Duration {
 	most, known := time.Duration(0), false
 	for i, s := range settings {
@@ -67,7 +67,7 @@ func furthest(settings []setting, at int64, before time.Duration) time.Duration 
 	return most
 }
 
-// ahead is how far the clock that the servers go by was left ahead.
+// ahead returns how far the servers' clock was left ahead.
 func (t *torture) ahead() time.Duration {
 	if len(t.settings) == 0 {
 		return 0
@@ -75,7 +75,7 @@ func (t *torture) ahead() time.Duration {
 	return t.settings[len(t.settings)-1].ahead
 }
 
-// byTheirClock counts how early sleeps ended by the clock that was set, and not by that of the worker.
+// byTheirClock counts how early sleeps ended by the clock that was set, not by the worker's.
 func (t *torture) byTheirClock(events []history.Event) {
 	for i := range events {
 		if events[i].Woken {
@@ -84,9 +84,9 @@ func (t *torture) byTheirClock(events []history.Event) {
 	}
 }
 
-// setClock sets a clock to one time after the other, each for the same share of the duration. What
-// it is set to last is the furthest ahead, for what was due at a time that has not come yet would
-// have to wait for it. It did hit when that is shown by what servers do.
+// setClock sets a clock to one time after the other, each for the same share of the duration. The
+// last time is the furthest ahead, because anything due later would have to wait. The fault did hit
+// when the servers' behaviour shows it.
 func (t *torture) setClock(ctx context.Context, times []time.Duration, set func(ahead time.Duration) error,
 	shown func(ahead time.Duration) bool) error {
 	t.settings = []setting{{}}
@@ -122,9 +122,9 @@ func setServerClock(ctx context.Context, t *torture) error {
 	})
 }
 
-// skewServerClocks is F-62: they are half a minute apart from the next, and set again and again.
-// Each has to tell that its clock differs from that of Postgres, and to go by that one all the
-// same.
+// skewServerClocks is F-62: the servers' clocks are half a minute apart, and set again and again.
+// Each server must report that its clock differs from that of Postgres, and must still go by that
+// of Postgres.
 func skewServerClocks(ctx context.Context, t *torture) error {
 	const apart, slack = 30 * time.Second, 2 * time.Second
 	n := 0
@@ -133,7 +133,7 @@ func skewServerClocks(ctx context.Context, t *torture) error {
 		n++
 		for i, s := range t.system.servers {
 			ahead := time.Duration((i+n)%len(t.system.servers)-1) * apart
-			c := t.load.Clients[i].SDK // which there is one of for each server
+			c := t.load.Clients[i].SDK // one per server
 			t.system.fault(fmt.Sprintf("set the clock of %s by %s", s.name, ahead), func() bool {
 				s.clock.Set(ahead)
 				return offsetShows(ctx, c, ahead, slack, 5*time.Second)

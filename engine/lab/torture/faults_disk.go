@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// diskMaker makes the disk that the database is on.
+// diskMaker makes the disk for the database.
 type diskMaker func(ctx context.Context, base string) (*fixture.Disk, error)
 
 func onLoop(size int64) diskMaker {
@@ -30,14 +30,14 @@ func inMemory(size int64) diskMaker {
 	return func(_ context.Context, base string) (*fixture.Disk, error) { return fixture.MemoryDisk(base, size) }
 }
 
-// powerCuts is F-40: the disk forgets what was not synced, and the server is gone.
+// powerCuts is F-40: the disk loses what was not synced, and the server dies.
 func powerCuts(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
 		ctx := context.WithoutCancel(ctx)
 		s, d := t.system.servers[0], t.system.disk
 		var cut error
 		t.system.fault("cut the power", func() bool {
-			// by what it reads from a disk that is gone, before it is killed
+			// a server may exit because of what it reads from the lost disk, before it is killed
 			s.current().MayEnd(fixture.ExitDisk, fixture.ExitDamaged)
 			cut = d.CutPower()
 			s.kill()
@@ -59,8 +59,8 @@ func powerCuts(ctx context.Context, t *torture) error {
 	})
 }
 
-// fillDisk is F-43: first there is little room, in which what is begun may end; and when all goes
-// on again, none at all.
+// fillDisk is F-43: first there is little space, in which open runs may end; when all continues
+// again, there is none at all.
 func fillDisk(ctx context.Context, t *torture) error {
 	ballast, err := t.newBallast(ctx)
 	if err != nil {
@@ -70,15 +70,16 @@ func fillDisk(ctx context.Context, t *torture) error {
 		if err := t.leave(ctx, roomForEnds, func() bool { return true }); err != nil {
 			return err
 		}
-		// until many runs are begun again: a server looks for room once a second
+		// until many runs are open again: a server checks for space once a second
 		t.pause(ctx, 3*time.Second, 5*time.Second)
 		err := t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
-		t.pause(ctx, roomAgain+time.Second, roomAgain+2*time.Second) // for starts to be taken again
+		t.pause(ctx, roomAgain+time.Second, roomAgain+2*time.Second) // for starts to be accepted again
 		return err
 	})
 }
 
-// leave leaves only so many MiB on the disk for a while. It did hit when the servers are without room by what fills.
+// leave leaves only this many MiB on the disk for a while. It did hit if the servers are out of
+// space because of it.
 func (t *torture) leave(ctx context.Context, left int64, fills func() bool) (failed error) {
 	t.system.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
 		free, err := t.system.disk.Fill(left)
@@ -93,10 +94,10 @@ func (t *torture) leave(ctx context.Context, left int64, fills func() bool) (fai
 	return failed
 }
 
-// faultLeave begins the name of a fault that leaves only so much room on the disk.
+// faultLeave is the prefix of faults that leave little disk space.
 const faultLeave = "of the disk is left "
 
-// roomForEnds is MiB: too little for a server to take new runs, and enough for those that have begun to end.
+// roomForEnds is in MiB: too little for a server to accept new runs, and enough to end open ones.
 const roomForEnds = 100
 
 // failing makes the fault of F-44 and F-46: from a moment on, some of a server's system calls fail.
@@ -115,9 +116,9 @@ func failing(failure string, kinds ...string) func(context.Context, *torture) er
 	}
 }
 
-// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it. What
-// it wrote and did not sync is gone then: the power is cut before another server looks, for the
-// pages of a file that could not be synced are still to be read.
+// failCalls starts a life of a server in which the calls fail from the n-th on; this must end it.
+// Then the power is cut before another server looks, because pages that could not be synced can
+// still be read.
 func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) error {
 	s, d := t.system.servers[0], t.system.disk
 	s.kill()
@@ -153,7 +154,7 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 	if err == nil {
 		err = d.CutPower()
 	}
-	s.kill() // one that has not ended
+	s.kill() // if it has not ended
 	if err != nil {
 		return err
 	}
@@ -166,19 +167,19 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 	return s.start(ctx)
 }
 
-// slowSyncs makes each sync of the servers take longer.
+// slowSyncs delays each sync of the servers.
 func slowSyncs(delay time.Duration) func(s *shape) {
 	return func(s *shape) { s.Wrap = slowed(delay) }
 }
 
-// slowed is the command before a server's whose syncs are to take longer.
+// slowed returns the command prefix for a server with slow syncs.
 func slowed(delay time.Duration) []string {
 	return []string{"strace", "-D", "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", "trace=fsync,fdatasync",
 		"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
 }
 
-// slowMeanwhile makes a fault that has syncs take longer until it ends: so long that no schedule
-// which fires each second ever catches up.
+// slowMeanwhile makes a fault that delays syncs until it ends: so long that no schedule which fires
+// each second ever catches up.
 func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		wrap := slowed(delay)
@@ -199,13 +200,13 @@ func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
 	}
 }
 
-// justSlow notes that the whole time was slow.
+// justSlow notes that syncs were slow all the time.
 func justSlow(ctx context.Context, t *torture) error {
 	t.system.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
 	return nil
 }
 
-// pinLog is F-50: somebody else reads the file, in a transaction that stays open.
+// pinLog is F-50: another process reads the file in a transaction that stays open.
 func pinLog(ctx context.Context, t *torture) error {
 	db, err := openSQL(t.system.url(), "ro")
 	if err != nil {
@@ -231,16 +232,17 @@ func pinLog(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// logShrinks wants the log to be small again when its reader has gone.
+// logShrinks requires the log to be small again after its reader has gone.
 func logShrinks(t *torture) figure {
 	const limit = 64 << 20
-	f := figure{name: "the log after its reader has gone", limit: "≤ 64 MiB"}
+	f := figure{name: "the log after its reader ended", limit: "≤ 64 MiB"}
 	f.got = fmt.Sprintf("%.1f MiB, %.1f MiB with the reader", float64(t.left)/(1<<20), float64(t.peak)/(1<<20))
 	f.ok = t.left <= limit
 	return f
 }
 
-// lostAcknowledgements is how many acknowledged writes the control run has lost: it shows that the power cuts bite.
+// lostAcknowledgements reports how many acknowledged writes the control run lost: it shows that
+// power cuts have an effect.
 func lostAcknowledgements(r *report) int {
 	lost := 0
 	for _, l := range r.lines {

@@ -30,7 +30,7 @@ func one(ctx context.Context, o options, change func(s *shape)) (*system, error)
 	return newSystem(ctx, o, s)
 }
 
-// shareFile is F-47: a second server on the file of the first, by several names of it.
+// shareFile is F-47: a second server on the file of the first, under several names.
 func shareFile(ctx context.Context, o options) (*report, error) {
 	r, err := one(ctx, o, nil)
 	defer r.close()
@@ -82,7 +82,7 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 	return result, nil
 }
 
-// loseFile is F-49: the file, or its log, is taken away from under a server.
+// loseFile is F-49: the file or its log is moved away from under a server.
 func loseFile(ctx context.Context, o options) (*report, error) {
 	deeds := []struct {
 		name string
@@ -154,8 +154,8 @@ func loseOne(ctx context.Context, o options, do func(file string) error) (figure
 	return f, nil
 }
 
-// lost is what came of a server whose file was taken away at a moment: it has to be over, by its
-// own decision, and to have acknowledged nothing since.
+// lost judges a server whose file was moved away: it must have ended by itself and acknowledged
+// nothing since.
 func lost(events []history.Event, since int64, over bool, exit func() fixture.Ending) (got string, ok bool) {
 	before, after := 0, 0
 	for _, e := range events {
@@ -169,17 +169,17 @@ func lost(events []history.Event, since int64, over bool, exit func() fixture.En
 	}
 	got = fmt.Sprintf("%d starts were acknowledged before and %d after, ", before, after)
 	if !over {
-		return got + "and the server goes on", false
+		return got + "and the server still runs", false
 	}
 	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == fixture.ExitDisk &&
 		before > 0 && after == 0
 }
 
-// exitUnsafe is the exit code of a server that is not to be run as it is set.
+// exitUnsafe is the exit code of a server with unsafe settings.
 const exitUnsafe = 78
 
-// permissions is F-53: what a server makes is its owner's alone, whatever the umask, and it does
-// not serve what others may change.
+// permissions is F-53: files of a server belong to its owner alone, whatever the umask, and it does
+// not serve files that others may change.
 func permissions(ctx context.Context, o options) (*report, error) {
 	r, err := one(ctx, o, func(s *shape) { s.Servers = 0 })
 	defer r.close()
@@ -219,7 +219,7 @@ func permissions(ctx context.Context, o options) (*report, error) {
 	return result, nil
 }
 
-// private wants a directory and all in it to be its owner's alone.
+// private requires a directory and its content to be accessible to the owner only.
 func private(dir string) (figure, error) {
 	f := figure{limit: "0700 and 0600", ok: true, hard: true}
 	found, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -245,10 +245,9 @@ func private(dir string) (figure, error) {
 	return f, nil
 }
 
-// exposed wants a server not to serve from a directory that others may write to, in which there is
-// a database that they may have written.
+// exposed requires a server to refuse a directory that others may write to with a database in it.
 func exposed(s *server, dir string) (figure, error) {
-	f := figure{name: "a server on a directory and a file that all may write to",
+	f := figure{name: "a server on a world-writable directory and file",
 		limit: fmt.Sprintf("ends with exit code %d, and names the directory", exitUnsafe), hard: true}
 	if err := errors.Join(os.Chmod(filepath.Join(dir, "kagzi.db"), 0o666), os.Chmod(dir, 0o777)); err != nil {
 		return f, err

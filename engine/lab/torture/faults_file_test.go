@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
+func TestAServerWhoseFileWasMovedMustStopByItself(t *testing.T) {
 	start := func(at int64, o history.Outcome) history.Event {
 		return history.Event{Op: history.Start, Outcome: o, Invoked: at}
 	}
@@ -23,13 +23,13 @@ func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
 		exit   fixture.Ending
 		ok     bool
 	}{
-		"as it is documented": {[]history.Event{before, start(11, history.Unknown)}, true,
+		"the documented end": {[]history.Event{before, start(11, history.Unknown)}, true,
 			fixture.ExitDisk, true},
-		"with an acknowledgement more": {[]history.Event{before, after}, true, fixture.ExitDisk, false},
-		"by a panic":                   {[]history.Event{before}, true, 2, false},
-		"in good order":                {[]history.Event{before}, true, 0, false},
-		"it goes on":                   {[]history.Event{before}, false, fixture.ExitDisk, false},
-		"nothing was there":            {nil, true, fixture.ExitDisk, false},
+		"the documented end after another acknowledgement": {[]history.Event{before, after}, true, fixture.ExitDisk, false},
+		"by a panic":        {[]history.Event{before}, true, 2, false},
+		"a graceful end":    {[]history.Event{before}, true, 0, false},
+		"it still runs":     {[]history.Event{before}, false, fixture.ExitDisk, false},
+		"nothing was there": {nil, true, fixture.ExitDisk, false},
 	} {
 		if got, ok := lost(test.events, 10, test.over, func() fixture.Ending { return test.exit }); ok != test.ok {
 			t.Errorf("%s: %s, ok %t, want %t", name, got, ok, test.ok)
@@ -37,7 +37,7 @@ func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
 	}
 }
 
-func TestWhatIsToBePrivate(t *testing.T) {
+func TestPrivateFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		dir, file os.FileMode
 		files     int

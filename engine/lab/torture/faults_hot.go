@@ -25,15 +25,15 @@ const (
 	hotSteps   = 8
 )
 
-// heat is what came of rows that many write to at once.
+// heat holds what happened to rows with many concurrent writers.
 type heat struct {
-	calls     atomic.Int64 // of those that crowd around the hot runs
+	calls     atomic.Int64 // around the hot runs
 	waits     int          // times that a session was seen to wait for a lock
-	deadlocks int          // that Postgres resolved
+	deadlocks int          // resolved by Postgres
 }
 
-// heatRows is F-26: ten runs of many steps side by side, and around each a crowd that signals,
-// pauses, resumes and reads it at all servers at once.
+// heatRows is F-26: ten runs of many parallel steps, and around each many clients that signal,
+// pause, resume and read it on all servers at once.
 func heatRows(ctx context.Context, t *torture) error {
 	var looking error
 	t.system.fault("a crowd around a few runs", func() bool {
@@ -67,7 +67,7 @@ func heatRows(ctx context.Context, t *torture) error {
 	return looking
 }
 
-// heatOne is the life of one hot run. Most are cancelled on their way.
+// heatOne is the life of one hot run. Most are cancelled on the way.
 func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer[string]) {
 	e := workload.Errand{Job: workload.Job{Name: fmt.Sprintf("hot-%d-%d-%d", t.options.seed, place, n),
 		Kind: workload.Fanned, Pauses: make([]int, hotSteps), Fails: make([]int, hotSteps)}}
@@ -82,15 +82,15 @@ func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer
 		id := run.ID()
 		hot.Store(&id)
 	}
-	// it is to end, also when the crowd is gone
+	// it must end, also when the crowd is gone
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	t.load.Serve(rest, t.load.Clients[place%len(t.load.Clients)], e)
 	hot.Store(nil)
 }
 
-// crowd makes one call about a hot run. Whether the run takes it is of no matter, and its answer is
-// counted with all others.
+// crowd makes one call about a hot run. It does not matter whether the run accepts it; the answer
+// is counted with all others.
 func (t *torture) crowd(ctx context.Context, c *workload.Client, id string, n int) {
 	run := c.SDK.Run(id)
 	call := func(do func(ctx context.Context) error) error {
@@ -99,7 +99,7 @@ func (t *torture) crowd(ctx context.Context, c *workload.Client, id string, n in
 		return do(limited)
 	}
 	switch {
-	case n%64 == 0: // which takes the lease
+	case n%64 == 0: // takes the lease
 		_ = call(func(ctx context.Context) error { return run.Pause(ctx, "crowd") })
 		for resumed := false; !resumed; { // or it would not end
 			o, _ := workload.Outcome(call(func(ctx context.Context) error { return run.Resume(ctx, "crowd") }))
@@ -113,7 +113,7 @@ func (t *torture) crowd(ctx context.Context, c *workload.Client, id string, n in
 }
 
 // lookForWaits counts how often sessions are seen to wait for a lock, until ctx ends, and the
-// deadlocks that Postgres has resolved.
+// deadlocks that Postgres resolved.
 func (t *torture) lookForWaits(ctx context.Context, conn *pgx.Conn) error {
 	for t.pause(ctx, 10*time.Millisecond, 20*time.Millisecond) {
 		waiting := 0
@@ -140,10 +140,9 @@ func contended(t *torture) (missing []string) {
 	return missing
 }
 
-// noRefusal wants nobody to be told that the database is busy, nor of an internal error, where no
-// fault is injected: what two calls do to each other is settled in the store. Clients and workers
-// repeat such a call, so it is counted beneath that. What a worker is told of an operation that
-// stood behind one for which its lease was lost is another matter.
+// noRefusal requires that without faults no caller gets "database busy" or an internal error: the
+// store resolves conflicts between calls. Clients and workers repeat such calls, so they are
+// counted below that layer. Answers to operations whose predecessor lost the lease do not count.
 func noRefusal(t *torture) figure {
 	unavailable, internal := t.load.Answers.Count(codes.Unavailable), t.load.Answers.Count(codes.Internal)
 	for _, e := range t.events {
@@ -155,7 +154,7 @@ func noRefusal(t *torture) figure {
 			internal++
 		}
 	}
-	return figure{name: "answers that a lock was not free in time, or of an internal error", limit: "none",
+	return figure{name: "lock timeouts and internal errors", limit: "none",
 		got: fmt.Sprintf(
 			"%d UNAVAILABLE, %d INTERNAL; %d calls of a crowd, %d waits for locks seen, %d deadlocks resolved",
 			unavailable, internal, t.heat.calls.Load(), t.heat.waits, t.heat.deadlocks),

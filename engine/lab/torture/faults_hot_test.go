@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// crowded is a torture in which sessions were seen to wait for locks, and clients got these answers.
+// crowded is a torture in which sessions waited for locks and clients got these answers.
 func crowded(waits int, answered ...error) *torture {
 	t := &torture{load: &workload.Load{}, system: &system{cluster: &fixture.Cluster{}}}
 	t.heat.waits = waits
@@ -30,7 +30,7 @@ func crowded(waits int, answered ...error) *torture {
 	return t
 }
 
-func TestNobodyIsToBeToldOfALock(t *testing.T) {
+func TestNoCallerMayGetALockTimeout(t *testing.T) {
 	busy := status.Error(codes.Unavailable, "a lock was not free in time")
 	worker := func(code string) *torture {
 		with := crowded(1)
@@ -57,7 +57,7 @@ func TestNobodyIsToBeToldOfALock(t *testing.T) {
 	}
 }
 
-func TestACrowdOfWhichNobodyWaitsProvesNothing(t *testing.T) {
+func TestACrowdWithoutLockWaitsProvesNothing(t *testing.T) {
 	if got := contended(crowded(1)); got != nil {
 		t.Errorf("somebody waited for a lock: %q is missing", got)
 	}
@@ -73,7 +73,7 @@ func TestACrowdOfWhichNobodyWaitsProvesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatStoodBehindARefusalChangedNothing(t *testing.T) {
+func TestOperationsAfterARefusalChangedNothing(t *testing.T) {
 	for message, want := range map[string]history.Outcome{
 		workload.BehindRefused: history.Refused, "a lock was not free in time": history.Unknown} {
 		e := workload.Refused(history.Event{Op: history.Complete},

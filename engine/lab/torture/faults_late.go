@@ -24,9 +24,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// freezeWorkers is F-10: a worker that stands still loses its runs. What it was about to report of
-// them arrives when another has them and is in the middle of the same step, as if it had been on
-// its way for so long; then the worker comes back, and sends what it likes.
+// freezeWorkers is F-10: a frozen worker loses its runs. Its reports about them arrive when another
+// worker has them and is in the middle of the same step, as if they had been in transit so long.
+// Then the worker comes back and sends what it likes.
 func freezeWorkers(ctx context.Context, t *torture) error {
 	r, err := t.newReplayer()
 	if err != nil {
@@ -56,8 +56,8 @@ func freezeWorkers(ctx context.Context, t *torture) error {
 	})
 }
 
-// unreported is the executions of steps of which a worker has said nothing yet, as the reports that
-// they would be. A run whose lease it gave back, or may have given back, has none.
+// unreported returns the step executions that a worker has not reported yet, as the reports that
+// they would be. Runs whose lease it gave back, or may have given back, have none.
 func unreported(events []history.Event) []history.Event {
 	type execution struct{ run, token, step string }
 	running := map[execution]history.Event{}
@@ -85,7 +85,8 @@ func unreported(events []history.Event) []history.Event {
 	return list
 }
 
-// replayWrites is F-15: what workers have sent is sent again, some of it changed, when it is long out of date.
+// replayWrites is F-15: workers' writes are sent again, some of them changed, when they are long
+// out of date.
 func replayWrites(ctx context.Context, t *torture) error {
 	r, err := t.newReplayer()
 	if err != nil {
@@ -112,7 +113,7 @@ func replayWrites(ctx context.Context, t *torture) error {
 	})
 }
 
-// forgery is in the place of a result that a worker has sent.
+// forgery replaces a result that a worker sent.
 const forgery = `"forged"`
 
 // replayer sends what others have sent, or would have.
@@ -127,7 +128,7 @@ func (t *torture) newReplayer() (*replayer, error) {
 	return &replayer{conn: conn, log: t.replays}, err
 }
 
-// replay sends a write again, or with another content. It did hit when the server answered.
+// replay sends a write again, or with other content. It did hit if the server answered.
 func (r *replayer) replay(ctx context.Context, e history.Event, changed bool) bool {
 	if changed {
 		e.Value = forgery
@@ -155,8 +156,8 @@ func (r *replayer) send(ctx context.Context, e history.Event) history.Event {
 	return event
 }
 
-// late sends a report as soon as another worker has the run than the one that holds it now, if one
-// gets it before ctx ends.
+// late sends a report as soon as a worker other than the current one has the run, if that happens
+// before ctx ends.
 func (r *replayer) late(ctx context.Context, e history.Event) {
 	client := kagziv1.NewWorkflowServiceClient(r.conn)
 	first := ""
@@ -178,10 +179,10 @@ func (r *replayer) late(ctx context.Context, e history.Event) {
 	}
 }
 
-// lookAgain is how soon it is looked whether a run has been handed to another worker: well within a step.
+// lookAgain is the interval of checks for a new holder of a run: well within a step.
 const lookAgain = 50 * time.Millisecond
 
-// lateWrites wants what arrived under a lease that another had by then to be refused, without exception.
+// lateWrites requires every write under a superseded lease to be refused.
 func lateWrites(t *torture) figure {
 	refusals, accepted := 0, 0
 	for _, e := range t.replays.Events() {
@@ -197,12 +198,12 @@ func lateWrites(t *torture) figure {
 		limit: "some refused, none accepted", ok: refusals > 0 && accepted == 0, hard: true}
 }
 
-// listenLimit is how long a server may take to notice that the connection on which it listens is
-// dead, and to listen on another.
+// listenLimit is how long a server may take to notice that its listening connection is dead and to
+// listen on another.
 const listenLimit = 15 * time.Second
 
-// silenceListener is F-17-listen: nothing passes any more on the connection on which a server hears
-// notifications, and nobody is told. All others are well.
+// silenceListener is F-17-listen: nothing passes any more on the connection on which a server
+// listens for notifications, and neither side is told. All other connections work.
 func silenceListener(ctx context.Context, t *torture) error {
 	ears := make([]*ear, len(t.system.servers))
 	for i, s := range t.system.servers {
@@ -236,14 +237,14 @@ func silenceListener(ctx context.Context, t *torture) error {
 
 // ear knows which connections of a server listen.
 type ear struct {
-	listened atomic.Int64 // connections so far that did
-	deaf     atomic.Int64 // the latest of those on which nothing passes
+	listened atomic.Int64 // listening connections so far
+	deaf     atomic.Int64 // the latest silenced one
 }
 
-// watch makes that of one connection.
+// watch returns the watch of one connection.
 func (e *ear) watch() fixture.Watch {
 	var once sync.Once
-	var mine atomic.Int64 // which of those that listen it is; 0: none
+	var mine atomic.Int64 // its number among those that listen; 0: none
 	asked := &reader{untyped: true}
 	return func(up bool, data []byte) fixture.Decision {
 		if up {
@@ -261,14 +262,14 @@ func (e *ear) watch() fixture.Watch {
 	}
 }
 
-// silence has nothing pass any more on the connections that listen now, and returns the number of the latest.
+// silence silences the connections that listen now, and returns the number of the latest.
 func (e *ear) silence() int64 {
 	n := e.listened.Load()
 	e.deaf.Store(n)
 	return n
 }
 
-// await waits until a connection listens that comes after the n-th; false when none does within the limit.
+// await waits until a connection after the n-th listens; false if none does within the limit.
 func (e *ear) await(ctx context.Context, n int64, limit time.Duration) bool {
 	for end := time.Now().Add(limit); e.listened.Load() <= n; fixture.Breathe(ctx) {
 		if time.Now().After(end) {
@@ -278,7 +279,7 @@ func (e *ear) await(ctx context.Context, n int64, limit time.Duration) bool {
 	return true
 }
 
-// listensAgain wants each server to have noticed in time that it was deaf.
+// listensAgain requires each server to notice in time that it was deaf.
 func listensAgain(t *torture) figure {
 	return figure{name: "from the silence of a listening connection until another listens",
 		limit: "≤ " + listenLimit.String()}.within(t.relistened, listenLimit)

@@ -43,7 +43,7 @@ func TestOnlyAConnectionThatListensGoesSilent(t *testing.T) {
 	}
 }
 
-func TestADeafServerIsToListenAgainInTime(t *testing.T) {
+func TestADeafServerMustListenAgainInTime(t *testing.T) {
 	for took, want := range map[time.Duration]bool{listenLimit: true, listenLimit + 1: false, -1: false} {
 		if f := listensAgain(&torture{relistened: []time.Duration{1, took}}); f.ok != want || f.hard != (took < 0) {
 			t.Errorf("after %v: %s, hard %t, want ok %t", took, f, f.hard, want)

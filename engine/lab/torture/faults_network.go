@@ -10,7 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// storms makes a fault that gives one proxy at a time, of those that pick names, conditions for a while.
+// storms makes a fault that applies conditions to one proxy at a time, chosen from those that pick
+// names.
 func storms(name string, w fixture.Conditions, from, to float64,
 	pick func(t *torture) *fixture.Proxy) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
@@ -23,14 +24,15 @@ func storms(name string, w fixture.Conditions, from, to float64,
 }
 
 const (
-	// of silence a worker takes its connection for dead: keepalive asks after 30 s, and waits for 10
+	// after this much silence a worker gives up its connection: keepalive pings after 30 s, and
+	// waits for 10
 	deadAfter = 40 * time.Second
-	deadLimit = 45 * time.Second // for it to open another
+	deadLimit = 45 * time.Second // to open another
 )
 
 // silenceWorkers is F-13: nothing passes between a worker and its server for a while, so that the
-// server takes it for lost. Where there is time for that, every third silence lasts for longer than
-// a connection may be dead unnoticed.
+// server declares it lost. If there is time, every third silence is longer than a dead connection
+// may stay unnoticed.
 func silenceWorkers(ctx context.Context, t *torture) error {
 	n := 0
 	return t.every(ctx, t.brief(1), t.brief(4), func() error {
@@ -48,8 +50,8 @@ func silenceWorkers(ctx context.Context, t *torture) error {
 	})
 }
 
-// watchDoor notes, when it is a long silence, how long it takes until a connection is opened beside
-// those that there were; -1 when none is until it is stopped.
+// watchDoor measures, in a long silence, the time until a new connection is opened; -1 if none is
+// before it ends.
 func (t *torture) watchDoor(p *fixture.Proxy, before int, long bool) (stop func()) {
 	if !long {
 		return func() {}
@@ -73,7 +75,7 @@ func (t *torture) watchDoor(p *fixture.Proxy, before int, long bool) (stop func(
 	}
 }
 
-// deadNoticed wants a worker to notice in time that its connection is dead.
+// deadNoticed requires a worker to notice in time that its connection is dead.
 func deadNoticed(t *torture) figure {
 	f := figure{name: "from a silence until the worker opens another connection", limit: "≤ " + deadLimit.String()}
 	if len(t.deaths) == 0 {
@@ -83,8 +85,8 @@ func deadNoticed(t *torture) figure {
 	return f.within(t.deaths, deadLimit)
 }
 
-// storm lasts for its time; it did hit when something was connected through the proxy. What is lost
-// in a deaf time stays lost: the connections are broken at its end.
+// storm applies conditions for its time; it did hit if something was connected through the proxy.
+// Data lost in a deaf period stays lost: the connections are broken at its end.
 func (t *torture) storm(ctx context.Context, p *fixture.Proxy, w fixture.Conditions, from, to time.Duration) bool {
 	hit := p.Connected()
 	p.Set(w)
@@ -98,10 +100,10 @@ func (t *torture) storm(ctx context.Context, p *fixture.Proxy, w fixture.Conditi
 
 func serverDoor(t *torture) *fixture.Proxy { return t.server().door }
 
-// databaseDoor is between a server and Postgres.
+// databaseDoor is the proxy between a server and Postgres.
 func databaseDoor(t *torture) *fixture.Proxy { return t.server().database }
 
-// constantly makes a fault that gives all proxies of servers conditions for the whole time.
+// constantly makes a fault that applies conditions to all proxies of servers all the time.
 func constantly(name string, w fixture.Conditions) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		t.system.fault(name, func() bool {
@@ -115,8 +117,8 @@ func constantly(name string, w fixture.Conditions) func(context.Context, *tortur
 	}
 }
 
-// slower makes a fault that gives all proxies of servers some conditions one after the other, each
-// for an equal part of the time. Where that is short, it is the first alone.
+// slower makes a fault that applies several conditions in turn to all proxies of servers, each for
+// an equal share of the time; only the first if that is short.
 func slower(name string, conditions ...fixture.Conditions) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		if t.options.duration < time.Minute {

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-func TestADeadConnectionIsToBeNoticedInTime(t *testing.T) {
+func TestADeadConnectionMustBeNoticedInTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked    time.Duration
 		deaths   []time.Duration
@@ -32,7 +32,7 @@ func TestADeadConnectionIsToBeNoticedInTime(t *testing.T) {
 	}
 }
 
-func TestWhoOpensAnotherConnectionIsSeen(t *testing.T) {
+func TestAnotherConnectionIsSeen(t *testing.T) {
 	for opened, want := range map[int]bool{1: true, 0: false} {
 		watched := &torture{}
 		watched.watchDoor(&fixture.Proxy{Joined: opened}, 0, true)()

@@ -19,7 +19,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// restartPostgres is F-20: by turns in good order and not.
+// restartPostgres is F-20: alternately graceful and immediate.
 func restartPostgres(ctx context.Context, t *torture) error {
 	n := 0
 	return t.every(ctx, t.brief(10), t.brief(20), func() error {
@@ -48,7 +48,7 @@ func terminateBackends(ctx context.Context, t *torture) error {
 	})
 }
 
-// withPostgres lends a connection of the fault's own.
+// withPostgres passes a connection of its own to the fault.
 func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) error) error {
 	conn, err := t.system.cluster.Connect(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) erro
 	return do(conn)
 }
 
-// takeConnections is F-22: all free connections are held, while a server is started that needs
-// some. It has to be refused, and to wait.
+// takeConnections is F-22: all free connections are held while a server starts that needs some. It
+// must be refused, and wait.
 func takeConnections(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() (err error) {
 		ctx := context.WithoutCancel(ctx)
@@ -87,7 +87,7 @@ func takeConnections(ctx context.Context, t *torture) error {
 	})
 }
 
-// noConnectionText is what a server says that has to wait for a connection.
+// noConnectionText is what a server logs while it waits for a connection.
 const noConnectionText = "the database accepts no more connections"
 
 // pinRows is F-23: a transaction that stays open keeps every dead row.
@@ -153,7 +153,7 @@ func lockTables(ctx context.Context, t *torture) error {
 	})
 }
 
-// ctxless is err unless the faults are over.
+// ctxless returns err unless the faults are over.
 func ctxless(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -161,7 +161,7 @@ func ctxless(ctx context.Context, err error) error {
 	return err
 }
 
-// startBouncer puts PgBouncer, in transaction mode, between the servers and Postgres.
+// startBouncer puts PgBouncer in transaction mode between the servers and Postgres.
 func (r *system) startBouncer(ctx context.Context) error {
 	path, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -176,7 +176,7 @@ func (r *system) startBouncer(ctx context.Context) error {
 		return err
 	}
 	config := filepath.Join(dir, "pgbouncer.ini")
-	// With auth_type any everybody is the user whom the database's line names.
+	// With auth_type any, everyone is the user of the database's line.
 	text := fmt.Sprintf(
 		"[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr=\nunix_socket_dir=%s\nlisten_port=6432\nauth_type=any\n"+
 			"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.Dir, dir)

@@ -13,10 +13,10 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// worker is one of the workers, at random.
+// worker returns a random worker.
 func (t *torture) worker() *worker { return t.system.workers[t.system.random.n(len(t.system.workers))] }
 
-// server is one of the servers, at random.
+// server returns a random server.
 func (t *torture) server() *server { return t.system.servers[t.system.random.n(len(t.system.servers))] }
 
 // killWorkers is F-01.
@@ -29,17 +29,17 @@ func killWorkers(ctx context.Context, t *torture) error {
 	})
 }
 
-// alias is the worker's current life as it calls itself in the history.
+// alias returns the name of the worker's current life in the history.
 func (w *worker) alias() string { return w.name + "." + strconv.Itoa(w.number()) }
 
-// number is that of the worker's current life, from 1.
+// number returns the number of the worker's current life, from 1.
 func (w *worker) number() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lives
 }
 
-// brief is so many seconds, less when the whole takes less than the matrix has it.
+// brief returns this many seconds, or less if the scenario is shorter than in the matrix.
 func (t *torture) brief(seconds float64) time.Duration {
 	share := min(1, float64(t.options.duration)/float64(time.Minute))
 	return max(200*time.Millisecond, time.Duration(seconds*share*float64(time.Second)))
@@ -63,7 +63,7 @@ func killServers(ctx context.Context, t *torture) error {
 	})
 }
 
-// soundNow checks the database of a server that has just been killed.
+// soundNow checks the database of a server that was just killed.
 func (t *torture) soundNow(ctx context.Context) error {
 	findings, err := soundness(context.WithoutCancel(ctx), t.system.program, t.system.dir, t.system.url())
 	for _, f := range findings {
@@ -72,7 +72,8 @@ func (t *torture) soundNow(ctx context.Context) error {
 	return err
 }
 
-// failpoints are the moments at which a server can be made to die, each with how often it passes before, at most.
+// failpoints are the points at which a server can die, each with the maximum number of passes
+// before.
 var failpoints = map[string][]string{
 	dbSQLite: {"sqlite.before_commit:25", "sqlite.after_commit:25", "sqlite.mid_group:3", "sqlite.after_claim:4",
 		"matching.after_claim:4"},
@@ -80,7 +81,7 @@ var failpoints = map[string][]string{
 		"postgres.after_claim:4", "matching.after_claim:4"},
 }
 
-// dieAtFailpoints is F-04: each life of a server ends at the next of the moments.
+// dieAtFailpoints is F-04: each life of a server ends at the next failpoint.
 func dieAtFailpoints(ctx context.Context, t *torture) error {
 	points := failpoints[dbSQLite]
 	if t.options.db != dbSQLite {
@@ -91,7 +92,7 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 		s := t.server()
 		name, most, _ := strings.Cut(points[n%len(points)], ":")
 		passes, _ := strconv.Atoi(most)
-		s.kill() // the life that has no moment to die at; the one that follows has
+		s.kill() // this life has no failpoint; the next one has
 		s.mu.Lock()
 		s.env = []string{"KAGZI_FAILPOINT=" + name + ":" + strconv.Itoa(1+t.system.random.n(passes))}
 		s.ends = []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}
@@ -113,7 +114,7 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// disarm ends the lives that are still to die at a failpoint.
+// disarm ends lives that still wait for a failpoint.
 func (t *torture) disarm(ctx context.Context) {
 	for _, s := range t.system.servers {
 		s.kill()
@@ -123,7 +124,7 @@ func (t *torture) disarm(ctx context.Context) {
 	}
 }
 
-// pointLimit is how long a server may live that is to die at a failpoint.
+// pointLimit limits how long a server with a failpoint may live.
 const pointLimit = 20 * time.Second
 
 // killPostgres is F-05.
@@ -153,7 +154,7 @@ func killEverything(ctx context.Context, t *torture) error {
 	})
 }
 
-// restartAll is F-07: each part in turn is asked to end, and is followed by another.
+// restartAll is F-07: each part in turn is asked to stop, and is replaced.
 func restartAll(ctx context.Context, t *torture) error {
 	n := 0
 	return t.every(ctx, t.brief(5), t.brief(10), func() error {

@@ -14,25 +14,25 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// noRoom is one time at which the disk of Postgres was full.
+// noRoom is a period in which the disk of Postgres was full.
 type noRoom struct {
-	freed  int64 // when there was room again
-	failed int64 // when the first write of the fault failed for it; 0: none did
-	said   bool  // Postgres has said that there is no room
-	// of each server: from the first failure until it said that it is not well, and from the room
-	// until it said that it is; -1: never
+	freed  int64 // when there was space again
+	failed int64 // when the first write failed because of it; 0: none did
+	said   bool  // Postgres reported that its disk is full
+	// by server: from the first failure until it reported that it is unhealthy, and from the space
+	// until it reported that it is healthy; -1: never
 	red, green []time.Duration
 }
 
 const (
 	noRoomText  = "No space left on device"
-	unwellLimit = 5 * time.Second  // for a server to say so
-	wellLimit   = 30 * time.Second // for all to be well when there is room
+	unwellLimit = 5 * time.Second  // for a server to report it
+	wellLimit   = 30 * time.Second // for all to be healthy once there is space
 )
 
-// fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when
-// there is room. What it has of the log may last for longer than the fault, so the fault writes
-// there until that is used up, and again whenever there is some.
+// fillPostgres is F-27. Postgres stops when it cannot write its log, and is restarted when there is
+// space. Its preallocated log may outlast the fault, so the fault writes until that is used up, and
+// again whenever there is some.
 func fillPostgres(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
 		ctx := context.WithoutCancel(ctx)
@@ -67,7 +67,7 @@ func fillPostgres(ctx context.Context, t *torture) error {
 	})
 }
 
-// useUpLog writes to Postgres's log once, and notes what became of that.
+// useUpLog writes to Postgres's log once, and notes the outcome.
 func (t *torture) useUpLog(ctx context.Context, o *noRoom) {
 	err := t.system.cluster.Ask(ctx, "select pg_logical_emit_message(true, 'torture', repeat('x', 1 << 20))")
 	if err != nil && o.failed == 0 {
@@ -76,24 +76,24 @@ func (t *torture) useUpLog(ctx context.Context, o *noRoom) {
 	o.said = o.said || t.system.cluster.Life.Out.Has(noRoomText)
 }
 
-// healthWatch asks the servers again and again whether they are well.
+// healthWatch polls the health of the servers.
 type healthWatch struct {
 	stop  func()
 	group sync.WaitGroup
 
 	mu    sync.Mutex
-	heard [][]healthAnswer // of each server, in order
+	heard [][]healthAnswer // by server, in order
 }
 
-// healthAnswer is what a server said, or that it said nothing.
+// healthAnswer is a server's health, or no answer.
 type healthAnswer struct {
 	at   int64
 	well bool
 }
 
 const (
-	healthEvery    = 100 * time.Millisecond
-	healthPatience = 4 * time.Second // who does not answer within that is taken to be not well
+	healthEvery   = 100 * time.Millisecond
+	healthTimeout = 4 * time.Second // a server that does not answer within this counts as unhealthy
 )
 
 func (t *torture) watchHealth(ctx context.Context) *healthWatch {
@@ -104,7 +104,7 @@ func (t *torture) watchHealth(ctx context.Context) *healthWatch {
 		admin := kagziv1.NewAdminServiceClient(t.load.Clients[i].SDK.Conn())
 		w.group.Go(func() {
 			for t.pause(ctx, healthEvery, 2*healthEvery) {
-				call, cancel := context.WithTimeout(ctx, healthPatience)
+				call, cancel := context.WithTimeout(ctx, healthTimeout)
 				answer, err := admin.HealthCheck(call, &kagziv1.HealthCheckRequest{})
 				cancel()
 				if ctx.Err() != nil {
@@ -124,10 +124,10 @@ func (w *healthWatch) note(server int, v healthAnswer) {
 	w.heard[server] = append(w.heard[server], v)
 }
 
-// until waits until all servers say that they are well, of a moment after the given one, and ends
-// the watch then or after the patience.
-func (w *healthWatch) until(ctx context.Context, from int64, patience time.Duration) {
-	for limit := time.Now().Add(patience); time.Now().Before(limit) && !w.allWell(from); {
+// until waits until all servers have been healthy after the given moment, or for atMost, and ends
+// the watch.
+func (w *healthWatch) until(ctx context.Context, from int64, atMost time.Duration) {
+	for limit := time.Now().Add(atMost); time.Now().Before(limit) && !w.allWell(from); {
 		fixture.Breathe(ctx)
 	}
 	w.stop()
@@ -145,8 +145,8 @@ func (w *healthWatch) allWell(from int64) bool {
 	return true
 }
 
-// tell is how long after the first failure each server was not well, and how long after there was
-// room it was for good; -1 for never.
+// tell returns by server how long after the first failure it was unhealthy, and how long after
+// there was space it was healthy for good; -1: never.
 func (w *healthWatch) tell(failed, freed int64) (red, green []time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,9 +167,9 @@ func (w *healthWatch) tell(failed, freed int64) (red, green []time.Duration) {
 	return red, green
 }
 
-// quietWithoutRoom tells what was acknowledged while the disk of Postgres was full and its log used
-// up. All of it has to be there in the end, which I1, I2 and I4 hold: Postgres has room as soon as
-// it removes some of its log.
+// quietWithoutRoom reports what was acknowledged while the disk of Postgres was full and its log
+// used up. All of it must exist at the end (I1, I2, I4): Postgres has space as soon as it removes
+// some of its log.
 func quietWithoutRoom(t *torture) figure {
 	acknowledged, open := 0, 0
 	for _, e := range t.events {
@@ -189,9 +189,9 @@ func quietWithoutRoom(t *torture) figure {
 		got:  fmt.Sprintf("%d acknowledged, %d others", acknowledged, open), ok: acknowledged == 0 && open > 0}
 }
 
-// toldOfNoRoom wants each server to say soon that it is not well.
+// toldOfNoRoom requires each server to report soon that it is unhealthy.
 func toldOfNoRoom(t *torture) figure {
-	f := figure{name: "from the first failure for want of room until a server says that it is not well",
+	f := figure{name: "from the first failure on the full disk until a server reports that it is unhealthy",
 		limit: "≤ " + unwellLimit.String()}
 	var all []time.Duration
 	for _, o := range t.filled {
@@ -200,9 +200,9 @@ func toldOfNoRoom(t *torture) figure {
 	return f.within(all, unwellLimit)
 }
 
-// wellWithRoom wants each server to be well soon after there is room.
+// wellWithRoom requires each server to be healthy soon after there is space.
 func wellWithRoom(t *torture) figure {
-	f := figure{name: "from the room until a server is well", limit: "≤ " + wellLimit.String()}
+	f := figure{name: "from free space until a server is healthy", limit: "≤ " + wellLimit.String()}
 	var all []time.Duration
 	for _, o := range t.filled {
 		all = append(all, o.green...)
@@ -210,7 +210,8 @@ func wellWithRoom(t *torture) figure {
 	return f.within(all, wellLimit)
 }
 
-// within wants all times within a limit, of which -1 means never. That it never happened is no matter of speed.
+// within requires all times to be within a limit; -1 means never. A missing event is a broken
+// promise, not a matter of speed.
 func (f figure) within(all []time.Duration, limit time.Duration) figure {
 	f.got, f.ok = "", len(all) > 0
 	never, longest := 0, time.Duration(0)

@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-func TestWhatServersSayOfTheirHealth(t *testing.T) {
+func TestHealthThatServersReport(t *testing.T) {
 	says := func(at int64, well bool) healthAnswer { return healthAnswer{at * sec, well} }
 	for name, test := range map[string]struct {
 		heard      []healthAnswer
@@ -20,7 +20,7 @@ func TestWhatServersSayOfTheirHealth(t *testing.T) {
 			3 * time.Second},
 		"never":            {[]healthAnswer{says(9, true), says(11, true), says(21, true)}, -1, time.Second},
 		"before it failed": {[]healthAnswer{says(9, false), says(11, true), says(21, true)}, -1, time.Second},
-		"only when there is room": {[]healthAnswer{says(11, true), says(21, false), says(22, true)}, -1,
+		"only when there is space": {[]healthAnswer{says(11, true), says(21, false), says(22, true)}, -1,
 			2 * time.Second},
 		"back, and then not": {[]healthAnswer{says(12, false), says(21, true), says(22, false), says(25, true)},
 			2 * time.Second, 5 * time.Second},
@@ -44,7 +44,7 @@ func TestWhatServersSayOfTheirHealth(t *testing.T) {
 	}
 }
 
-func TestServersAreToTellOfWantOfRoomInTime(t *testing.T) {
+func TestServersMustReportAFullDiskInTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		red      time.Duration
 		ok, hard bool
@@ -66,11 +66,11 @@ func TestServersAreToTellOfWantOfRoomInTime(t *testing.T) {
 		}
 	}
 	if f := toldOfNoRoom(&torture{}); f.ok || !f.hard {
-		t.Errorf("of no time without room: %s, want that it is missed", f)
+		t.Errorf("without a period without space: %s, want that it is missed", f)
 	}
 }
 
-func TestNothingIsToBeAcknowledgedWithoutRoom(t *testing.T) {
+func TestNothingMayBeAcknowledgedOnAFullDisk(t *testing.T) {
 	event := func(op history.Op, o history.Outcome, asked, answered int64) history.Event {
 		return history.Event{Op: op, Outcome: o, Invoked: asked * sec, Returned: answered * sec}
 	}
@@ -84,7 +84,7 @@ func TestNothingIsToBeAcknowledgedWithoutRoom(t *testing.T) {
 		"a result":                  {event(history.Complete, history.OK, 12, 13), false},
 		"an end":                    {event(history.End, history.OK, 12, 13), false},
 		"a start of before":         {event(history.Start, history.OK, 9, 11), true},
-		"one that waited for room":  {event(history.Start, history.OK, 12, 21), true},
+		"one that waited for space": {event(history.Start, history.OK, 12, 21), true},
 		"a read":                    {event(history.Observe, history.OK, 12, 13), true},
 		"one of a time before that": {event(history.End, history.OK, 2, 3), true},
 	} {

@@ -34,8 +34,8 @@ func sleepThrough(ctx context.Context, t *torture) error {
 		"update fires set tick = tick - 3600000000, fired_at = fired_at - 3600000000")
 }
 
-// rewrite kills the servers, changes what is in the database, and starts them again: a server takes
-// a file of SQLite that somebody else writes to for damaged.
+// rewrite kills the servers, changes the database, and restarts them: a server treats an SQLite
+// file that another process writes to as damaged.
 func (t *torture) rewrite(ctx context.Context, fault string, statements ...string) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, s := range t.system.servers {
@@ -56,7 +56,7 @@ func (t *torture) rewrite(ctx context.Context, fault string, statements ...strin
 	return err
 }
 
-// execute changes the database past the servers.
+// execute changes the database directly.
 func (t *torture) execute(ctx context.Context, statements ...string) error {
 	db, err := openSQL(t.system.url(), "rw")
 	if err != nil {
@@ -99,24 +99,25 @@ func badSchedules(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// pausing is a time in which a schedule was surely paused: microseconds since 1970.
+// pausing is a period in which a schedule was surely paused: microseconds since 1970.
 type pausing struct {
 	schedule string
 	from, to int64
 }
 
-// raced is how many schedules are paused, resumed and changed at the same time, beside those of the workload.
+// raced is the number of schedules that are paused, resumed and changed at the same time, beside
+// those of the workload.
 const raced = 16
 
 // raceSchedules is F-67: schedules are paused and resumed as they fire, and changed at the same
-// time, and others come and go.
+// time, while others are created and deleted.
 func raceSchedules(ctx context.Context, t *torture) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, s := range t.ticks {
 		group.Go(func() { t.pauseAndResume(ctx, s) })
 	}
-	// Of these the checker does not know when they are to fire: it may be changed.
+	// The checker does not know when these fire, because they may be changed.
 	for n := range raced {
 		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[n%clients].SDK, workload.TickType, racedCrons[0],
 			workload.Job{Name: "raced"}, kagzi.ScheduleOptions{})
@@ -145,10 +146,10 @@ func raceSchedules(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// racedCrons are none of those that the checker knows.
+// racedCrons are expressions that the checker does not know.
 var racedCrons = []string{"*/2 * * * * *", "1-59/2 * * * * *", "*/3 * * * * *"}
 
-// pauseAndResume pauses a schedule again and again, and notes when it surely was.
+// pauseAndResume pauses a schedule again and again, and notes when it surely was paused.
 func (t *torture) pauseAndResume(ctx context.Context, s *kagzi.Schedule) {
 	for t.pause(ctx, 200*time.Millisecond, time.Second) {
 		p := pausing{schedule: s.ID()}
@@ -167,7 +168,8 @@ func (t *torture) pauseAndResume(ctx context.Context, s *kagzi.Schedule) {
 	}
 }
 
-// change gives a schedule another cron expression and input again and again. That does not end a pause.
+// change gives a schedule another cron expression and input again and again. That does not end a
+// pause.
 func (t *torture) change(ctx context.Context, s *kagzi.Schedule) {
 	for n := 1; t.pause(ctx, 50*time.Millisecond, 500*time.Millisecond); n++ {
 		cron := racedCrons[n%len(racedCrons)]
@@ -178,7 +180,7 @@ func (t *torture) change(ctx context.Context, s *kagzi.Schedule) {
 	}
 }
 
-// quietWhilePaused wants no schedule to have fired while it was paused.
+// quietWhilePaused requires that no schedule fired while it was paused.
 func quietWhilePaused(t *torture) figure {
 	n := 0
 	for _, p := range t.pauses {
@@ -192,7 +194,7 @@ func quietWhilePaused(t *torture) figure {
 		ok: n == 0, hard: true}
 }
 
-// skippedOnce wants an hour's ticks to be skipped but for the last that may be caught up with.
+// skippedOnce requires an hour's ticks to be skipped except those that may be caught up.
 func skippedOnce(t *torture) figure {
 	f := figure{name: "ticks skipped of an hour", limit: "about 3600 / period − 100 for each schedule", ok: true,
 		hard: true}
@@ -210,5 +212,5 @@ func skippedOnce(t *torture) figure {
 	return f
 }
 
-// caughtUp is how many missed ticks the schedules of F-64 catch up with.
+// caughtUp is the number of missed ticks that the schedules of F-64 catch up.
 const caughtUp = 100

@@ -14,9 +14,10 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// recovery compares how many runs ended in a second after the last fault with how many did before the first.
+// recovery compares the rate of runs that ended after the last fault with the rate before the
+// first.
 func recovery(t *torture) figure {
-	f := figure{name: "recovery ratio", limit: "≥ 95 %, chance aside"}
+	f := figure{name: "recovery ratio", limit: "≥ 95 %, less chance"}
 	before := t.endsBetween(t.calm+(t.faulty-t.calm)/2, t.faulty)
 	after := t.endsBetween(t.healed+(t.over-t.healed)/2, t.over)
 	if before == 0 {
@@ -24,13 +25,13 @@ func recovery(t *torture) figure {
 		return f
 	}
 	f.got = fmt.Sprintf("%.0f %% (%.1f/s before, %.1f/s after)", 100*after/before, before, after)
-	// Runs of few seconds differ by chance alone.
+	// Short periods differ by chance alone.
 	chance := 2 * math.Sqrt(before/(float64(t.faulty-t.calm)/2e9)+after/(float64(t.over-t.healed)/2e9))
 	f.ok = after >= 0.95*before-chance
 	return f
 }
 
-// backAgain is how long after the last fault the first start was acknowledged.
+// backAgain measures how long after the last fault the first start was acknowledged.
 func backAgain(t *torture) figure {
 	const limit = 5 * time.Second
 	first := int64(math.MaxInt64)
@@ -47,8 +48,8 @@ func backAgain(t *torture) figure {
 	return f
 }
 
-// heard is how long after a run's end its client heard of it. A client that was cut off, or whose
-// server was away, hears of it later. One that is to cancel its run does not listen before it has.
+// heard measures how long after a run's end its client learned of it. A client that was cut off, or
+// whose server was down, learns of it later. A client that cancels its run listens only after that.
 func heard(t *torture) figure {
 	const limit = 10 * time.Second
 	var delays []time.Duration
@@ -69,7 +70,7 @@ func heard(t *torture) figure {
 			delays = append(delays, time.Duration(max(0, seen-over)))
 		}
 	}
-	f := figure{name: "from a run's end until its client hears of it, over all faults", got: "nobody waited",
+	f := figure{name: "from a run's end until its client learns of it, over all faults", got: "nobody waited",
 		limit: "longest ≤ " + limit.String(), ok: true}
 	if len(delays) > 0 {
 		slices.Sort(delays)
@@ -81,7 +82,7 @@ func heard(t *torture) figure {
 	return f
 }
 
-// endsBetween is how many runs ended in a second.
+// endsBetween returns the rate at which runs ended.
 func (t *torture) endsBetween(from, to int64) float64 {
 	n := 0
 	for _, e := range t.events {
@@ -92,10 +93,10 @@ func (t *torture) endsBetween(from, to int64) float64 {
 	return float64(n) * 1e9 / float64(max(1, to-from))
 }
 
-// takeovers are how long it took from the fault that took a run's worker until another was handed
-// the run, without the pause that a run makes when it is lost again and again.
+// takeovers returns the times from the fault that took a run's worker until another worker got the
+// run, without the delay of a run that was lost several times in a row.
 func (t *torture) takeovers() []time.Duration {
-	struck := map[string][]history.Event{} // worker's life: the faults that struck it, one after the other
+	struck := map[string][]history.Event{} // worker's life: the faults that struck it, in order
 	for _, e := range t.events {
 		if target, ok := strings.CutPrefix(e.Step, faultOnWorker); e.Op == history.Fault && ok {
 			struck[target] = append(struck[target], e)
@@ -106,7 +107,7 @@ func (t *torture) takeovers() []time.Duration {
 	}
 	var delays []time.Duration
 	for _, events := range t.runs() {
-		losses := 0 // one after the other, as far as is known
+		losses := 0 // in a row, as far as is known
 		for i, e := range events {
 			if e.Op != history.Claim {
 				continue
@@ -129,8 +130,8 @@ func (t *torture) takeovers() []time.Duration {
 	return delays
 }
 
-// takenAt is when the fault began that took a lease: the first on its worker after the claim that
-// the lease did not outlive, or else the last.
+// takenAt returns when the fault began that took a lease: the first on its worker after the claim
+// that the lease did not outlive, or else the last.
 func takenAt(faults []history.Event, claim, next history.Event, events []history.Event) (at int64, ok bool) {
 	for _, f := range faults {
 		if f.Invoked < claim.Returned || f.Invoked >= next.Returned {
@@ -148,8 +149,8 @@ func takenAt(faults []history.Event, claim, next history.Event, events []history
 	return at, ok
 }
 
-// pauseAfter is how long a run is to wait that was lost so many times, one after the other: the
-// first time not at all, then a second, doubled each time.
+// pauseAfter returns how long a run waits after this many losses in a row: nothing after the first,
+// then a second, doubled each time.
 func pauseAfter(losses int) time.Duration {
 	if losses < 2 {
 		return 0
@@ -157,8 +158,8 @@ func pauseAfter(losses int) time.Duration {
 	return min(time.Second<<(min(losses, 12)-2), 5*time.Minute)
 }
 
-// afterLease is the claim after a lease, if that was lost: no operation is known to have ended it.
-// progressed says that a step's result was recorded under it.
+// afterLease is the claim after a lost lease: no operation is known to have ended it. progressed
+// reports whether a step's result was recorded under it.
 func afterLease(events []history.Event, token string) (next history.Event, progressed, lost bool) {
 	for _, e := range events {
 		switch {
@@ -172,7 +173,7 @@ func afterLease(events []history.Event, token string) (next history.Event, progr
 	return history.Event{}, false, false
 }
 
-// runs are the events of each run by the time of their answers.
+// runs returns the events of each run in the order of their answers.
 func (t *torture) runs() map[string][]history.Event {
 	runs := map[string][]history.Event{}
 	for _, e := range t.events {
@@ -186,21 +187,22 @@ func (t *torture) runs() map[string][]history.Event {
 	return runs
 }
 
-// ended reports whether a lease had come to its end before a moment, or may have: an operation that
-// ends it had been sent.
+// ended reports whether a lease had, or may have, ended before a moment: an operation that ends it
+// had been sent.
 func ended(events []history.Event, token string, at int64) bool {
 	return slices.ContainsFunc(events, func(e history.Event) bool { return ends(e, token) && e.Invoked < at })
 }
 
-// ends reports whether an event is of an operation that ends a lease.
+// ends reports whether an operation ends a lease.
 func ends(e history.Event, token string) bool {
 	return e.Token == token && check.Writes(e.Op) && e.Op != history.Complete
 }
 
-// faultOnWorker begins the name of a fault that takes a worker's life, or stops it.
+// faultOnWorker is the prefix of faults that end or stop a worker.
 const faultOnWorker = check.OnWorker
 
-// takeover wants runs of lost workers to be handed out again within the lease, the second look and a second.
+// takeover requires runs of lost workers to be handed out again within the lease, the suspect
+// period and a second.
 func takeover(t *torture) figure {
 	limit := t.system.shape.Lease + t.system.shape.Heartbeat + 2*time.Second
 	delays := t.takeovers()
@@ -217,7 +219,7 @@ func takeover(t *torture) figure {
 	return f
 }
 
-// restart wants servers to serve soon after they are started.
+// restart requires servers to serve soon after they are started.
 func restart(t *torture) figure {
 	const limit = 2 * time.Second
 	var starts []time.Duration
@@ -235,15 +237,15 @@ func restart(t *torture) figure {
 	return f
 }
 
-// noLeaseLost wants no worker that was well to lose a lease.
+// noLeaseLost requires that no healthy worker lost a lease.
 func noLeaseLost(t *torture) figure {
 	lost := t.leasesLost()
-	return figure{name: "leases lost by workers that were well", got: fmt.Sprint(len(lost)), limit: "0",
+	return figure{name: "leases lost by healthy workers", got: fmt.Sprint(len(lost)), limit: "0",
 		ok: len(lost) == 0}
 }
 
-// leasesLost are the tokens of the leases that workers lost: they were refused a write for it, or
-// saw their run handed to another while they had not given the lease back.
+// leasesLost returns the tokens of leases that workers lost: a write was refused for it, or another
+// worker got the run although the lease had not been given back.
 func (t *torture) leasesLost() map[string]bool {
 	lost := map[string]bool{}
 	for _, events := range t.runs() {
@@ -263,7 +265,7 @@ func (t *torture) leasesLost() map[string]bool {
 	return lost
 }
 
-// hard makes a promise of what is else a figure that depends on the machine.
+// hard turns a machine-dependent figure into a promise.
 func hard(of func(t *torture) figure) func(t *torture) figure {
 	return func(t *torture) figure {
 		f := of(t)
@@ -272,7 +274,7 @@ func hard(of func(t *torture) figure) func(t *torture) figure {
 	}
 }
 
-// clientErrors is for how long clients got no answer at a time.
+// clientErrors measures the periods in which clients got no answer.
 func clientErrors(t *torture) figure {
 	first := map[string]int64{}
 	var waits []time.Duration
@@ -299,14 +301,14 @@ func clientErrors(t *torture) figure {
 	return f
 }
 
-// during wants the load to go on while the fault lasts.
+// during requires the load to continue during the fault.
 func during(t *torture) figure { return goesOn(0.9)(t) }
 
-// goesOn wants a share of the load of before while the fault lasts.
+// goesOn requires a share of the earlier load during the fault.
 func goesOn(share float64) func(t *torture) figure {
 	return func(t *torture) figure {
 		f := figure{name: "throughput during the fault",
-			limit: fmt.Sprintf("≥ %.0f %% of before, chance aside", 100*share)}
+			limit: fmt.Sprintf("≥ %.0f %% of before, less chance", 100*share)}
 		before, now := t.endsBetween(t.calm+(t.faulty-t.calm)/2, t.faulty), t.endsBetween(t.faulty, t.healed)
 		f.got = fmt.Sprintf("%.1f/s before, %.1f/s during", before, now)
 		f.ok = now >= share*before-2*math.Sqrt(before/(float64(t.faulty-t.calm)/2e9))
@@ -314,9 +316,8 @@ func goesOn(share float64) func(t *torture) figure {
 	}
 }
 
-// noInternal wants no operation to end with an internal error, whatever the fault: each has an
-// answer of its own. What was answered and did not arrive is in the servers' logs. The code of a
-// run that was looked at is the run's own.
+// noInternal requires that no operation ends with an internal error, whatever the fault. Answers
+// that did not arrive are in the servers' logs. Errors of workflow code do not count.
 func noInternal(t *torture) figure {
 	n := 0
 	for _, e := range t.events {
@@ -327,7 +328,7 @@ func noInternal(t *torture) figure {
 	return figure{name: "answers with an internal error", got: fmt.Sprint(n), limit: "0", ok: n == 0, hard: true}
 }
 
-// forged wants every write to be refused that was sent again with another content.
+// forged requires every write that was repeated with other content to be refused.
 func forged(t *torture) figure {
 	refusals, accepted, repeated := 0, 0, 0
 	for _, e := range t.replays.Events() {
@@ -346,7 +347,7 @@ func forged(t *torture) figure {
 			accepted == 0, hard: true}
 }
 
-// percentile is of durations in order, of which there is at least one.
+// percentile returns a percentile of sorted durations; there is at least one.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*p/100)]
 }

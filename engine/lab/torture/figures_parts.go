@@ -17,22 +17,22 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// keptLeases wants no lease to be lost where each killed server was back within half of one.
+// keptLeases requires that no lease was lost if each killed server was back within half a lease.
 func keptLeases(t *torture) figure {
 	f := noLeaseLost(t)
 	half := t.system.shape.Lease / 2
 	f.name, f.hard = "leases lost while servers were away for less than "+half.String(), true
 	f.got += fmt.Sprintf(", longest away for %s", round(t.outage))
-	if t.outage >= half { // for the machine was too slow to show it
+	if t.outage >= half { // the machine was too slow to show it
 		f.ok, f.hard = false, false
 	}
 	return f
 }
 
-// endedSoon wants what is asked to end to do so.
+// endedSoon requires processes to stop soon after they are asked to.
 func endedSoon(t *torture) figure {
 	const limit = 5 * time.Second
-	f := figure{name: "until a process that is asked to end has ended", got: "none was", limit: "≤ " + limit.String()}
+	f := figure{name: "from asking a process to stop until it has ended", got: "none was", limit: "≤ " + limit.String()}
 	if exits := slices.Sorted(slices.Values(t.exits)); len(exits) > 0 {
 		f.got = fmt.Sprintf("%d of them, p50 %s, longest %s", len(exits), round(percentile(exits, 50)),
 			round(exits[len(exits)-1]))
@@ -41,8 +41,8 @@ func endedSoon(t *torture) figure {
 	return f
 }
 
-// clientsAnswered wants each call of a client to be answered at the first time of asking, the
-// repetitions that the SDK makes by itself aside.
+// clientsAnswered requires each client call to be answered at the first attempt; retries that the
+// SDK makes by itself are allowed.
 func clientsAnswered(t *torture) figure {
 	calls, failed := 0, map[string]int{}
 	n := 0
@@ -61,8 +61,8 @@ func clientsAnswered(t *torture) figure {
 		ok: n == 0 && calls > 0}
 }
 
-// poisoned wants each run that ends its workers to have failed for that, and to be followed by its
-// handler, once. I8 holds how often they were tried.
+// poisoned requires each run that kills its workers to have failed for that, with one run of its
+// handler. I8 checks how often they were tried.
 func poisoned(t *torture) figure {
 	kinds := map[string]workload.Kind{}
 	for n := range t.load.Started.Load() {
@@ -94,20 +94,20 @@ func poisoned(t *torture) figure {
 	for _, w := range t.system.workers {
 		exits += w.exits[workload.PoisonExit]
 	}
-	return figure{name: "runs that failed for the workers that they ended",
-		limit: "all, each with its handler once, and no other", hard: true,
+	return figure{name: "runs that failed because they killed their workers",
+		limit: "all, each with its handler once, and no other run", hard: true,
 		got: fmt.Sprintf("%d of %d, after %d ended workers; %d with their handler once; %d others", failed, runs, exits,
 			once, others),
 		ok: runs > 0 && failed == runs && once == runs && others == 0}
 }
 
-// begunUnconfirmed wants no worker that has stood still for longer than its lease to begin a step
-// before the server has told it again that it holds its leases: its own record has what it began,
-// and the heartbeats that were confirmed.
+// begunUnconfirmed requires that a worker which was frozen for longer than its lease begins no step
+// before the server confirms that it holds its leases. The worker's own record has its step begins
+// and the confirmed heartbeats.
 func begunUnconfirmed(t *torture) figure {
 	lease := int64(t.system.shape.Lease)
 	of := map[string][]history.Event{}
-	back := map[string]int64{} // worker's life: when it was continued first
+	back := map[string]int64{} // worker's life: when it was first continued
 	for _, e := range t.events {
 		if name, ok := strings.CutPrefix(e.Step, faultOnWorker); e.Op == history.Fault && ok {
 			if at, again := back[name]; !again || e.Returned < at {
@@ -132,20 +132,20 @@ func begunUnconfirmed(t *torture) figure {
 			}
 		}
 	}
-	return figure{name: "steps begun by workers that had stood still",
-		got:   fmt.Sprintf("%d, %d without a heartbeat that was confirmed within the lease before", begun, wrong),
+	return figure{name: "steps begun by workers that were frozen",
+		got:   fmt.Sprintf("%d, %d without a heartbeat confirmed within the lease before", begun, wrong),
 		limit: "some, none of them without", ok: begun > 0 && wrong == 0, hard: true}
 }
 
-// span is from one moment to another.
+// span is a period between two moments.
 type span struct{ from, to int64 }
 
-// meets says that an event was under way at some time of the span.
+// meets reports whether an event was in flight at some time of the span.
 func (s span) meets(e history.Event) bool { return e.Invoked <= s.to && e.Returned >= s.from }
 
-// lost counts the acknowledged writes, and observed ends, that are not there: all, and those that
-// were not under way when WAL was withheld from the standby. What was answered before that began
-// had reached the standby, and what was answered after the primary's death is of the new one.
+// lost counts acknowledged writes and observed ends that are missing: all, and those that were not
+// in flight while WAL was withheld from the standby. Earlier answers had reached the standby, and
+// later ones came from the new primary.
 func (t *torture) lost() (all, elsewhere int) {
 	c := check.Case{Dump: t.dump, Expected: map[string]check.Wanted{}, Events: t.events}
 	t.load.Expected.Range(func(request, want any) bool {
@@ -162,28 +162,29 @@ func (t *torture) lost() (all, elsewhere int) {
 	return all, check.Violated(check.Acknowledged(&c))
 }
 
-// lostInTheLag wants a standby that lagged behind to have lost no acknowledged write but of the time for which it did.
+// lostInTheLag requires a lagging standby to have lost only acknowledged writes of the time in
+// which it lagged.
 func lostInTheLag(t *torture) figure {
 	all, elsewhere := t.lost()
-	return figure{name: "acknowledged writes that were lost", limit: "some while the standby lagged behind, none else",
+	return figure{name: "acknowledged writes that were lost", limit: "some while the standby lagged, no others",
 		hard: true,
-		got: fmt.Sprintf("%d, %d of them not of a time when it did, of which there were %d", all, elsewhere,
+		got: fmt.Sprintf("%d, %d of them outside the %d periods of lag", all, elsewhere,
 			len(t.withheld)), ok: elsewhere == 0}
 }
 
 // someLost is the proof of F-31.
 func someLost(t *torture) []string {
 	if all, _ := t.lost(); all == 0 {
-		return []string{"no acknowledged write was lost: the standby did not lag behind"}
+		return []string{"no acknowledged write was lost: the standby did not lag"}
 	}
 	return nil
 }
 
-// backEachTime wants a start to be acknowledged and a run to be handed out soon after each time
+// backEachTime requires a start to be acknowledged and a run to be handed out soon after each time
 // that Postgres answers again.
 func backEachTime(limit time.Duration) func(t *torture) figure {
 	return func(t *torture) figure {
-		f := figure{name: "each time that Postgres answered again, until a start was acknowledged and a run handed out",
+		f := figure{name: "from Postgres's answer until a start is acknowledged and a run handed out, each time",
 			limit: "≤ " + limit.String()}
 		var starts, claims []time.Duration
 		for _, at := range t.system.cluster.Back.All() {
@@ -196,7 +197,7 @@ func backEachTime(limit time.Duration) func(t *torture) figure {
 	}
 }
 
-// firstAfter is how long after a moment an operation was first answered with OK; -1 for never.
+// firstAfter returns how long after a moment an operation was first answered with OK; -1: never.
 func (t *torture) firstAfter(at int64, op history.Op) time.Duration {
 	first := time.Duration(-1)
 	for _, e := range t.events {
@@ -208,11 +209,11 @@ func (t *torture) firstAfter(at int64, op history.Op) time.Duration {
 	return first
 }
 
-// freezing is the name of the fault by which Postgres stands still.
+// freezing is the name of the fault that freezes Postgres.
 const freezing = "freeze Postgres"
 
-// fewLeasesLost wants workers to be given time when Postgres is back from a standstill in which
-// nobody could be heard: of the leases that were held when it began hardly any may be lost.
+// fewLeasesLost requires workers to get time after Postgres was frozen and no worker could be
+// heard: nearly all leases that were held when it began must be kept.
 func fewLeasesLost(t *torture) figure {
 	const most = 5 // percent
 	lost, held, gone, back := t.leasesLost(), 0, 0, 0
@@ -236,19 +237,19 @@ func fewLeasesLost(t *torture) figure {
 				})
 				switch {
 				case i >= 0 && events[i].Op == history.Release:
-					back++ // by a worker that was heard by nobody for longer than the lease
+					back++ // heartbeats were not heard for longer than the lease
 				case i < 0 && lost[e.Token]:
 					gone++
 				}
 			}
 		}
 	}
-	return figure{name: "leases lost of those held when Postgres stood still",
+	return figure{name: "leases lost of those held when Postgres froze",
 		got:   fmt.Sprintf("%d of %d, %d more handed back", gone, held, back),
 		limit: fmt.Sprintf("≤ %d %%", most), ok: held > 0 && 100*gone <= most*held}
 }
 
-// askMode notes what each server says of how it hears of others.
+// askMode notes how each server says it learns about other servers' changes.
 func askMode(ctx context.Context, t *torture) error {
 	for i := range t.system.servers {
 		call, cancel := context.WithTimeout(ctx, workload.CallLimit)
@@ -263,14 +264,14 @@ func askMode(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// polls wants each server to say that it is not notified.
+// polls requires each server to report that it polls.
 func polls(t *torture) figure {
 	return figure{name: "notifications", got: strings.Join(t.modes, ", "), limit: "polling", hard: true,
 		ok: len(t.modes) > 0 && !slices.ContainsFunc(t.modes, func(m string) bool { return m != "polling" })}
 }
 
-// codeSoon wants the code of a run to begin soon after its start was acknowledged, of those that
-// were started while the faults lasted.
+// codeSoon requires the code of a run to begin soon after its start was acknowledged, for runs
+// started during the faults.
 func codeSoon(limit time.Duration) func(t *torture) figure {
 	return func(t *torture) figure {
 		f := figure{name: "from a start until its code runs", got: "no run began", limit: "p99 ≤ " + limit.String()}

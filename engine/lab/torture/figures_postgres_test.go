@@ -67,7 +67,7 @@ func TestWhatALaggingStandbyMayLose(t *testing.T) {
 	}
 }
 
-func TestEachTimeThatPostgresIsBackIsHeldToItsLimit(t *testing.T) {
+func TestEachReturnOfPostgresIsHeldToItsLimit(t *testing.T) {
 	event := func(op history.Op, o history.Outcome, at int64) history.Event {
 		return history.Event{Op: op, Outcome: o, Returned: at}
 	}
@@ -97,7 +97,7 @@ func TestEachTimeThatPostgresIsBackIsHeldToItsLimit(t *testing.T) {
 	}
 }
 
-func TestOfTheLeasesHeldInAStandstillHardlyAnyMayBeLost(t *testing.T) {
+func TestFewLeasesMayBeLostWhenPostgresFreezes(t *testing.T) {
 	claim := func(run, token string, at int64) history.Event {
 		return history.Event{Op: history.Claim, Run: run, Token: token, Outcome: history.OK, Invoked: at * sec,
 			Returned: at * sec}
@@ -149,11 +149,11 @@ func TestOfTheLeasesHeldInAStandstillHardlyAnyMayBeLost(t *testing.T) {
 		}
 	}
 	if f := fewLeasesLost(&torture{events: events[1:]}); f.ok {
-		t.Errorf("without a standstill: %s, want that it is missed", f)
+		t.Errorf("without a freeze: %s, want that it is missed", f)
 	}
 }
 
-func TestServersBehindAPoolerAreToSaySo(t *testing.T) {
+func TestServersBehindAPoolerMustReportIt(t *testing.T) {
 	for _, test := range []struct {
 		modes []string
 		ok    bool
@@ -164,7 +164,7 @@ func TestServersBehindAPoolerAreToSaySo(t *testing.T) {
 	}
 }
 
-func TestTheCodeOfARunIsToBeginSoonAfterItsStart(t *testing.T) {
+func TestTheCodeOfARunMustBeginSoonAfterItsStart(t *testing.T) {
 	run := func(id string, started, begun int64) []history.Event {
 		return []history.Event{{Op: history.Start, Run: id, Outcome: history.OK, Returned: started},
 			{Op: history.CodeBegins, Run: id, Invoked: begun},
@@ -187,13 +187,13 @@ func TestTheCodeOfARunIsToBeginSoonAfterItsStart(t *testing.T) {
 	}
 }
 
-func TestWhatGoesOnDuringTheFaultIsHeldToItsShare(t *testing.T) {
+func TestTheLoadDuringTheFaultMustKeepItsShare(t *testing.T) {
 	slower := &torture{faulty: 20 * sec, healed: 40 * sec,
 		events: slices.Concat(endsAt(1000, 10*sec, 20*sec), endsAt(1700, 20*sec, 40*sec))}
 	if f := goesOn(0.9)(slower); !f.ok {
-		t.Errorf("of 90 %%, chance aside: %s, want ok", f)
+		t.Errorf("of 90 %%, within chance: %s, want ok", f)
 	}
 	if f := goesOn(0.95)(slower); f.ok {
-		t.Errorf("of 95 %%, chance aside: %s, want that it is missed", f)
+		t.Errorf("of 95 %%, beyond chance: %s, want that it is missed", f)
 	}
 }

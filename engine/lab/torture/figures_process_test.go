@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
+func TestRunsThatKillTheirWorkersMustFailWithOneHandler(t *testing.T) {
 	m := workload.Mix{Longest: 10, Poison: 3}
 	run := func(n int, crashed bool) check.Run {
 		return check.Run{ID: m.Errand(1, n).Name, Request: m.Errand(1, n).Name, Crashed: crashed}
@@ -45,7 +45,7 @@ func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatStoodStillBeginsNothingBeforeItsLeasesAreConfirmed(t *testing.T) {
+func TestAFrozenWorkerBeginsNothingBeforeItsLeasesAreConfirmed(t *testing.T) {
 	stopped := history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: 10 * sec,
 		Returned: 15 * sec}
 	beat := func(sent, confirmed int64) history.Event {
@@ -97,7 +97,7 @@ func TestLeasesAreKeptWhileServersAreAwayBriefly(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedToEndIsToDoSoSoon(t *testing.T) {
+func TestProcessesMustStopSoon(t *testing.T) {
 	for name, test := range map[string]struct {
 		exits []time.Duration
 		ok    bool

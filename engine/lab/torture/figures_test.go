@@ -15,7 +15,7 @@ import (
 
 const sec = int64(time.Second)
 
-// ends is n runs that ended between two moments, at the same distance from each other.
+// ends returns n runs that ended between two moments at equal distances.
 func endsAt(n int, from, to int64) (events []history.Event) {
 	for i := range n {
 		at := from + int64(i)*(to-from)/int64(n)
@@ -38,7 +38,7 @@ func TestRecoveryIsOfTheHalvesThatAreFarthestFromTheFaults(t *testing.T) {
 		ok     bool
 	}{
 		"as before":        {slices.Concat(before, after), "100 % (100.0/s before, 100.0/s after)", true},
-		"chance aside":     {slices.Concat(before, after[:900]), "90 % (100.0/s before, 90.0/s after)", true},
+		"within chance":    {slices.Concat(before, after[:900]), "90 % (100.0/s before, 90.0/s after)", true},
 		"less than before": {slices.Concat(before, after[:800]), "80 % (100.0/s before, 80.0/s after)", false},
 		"nothing after":    {before, "0 % (100.0/s before, 0.0/s after)", false},
 		"refused ends":     {slices.Concat(before, refused), "0 % (100.0/s before, 0.0/s after)", false},
@@ -55,7 +55,7 @@ func TestRecoveryIsOfTheHalvesThatAreFarthestFromTheFaults(t *testing.T) {
 	}
 }
 
-func TestThroughputDuringTheFaultIsHeldAgainstThatBefore(t *testing.T) {
+func TestThroughputDuringTheFaultIsComparedWithThatBefore(t *testing.T) {
 	before := endsAt(1000, 10*sec, 20*sec)
 	for n, want := range map[int]bool{2000: true, 1800: true, 1500: false, 0: false} {
 		if f := during(&torture{calm: 0, faulty: 20 * sec, healed: 40 * sec, over: 60 * sec,
@@ -88,7 +88,7 @@ func TestTheFirstStartAfterTheLastFault(t *testing.T) {
 	}
 }
 
-func TestFromARunsEndUntilItsClientHearsOfIt(t *testing.T) {
+func TestFromARunsEndUntilItsClientLearnsOfIt(t *testing.T) {
 	at := func(op history.Op, o history.Outcome, status string, at int64) history.Event {
 		return history.Event{Op: op, Run: "r", Outcome: o, Status: status, Returned: at}
 	}
@@ -139,7 +139,7 @@ func TestTheTimeUntilAStartIsAcknowledgedBeginsWithTheFirstCall(t *testing.T) {
 			start("a", history.OK, 5*sec, 6*sec), start("a", history.Unknown, 1*sec, 0)},
 			"p50 5s, p99 5s, longest 5s", false},
 		"never": {[]history.Event{start("a", history.Unknown, 1*sec, 0)}, "", false},
-		"an operation besides": {[]history.Event{
+		"an operation in a branch": {[]history.Event{
 			start("a", history.OK, 1*sec, 2*sec), {Op: history.Cancel, Outcome: history.OK, Returned: 90 * sec}},
 			"p50 1s, p99 1s, longest 1s", true},
 	} {
@@ -149,7 +149,7 @@ func TestTheTimeUntilAStartIsAcknowledgedBeginsWithTheFirstCall(t *testing.T) {
 	}
 }
 
-func TestRunsOfLostWorkersAreToBeHandedOutAgainInTime(t *testing.T) {
+func TestRunsOfLostWorkersMustBeHandedOutAgainInTime(t *testing.T) {
 	stopped := &torture{system: &system{shape: shape{Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}}}
 	if f := takeover(stopped); !f.ok || f.got != "none" {
 		t.Errorf("of none: %s", f)
@@ -185,7 +185,7 @@ func TestOnlyTheFirstStartOfAServerIsNoRestart(t *testing.T) {
 	}
 }
 
-// replayed is a torture in which writes were sent again, each with what it came to.
+// replayed is a torture in which writes were sent again, each with its outcome.
 func replayed(writes ...history.Event) *torture {
 	t := &torture{replays: history.NewLog("replayer")}
 	for _, e := range writes {
@@ -196,7 +196,7 @@ func replayed(writes ...history.Event) *torture {
 	return t
 }
 
-func TestForgedAndLateWritesAreToBeRefused(t *testing.T) {
+func TestForgedAndLateWritesMustBeRefused(t *testing.T) {
 	write := func(value string, o history.Outcome) history.Event {
 		return history.Event{Op: history.Complete, Value: value, Outcome: o}
 	}
@@ -275,8 +275,8 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 		"memory within its limit":              {hard(memory(5)), &torture{memory: 5}, true},
 		"memory beyond it":                     {hard(memory(5)), &torture{memory: 6}, false},
 		"memory that was never measured":       {hard(memory(5)), &torture{}, false},
-		"a storm of which some was taken":      {flooded, takenOf(1), true},
-		"a storm of which nothing was":         {flooded, takenOf(0), false},
+		"a storm that was partly accepted":     {flooded, takenOf(1), true},
+		"a storm that was not accepted":        {flooded, takenOf(0), false},
 		"a log of its size":                    {hard(logShrinks), &torture{left: 64 << 20, peak: 99 << 20}, true},
 		"a log that stays":                     {hard(logShrinks), &torture{left: 64<<20 + 1}, false},
 		"enough upgrades that were cut short":  {hard(upgradesCut), &torture{cutShort: leastCutShort}, true},

@@ -17,16 +17,15 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// ballast is a run for which there is no worker, and which takes signals. A server that meets a
-// full disk has room of its own left, in the log that it has made longer beforehand: with signals
-// that is used up.
+// ballast is a run without a worker that accepts signals. On a full disk a server still has space
+// in its preallocated log; the signals use that up.
 type ballast struct {
 	run    *kagzi.Run
 	server *server
 	filler string
 }
 
-// newBallast starts it. It is over by itself when the load is.
+// newBallast starts it. It ends by itself when the load ends.
 func (t *torture) newBallast(ctx context.Context) (*ballast, error) {
 	const request = "ballast"
 	t.load.Expected.Store(request, check.Wanted{Type: workload.FloodType, Queue: "default", Input: `""`})
@@ -43,11 +42,11 @@ func (t *torture) newBallast(ctx context.Context) (*ballast, error) {
 }
 
 const (
-	mostBallast  = 128     // signals that may be needed, of a MiB and, at last, less
-	leastBallast = 4 << 10 // bytes for which there is no room in the end, as for what a run writes
+	mostBallast  = 128     // signals that may be needed, of a MiB each and finally smaller
+	leastBallast = 4 << 10 // bytes that must not fit at the end, as for a run's writes
 )
 
-// useUp sends signals until there is no room for a small one.
+// useUp sends signals until a small one does not fit.
 func (b *ballast) useUp(ctx context.Context) bool {
 	life := b.server.current()
 	for n, size := 0, len(b.filler); n < mostBallast && !life.Ended(); n++ {
@@ -55,7 +54,7 @@ func (b *ballast) useUp(ctx context.Context) bool {
 		err := kagzi.Signal(call, b.run, "ballast", b.filler[:size], kagzi.SignalOptions{})
 		cancel()
 		switch o, code := workload.Outcome(err); {
-		case o == history.Unknown: // the index of the log has no room
+		case o == history.Unknown: // the index of the log is full
 			return !life.Ended()
 		case exhausted(history.Event{Code: code}) && size <= leastBallast:
 			return true
@@ -66,7 +65,7 @@ func (b *ballast) useUp(ctx context.Context) bool {
 	return false
 }
 
-// fills are the times in which a disk had only so many MiB left.
+// fills are the periods in which a disk had only this many MiB left.
 func (t *torture) fills(left int64) []history.Event {
 	var fills []history.Event
 	for _, e := range t.events {
@@ -77,20 +76,20 @@ func (t *torture) fills(left int64) []history.Event {
 	return fills
 }
 
-// exhausted reports whether an operation was refused because there is no room.
+// exhausted reports whether an operation was refused because the disk is full.
 func exhausted(e history.Event) bool {
 	return strings.EqualFold(strings.ReplaceAll(e.Code, "_", ""), "ResourceExhausted")
 }
 
-// noRoomFor reports whether an operation failed on a full disk: it was refused, or nobody knows, as
-// when the index of SQLite's log has no room.
+// noRoomFor reports whether an operation failed on a full disk: it was refused, or its outcome is
+// unknown, as when the index of SQLite's log is full.
 func noRoomFor(e history.Event) bool {
 	return exhausted(e) || e.Outcome == history.Unknown && strings.EqualFold(e.Code, "Unavailable")
 }
 
-// littleRoom wants new runs to be refused while there is little room, and the steps of those that
-// have begun to be taken; and each time that there is none at all, writes for runs that have begun
-// to fail as well, or else there was room.
+// littleRoom requires new runs to be refused while there is little space, and the steps of open
+// ones to be accepted. Each time that there is no space at all, writes of open runs must fail too,
+// or else there was space.
 func littleRoom(t *torture) figure {
 	little, none := t.fills(roomForEnds), t.fills(0)
 	refused, taken, failed, idle := 0, 0, 0, 0
@@ -116,17 +115,17 @@ func littleRoom(t *torture) figure {
 			idle++
 		}
 	}
-	return figure{name: "while there was little room, and none", limit: "some of each, and each time there was none",
+	return figure{name: "writes with little space, and with none", limit: "some of each, and each time there was none",
 		hard: true,
 		got: fmt.Sprintf("%d starts refused, %d steps' results taken; %d writes failed in %d times, in %d of them none",
 			refused, taken, failed, len(none), idle),
 		ok: refused > 0 && taken > 0 && failed > 0 && idle == 0}
 }
 
-// refusedAtOnce wants starts for which there is no room to be told so without delay.
+// refusedAtOnce requires starts that do not fit to be refused without delay.
 func refusedAtOnce(t *torture) figure {
 	const limit = 100 * time.Millisecond
-	f := figure{name: "until a start is refused for want of room", got: "none was", limit: "p99 ≤ " + limit.String()}
+	f := figure{name: "until a start is refused because the disk is full", got: "none was", limit: "p99 ≤ " + limit.String()}
 	var took []time.Duration
 	for _, e := range t.events {
 		if e.Op == history.Start && exhausted(e) {
@@ -142,13 +141,13 @@ func refusedAtOnce(t *torture) figure {
 	return f
 }
 
-// roomAgain is how soon after there is room a server has to take starts.
+// roomAgain limits how soon after there is space a server must accept starts.
 const roomAgain = 5 * time.Second
 
-// backWithRoom wants starts to be taken again soon after there is room, each time: the server goes
-// on without a restart.
+// backWithRoom requires starts to be accepted soon after there is space, each time without a
+// restart.
 func backWithRoom(t *torture) figure {
-	f := figure{name: "from when there is room until a start is acknowledged", got: "there was always room",
+	f := figure{name: "from free space until a start is acknowledged", got: "there was always space",
 		limit: "≤ " + roomAgain.String(), hard: true}
 	var longest time.Duration
 	fills := t.fills(0)

@@ -16,7 +16,7 @@ func filled(left, from, to int64) history.Event {
 		Invoked: from, Returned: to}
 }
 
-func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
+func TestAFullDiskMustRefuseStartsAndNotSteps(t *testing.T) {
 	little, none, again := filled(roomForEnds, 10, 20), filled(0, 30, 40), filled(0, 50, 60)
 	write := func(op history.Op, o history.Outcome, code string, at int64) history.Event {
 		return history.Event{Op: op, Outcome: o, Code: code, Invoked: at}
@@ -32,7 +32,7 @@ func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
 		"all of it": {once, true},
 		"an end that failed": {[]history.Event{
 			little, none, refused, taken, write(history.End, history.Refused, "RESOURCE_EXHAUSTED", 35)}, true},
-		"an end of which nobody knows": {[]history.Event{
+		"an end with an unknown outcome": {[]history.Event{
 			little, none, refused, taken, write(history.End, history.Unknown, "UNAVAILABLE", 35)}, true},
 		"an end that took too long": {[]history.Event{
 			little, none, refused, taken, write(history.End, history.Unknown, "DEADLINE_EXCEEDED", 35)}, false},
@@ -58,7 +58,7 @@ func TestADiskThatIsFullHasToBeSeenByStartsAndNotBySteps(t *testing.T) {
 	}
 }
 
-func TestAStartIsToBeRefusedAtOnceForWantOfRoom(t *testing.T) {
+func TestAStartOnAFullDiskMustBeRefusedAtOnce(t *testing.T) {
 	start := func(code string, took time.Duration) history.Event {
 		return history.Event{Op: history.Start, Outcome: history.Refused, Code: code, Invoked: 5,
 			Returned: 5 + int64(took)}
@@ -80,7 +80,7 @@ func TestAStartIsToBeRefusedAtOnceForWantOfRoom(t *testing.T) {
 	}
 }
 
-func TestStartsAreToBeTakenSoonAfterThereIsRoom(t *testing.T) {
+func TestStartsMustBeAcceptedSoonAfterThereIsSpace(t *testing.T) {
 	start := func(o history.Outcome, at int64) history.Event {
 		return history.Event{Op: history.Start, Outcome: o, Returned: at}
 	}

@@ -39,7 +39,7 @@ const (
 	survive = `echo '{"level":"ERROR","msg":"internal error","error":"panic: x"}'; `
 )
 
-func TestAnEndThatNobodyCalledForIsTold(t *testing.T) {
+func TestAnUnexpectedEndIsReported(t *testing.T) {
 	ends := func(s *server) { s.life.Exit() }
 	kills := func(s *server) { s.kill() }
 	late := func(s *server) { s.life.Exit(); s.kill() }
@@ -89,7 +89,7 @@ func TestAnEndThatNobodyCalledForIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsCalledForIsOfOneLifeAndCanBeTakenBack(t *testing.T) {
+func TestAllowedEndsBelongToOneLife(t *testing.T) {
 	s := actor(t, serves+"exit 70")
 	for life, want := range []int{0, 1, 2} {
 		if life == 0 {
@@ -115,7 +115,7 @@ func TestWhatIsCalledForIsOfOneLifeAndCanBeTakenBack(t *testing.T) {
 	}
 }
 
-func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
+func TestADeathCountsInEveryScenario(t *testing.T) {
 	for name, test := range map[string]struct {
 		report  *report
 		err     error
@@ -123,13 +123,13 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 		died    bool
 		want    int
 	}{
-		"nothing":                      {&report{}, nil, false, false, exitHeld},
-		"a death":                      {&report{}, nil, false, true, exitViolated},
-		"trouble":                      {&report{}, nil, true, false, exitViolated},
-		"not carried out":              {nil, errors.New("x"), false, false, exitVacuous},
-		"not carried out for a death":  {nil, errors.New("x"), false, true, exitViolated},
-		"not carried out and trouble":  {nil, errors.New("x"), true, false, exitViolated},
-		"not here, and a death before": {nil, fixture.NotHere("x"), false, true, exitViolated},
+		"nothing":                        {&report{}, nil, false, false, exitHeld},
+		"a death":                        {&report{}, nil, false, true, exitViolated},
+		"trouble":                        {&report{}, nil, true, false, exitViolated},
+		"did not run":                    {nil, errors.New("x"), false, false, exitVacuous},
+		"did not run because of a death": {nil, errors.New("x"), false, true, exitViolated},
+		"did not run, with trouble":      {nil, errors.New("x"), true, false, exitViolated},
+		"not here, and a death before":   {nil, fixture.NotHere("x"), false, true, exitViolated},
 	} {
 		for _, control := range []bool{false, true} {
 			s := scenario{id: "X", control: control, alone: func(_ context.Context, o options) (*report, error) {
@@ -153,7 +153,7 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 	}
 }
 
-func TestAReportUnderLoadIsGivenTheDeathsAlone(t *testing.T) {
+func TestAReportUnderLoadHasOnlyTheDeaths(t *testing.T) {
 	r := &system{}
 	r.report("trouble")
 	r.died("death")

@@ -10,20 +10,20 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// shortScale and shortDuration are those of --short, at most.
+// shortScale and shortDuration are the maximum for --short.
 const (
 	shortScale    = 0.2
 	shortDuration = 6 * time.Second
 )
 
-// shortAtOnce and shortAgain are those of --short unless others are given. A scenario mostly waits:
-// three take two cores.
+// shortAtOnce and shortAgain are the defaults of --short. A scenario mostly waits: three of them
+// use two cores.
 const (
 	shortAtOnce = 3
 	shortAgain  = 1
 )
 
-// shortSelection is what --short tries, on which databases.
+// shortSelection is what --short runs, and on which databases.
 var shortSelection = []string{
 	"F-01 postgres", "F-02 postgres", "F-03 sqlite", "F-04 sqlite", "F-06 sqlite", "F-14 postgres", "F-29 postgres",
 	"F-40 sqlite", "F-40-control sqlite", "F-44 sqlite", "F-53 sqlite",
@@ -32,7 +32,7 @@ var shortSelection = []string{
 // scenarios are the rows of the matrix.
 var scenarios = []scenario{
 	{id: "F-00", name: "no fault at all"},
-	{id: "F-01", name: "workers are killed", pass: "runs of lost workers are handed out again within lease + second look + 1 s", least: 12 * time.Second,
+	{id: "F-01", name: "workers are killed", pass: "runs of lost workers are handed out again within lease + suspect period + 1 s", least: 12 * time.Second,
 		inject: killWorkers, figures: []func(*torture) figure{takeover}, need: need{faults: 3, takeovers: 3}},
 	{id: "F-02", name: "servers are killed", on: []string{dbPostgres}, pass: "starts acknowledged within 3 s (p99)",
 		inject: killServers, figures: []func(*torture) figure{clientErrors, restart}, need: need{faults: 2}},
@@ -44,39 +44,39 @@ var scenarios = []scenario{
 		pass:   "serves again within 2 s, the database is sound each time",
 		inject: killServers, figures: []func(*torture) figure{clientErrors, restart},
 		need: need{faults: 2, repeated: 1}},
-	{id: "F-04", name: "servers die at named moments", pass: "at every one of them", inject: dieAtFailpoints,
+	{id: "F-04", name: "servers die at failpoints", pass: "at every one of them", inject: dieAtFailpoints,
 		need: need{faults: 2}},
 	{id: "F-05", name: "Postgres is killed", on: []string{dbPostgres}, pass: "recovery ≥ 95 %", inject: killPostgres,
 		figures: []func(*torture) figure{backEachTime(5 * time.Second)}, need: need{faults: 1}},
 	{id: "F-06", name: "everything is killed at once", pass: "recovery ≥ 95 %", inject: killEverything,
 		need: need{faults: 4}},
-	{id: "F-07", name: "servers and workers are stopped in good order",
+	{id: "F-07", name: "servers and workers are stopped gracefully",
 		pass: "no lease lost, no call of a client fails, exit within 30 s", inject: restartAll,
 		shape: calmLeases(nil), figures: []func(*torture) figure{
 			hard(noLeaseLost), hard(endedSoon), hard(clientsAnswered), clientErrors}, need: need{faults: 2}},
 	{id: "F-08", name: "runs that end their worker's process",
-		pass: "they fail after 10 lost workers, each with its handler once, and the others go on", rate: 0.2,
+		pass: "they fail after 10 lost workers, each with its handler once; other runs continue", rate: 0.2,
 		mix:    workload.Mix{Naps: 0.1, Flaky: 0.1, Longest: 100, Nap: 1000, Poison: 12},
 		settle: 10 * time.Minute, figures: []func(*torture) figure{poisoned}},
-	{id: "F-10", name: "workers stand still and come back", pass: "no late write counts", inject: freezeWorkers,
+	{id: "F-10", name: "workers freeze and come back", pass: "no late write counts", inject: freezeWorkers,
 		least: 16 * time.Second,
-		// Long steps, so that the run is still at work under the next lease when its last holder
-		// comes back. And slots to spare, or it would be measured how long the runs of the one that
-		// stands still wait for slots of the others.
+		// Steps are long, so that the run is still at work under the next lease when its last
+		// holder comes back. There are spare slots, or the figure would measure how long runs of
+		// the frozen worker wait for slots.
 		mix: workload.Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 2500,
 			Nap: 1000},
 		rate:    0.5,
 		shape:   func(s *shape) { s.Slots = 32 },
 		figures: []func(*torture) figure{takeover, lateWrites, begunUnconfirmed},
 		need:    need{faults: 1, takeovers: 3, late: 3}},
-	{id: "F-11", name: "servers stand still and come back", inject: freezeServers,
+	{id: "F-11", name: "servers freeze and come back", inject: freezeServers,
 		figures: []func(*torture) figure{clientErrors}, need: need{faults: 1}},
-	{id: "F-12", name: "Postgres stands still and comes back", on: []string{dbPostgres},
+	{id: "F-12", name: "Postgres freezes and comes back", on: []string{dbPostgres},
 		pass:   "at most 5 % of the leases are lost",
 		inject: freezePostgres, figures: []func(*torture) figure{backEachTime(5 * time.Second), fewLeasesLost},
 		need: need{faults: 1}},
 	{id: "F-13", name: "the network between workers and server goes silent",
-		pass:  "runs are handed out again within lease + second look + 1 s; of silences of more than 40 s, each is noticed within 45 s",
+		pass:  "runs are handed out again within lease + suspect period + 1 s; each silence of more than 40 s is noticed within 45 s",
 		least: 24 * time.Second, inject: silenceWorkers, figures: []func(*torture) figure{takeover, deadNoticed},
 		need: need{faults: 1, takeovers: 1}},
 	{id: "F-14", name: "answers are lost, requests arrive",
@@ -85,7 +85,7 @@ var scenarios = []scenario{
 	{id: "F-15", name: "old writes are sent again, and forged ones", pass: "no replay changes anything",
 		inject:  replayWrites,
 		figures: []func(*torture) figure{forged}, need: need{faults: 10}},
-	{id: "F-16", name: "the network is slow, and breaks now and then", pass: "no lease is lost",
+	{id: "F-16", name: "the network is slow and sometimes breaks", pass: "no lease is lost",
 		inject: slower("a slow network", fixture.Conditions{
 			Delay: 50 * time.Millisecond, Jitter: 50 * time.Millisecond, Breaking: 0.002},
 			fixture.Conditions{Delay: 200 * time.Millisecond, Jitter: 100 * time.Millisecond, Breaking: 0.02},
@@ -103,8 +103,8 @@ var scenarios = []scenario{
 		shape:  calmLeases(nil), figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 1}},
 	{id: "F-19", name: "workers get a twentieth of a core each, and spin",
 		pass: "no lease is lost, with heartbeats that come late", inject: starve,
-		// It lasts for three times as long as a worker may be silent. Few runs of long steps: what
-		// is asked for is to be done within what is left.
+		// Lasts three times the silence that loses a worker. Few runs of long steps: what is
+		// started must be done within what is left.
 		mix: workload.Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Longest: 2500, Nap: 1000}, rate: 0.3,
 		least:   48 * time.Second,
 		shape:   calmLeases(func(s *shape) { s.Spin, s.Slots = spinners, 32 }),
@@ -116,28 +116,28 @@ var scenarios = []scenario{
 		inject:  terminateBackends,
 		figures: []func(*torture) figure{clientErrors, during}, need: need{faults: 20}},
 	{id: "F-22", name: "Postgres has no connection left", on: []string{dbPostgres},
-		pass:   "running servers go on, a starting one waits",
+		pass:   "running servers continue, a starting one waits",
 		inject: takeConnections, figures: []func(*torture) figure{during}, need: need{faults: 1}},
 	{id: "F-23", name: "a long transaction keeps all dead rows", on: []string{dbPostgres},
 		pass:   "throughput ≥ 90 % meanwhile",
 		inject: pinRows, figures: []func(*torture) figure{during}, need: need{faults: 1}},
-	{id: "F-24", name: "analysts read everything, again and again", on: []string{dbPostgres},
+	{id: "F-24", name: "analysts read everything repeatedly", on: []string{dbPostgres},
 		pass:   "throughput ≥ 95 % meanwhile",
 		inject: readEverything, figures: []func(*torture) figure{goesOn(0.95)}, need: need{faults: 1}},
 	{id: "F-25", name: "a table is locked for 10 s", on: []string{dbPostgres}, pass: "recovers within 5 s",
 		inject:  lockTables,
 		figures: []func(*torture) figure{backEachTime(5 * time.Second)}, need: need{faults: 1}},
-	{id: "F-26", name: "branches, failures, signals and cancellations meet",
-		pass:  "no caller sees a deadlock, or that a lock was not free in time",
+	{id: "F-26", name: "branches, failures, signals and cancellations collide",
+		pass:  "no caller gets a deadlock or lock timeout",
 		mix:   workload.Mix{Flaky: 0.3, Fanned: 0.5, Naps: 0.2, Cancelled: 0.6, Twice: 0.3, Longest: 30, Nap: 200},
 		shape: func(s *shape) { s.Cluster = []string{"deadlock_timeout=10ms"} }, inject: heatRows,
 		figures: []func(*torture) figure{noRefusal}, need: need{faults: 1}, proof: contended},
 	{id: "F-27", name: "the disk of Postgres is full", on: []string{dbPostgres},
-		pass: "nothing is acknowledged meanwhile, and it passes",
+		pass: "nothing is acknowledged meanwhile, and the servers recover",
 		disk: inMemory(400), shape: func(s *shape) { s.Cluster = []string{"max_wal_size=64MB"} }, inject: fillPostgres,
 		figures: []func(*torture) figure{quietWithoutRoom, toldOfNoRoom, wellWithRoom}, need: need{faults: 1}},
 	{id: "F-28", name: "PgBouncer in transaction mode", on: []string{dbPostgres},
-		pass: "it looks every second, and says so",
+		pass: "it polls every second, and says so",
 		shape: func(s *shape) {
 			s.Bouncer = true
 		}, prepare: askMode, figures: []func(*torture) figure{polls, codeSoon(1500 * time.Millisecond)}},
@@ -155,20 +155,20 @@ var scenarios = []scenario{
 	{id: "F-40", name: "the power is cut", on: []string{dbSQLite}, pass: "no acknowledged write is lost",
 		disk: onLoop(512), inject: powerCuts,
 		figures: []func(*torture) figure{restart}, need: need{faults: 2}},
-	// An acknowledgement that does not wait for its sync is lost at nearly every cut here, where
-	// elsewhere it takes some luck.
+	// An acknowledgement that does not wait for its sync is lost at nearly every cut here;
+	// elsewhere only with luck.
 	{id: "F-40-slow", name: "the power is cut while syncs take 20 ms", on: []string{dbSQLite},
 		pass: "no acknowledged write is lost", disk: onLoop(512),
 		inject: powerCuts, shape: slowSyncs(20 * time.Millisecond), need: need{faults: 2}},
 	{id: "F-40-control", name: "the power is cut while commits are not synced", on: []string{dbSQLite},
-		pass: "acknowledged writes are lost: the cut bites",
+		pass: "acknowledged writes are lost: the cut has an effect",
 		disk: onLoop(512), inject: powerCuts, shape: func(s *shape) {
 			s.ServerEnv = []string{"KAGZI_UNSAFE_SYNCHRONOUS=normal"}
 		},
 		settle: 20 * time.Second, control: true, need: need{faults: 2}},
 	{id: "F-43", name: "the disk is full", on: []string{dbSQLite},
-		pass: "what is begun may end, and it passes without a restart",
-		// Long steps, so that some are still to be reported when there is no room.
+		pass: "open runs may end, and the server recovers without a restart",
+		// Steps are long, so that some are unreported when the disk fills.
 		mix:  workload.Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Longest: 1000, Nap: 1000},
 		disk: inMemory(500), inject: fillDisk, figures: []func(*torture) figure{
 			littleRoom, refusedAtOnce, backWithRoom}, need: need{faults: 2}},
@@ -179,7 +179,8 @@ var scenarios = []scenario{
 	{id: "F-45", name: "syncs take 100 ms", on: []string{dbSQLite}, pass: "no lease lost",
 		shape:  slowSyncs(100 * time.Millisecond),
 		inject: justSlow, figures: []func(*torture) figure{noLeaseLost, clientErrors}, need: need{faults: 1}},
-	// What is asked for has to be little enough to be done: each answer takes a second or two, and a run has five.
+	// The load must be small enough to finish: each answer takes a second or two, and a run has
+	// five.
 	{id: "F-45-second", name: "syncs take 1 s", on: []string{dbSQLite}, pass: "no lease lost",
 		least: 40 * time.Second, rate: 0.5,
 		shape:  calmLeases(func(s *shape) { s.Slots = 32 }),
@@ -195,18 +196,19 @@ var scenarios = []scenario{
 	{id: "F-47", name: "a second server on the same file", on: []string{dbSQLite}, alone: shareFile},
 	{id: "F-48", name: "the file is damaged", on: []string{dbSQLite}, pass: "no wrong result in 500 copies",
 		alone: corrupt},
-	{id: "F-49", name: "the file is taken away under a server", on: []string{dbSQLite}, alone: loseFile},
+	{id: "F-49", name: "the file is moved away from under a server", on: []string{dbSQLite}, alone: loseFile},
 	{id: "F-53", name: "permissions of files", on: []string{dbSQLite}, alone: permissions},
 	{id: "F-60", name: "the server's clock is set", on: []string{dbSQLite},
 		pass: "no lease is lost, no tick fires twice, no sleep ends early", inject: setServerClock,
-		// Each time lasts for longer than a worker may be silent: a lease, a heartbeat and a second.
+		// Each period is longer than the silence that loses a worker: a lease, a heartbeat and a
+		// second.
 		shape: func(s *shape) {
 			s.Clocks, s.Lease, s.Heartbeat = true, 4*time.Second, time.Second
 		}, least: 72 * time.Second, catchUp: caughtUp,
 		readings: 2 * time.Second, figures: []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 9}},
 	{id: "F-61", name: "the clock of Postgres is set", on: []string{dbPostgres},
 		pass: "no lease is lost, no tick fires twice", inject: setDatabaseClock,
-		// A server asks for the time once a minute, and has to have heard of each.
+		// A server reads the time once a minute, and must have read each.
 		shape: calmLeases(func(s *shape) { s.DatabaseClock = true }), catchUp: caughtUp, least: 210 * time.Second,
 		readings: 75 * time.Second,
 		figures:  []func(*torture) figure{hard(noLeaseLost)}, need: need{faults: 3}},
@@ -219,10 +221,10 @@ var scenarios = []scenario{
 		shape: func(s *shape) {
 			s.Servers, s.Slots = 8, 32
 		}, prepare: manySchedules, inject: killServers, need: need{faults: 2}},
-	{id: "F-64", name: "an hour of downtime", pass: "100 ticks are caught up with, the others are counted",
+	{id: "F-64", name: "an hour of downtime", pass: "100 ticks are caught up, the others are counted",
 		catchUp: caughtUp,
 		inject:  sleepThrough, figures: []func(*torture) figure{skippedOnce}, need: need{faults: 1}},
-	{id: "F-66", name: "schedules that cannot be read", pass: "they are said to be broken, and no other is concerned",
+	{id: "F-66", name: "schedules that cannot be read", pass: "they are reported as broken, and no other is affected",
 		inject: badSchedules, need: need{faults: 1}},
 	{id: "F-67", name: "schedules are paused, resumed, changed and deleted as they fire",
 		pass: "nothing fires in a pause", inject: raceSchedules,
@@ -231,23 +233,23 @@ var scenarios = []scenario{
 		mix:    workload.Mix{Naps: 1, Longest: 20, Nap: 3000},
 		inject: killServers, need: need{faults: 2}},
 	{id: "H-01", name: "upgrades of the database are killed",
-		pass: "another start goes on, and the database is sound each time", inject: killUpgrades,
+		pass: "another start continues, and the database is sound each time", inject: killUpgrades,
 		shape: func(s *shape) { s.Previous = olderCommit }, figures: []func(*torture) figure{upgradesCut},
-		// It lasts for minutes. Workers are back within 12 s of so long an outage, and half of the
-		// time after it is looked at.
+		// It lasts for minutes. Workers are back within 12 s of such a long outage, and half of the
+		// time after it is measured.
 		after: 30 * time.Second, need: need{faults: upgradesKilled / 2, cutShort: leastCutShort}},
-	{id: "H-02", name: "servers become the next version, the first first", on: []string{dbPostgres},
+	{id: "H-02", name: "servers are upgraded in order", on: []string{dbPostgres},
 		pass:   "two versions share the database",
 		inject: rollingUpgrade(false), shape: func(s *shape) {
 			s.Previous = previousCommit
 		}, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
-	{id: "H-02-reverse", name: "servers become the next version, the last first", on: []string{dbPostgres},
+	{id: "H-02-reverse", name: "servers are upgraded in reverse order", on: []string{dbPostgres},
 		pass:   "two versions share the database",
 		inject: rollingUpgrade(true), shape: func(s *shape) {
 			s.Previous = previousCommit
 		}, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
-	{id: "H-02-schema", name: "servers become those of a newer schema", on: []string{dbPostgres},
-		pass:   "the older ones work on it, and none starts again",
+	{id: "H-02-schema", name: "servers are upgraded to a newer schema", on: []string{dbPostgres},
+		pass:   "the older ones work on it, and none can be restarted",
 		inject: rollingUpgrade(false), shape: func(s *shape) {
 			s.Previous = olderCommit
 		}, figures: []func(*torture) figure{clientErrors}, need: need{faults: 2}},
@@ -256,20 +258,21 @@ var scenarios = []scenario{
 		inject: bootFirst, figures: []func(*torture) figure{serveSoon}, need: need{faults: 2}},
 	{id: "L-01", name: "idle workers", alone: idleWorkers,
 		pass: "10,000 of them within 600 MiB and 10 % of a core, and back within a minute"},
-	{id: "L-02", name: "ended, due and sleeping runs in their hundred thousands", alone: fullStore,
+	{id: "L-02", name: "hundreds of thousands of ended, due and sleeping runs", alone: fullStore,
 		pass: "a run is handed out within 20 ms (p99)"},
 	{id: "L-03", name: "a burst of starts", alone: burst, pass: "no error, and the burst drains"},
-	{id: "L-06", name: "runs for which there is no worker stand in the way", alone: mismatch,
+	{id: "L-06", name: "runs without a worker are due first", alone: mismatch,
 		pass: "a run is handed out within 50 ms (p99)"},
-	// Eight runs at a time take from the machine what it has. The storm asks for more, whatever that is.
+	// Eight runs at a time use the whole machine. The storm asks for more, whatever that is.
 	{id: "L-07", name: "a storm of payloads of almost 2 MiB",
 		pass: "no lease lost, the server within 512 MiB", rate: 0.2,
-		// It lasts for much longer than a lease, which is as short as a worker on a busy machine can keep.
+		// It lasts much longer than a lease, which is as short as a worker on a busy machine can
+		// keep.
 		mix: workload.Mix{Longest: 20, Filler: largePayload, AtOnce: 8}, shape: calmLeases(nil),
 		least:  48 * time.Second,
 		inject: flood, settle: 5 * time.Minute, figures: []func(*torture) figure{
 			hard(noLeaseLost), hard(memory(512)), flooded}, need: need{faults: 1}},
-	{id: "L-09", name: "three times more than the workers can do",
+	{id: "L-09", name: "three times the load that the workers can take",
 		pass: "starts acknowledged within 3 s, no lease lost", rate: 6,
 		shape: func(s *shape) {
 			s.Slots = 10
@@ -277,7 +280,7 @@ var scenarios = []scenario{
 		figures: []func(*torture) figure{noLeaseLost, clientErrors}, need: need{faults: 1}},
 }
 
-// calmLeases are leases that a busy machine does not lose, so that whatever loses one is the fault.
+// calmLeases sets leases that a busy machine does not lose, so that only the fault loses one.
 func calmLeases(change func(s *shape)) func(s *shape) {
 	return func(s *shape) {
 		s.Lease, s.Heartbeat = 12*time.Second, 3*time.Second

@@ -41,7 +41,7 @@ func stand(ctx context.Context, o options) (*system, *kagzi.Client, error) {
 	return r, c, err
 }
 
-// memoryOf is the resident memory of a process in MiB; processorOf the time that it has taken.
+// memoryOf returns the resident memory of a process in MiB; processorOf its CPU time.
 func memoryOf(pid int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {
@@ -70,11 +70,11 @@ type workerPool struct {
 	stop     context.CancelFunc
 	group    sync.WaitGroup
 	begun    chan time.Time // when the code of a run began
-	welcomes atomic.Int64   // by servers
+	welcomes atomic.Int64   // from servers
 	open     atomic.Int64   // sessions that a server has welcomed and that have not ended
 }
 
-// newWorkerPool runs n workers at a server, whose runs tell begun when they begin.
+// newWorkerPool runs n workers at a server. Their runs send to begun when they begin.
 func newWorkerPool(ctx context.Context, address string, n int) (*workerPool, error) {
 	ctx, stop := context.WithCancel(ctx)
 	c := &workerPool{stop: stop, begun: make(chan time.Time, 1000)}
@@ -105,7 +105,7 @@ func newWorkerPool(ctx context.Context, address string, n int) (*workerPool, err
 	return c, nil
 }
 
-// workerPoolLimit is how long it may take until all of a pool have a session.
+// workerPoolLimit limits how long it may take until all workers of a pool have a session.
 const workerPoolLimit = 5 * time.Minute
 
 // stream is the interceptor of the workers' connections.
@@ -119,7 +119,7 @@ func (c *workerPool) stream(ctx context.Context, desc *grpc.StreamDesc, conn *gr
 	return &counted{ClientStream: s, workerPool: c}, nil
 }
 
-// counted is a worker's session. It is read by one goroutine.
+// counted is a worker's session. One goroutine reads it.
 type counted struct {
 	grpc.ClientStream
 	workerPool *workerPool
@@ -140,8 +140,8 @@ func (s *counted) RecvMsg(m any) error {
 	return err
 }
 
-// allBack is how long it takes from now until each of n workers, whose server was killed, has
-// another session than the first; at most limit.
+// allBack measures the time until each of n workers of a killed server has another session; at most
+// limit.
 func (c *workerPool) allBack(ctx context.Context, n int, limit time.Duration) (took time.Duration, ok bool) {
 	begun := time.Now()
 	for {
@@ -158,7 +158,7 @@ func (c *workerPool) end() {
 	c.group.Wait()
 }
 
-// handOut is how long it takes from a start until its code runs, n times.
+// handOut measures n times how long a run takes from its start until its code runs.
 func (c *workerPool) handOut(ctx context.Context, client *kagzi.Client, workflowType string,
 	n int) ([]time.Duration, error) {
 	var delays []time.Duration
@@ -180,7 +180,7 @@ func (c *workerPool) handOut(ctx context.Context, client *kagzi.Client, workflow
 	return delays, nil
 }
 
-// handOutFigure is of starts that were handed out one at a time.
+// handOutFigure is the figure of runs that were started one at a time.
 func handOutFigure(delays []time.Duration, limit time.Duration) figure {
 	p99 := percentile(delays, 99)
 	return figure{name: "from a start to its code",
@@ -201,8 +201,8 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	server := r.servers[0]
 	n := int(10_000 * o.scale)
 	before := memoryOf(server.current().PID())
-	// Past the door, which would take two files for each of them; the server has to be where they
-	// look for it when it is back.
+	// Bypasses the proxy, which would need two files per worker; the restarted server must be at
+	// the address that they know.
 	workerPool, err := newWorkerPool(ctx, server.direct, n)
 	if err != nil {
 		return nil, err
@@ -270,7 +270,8 @@ func cancelAll(ctx context.Context, client *kagzi.Client, workflowType string) e
 	return fmt.Errorf("cancel the runs of %s: %w", workflowType, err)
 }
 
-// fullStore is L-02: most runs have ended, the others are due for workers that do not exist, or not due for long.
+// fullStore is L-02: most runs have ended; the others are due for workers that do not exist, or not
+// due for a long time.
 func fullStore(ctx context.Context, o options) (*report, error) {
 	r, client, err := stand(ctx, o)
 	defer r.close()
@@ -379,19 +380,18 @@ func burst(ctx context.Context, o options) (*report, error) {
 	}}, nil
 }
 
-// overload notes that the whole time is one of too much work.
+// overload notes that there was too much work all the time.
 func overload(ctx context.Context, t *torture) error {
 	t.system.fault("too much work", func() bool { <-ctx.Done(); return true })
 	return nil
 }
 
-// largePayload is a little less than a payload may have.
+// largePayload is a little less than the maximum payload.
 const largePayload = 1900 << 10
 
-// flood is the storm of L-07: beside the load, which takes from the machine what it has, starts
-// with payloads of almost 2 MiB are sent at the whole rate of the matrix, whatever became of those
-// before. A start that is not acknowledged in time is given up. The servers' memory is watched
-// meanwhile.
+// flood is the storm of L-07: beside a load that uses the whole machine, starts with payloads of
+// almost 2 MiB are sent at the full rate of the matrix, whatever happened to earlier ones. A start
+// that is not acknowledged in time is given up. The servers' memory is watched meanwhile.
 func flood(ctx context.Context, t *torture) error {
 	var senders []*workload.Client
 	defer func() {
@@ -419,7 +419,7 @@ func flood(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// flooding is what came of a storm.
+// flooding is the outcome of a storm.
 type flooding struct{ sent, taken atomic.Int64 }
 
 // send starts runs at the matrix's rate until ctx ends.
@@ -443,7 +443,7 @@ func (t *torture) send(ctx context.Context, senders []*workload.Client, group *s
 	}
 }
 
-// startOnce starts a run of the storm, and reports whether that was acknowledged in time.
+// startOnce starts a run of the storm and reports whether it was acknowledged in time.
 func (t *torture) startOnce(ctx context.Context, c *workload.Client, request, input string) bool {
 	text, err := json.Marshal(input)
 	if err != nil {
@@ -462,8 +462,8 @@ func (t *torture) startOnce(ctx context.Context, c *workload.Client, request, in
 	return err == nil
 }
 
-// flooded says how much of the storm was taken. How much a machine can take is its own affair, so
-// that there is no limit but that it is some.
+// flooded reports how much of the storm was accepted. That depends on the machine, so the only
+// limit is that it is more than nothing.
 func flooded(t *torture) figure {
 	sent, taken := t.flood.sent.Load(), t.flood.taken.Load()
 	lasted := float64(t.healed-t.faulty) / 1e9
@@ -472,7 +472,7 @@ func flooded(t *torture) figure {
 		ok:  taken > 0, hard: true}
 }
 
-// watchMemory notes the most that the servers take, until ctx ends.
+// watchMemory records the peak memory of the servers until ctx ends.
 func (t *torture) watchMemory(ctx context.Context) {
 	for t.pause(ctx, 200*time.Millisecond, 300*time.Millisecond) {
 		for _, s := range t.system.servers {
@@ -481,7 +481,7 @@ func (t *torture) watchMemory(ctx context.Context) {
 	}
 }
 
-// memory wants the servers to have kept within so many MiB.
+// memory requires the servers to use at most this many MiB.
 func memory(limit int) func(t *torture) figure {
 	return func(t *torture) figure {
 		return figure{name: "memory of a server", got: fmt.Sprintf("%d MiB at most", t.memory),

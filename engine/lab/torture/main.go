@@ -1,15 +1,15 @@
 //go:build linux
 
-// Command torture runs the real server, workers and clients under faults, and holds what they saw
-// and what the database holds in the end to the promises. It is no part of the program that is
-// shipped.
+// Command torture runs the real server, workers and clients under faults, and checks what they saw
+// and what the database holds at the end against the promises. It is not part of the shipped
+// program.
 //
 //	go run ./engine/lab/torture --list
 //	go run ./engine/lab/torture --scenario F-01,F-03 --db sqlite --seed 7
 //	go run ./engine/lab/torture --short
 //
-// It ends with 0 when every promise held, 1 when one did not, 2 when a scenario proved nothing or
-// could not be carried out, and 77 when none of those asked for can be carried out on this machine.
+// Exit code: 0 all promises held; 1 one was broken; 2 a scenario proved nothing or could not run;
+// 77 none of the requested scenarios can run on this machine.
 package main
 
 import (
@@ -63,23 +63,23 @@ func main() {
 func command(ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	list := flags.Bool("list", false, "list the scenarios")
-	ids := flags.String("scenario", "", "ids of scenarios, with commas between; F for all that begin so")
+	ids := flags.String("scenario", "", "run these scenarios: comma-separated ids or prefixes, such as F")
 	db := flags.String("db", "",
-		"sqlite, postgres, or the URL of a Postgres to use a fresh schema of (default both kinds)")
-	seed := flags.Uint64("seed", 0, "of all that is random (default: of the time)")
-	scale := flags.Float64("scale", 0.2, "of the load; 1 is 50 starts a second")
-	duration := flags.Duration("duration", 20*time.Second, "of the faults of each scenario")
+		"use sqlite, postgres, or a fresh schema of the Postgres at this URL (default both kinds)")
+	seed := flags.Uint64("seed", 0, "seed all randomness (default: from the time)")
+	scale := flags.Float64("scale", 0.2, "scale the load; 1 is 50 starts a second")
+	duration := flags.Duration("duration", 20*time.Second, "inject faults for this long in each scenario")
 	short := flags.Bool("short", false,
-		"a selection, within about 3 minutes on two cores; --at-once 3 and --again 1 unless they are given")
-	atOnce := flags.Int("at-once", 1, "how many scenarios are carried out side by side")
+		"run a selection in about 3 minutes on two cores; implies --at-once 3 and --again 1")
+	atOnce := flags.Int("at-once", 1, "run this many scenarios in parallel")
 	again := flags.Int("again", 0,
-		"how often a scenario that proved nothing is carried out again, each time for twice as long")
-	all := flags.Bool("all", false, "all scenarios")
+		"repeat a scenario that proved nothing this often, each time for twice as long")
+	all := flags.Bool("all", false, "run all scenarios")
 	strict := flags.Bool("strict", false,
-		"a figure that depends on the machine's speed and is missed fails the scenario")
-	program := flags.String("server", "", "the server's binary (default: built from this module, with failpoints)")
+		"fail a scenario that misses a machine-dependent figure")
+	program := flags.String("server", "", "use this server binary (default: built from this module, with failpoints)")
 	keep := flags.String("keep", "",
-		"directory in which everything is kept (default: a temporary one, kept only after a failure)")
+		"keep everything in this directory (default: a temporary one, kept only after a failure)")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitHeld
@@ -101,7 +101,7 @@ func command(ctx context.Context, args []string) int {
 	chosen := choose(*ids, *db, *short, *all)
 	if len(chosen) == 0 {
 		fmt.Fprintln(os.Stderr,
-			"torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
+			"torture: nothing to do; name scenarios with --scenario (see --list), or use --short or --all")
 		return exitVacuous
 	}
 	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict, atOnce: *atOnce,
@@ -141,12 +141,13 @@ type attempt struct {
 	db       string
 }
 
-// split is the ids of a list with commas between.
+// split returns the ids of a comma-separated list.
 func split(ids string) []string {
 	return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
 }
 
-// unknown is those ids with which that of no scenario for db begins. What is not there must not pass for what held.
+// unknown returns the ids that match no scenario for db, so that a missing scenario does not count
+// as passed.
 func unknown(ids, db string) []string {
 	return slices.DeleteFunc(split(ids), func(prefix string) bool {
 		return slices.ContainsFunc(scenarios, func(s scenario) bool {
@@ -155,7 +156,7 @@ func unknown(ids, db string) []string {
 	})
 }
 
-// choose is what is to be tried, in the order of the list.
+// choose returns the attempts to run, in the order of the list.
 func choose(ids, db string, short, all bool) []attempt {
 	wanted := split(ids)
 	var chosen []attempt
@@ -170,7 +171,7 @@ func choose(ids, db string, short, all bool) []attempt {
 	return chosen
 }
 
-// databases are those that a scenario is for, of what was asked for.
+// databases returns those that a scenario is for, among the requested ones.
 func (s scenario) databases(asked string) []string {
 	kinds := s.on
 	if kinds == nil {
@@ -199,8 +200,8 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// tortureAll carries out the attempts, options.atOnce side by side, and prints a table of all in
-// the order of the list. The worst result is the exit code.
+// tortureAll runs the attempts, options.atOnce in parallel, and prints a table of all in the order
+// of the list. The worst result is the exit code.
 func tortureAll(ctx context.Context, base string, attempts []attempt, o options) int {
 	results := make([]result, len(attempts))
 	var group sync.WaitGroup
@@ -239,8 +240,8 @@ func tortureAll(ctx context.Context, base string, attempts []attempt, o options)
 }
 
 // tortureUntilProven repeats a scenario that met too few faults or too little load, each time for
-// twice as long, up to options.again times. What was violated, and what could not be carried out,
-// is not repeated.
+// twice as long, up to options.again times. Violations and scenarios that could not run are not
+// repeated.
 func tortureUntilProven(ctx context.Context, base string, a attempt, o options) result {
 	for n := 0; ; n++ {
 		o.dir = tortured(base, a.scenario, a.db)
@@ -255,7 +256,7 @@ func tortureUntilProven(ctx context.Context, base string, a attempt, o options) 
 	}
 }
 
-// printing keeps together what is printed of one scenario.
+// printing keeps the output of one scenario together.
 var printing sync.Mutex
 
 func tortureOne(ctx context.Context, a attempt, o options) result {
@@ -268,7 +269,7 @@ func tortureOne(ctx context.Context, a attempt, o options) result {
 		return result{attempt: a, seed: o.seed, took: time.Since(begun), code: code, why: err.Error()}
 	}
 	o.db = a.db
-	if err := os.MkdirAll(o.dir, 0o755); err != nil { // Postgres has a directory in it, and another user
+	if err := os.MkdirAll(o.dir, 0o755); err != nil { // Postgres, which runs as another user, has a directory in it
 		return failed(exitVacuous, err)
 	}
 	r, err := run(ctx, a.scenario, o)
@@ -276,7 +277,7 @@ func tortureOne(ctx context.Context, a attempt, o options) result {
 	case fixture.IsNotHere(err):
 		return failed(exitNotHere, err)
 	case err != nil:
-		return failed(exitVacuous, fmt.Errorf("not carried out: %w", err))
+		return failed(exitVacuous, fmt.Errorf("did not run: %w", err))
 	}
 	took := time.Since(begun)
 	printing.Lock()
@@ -299,10 +300,10 @@ func baseDirectory(keep string) (string, error) {
 	return path, os.MkdirAll(path, 0o755)
 }
 
-// building makes scenarios side by side wait for a binary that one of them builds.
+// building makes parallel scenarios wait for a binary that one of them builds.
 var building sync.Mutex
 
-// build makes the server's binary out of the module at root, with failpoints.
+// build builds the server's binary from the module at root, with failpoints.
 func build(ctx context.Context, root, path string, flags ...string) error {
 	args := slices.Concat([]string{"build", "-tags", "failpoint", "-o", path}, flags,
 		[]string{"github.com/kagzi/kagzi"})

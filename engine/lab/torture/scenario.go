@@ -17,47 +17,47 @@ import (
 // scenario is one row of the matrix of faults.
 type scenario struct {
 	id, name string
-	pass     string   // what is to come out, beside no violation
-	on       []string // kinds of databases; nil means all
+	pass     string   // expected outcome, apart from no violation
+	on       []string // kinds of databases; nil: all
 
-	mix      workload.Mix   // the standard one when zero
-	rate     float64        // of starts, to the standard one; 0 is 1
-	settle   time.Duration  // how long all may take to end after the last fault; 0 is settleLimit
-	least    time.Duration  // of its faults, whatever was asked for: what it is about does not fit into less
-	after    time.Duration  // of load after its last fault, at least; 0 is leastRecovery
-	catchUp  int            // missed ticks that the schedules catch up with; 0 is all
-	shape    func(s *shape) // changes the usual one
+	mix      workload.Mix   // zero: the standard one
+	rate     float64        // of starts, relative to the standard one; 0: 1
+	settle   time.Duration  // how long everything may take to end after the last fault; 0: settleLimit
+	least    time.Duration  // minimum duration of its faults, whatever was requested: it does not fit into less
+	after    time.Duration  // minimum load after its last fault; 0: leastRecovery
+	catchUp  int            // missed ticks that the schedules catch up; 0: all
+	shape    func(s *shape) // changes the default shape
 	scaled   bool           // the workers' slots are those at scale 1, and change with the load
 	prepare  func(ctx context.Context, t *torture) error
 	inject   func(ctx context.Context, t *torture) error // until ctx ends
 	figures  []func(t *torture) figure
-	need     need          // without which it proves nothing
-	readings time.Duration // how old a reading of a clock that was set may be when a server goes by it
+	need     need          // it proves nothing without these
+	readings time.Duration // how old a server's reading of a settable clock may be
 	lossy    bool          // acknowledged writes may be lost here
-	control  bool          // acknowledged writes must be lost here: it shows that the fault bites
+	control  bool          // acknowledged writes must be lost here: shows that the fault has an effect
 	disk     diskMaker
 
-	alone func(ctx context.Context, o options) (*report, error) // a scenario that is no load under faults
+	alone func(ctx context.Context, o options) (*report, error) // a scenario without a load under faults
 
-	proof func(t *torture) (missing []string) // what it would have to have to prove anything, beside need
+	proof func(t *torture) (missing []string) // what it lacks to prove anything, apart from need
 }
 
-// need is the least that must have happened.
+// need is the minimum that must have happened.
 type need struct {
 	faults    int
-	takeovers int // runs that went on under another lease than the one that a fault took
+	takeovers int // runs that continued under another lease than the one that a fault took
 	late      int // writes that were refused because their lease was lost
-	cutShort  int // upgrades that were killed before the new schema was there
-	repeated  int // starts that were asked for again
+	cutShort  int // upgrades that were killed before the new schema was complete
+	repeated  int // starts that were repeated
 }
 
-// figure is a number that is to keep within a limit.
+// figure is a number with a limit.
 type figure struct {
 	name  string
 	got   string
 	limit string
 	ok    bool
-	hard  bool // a promise, and not a speed that depends on the machine
+	hard  bool // a promise, not a speed that depends on the machine
 }
 
 func (f figure) String() string {
@@ -68,7 +68,7 @@ func (f figure) String() string {
 	return fmt.Sprintf("     %-8s %s: %s (pass: %s)", verdict, f.name, f.got, f.limit)
 }
 
-// every calls do again and again, with pauses between, until ctx ends or do fails.
+// every calls do repeatedly, with pauses between, until ctx ends or do fails.
 func (t *torture) every(ctx context.Context, from, to time.Duration, do func() error) error {
 	for t.pause(ctx, from, to) {
 		if err := do(); err != nil {
@@ -78,7 +78,7 @@ func (t *torture) every(ctx context.Context, from, to time.Duration, do func() e
 	return nil
 }
 
-// pause waits for a time between from and to; false when ctx ended first.
+// pause waits for a time between from and to; false if ctx ended first.
 func (t *torture) pause(ctx context.Context, from, to time.Duration) bool {
 	select {
 	case <-time.After(t.system.random.between(from, to)):
@@ -88,20 +88,20 @@ func (t *torture) pause(ctx context.Context, from, to time.Duration) bool {
 	}
 }
 
-// result is what came of one attempt, for the table at the end.
+// result is the outcome of one attempt, for the table at the end.
 type result struct {
 	attempt attempt
 	seed    uint64
 	took    time.Duration
 	code    int
-	report  *report // nil: it was not carried out
-	why     string  // it was not
+	report  *report // nil: it did not run
+	why     string  // why it did not run
 }
 
-// tableHead is the first lines of the table.
-const tableHead = "| scenario | database | seed | took | what came of it | verdict |\n|---|---|---|---|---|---|"
+// tableHead is the head of the table.
+const tableHead = "| scenario | database | seed | took | result | verdict |\n|---|---|---|---|---|---|"
 
-// row is the result as a line of a Markdown table.
+// row returns the result as a line of a Markdown table.
 func (r result) row() string {
 	cells := []string{r.attempt.scenario.id + " " + r.attempt.scenario.name, withoutURL(r.attempt.db),
 		fmt.Sprint(r.seed), r.took.Round(time.Second).String(),
@@ -112,7 +112,7 @@ func (r result) row() string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// told is the figures in short: what was missed is said to be.
+// told returns the figures in short; missed ones are marked.
 func (r result) told() string {
 	if r.report == nil {
 		return fmt.Sprintf("%.160s", r.why)
@@ -134,7 +134,7 @@ func (r result) told() string {
 	return strings.Join(append(parts, r.report.vacuous...), "; ")
 }
 
-// scope is how much was held to the promises.
+// scope returns how much was checked against the promises.
 func (t *torture) scope() string {
 	faults, operations := 0, 0
 	for _, e := range t.events {

@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// server is a place for server processes, one after the other, behind a door that stays.
+// server is a slot for server processes, one after the other, behind a proxy that stays.
 type server struct {
 	system   *system
 	name     string
@@ -28,9 +28,9 @@ type server struct {
 
 	mu     sync.Mutex
 	life   *fixture.Process
-	direct string           // its address behind the door
-	env    []string         // of the next life alone
-	ends   []fixture.Ending // likewise: how it may end by itself
+	direct string           // its address behind the proxy
+	env    []string         // of the next life only
+	ends   []fixture.Ending // of the next life: how it may end by itself
 	wrap   []string
 	starts []time.Duration // how long each life took until it served
 }
@@ -62,10 +62,10 @@ func (s *server) url() string {
 	return s.system.url()
 }
 
-// listening is what a server says when it serves.
+// listening matches what a server prints when it serves.
 var listening = regexp.MustCompile(`address +(127\.0\.0\.1:[1-9][0-9]*)`)
 
-// command is a server on this place's database.
+// command returns the command line of a server on this slot's database.
 func (s *server) command(flags ...string) *exec.Cmd {
 	r := s.system
 	args := slices.Concat(s.wrap, []string{s.program, "server", "--listen", "127.0.0.1:0", "--http", "off",
@@ -109,28 +109,28 @@ func (s *server) start(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the server's life as kill -9 does.
+// kill ends the server's life with SIGKILL.
 func (s *server) kill() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.life.Kill()
 }
 
-// current is the server's life.
+// current returns the server's life.
 func (s *server) current() *fixture.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.life
 }
 
-// spawn begins a life of the server. Nobody reaches it yet through the door.
+// spawn begins a life of the server. The proxy does not lead to it yet.
 func (s *server) spawn() (*fixture.Process, error) {
 	return fixture.SpawnFollowed(s.command(), filepath.Join(s.system.dir, s.name+".log"),
 		slices.Concat(s.system.shape.Ends, s.ends), s.follow)
 }
 
-// follow looks at a life that has ended. A kill does not hide what came before it: how a process
-// ended tells which of the two was first.
+// follow checks a life that has ended. A kill does not hide an earlier end: how a process ended
+// shows which of the two was first.
 func (s *server) follow(life *fixture.Process) {
 	if way := life.Ending(); !life.Called(way) {
 		s.system.died("%s ended by itself with %s: %s", s.name, life.Cmd.ProcessState, life.Out.Tail())

@@ -20,18 +20,18 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// A starved worker runs for so long of each so long, which is a twentieth of a core, and most of
-// that goes to what spins in it.
+// A starved worker runs for a twentieth of the time, and most of that goes to goroutines in it that
+// spin.
 const (
 	rationPeriod = 200 * time.Millisecond
 	ration       = 10 * time.Millisecond
 	spinners     = 4
 )
 
-// faultStarve begins the name of a fault that leaves a worker hardly any time of the processor.
+// faultStarve is the prefix of faults that leave a worker hardly any CPU time.
 const faultStarve = "starve "
 
-// starve is F-19. A worker was starved when its heartbeats came late, and it held leases meanwhile.
+// starve is F-19. A worker was starved if its heartbeats came late while it held leases.
 func starve(ctx context.Context, t *torture) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -56,7 +56,8 @@ func starve(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// starveOne stops and continues a process until ctx ends. It returns which share of a core that used.
+// starveOne stops and continues a process until ctx ends. It returns the share of a core that the
+// process used.
 func starveOne(ctx context.Context, life *fixture.Process) (share float64) {
 	begun, used := time.Now(), processorTime(life.PID())
 	life.Signal(workload.SpinSignal)
@@ -74,9 +75,9 @@ func starveOne(ctx context.Context, life *fixture.Process) (share float64) {
 	return share
 }
 
-// processorTime is how long a process has run on all of its threads together; 0 when it is gone.
+// processorTime returns the CPU time of all threads of a process; 0 if it is gone.
 func processorTime(pid int) time.Duration {
-	const tick = time.Second / 100 // in what Linux counts it for whoever asks
+	const tick = time.Second / 100 // the unit in which Linux reports it
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
@@ -91,20 +92,20 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// starvation is what a worker's heartbeats say of a time.
+// starvation is what a worker's heartbeats say about a period.
 type starvation struct {
-	gap     time.Duration // the longest from when a confirmed heartbeat was sent until the next was confirmed
-	delayed int           // gaps that were longer than they are without a fault
+	gap     time.Duration // longest time from sending a confirmed heartbeat until the next was confirmed
+	delayed int           // gaps that were longer than without a fault
 	leases  int           // that were held through one of those
 }
 
-// leastStarved is how many leases have to be held through late heartbeats.
+// leastStarved is how many leases must be held through late heartbeats.
 const leastStarved = 3
 
 func (s starvation) hit() bool { return s.delayed > 0 && s.leases >= leastStarved }
 
-// starvationOf looks at a worker's events between two moments. A heartbeat is late when it is
-// confirmed a tenth of the interval after it was due, and later than any was before.
+// starvationOf examines a worker's events between two moments. A heartbeat is late if it is
+// confirmed a tenth of the interval after it was due, and later than any before.
 func starvationOf(events []history.Event, from, to int64, interval time.Duration) starvation {
 	var s starvation
 	beats := workload.Confirmations(events)
@@ -130,8 +131,8 @@ func starvationOf(events []history.Event, from, to int64, interval time.Duration
 	return s
 }
 
-// heldThrough are the tokens under which a worker was handed runs before a time and asked for no
-// end of the lease before that was over.
+// heldThrough returns the tokens of runs that a worker got before a period and did not try to give
+// up before its end.
 func heldThrough(events []history.Event, from, to int64) []string {
 	held := map[string]bool{}
 	for _, e := range events {
@@ -148,9 +149,10 @@ func heldThrough(events []history.Event, from, to int64) []string {
 	return tokens
 }
 
-// starvedFor says how long starved workers went without a confirmed heartbeat, against the lease that this put at risk.
+// starvedFor reports how long starved workers had no confirmed heartbeat, and the lease that this
+// put at risk.
 func starvedFor(t *torture) figure {
-	f := figure{name: "longest from a heartbeat until the next is confirmed, of starved workers",
+	f := figure{name: "longest gap between confirmed heartbeats of starved workers",
 		limit: "some were late"}
 	var gap time.Duration
 	delayed, leases := 0, 0

@@ -26,7 +26,7 @@ type system struct {
 	dir     string
 	seed    uint64
 
-	previous string // that of the version before, with which the servers begin; empty: they do not
+	previous string // that of the previous version, with which the servers begin; empty: they do not
 	shape    shape
 	log      *history.Log // of the faults
 	random   *random
@@ -36,35 +36,36 @@ type system struct {
 	bouncer *fixture.Process // nil: there is none
 	bounce  string           // its socket
 	disk    *fixture.Disk    // of the database; nil: that of the directory
-	given   string           // a database URL to use instead of a cluster of its own
+	given   string           // a database URL to use instead of a private cluster
 	servers []*server
 	workers []*worker
 
 	mu      sync.Mutex
-	trouble []string // what happened that nobody ordered
-	deaths  []string // what servers did by themselves that is never in order, not even in a control run
+	trouble []string // unexpected events
+	deaths  []string // what servers did by themselves that is never acceptable, not even in a control run
 }
 
-// shape is how large a system is and how its parts are set.
+// shape is the size and settings of a system.
 type shape struct {
 	Servers, Workers, Slots int
 	Lease, Heartbeat        time.Duration
 	ServerFlags             []string
 	ServerEnv               []string
-	Wrap                    []string // a command before the server's
-	DataDir                 string   // of SQLite; empty means one of the system's own
+	Wrap                    []string // a command prefix for the server
+	DataDir                 string   // of SQLite; empty: one of the system's own
 	Cluster                 []string // settings of Postgres
-	ClusterDir              string   // of Postgres; empty means one of the system's own
+	ClusterDir              string   // of Postgres; empty: one of the system's own
 	Bouncer                 bool     // PgBouncer in front of Postgres
-	Spin                    int      // goroutines of each worker that only take time
-	// the commit of the version before that the servers are of, until a scenario changes that; empty: none
+	Spin                    int      // goroutines of each worker that only use CPU time
+	// the commit of the previous version that the servers run until a scenario changes that; empty:
+	// none
 	Previous      string
 	Ends          []fixture.Ending // how servers may end by themselves
 	Clocks        bool             // the wall clock of each server can be set
 	DatabaseClock bool             // and that of Postgres
 }
 
-// random is a source of random numbers that many may draw from.
+// random is a source of random numbers for concurrent use.
 type random struct {
 	mu sync.Mutex
 	r  *rand.Rand
@@ -78,7 +79,7 @@ func (l *random) n(n int) int {
 	return l.r.IntN(n)
 }
 
-// between is a duration of at least from and less than to.
+// between returns a duration of at least from and less than to.
 func (l *random) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(l.n(int(max(1, to-from))))
 }
@@ -166,10 +167,10 @@ const (
 	dbPostgres = "postgres"
 )
 
-// sqliteFile is the path of the embedded database.
+// sqliteFile returns the path of the embedded database.
 func (r *system) sqliteFile() string { return filepath.Join(r.shape.DataDir, "kagzi.db") }
 
-// url is the database as the checker reaches it.
+// url returns the database URL for the checker.
 func (r *system) url() string {
 	switch {
 	case r.cluster != nil:
@@ -180,7 +181,7 @@ func (r *system) url() string {
 	return "sqlite:" + r.sqliteFile()
 }
 
-// report notes what nobody has ordered; it counts as a violation.
+// report notes an unexpected event; it counts as a violation.
 func (r *system) report(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +195,7 @@ func (r *system) died(format string, args ...any) {
 	r.deaths = append(r.deaths, fmt.Sprintf(format, args...))
 }
 
-// troubles is what servers did by themselves and, with all, whatever else nobody has ordered.
+// troubles returns what servers did by themselves and, with all, every other unexpected event.
 func (r *system) troubles(all bool) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +205,7 @@ func (r *system) troubles(all bool) []string {
 	return slices.Clone(r.deaths)
 }
 
-// fault notes one deed of the inject: what it was, when, and whether it hit.
+// fault notes one injected fault: what it was, when, and whether it hit.
 func (r *system) fault(what string, do func() (hit bool)) {
 	e := r.log.Begin(history.Event{Op: history.Fault, Step: what})
 	e.Outcome = history.Refused
@@ -214,7 +215,7 @@ func (r *system) fault(what string, do func() (hit bool)) {
 	r.log.Finish(e)
 }
 
-// heal takes all damage away, and has everything run again.
+// heal removes all damage and restarts everything.
 func (r *system) heal(ctx context.Context) error {
 	for _, p := range r.proxies() {
 		p.Set(fixture.Conditions{})
@@ -247,7 +248,7 @@ func (r *system) heal(ctx context.Context) error {
 	return nil
 }
 
-// doors are the addresses at which clients reach the servers.
+// doors returns the addresses at which clients reach the servers.
 func (r *system) doors() []string {
 	all := make([]string, len(r.servers))
 	for i, s := range r.servers {
@@ -270,7 +271,7 @@ func (r *system) proxies() []*fixture.Proxy {
 	return all
 }
 
-// stop ends workers and servers in good order; the database stays for the checker.
+// stop ends workers and servers gracefully; the database stays for the checker.
 func (r *system) stop() {
 	var group sync.WaitGroup
 	for _, w := range r.workers {
@@ -291,10 +292,10 @@ func (r *system) stop() {
 	}
 }
 
-// stopLimit is how long a process may take to stop in good order.
+// stopLimit limits how long a process may take to stop.
 const stopLimit = 30 * time.Second
 
-// close ends whatever is left, at once.
+// close ends everything that is left, at once.
 func (r *system) close() {
 	for _, w := range r.workers {
 		w.mu.Lock()
@@ -328,7 +329,7 @@ func (r *system) close() {
 	}
 }
 
-// events are the history of all processes.
+// events returns the history of all processes.
 func (r *system) events() ([]history.Event, error) {
 	all := r.log.Events()
 	for _, w := range r.workers {

@@ -31,19 +31,19 @@ import (
 // options say how much is tried.
 type options struct {
 	program  string
-	base     string // directory of all that is built
-	dir      string // of this one torture
+	base     string // directory of everything that is built
+	dir      string // of this torture
 	db       string // sqlite, postgres or a URL
 	seed     uint64
 	scale    float64       // of the load; 1 is the workload of the matrix
 	duration time.Duration // under faults
 	strict   bool
-	atOnce   int           // scenarios side by side; 0 is 1
+	atOnce   int           // parallel scenarios; 0: 1
 	again    int           // how often a scenario that proved nothing is repeated
-	made     func(*system) // is told of each system; nil: nobody is
+	made     func(*system) // called for each system; may be nil
 }
 
-// torture is one scenario on its way.
+// torture is one running scenario.
 type torture struct {
 	scenario scenario
 	options  options
@@ -53,44 +53,44 @@ type torture struct {
 	onlooker *workload.Onlooker // nil: there is none
 	ticks    []*kagzi.Schedule
 
-	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
+	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was removed
 	over                 int64 // when the load ended
 	pauses               []pausing
-	settings             []setting // of the clock that the servers go by
-	peak, left           int64     // bytes of SQLite's log: at the end of the faults, at the end of all
-	memory               int       // MiB: the most that a server took
-	flood                flooding  // what came of a storm
+	settings             []setting // of the servers' clock
+	peak, left           int64     // bytes of SQLite's log: at the end of the faults, at the very end
+	memory               int       // MiB: peak of a server
+	flood                flooding  // outcome of a storm
 	failures             []diskFailure
 	outage               time.Duration   // the longest from a server's kill until it served again
-	exits                []time.Duration // how long what was asked to end took
+	exits                []time.Duration // how long processes took to stop
 	shares               []float64       // of a core that starved workers got
-	// how long after Postgres's first answer servers served that were there before it
+	// how long after Postgres's first answer the servers served that were started before it
 	boots  []time.Duration
 	events []history.Event
 	dump   check.Dump
 
 	cuts commitCounts // what a fault cut off
-	heat heat         // what came of a crowd
+	heat heat         // outcome of crowded rows
 
 	deaths     []time.Duration // how long a worker took to notice that its connection was dead; -1: it did not
-	modes      []string        // of each server: how it hears of others
-	filled     []*noRoom       // times at which Postgres had no room
+	modes      []string        // by server: how it learns about other servers' changes
+	filled     []*noRoom       // periods in which the disk of Postgres was full
 	relistened []time.Duration // how long a deaf server took until it listened again; -1: it did not
-	withheld   []span          // when a standby that was promoted then got no WAL
+	withheld   []span          // when a later promoted standby got no WAL
 
-	cutShort int // killed upgrades that have left migrations to be applied
+	cutShort int // killed upgrades that left migrations to be applied
 
 	mu     sync.Mutex
-	stamps int // that were asked for to see a server's clock
+	stamps int // that were made to see a server's clock
 	gaveUp int // servers that ended by themselves because Postgres did not come
 }
 
-// report is what came of a scenario.
+// report is the result of a scenario.
 type report struct {
-	scope   string // how much was held to the promises
+	scope   string // how much was checked against the promises
 	lines   []check.Line
 	figures []figure
-	met     string   // what happened that makes it prove something; empty where the figures say so themselves
+	met     string   // what happened that makes it prove something; empty if the figures say so
 	vacuous []string // why it proves nothing
 	trouble []string
 }
@@ -101,15 +101,15 @@ var periods = map[string]int64{"* * * * * *": 1, "*/5 * * * * *": 5, "0 * * * * 
 const (
 	standardRate = 50 // starts a second
 	clients      = 4
-	// the load runs for a so-manieth of the duration before the first fault, and after the last
+	// the load runs for the duration divided by this before the first fault and after the last
 	calmShare     = 4
 	leastRecovery = 6 * time.Second  // of load after the last fault
-	settleLimit   = 2 * time.Minute  // in which everything has to end after the last fault
-	emptyLimit    = 20 * time.Second // in which the last ticks have to end then
+	settleLimit   = 2 * time.Minute  // in which everything must end after the last fault
+	emptyLimit    = 20 * time.Second // in which the last ticks must end then
 )
 
-// run carries the scenario out. What happened that nobody ordered counts, also where the scenario
-// came to nothing for it.
+// run runs the scenario. Unexpected events count also if the scenario came to nothing because of
+// them.
 func run(ctx context.Context, s scenario, o options) (*report, error) {
 	var systems []*system
 	o.made = func(r *system) { systems = append(systems, r) }
@@ -120,18 +120,18 @@ func run(ctx context.Context, s scenario, o options) (*report, error) {
 	r, err := carryOut(ctx, o)
 	var trouble []string
 	for _, one := range systems {
-		trouble = append(trouble, one.troubles(err != nil || s.alone != nil)...) // else the report has the others
+		trouble = append(trouble, one.troubles(err != nil || s.alone != nil)...) // otherwise the report has the others
 	}
 	switch {
 	case err == nil:
 		r.trouble = append(r.trouble, trouble...)
 	case len(trouble) > 0:
-		return &report{trouble: append(trouble, "not carried out: "+err.Error())}, nil
+		return &report{trouble: append(trouble, "did not run: "+err.Error())}, nil
 	}
 	return r, err
 }
 
-// underLoad is a scenario that is a load under faults.
+// underLoad runs a scenario that is a load under faults.
 func (s scenario) underLoad(ctx context.Context, o options) (*report, error) {
 	o.duration = max(o.duration, s.least)
 	t := &torture{scenario: s, options: o, replays: history.NewLog("replayer")}
@@ -269,7 +269,7 @@ func (t *torture) settle(ctx context.Context, giveUp func()) error {
 	if err := t.standBy(ctx, all); err != nil {
 		return err
 	}
-	giveUp() // what has not ended will be told by the dump
+	giveUp() // the dump shows what has not ended
 	<-all
 	t.countUnheard()
 	for n := range tailCalls {
@@ -290,7 +290,8 @@ func (t *torture) settle(ctx context.Context, giveUp func()) error {
 	return t.emptied(ctx)
 }
 
-// standBy waits until all is over, or for long enough. A server that ends by itself meanwhile is followed by another.
+// standBy waits until everything is over, or long enough. A server that ends by itself meanwhile is
+// restarted.
 func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 	limit := time.After(cmp.Or(t.scenario.settle, settleLimit))
 	look := time.NewTicker(time.Second)
@@ -306,7 +307,7 @@ func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 		case <-look.C:
 		}
 		for _, s := range t.system.servers {
-			if s.current().Ended() { // which has been reported
+			if s.current().Ended() { // already reported
 				if err := s.start(ctx); err != nil {
 					return err
 				}
@@ -315,10 +316,10 @@ func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 	}
 }
 
-// tailCalls are made when all is over: each has to succeed at once.
+// tailCalls are made when everything is over: each must succeed at once.
 const tailCalls = 20
 
-// countUnheard looks for clients that were never told that their run was started, or how it ended,
+// countUnheard counts clients that were never told that their run was started, or how it ended,
 // although there was time for that.
 func (t *torture) countUnheard() {
 	if n := t.load.Started.Load() - t.load.Ended.Load(); n > 0 && !t.scenario.lossy && !t.scenario.control {
@@ -326,10 +327,10 @@ func (t *torture) countUnheard() {
 	}
 }
 
-// retire pauses a schedule once it has no tick to catch up with, by the clock that the servers go
-// by. One that still has after the patience is stuck.
-func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.Duration) error {
-	limit := time.Now().Add(patience)
+// retire pauses a schedule once it has no tick to catch up, by the servers' clock. A schedule that
+// still has some after atMost is stuck.
+func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, atMost time.Duration) error {
+	limit := time.Now().Add(atMost)
 	for {
 		d, err := s.Describe(ctx)
 		if status.Code(err) == codes.NotFound && (t.scenario.lossy || t.scenario.control) {
@@ -367,10 +368,10 @@ func (t *torture) emptied(ctx context.Context) error {
 		}
 		fixture.Breathe(ctx)
 	}
-	return nil // the dump will tell which
+	return nil // the dump shows which
 }
 
-// judge reads what is left and holds it to the invariants.
+// judge reads what is left and checks it against the invariants.
 func (t *torture) judge(ctx context.Context) (*report, error) {
 	events, err := t.system.events()
 	if err != nil {
@@ -411,18 +412,19 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// turnOver makes the report of a control run: without losses it proves nothing, and with some it is as it should be.
+// turnOver makes the report of a control run: without losses it proves nothing, and with some it is
+// as expected.
 func (r *report) turnOver() {
 	lost := lostAcknowledgements(r)
 	if lost == 0 {
-		r.vacuous = append(r.vacuous, "no acknowledged write was lost: the fault does not bite")
+		r.vacuous = append(r.vacuous, "no acknowledged write was lost: the fault has no effect")
 	}
 	r.lines, r.trouble = nil, nil
 	r.figures = []figure{{name: "acknowledged writes that the control run lost", got: fmt.Sprint(lost), limit: "> 0",
 		ok: lost > 0}}
 }
 
-// vacuous is I14: what has happened, and what would have had to for the scenario to prove anything.
+// vacuous is I14: what happened, and what is missing for the scenario to prove anything.
 func (t *torture) vacuous() (met string, why []string) {
 	want := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -450,13 +452,13 @@ func (t *torture) vacuous() (met string, why []string) {
 	taken := len(t.takeovers())
 	calmStarts, calmAcks := t.calmStarts()
 	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts,
-		"%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
+		"%d of %d starts outside the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
 	want(t.scenario.inject == nil || faults > 0 &&
 		20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
 	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
-	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort,
+	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was complete, want %d", t.cutShort,
 		n.cutShort)
 	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
 	if t.scenario.proof != nil {
@@ -467,20 +469,20 @@ func (t *torture) vacuous() (met string, why []string) {
 		hits, faults, calmAcks, calmStarts, repeated, taken, late), why
 }
 
-// blind is the lines that have held nothing to their promise, of those for which every load has
-// something. What may have lost writes is not held to an order.
+// blind returns the invariants that checked nothing although every load has something for them.
+// Where writes may be lost, no order is checked.
 func blind(lines []check.Line, lossy bool) []string {
 	var why []string
 	for _, l := range lines {
 		always := strings.Contains(" I1 I2 I4 I5 I6 I7 I8 I9 I12 I13 ", " "+l.ID+" ") || l.ID == "LIN" && !lossy
 		if l.Checked == 0 && always {
-			why = append(why, l.ID+" was held against nothing: there are no "+l.Of)
+			why = append(why, l.ID+" checked nothing: there are no "+l.Of)
 		}
 	}
 	return why
 }
 
-// calmStarts is how many starts were asked for outside of the faults, and how many of these were acknowledged in time.
+// calmStarts counts the starts outside the faults, and those acknowledged in time.
 func (t *torture) calmStarts() (asked, acknowledged int) {
 	first := map[string]int64{}
 	for _, e := range t.events {
@@ -505,7 +507,7 @@ func (t *torture) calmStarts() (asked, acknowledged int) {
 	return asked, acknowledged
 }
 
-// print writes the report; it returns the exit code that it stands for.
+// print writes the report and returns its exit code.
 func (r *report) print(s scenario, o options, took time.Duration) int {
 	fmt.Printf("%s %s on %s, seed %d (%s)\n", s.id, s.name, withoutURL(o.db), o.seed, took.Round(time.Second))
 	for _, l := range r.lines {
@@ -543,7 +545,7 @@ func withoutURL(db string) string {
 	return db
 }
 
-// tortured is the directory of one torture.
+// tortured returns the directory of one torture.
 func tortured(base string, s scenario, db string) string {
 	return filepath.Join(base, s.id+"-"+map[bool]string{true: db, false: "given"}[!strings.Contains(db, ":")])
 }

@@ -31,7 +31,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-func TestWhoAsksForHelpHasDoneNothingWrong(t *testing.T) {
+func TestHelpIsNotAnError(t *testing.T) {
 	if code := command(t.Context(), []string{"--help"}); code != exitHeld {
 		t.Errorf("--help ends with %d, want %d", code, exitHeld)
 	}
@@ -72,7 +72,7 @@ func TestErrand(t *testing.T) {
 	}
 }
 
-// echo is a server that says again what it hears.
+// echo is a server that sends back what it receives.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -138,7 +138,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("%d connections were cut, want 1", n)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that was cut goes on")
+		t.Error("a connection that was cut still works")
 	}
 }
 
@@ -211,7 +211,7 @@ func TestFurthest(t *testing.T) {
 		want time.Duration
 	}{
 		{50, 0},
-		{110, 0},          // a reading of before 100 may still count
+		{110, 0},          // a reading from before 100 may still count
 		{150, -time.Hour}, // not any more
 		{200, time.Hour},  // as soon as it is set
 		{310, time.Hour},  // as at 110
@@ -240,7 +240,7 @@ func TestTheClockPatchFitsThisGo(t *testing.T) {
 	}
 }
 
-func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
+func TestAClientThatWillCancelDoesNotListen(t *testing.T) {
 	at := func(op history.Op, seconds int64) history.Event {
 		return history.Event{Op: op, Run: "r", Outcome: history.OK, Status: "COMPLETED", Invoked: seconds * 1e9,
 			Returned: seconds * 1e9}
@@ -301,7 +301,7 @@ func TestARowOfTheTable(t *testing.T) {
 	}
 }
 
-// lossy answers that no run is there.
+// lossy answers that no run exists.
 type lossy struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 }
@@ -310,7 +310,7 @@ func (lossy) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1
 	return nil, status.Error(codes.NotFound, "no such run")
 }
 
-// clientOf is a client of a server that has these services, until the test ends.
+// clientOf returns a client of a server that has these services, until the test ends.
 func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -343,7 +343,7 @@ func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 	}
 }
 
-// over answers with a run that has failed.
+// over answers with a failed run.
 type over struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	run *kagziv1.Workflow
@@ -373,7 +373,7 @@ func TestAnObservedEndIsWrittenDownWithWhyAndWhen(t *testing.T) {
 	}
 }
 
-func TestWhatTheUnitSaysOfServersThatEnd(t *testing.T) {
+func TestRestartRulesOfTheUnit(t *testing.T) {
 	const text = "[Unit]\nStartLimitIntervalSec=0\n[Service]\n# Restart=no\nRestart=on-failure\nRestartSec=2s\nRestartPreventExitStatus=64 71\n"
 	got, err := parseUnit(text)
 	if want := (unit{2 * time.Second, []int{64, 71}}); err != nil || !reflect.DeepEqual(got, want) {
@@ -401,10 +401,10 @@ func TestWhatProvesNothing(t *testing.T) {
 	}{
 		"in time": {inTime, need{faults: 1}, ""},
 		"late": {late, need{faults: 1},
-			"0 of 2 starts outside of the faults were acknowledged, want 80 %"},
+			"0 of 2 starts outside the faults were acknowledged, want 80 %"},
 		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
 		"upgrades done by then": {inTime, need{faults: 1, cutShort: 1},
-			"0 upgrades were killed before the new schema was there, want 1"},
+			"0 upgrades were killed before the new schema was complete, want 1"},
 	} {
 		torture := &torture{scenario: scenario{need: test.need, inject: powerCuts}, events: test.events, faulty: 10e9,
 			healed: 20e9}
@@ -459,23 +459,23 @@ func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 		events []history.Event
 		want   []time.Duration
 	}{
-		"each stop of a life takes its own": {[]history.Event{
+		"each freeze of a life takes its own leases": {[]history.Event{
 			event(history.Claim, "a", "r", "1", 1), stopped(2, 6), event(history.Claim, "b", "r", "2", 5),
 			event(history.Claim, "a", "s", "3", 11), stopped(12, 19), event(history.Claim, "b", "s", "4", 18),
 			stopped(22, 29)}, []time.Duration{3e9, 6e9}},
-		"before the claim nothing was taken": {[]history.Event{
+		"a freeze before the claim takes no lease": {[]history.Event{
 			stopped(2, 6), event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9)}, nil},
-		"nor after the next one": {[]history.Event{
+		"a freeze after the next claim takes no lease": {[]history.Event{
 			event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9), stopped(10, 11)}, nil},
-		"a stop that the lease outlived did not take it": {
+		"a freeze that the lease outlived did not take it": {
 			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
 				event(history.Complete, "a", "r", "1", 4), stopped(5, 9), event(history.Claim, "b", "r", "2", 9)},
 			[]time.Duration{4e9}},
-		"nor did one that it outlived, unless there was no other": {
+		"a freeze that the lease outlived took it if there was no other": {
 			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
 				event(history.Complete, "a", "r", "1", 4), event(history.Claim, "b", "r", "2", 9)},
 			[]time.Duration{7e9}},
-		"a result of before its end does not tell": {
+		"a result from before its end proves nothing": {
 			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(3, 8),
 				event(history.Complete, "a", "r", "1", 2), event(history.Claim, "b", "r", "2", 7)},
 			[]time.Duration{4e9}},
@@ -487,7 +487,7 @@ func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 	}
 }
 
-func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) {
+func TestTakeoversExcludeThePauseAfterRepeatedLosses(t *testing.T) {
 	event := func(op history.Op, proc, token string, second int64) history.Event {
 		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9,
 			Returned: second * 1e9}
@@ -504,9 +504,9 @@ func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) 
 		then []history.Event
 		want []time.Duration
 	}{
-		"three times, which costs a pause of 1 s and then of 2 s": {
+		"three losses cost pauses of 1 s and 2 s": {
 			[]history.Event{event(history.Claim, "d", "4", 16)}, []time.Duration{3e9, 3e9, 3e9}},
-		"a result begins the count anew": {[]history.Event{
+		"a result resets the count": {[]history.Event{
 			event(history.Complete, "c", "3", 10), event(history.Claim, "d", "4", 16)},
 			[]time.Duration{3e9, 3e9, 5e9}},
 	} {

@@ -22,10 +22,10 @@ import (
 // upgradesKilled is how many upgrades of the same database H-01 kills.
 const upgradesKilled = 20
 
-// killUpgrades is H-01. Servers of the version before are killed under load. What they leave is
+// killUpgrades is H-01. Servers of the previous version are killed under load. Their database is
 // upgraded again and again from the start, by all servers of the next version at once, which are
-// killed at some moment of it; another start has to go on from there, to a sound database. The load
-// goes on with the last of them.
+// killed at some moment of it. Another start must continue from there to a sound database. The load
+// continues with the last of them.
 func killUpgrades(ctx context.Context, t *torture) error {
 	if !t.pause(ctx, t.brief(6), t.brief(8)) {
 		return nil
@@ -39,7 +39,7 @@ func killUpgrades(ctx context.Context, t *torture) error {
 	if err := t.system.keepDatabase(ctx, left); err != nil {
 		return err
 	}
-	whole, err := t.upgrade(ctx) // how long it takes when nobody kills it
+	whole, err := t.upgrade(ctx) // how long it takes without a kill
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func killUpgrades(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// holdUpgrade keeps every second upgrade of Postgres from coming to the end of a migration, each of
-// which may take next to no time: the servers are killed within it. free ends that.
+// holdUpgrade keeps every second upgrade of Postgres from finishing a migration, which may take
+// next to no time: the servers are killed within it. free ends that.
 func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err error) {
 	if t.system.cluster == nil || n%2 == 0 {
 		return func() {}, nil
@@ -91,7 +91,7 @@ func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err erro
 	}
 	free = func() { conn.Close(ctx) }
 	for _, s := range []string{"begin", "lock table schema_migrations in share mode"} {
-		// others read it, and cannot write to it
+		// others can read it, but not write to it
 		if _, err := conn.Exec(ctx, s); err != nil {
 			free()
 			return nil, err
@@ -100,7 +100,7 @@ func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err erro
 	return free, nil
 }
 
-// countPending counts the upgrade that was just killed if it has left migrations to be applied.
+// countPending counts the upgrade that was just killed if it left migrations to be applied.
 func (t *torture) countPending(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, t.system.program, "db", "status", "--config", "off", "--data-dir",
 		filepath.Join(t.system.dir, "status"), "--output", "json")
@@ -119,18 +119,18 @@ func (t *torture) countPending(ctx context.Context) error {
 	return nil
 }
 
-// upgradesCut tells in which part of the upgrades their servers were killed.
+// upgradesCut reports in which part of the upgrades their servers were killed.
 func upgradesCut(t *torture) figure {
 	return figure{name: "killed upgrades", got: fmt.Sprintf(
 		"%d before the new schema was there, %d after", t.cutShort, upgradesKilled-t.cutShort),
 		limit: fmt.Sprintf("≥ %d before", leastCutShort), ok: t.cutShort >= leastCutShort}
 }
 
-// leastCutShort is how many of the killed upgrades have to have been killed before the new schema was there.
+// leastCutShort is how many upgrades must be killed before the new schema is complete.
 const leastCutShort = 5
 
-// upgrade starts the servers all at once, and kills them when they serve. Nobody reaches them, as
-// what they would acknowledge is not to stay.
+// upgrade starts the servers all at once, and kills them when they serve. No client reaches them,
+// because what they acknowledge is thrown away.
 func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fixture.StartLimit)
 	defer cancel()
@@ -145,7 +145,8 @@ func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
 	return time.Since(begun), err
 }
 
-// killedUpgrade starts the servers all at once and kills them after a time, whatever they have done.
+// killedUpgrade starts the servers all at once and kills them after a time, whatever they have
+// done.
 func (t *torture) killedUpgrade(after time.Duration) (hit bool, err error) {
 	lives, err := t.spawnServers()
 	if err == nil {
@@ -154,7 +155,7 @@ func (t *torture) killedUpgrade(after time.Duration) (hit bool, err error) {
 	return killAll(lives), err
 }
 
-// spawnServers starts a process for each server, beside those that clients and workers know.
+// spawnServers starts a process for each server, apart from those that clients and workers know.
 func (t *torture) spawnServers() (lives []*fixture.Process, err error) {
 	for _, s := range t.system.servers {
 		life, err := s.spawn()
@@ -173,12 +174,12 @@ func killAll(lives []*fixture.Process) (hit bool) {
 	return hit
 }
 
-// keepDatabase copies the database, which no server has, to another place.
+// keepDatabase copies the database, which no server has open, to another place.
 func (r *system) keepDatabase(ctx context.Context, to string) error {
 	return r.whileShut(ctx, func() error { return copyTree(ctx, r.databaseDir(), to) })
 }
 
-// putDatabase puts a kept database in the place of the one that is there.
+// putDatabase replaces the database by a kept one.
 func (r *system) putDatabase(ctx context.Context, from string) error {
 	return r.whileShut(ctx, func() error {
 		if err := os.RemoveAll(r.databaseDir()); err != nil {
@@ -188,7 +189,7 @@ func (r *system) putDatabase(ctx context.Context, from string) error {
 	})
 }
 
-// databaseDir is where the files of the database are.
+// databaseDir returns the directory of the database's files.
 func (r *system) databaseDir() string {
 	if r.cluster != nil {
 		return r.cluster.Data()
@@ -196,7 +197,7 @@ func (r *system) databaseDir() string {
 	return r.shape.DataDir
 }
 
-// whileShut does something while no process has the files of the database.
+// whileShut does something while no process has the database's files open.
 func (r *system) whileShut(ctx context.Context, do func() error) error {
 	if r.cluster == nil {
 		return do()
@@ -217,14 +218,14 @@ func copyTree(ctx context.Context, from, to string) error {
 
 const (
 	// previousCommit is the last version that landed before this one. The two share a database
-	// while servers are replaced one after the other; whoever lands another version writes here
-	// which one is the last then.
+	// during a rolling upgrade. Update it when you land another version.
 	previousCommit = "86c33e940db601b8d14e7ab416e0530969187e2e"
-	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
+	// olderCommit is the last landed version with an older schema, so that there is an upgrade to
+	// kill.
 	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
 )
 
-// built is the server's binary of a version before, from the history of this module; it is built once.
+// built builds the server's binary of an earlier version from the history of this module, once.
 func (o options) built(ctx context.Context, commit string) (string, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -256,9 +257,9 @@ func (o options) built(ctx context.Context, commit string) (string, error) {
 	return path, build(ctx, dir, path)
 }
 
-// rollingUpgrade is H-02: one server after the other becomes one of the next version, by turns
-// stopped in good order and killed; and, if the version before knows the schema, back again, in the
-// other order, until all are of the next version in the end.
+// rollingUpgrade is H-02: one server after the other is replaced by the next version, alternately
+// stopped and killed. If the previous version knows the schema, they go back in the other order,
+// and forward again at the end.
 func rollingUpgrade(lastFirst bool) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		servers := slices.Clone(t.system.servers)
@@ -286,10 +287,10 @@ func rollingUpgrade(lastFirst bool) func(context.Context, *torture) error {
 	}
 }
 
-// schemaTooNew is in what a server says that finds a schema which it does not know.
+// schemaTooNew is in the message of a server that finds an unknown schema.
 const schemaTooNew = "a newer kagzi has used it"
 
-// replace has servers become those of another version, with a pause after each.
+// replace replaces servers by another version, with a pause after each.
 func (t *torture) replace(ctx context.Context, servers []*server, program, name string) error {
 	ctx = context.WithoutCancel(ctx)
 	for n, s := range servers {

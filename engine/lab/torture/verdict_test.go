@@ -29,7 +29,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestWhatAReportComesTo(t *testing.T) {
+func TestVerdictOfAReport(t *testing.T) {
 	violated := []check.Line{{ID: "I1"}, {ID: "I2", Violations: []string{"x"}}}
 	slow, broken := []figure{{name: "speed"}}, []figure{{name: "promise", hard: true}}
 	for name, test := range map[string]struct {
@@ -98,7 +98,7 @@ func TestTheWorstOfAllTellsTheExitCode(t *testing.T) {
 		"some cannot be tried":              {t.Context(), []attempt{notHere, held}, exitHeld},
 		"none can be tried":                 {t.Context(), []attempt{notHere, notHere}, exitNotHere},
 		"one proves nothing":                {t.Context(), []attempt{held, vacuous, held}, exitVacuous},
-		"one was not carried out":           {t.Context(), []attempt{failed, held}, exitVacuous},
+		"one did not run":                   {t.Context(), []attempt{failed, held}, exitVacuous},
 		"one is violated":                   {t.Context(), []attempt{vacuous, violated, held, notHere}, exitViolated},
 		"somebody ended it before it began": {over, []attempt{held}, exitVacuous},
 	} {
@@ -112,7 +112,7 @@ func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
 	least := 3 * time.Second
 	for name, test := range map[string]struct {
 		again    int
-		reports  []*report // of the attempts, one after the other; nil: not carried out
+		reports  []*report // of the attempts in order; nil: not run
 		want     int
 		attempts int
 	}{
@@ -146,7 +146,7 @@ func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
 	}
 }
 
-func TestScenariosAreCarriedOutSideBySide(t *testing.T) {
+func TestScenariosRunInParallel(t *testing.T) {
 	var attempts []attempt
 	together := make(chan struct{})
 	for _, id := range []string{"A", "B"} {
@@ -156,7 +156,7 @@ func TestScenariosAreCarriedOutSideBySide(t *testing.T) {
 				case together <- struct{}{}:
 				case <-together:
 				case <-time.After(10 * time.Second):
-					return nil, errors.New("they are not carried out side by side")
+					return nil, errors.New("they do not run in parallel")
 				}
 				return &report{}, nil
 			}}, dbSQLite})
@@ -195,7 +195,7 @@ func TestALineThatHeldNothingProvesNothing(t *testing.T) {
 	}
 	for _, l := range lines("") {
 		for _, lossy := range []bool{false, true} {
-			want := 1 // the others are of what a load may do without: replays, sleeps, failures
+			want := 1 // the others are optional in a load: replays, sleeps, failures
 			if slices.Contains([]string{"I3", "I10", "I11"}, l.ID) || lossy && l.ID == "LIN" {
 				want = 0
 			}
@@ -209,7 +209,7 @@ func TestALineThatHeldNothingProvesNothing(t *testing.T) {
 	}
 }
 
-func TestAClientThatHearsOfNoEndIsTrouble(t *testing.T) {
+func TestAClientThatLearnsOfNoEndIsTrouble(t *testing.T) {
 	for name, test := range map[string]struct {
 		ended    int64
 		scenario scenario
@@ -283,15 +283,15 @@ func TestAWrongAnswerOfADamagedFileStaysOne(t *testing.T) {
 		came fate
 		want fate
 	}{
-		"right answers, and it goes on":            {"sleep 60", harmless, harmless},
-		"an error, and it goes on":                 {"sleep 60", noticed, noticed},
+		"right answers, and it still runs":         {"sleep 60", harmless, harmless},
+		"an error, and it still runs":              {"sleep 60", noticed, noticed},
 		"an error, and it ends as it should":       {"echo kagzi db restore; exit 71", noticed, noticed},
 		"right answers, and it ends as it should":  {"echo kagzi db restore; exit 71", harmless, noticed},
 		"it ends with another code":                {"echo kagzi db restore; exit 1", harmless, broken},
 		"it ends and does not say what to do":      {"exit 71", harmless, broken},
-		"a wrong answer, and it goes on":           {"sleep 60", wrong, wrong},
+		"a wrong answer, and it still runs":        {"sleep 60", wrong, wrong},
 		"a wrong answer, and it ends as it should": {"echo kagzi db restore; exit 71", wrong, wrong},
-		"it tells of a panic, and goes on":         {"echo panic; exec sleep 60", harmless, broken},
+		"it reports a panic, and still runs":       {"echo panic; exec sleep 60", harmless, broken},
 	} {
 		life, err := fixture.Spawn(exec.Command("sh", "-c", test.does), filepath.Join(t.TempDir(), "log"))
 		if err != nil {
@@ -372,7 +372,8 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsJudged has a run that is still open, and a client that was told of it and of another, which is not there.
+// TestWhatIsJudged has a run that is still open, and a client that was told of it and of another
+// run that does not exist.
 func TestWhatIsJudged(t *testing.T) {
 	id := strings.Repeat("11", 16)
 	dir, _ := landed(
@@ -420,7 +421,7 @@ func TestWhatIsJudged(t *testing.T) {
 			(len(r.figures) != 1 || r.figures[0].got != "1") || !control && len(r.figures) != 4 {
 			t.Errorf("%s: trouble %q, figures %v", name, r.trouble, r.figures)
 		}
-		if !strings.HasPrefix(strings.Join(r.vacuous, "; "), "I2 was held against nothing") ||
+		if !strings.HasPrefix(strings.Join(r.vacuous, "; "), "I2 checked nothing") ||
 			!strings.HasPrefix(r.scope, "1 faults, 1 runs, 2 operations") {
 			t.Errorf("%s: vacuous %q, scope %q", name, r.vacuous, r.scope)
 		}

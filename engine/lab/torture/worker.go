@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// worker is a place for worker processes.
+// worker is a slot for worker processes.
 type worker struct {
 	system *system
 	name   string
@@ -27,10 +27,10 @@ type worker struct {
 	life   *fixture.Process
 	lives  int
 	exits  map[int]int // by exit code
-	ending bool        // it is not started again
+	ending bool        // it is not restarted
 }
 
-// start begins a life of the worker. Lives that a poisonous run ends are followed by others.
+// start begins a life of the worker. A life that a poisonous run ends is followed by another.
 func (w *worker) start() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func (w *worker) start() error {
 	return nil
 }
 
-// follow looks after a life that ends by itself.
+// follow checks a life that ends by itself.
 func (w *worker) follow(life *fixture.Process) {
 	code := life.Exit()
 	w.mu.Lock()

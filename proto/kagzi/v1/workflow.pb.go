@@ -1926,7 +1926,9 @@ type CancelWorkflowRequest struct {
 	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// If empty, the run is CANCELLED at once. Otherwise its code is told: its context ends with a
 	// cancellation error, a parked run is woken, and it may run steps to clean up. The run becomes
-	// CANCELLED when the code returns or the grace period ends, whichever is first.
+	// CANCELLED when the code returns or the grace period ends, whichever is first. Its open children
+	// with the close policy CANCEL are told too, and have the same time. A run whose code has never
+	// run is CANCELLED at once in any case. Clients for people send 30 seconds by default.
 	Grace         *durationpb.Duration `protobuf:"bytes,100,opt,name=grace,proto3" json:"grace,omitempty"`
 	Reason        string               `protobuf:"bytes,101,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3452,6 +3454,7 @@ type BulkWorkflowsRequest struct {
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`                      // stop after this many; 0 means all
 	KeepAll       bool                   `protobuf:"varint,100,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"` // RETRY only: as in RetryWorkflowRequest
+	Grace         *durationpb.Duration   `protobuf:"bytes,101,opt,name=grace,proto3" json:"grace,omitempty"`                     // CANCEL only: as in CancelWorkflowRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3519,6 +3522,13 @@ func (x *BulkWorkflowsRequest) GetKeepAll() bool {
 		return x.KeepAll
 	}
 	return false
+}
+
+func (x *BulkWorkflowsRequest) GetGrace() *durationpb.Duration {
+	if x != nil {
+		return x.Grace
+	}
+	return nil
 }
 
 type BulkWorkflowsProgress struct {
@@ -4411,13 +4421,14 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06pinned\x18\x03 \x01(\bR\x06pinned\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"E\n" +
 	"\x13PinWorkflowResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xc5\x01\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xf6\x01\n" +
 	"\x14BulkWorkflowsRequest\x12,\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x14.kagzi.v1.BulkActionR\x06action\x126\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x19\n" +
-	"\bkeep_all\x18d \x01(\bR\akeepAll\"\xd1\x01\n" +
+	"\bkeep_all\x18d \x01(\bR\akeepAll\x12/\n" +
+	"\x05grace\x18e \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\xd1\x01\n" +
 	"\x15BulkWorkflowsProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x03R\amatched\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +
@@ -4676,72 +4687,73 @@ var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	6,   // 64: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
 	2,   // 65: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
 	15,  // 66: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
-	59,  // 67: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	3,   // 68: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	4,   // 69: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	58,  // 70: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	58,  // 71: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	59,  // 72: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	60,  // 73: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	60,  // 74: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	60,  // 75: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	60,  // 76: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	60,  // 77: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	60,  // 78: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	8,   // 79: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	59,  // 80: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	0,   // 81: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
-	59,  // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
-	6,   // 84: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
-	59,  // 85: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
-	7,   // 86: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	9,   // 87: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	11,  // 88: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	13,  // 89: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	15,  // 90: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	17,  // 91: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	19,  // 92: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
-	21,  // 93: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	23,  // 94: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	25,  // 95: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	29,  // 96: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	31,  // 97: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	27,  // 98: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	33,  // 99: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	35,  // 100: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	37,  // 101: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	38,  // 102: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	40,  // 103: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	43,  // 104: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
-	45,  // 105: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
-	47,  // 106: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	8,   // 107: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	10,  // 108: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	12,  // 109: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	14,  // 110: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	16,  // 111: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	18,  // 112: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	20,  // 113: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
-	22,  // 114: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	24,  // 115: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	26,  // 116: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	30,  // 117: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	32,  // 118: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	28,  // 119: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	34,  // 120: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	36,  // 121: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	38,  // 122: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	39,  // 123: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	41,  // 124: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	44,  // 125: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
-	46,  // 126: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
-	48,  // 127: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	107, // [107:128] is the sub-list for method output_type
-	86,  // [86:107] is the sub-list for method input_type
-	86,  // [86:86] is the sub-list for extension type_name
-	86,  // [86:86] is the sub-list for extension extendee
-	0,   // [0:86] is the sub-list for field type_name
+	64,  // 67: kagzi.v1.BulkWorkflowsRequest.grace:type_name -> google.protobuf.Duration
+	59,  // 68: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	3,   // 69: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	4,   // 70: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	58,  // 71: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	58,  // 72: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	59,  // 73: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	60,  // 74: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	60,  // 75: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	60,  // 76: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	60,  // 77: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	60,  // 78: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	60,  // 79: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	8,   // 80: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	59,  // 81: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	0,   // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
+	58,  // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
+	59,  // 84: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
+	6,   // 85: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
+	59,  // 86: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
+	7,   // 87: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	9,   // 88: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	11,  // 89: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	13,  // 90: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	15,  // 91: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	17,  // 92: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	19,  // 93: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
+	21,  // 94: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	23,  // 95: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	25,  // 96: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	29,  // 97: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	31,  // 98: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	27,  // 99: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	33,  // 100: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	35,  // 101: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	37,  // 102: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	38,  // 103: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	40,  // 104: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	43,  // 105: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	45,  // 106: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	47,  // 107: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	8,   // 108: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	10,  // 109: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	12,  // 110: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	14,  // 111: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	16,  // 112: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	18,  // 113: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	20,  // 114: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
+	22,  // 115: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	24,  // 116: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	26,  // 117: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	30,  // 118: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	32,  // 119: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	28,  // 120: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	34,  // 121: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	36,  // 122: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	38,  // 123: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	39,  // 124: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	41,  // 125: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	44,  // 126: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	46,  // 127: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	48,  // 128: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	108, // [108:129] is the sub-list for method output_type
+	87,  // [87:108] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }

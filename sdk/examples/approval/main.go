@@ -27,9 +27,9 @@ type Decision struct {
 
 // Purchase holds no worker while it waits.
 func Purchase(ctx kagzi.Context, order string) (string, error) {
-	_, err := kagzi.Step(ctx, "ask", func(context.Context) (string, error) {
+	err := kagzi.Do(ctx, "ask", func(context.Context) error {
 		log.Println("please decide about", order)
-		return order, nil
+		return nil
 	})
 	if err != nil {
 		return "", err

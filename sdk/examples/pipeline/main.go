@@ -53,7 +53,7 @@ func (p *Pipeline) Process(ctx kagzi.Context, file string) (r Result, err error)
 	if err != nil {
 		return r, err
 	}
-	_, err = kagzi.Step(ctx, "archive", func(context.Context) (string, error) { return archive(file) })
+	err = kagzi.Do(ctx, "archive", func(context.Context) error { return archive(file) })
 	return Result{digested[0], stored[0], digested[1], stored[1]}, err
 }
 
@@ -91,16 +91,16 @@ func (p *Pipeline) store(file, name string) error {
 }
 
 // archive moves the file into the folder done. A second attempt may find it moved already.
-func archive(file string) (string, error) {
+func archive(file string) error {
 	to := filepath.Join(filepath.Dir(file), "done", filepath.Base(file))
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return "", err
+		return err
 	}
 	err := os.Rename(file, to)
 	if _, moved := os.Stat(to); errors.Is(err, fs.ErrNotExist) && moved == nil {
-		err = nil
+		return nil
 	}
-	return to, err
+	return err
 }
 
 func compress(w io.Writer, r io.Reader) error {

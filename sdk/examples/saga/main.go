@@ -42,7 +42,8 @@ func fulfil(ctx kagzi.Context, in Order, s *saga) (r Receipt, err error) {
 		return r, err
 	}
 	s.undo("release", in, release)
-	if _, err = do(ctx, "reserve", in, reserve); err != nil {
+	err = kagzi.Do(ctx, "reserve", func(ctx context.Context) error { return reserve(ctx, in) })
+	if err != nil {
 		return r, err
 	}
 	kagzi.Sleep(ctx, "cool-off", 10*time.Second) // time to cancel; returns at once when the run is cancelled
@@ -50,17 +51,14 @@ func fulfil(ctx kagzi.Context, in Order, s *saga) (r Receipt, err error) {
 	return r, err
 }
 
-// action is one effect on the world.
-type action func(context.Context, Order) (string, error)
-
 // saga remembers what is to be undone. It lives in the workflow function, so every replay builds it
 // again.
 type saga struct{ undos []func(kagzi.Context) error }
 
-func (s *saga) undo(name string, in Order, fn action) {
+func (s *saga) undo(name string, in Order, fn func(context.Context, Order) error) {
 	s.undos = append(s.undos, func(ctx kagzi.Context) error {
-		_, err := do(ctx, name, in, fn, kagzi.Retry{Attempts: -1}) // until it works
-		return err
+		return kagzi.Do(ctx, name, func(ctx context.Context) error { return fn(ctx, in) },
+			kagzi.Retry{Attempts: -1}) // until it works
 	})
 }
 
@@ -74,28 +72,29 @@ func (s *saga) compensate(ctx kagzi.Context) error {
 	return errors.Join(errs...)
 }
 
-func do(ctx kagzi.Context, name string, in Order, fn action, opts ...kagzi.StepOption) (string, error) {
-	return kagzi.Step(ctx, name, func(ctx context.Context) (string, error) { return fn(ctx, in) }, opts...)
+// do runs a step whose result is part of the receipt.
+func do(ctx kagzi.Context, name string, in Order, fn func(context.Context, Order) (string, error)) (string, error) {
+	return kagzi.Step(ctx, name, func(ctx context.Context) (string, error) { return fn(ctx, in) })
 }
 
 // These stand for the bank, the warehouse and the carrier. Undoing what was never done must be
 // harmless.
 
-func charge(ctx context.Context, o Order) (string, error)  { return say("charged", o) }
-func refund(ctx context.Context, o Order) (string, error)  { return say("refunded", o) }
-func reserve(ctx context.Context, o Order) (string, error) { return say("reserved", o) }
-func release(ctx context.Context, o Order) (string, error) { return say("released", o) }
+func charge(ctx context.Context, o Order) (string, error) { return say("charged", o), nil }
+func refund(ctx context.Context, o Order) error           { say("refunded", o); return nil }
+func reserve(ctx context.Context, o Order) error          { say("reserved", o); return nil }
+func release(ctx context.Context, o Order) error          { say("released", o); return nil }
 
 func ship(ctx context.Context, o Order) (string, error) {
 	if o.SKU == "piano" {
 		return "", kagzi.NonRetryable(errors.New("carrier: too heavy"))
 	}
-	return say("shipped", o)
+	return say("shipped", o), nil
 }
 
-func say(what string, o Order) (string, error) {
+func say(what string, o Order) string {
 	log.Println(what, o.SKU, "of order", o.ID)
-	return what + " " + o.ID, nil
+	return what + " " + o.ID
 }
 
 func main() {

@@ -14,10 +14,16 @@ import (
 // world replaces every step by one that is written down in order.
 func world(env *kagzitest.Env) *[]string {
 	var done []string
-	for _, name := range []string{"charge", "reserve", "ship", "release", "refund"} {
+	for _, name := range []string{"charge", "ship"} {
 		kagzitest.ReplaceStep(env, name, func(context.Context) (string, error) {
 			done = append(done, name)
 			return name, nil
+		})
+	}
+	for _, name := range []string{"reserve", "release", "refund"} {
+		kagzitest.ReplaceDo(env, name, func(context.Context) error {
+			done = append(done, name)
+			return nil
 		})
 	}
 	kagzi.Handle(env.Worker, "order", Process)
@@ -86,15 +92,15 @@ func TestCancelledOrderIsCompensated(t *testing.T) {
 func TestCompensationIsRetriedUntilItWorks(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		done := world(env)
-		kagzitest.ReplaceStep(env, "reserve", func(context.Context) (string, error) {
-			return "", kagzi.NonRetryable(errors.New("sold out"))
+		kagzitest.ReplaceDo(env, "reserve", func(context.Context) error {
+			return kagzi.NonRetryable(errors.New("sold out"))
 		})
-		kagzitest.ReplaceStep(env, "refund", func(ctx context.Context) (string, error) {
+		kagzitest.ReplaceDo(env, "refund", func(ctx context.Context) error {
 			if kagzi.Attempt(ctx) < 20 {
-				return "", errors.New("bank is closed")
+				return errors.New("bank is closed")
 			}
 			*done = append(*done, "refund")
-			return "refund", nil
+			return nil
 		})
 		if _, err := kagzi.Result[Receipt](t.Context(), begin(t, env)); err == nil {
 			t.Error("the run completed, want it to fail")

@@ -92,7 +92,7 @@ func TestPrepare(t *testing.T) {
 func TestRemind(t *testing.T) {
 	in(t, func(w *kagzi.Worker) { kagzi.Handle(w, "remind", Remind) }, func(t *testing.T, env *kagzitest.Env) {
 		asked := 0
-		kagzitest.ReplaceStep(env, "ask", func(context.Context) (string, error) { asked++; return "", nil })
+		kagzitest.ReplaceDo(env, "ask", func(context.Context) error { asked++; return nil })
 		run := start(t, env, "remind", "tea?", kagzi.StartOptions{})
 		env.Pass(60 * time.Hour)
 		if err := kagzi.Signal(t.Context(), run, "answer", "yes", kagzi.SignalOptions{}); err != nil {
@@ -216,4 +216,15 @@ func TestWorkersAreMadeWithTheirOptions(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestAnnounce(t *testing.T) {
+	in(t, func(w *kagzi.Worker) { kagzi.Handle(w, "announce", Announce) }, func(t *testing.T, env *kagzitest.Env) {
+		posted := 0
+		kagzitest.ReplaceDo(env, "post", func(context.Context) error { posted++; return nil })
+		want(t, start(t, env, "announce", "we are open", kagzi.StartOptions{}), true)
+		if posted != 1 {
+			t.Errorf("posted %d times, want once", posted)
+		}
+	})
 }

@@ -16,6 +16,9 @@ var bank = func(ctx context.Context, card, key string) (charge string, err error
 	return "charge-" + card, nil
 }
 
+// post is what the steps below show to people.
+var post = func(ctx context.Context, text string) error { return nil }
+
 // Charge runs its step up to ten times, but never after the card was declined.
 func Charge(ctx kagzi.Context, card string) (string, error) {
 	id, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (string, error) {
@@ -34,6 +37,12 @@ func Charge(ctx kagzi.Context, card string) (string, error) {
 		return "another card is needed", nil
 	}
 	return id, err
+}
+
+// Announce has a step without a result.
+func Announce(ctx kagzi.Context, text string) (bool, error) {
+	err := kagzi.Do(ctx, "post", func(ctx context.Context) error { return post(ctx, text) })
+	return err == nil, err
 }
 
 // Ticket shows values that differ from run to run, and are the same in every replay of one run.
@@ -55,8 +64,7 @@ func Prepare(ctx kagzi.Context, order string) (string, error) {
 // answer, answer:2 and so on.
 func Remind(ctx kagzi.Context, question string) (string, error) {
 	for range 7 {
-		_, err := kagzi.Step(ctx, "ask", func(context.Context) (string, error) { return question, nil })
-		if err != nil {
+		if err := kagzi.Do(ctx, "ask", func(ctx context.Context) error { return post(ctx, question) }); err != nil {
 			return "", err
 		}
 		answer, err := kagzi.WaitSignal[string](ctx, "answer", 24*time.Hour)

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -58,6 +59,11 @@ type ManifestRun struct {
 func Read(r io.ReaderAt, size int64) (*Content, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
+		head := make([]byte, 2)
+		if _, err := r.ReadAt(head, 0); err == nil && (string(head) == "\xff\xfe" || string(head) == "\xfe\xff") {
+			return nil, errors.New("not a capsule but UTF-16 text: PowerShell's > rewrites what a program prints; " +
+				"export it again with: kagzi workflow export ID --file FILE.zip")
+		}
 		return nil, fmt.Errorf("not a capsule: %w", err)
 	}
 	if len(z.File) > maxEntries {

@@ -1,5 +1,6 @@
--- The columns of runs that make an engine.Run, in the order in which run_row.go reads them. Those three are left out of which a lease has the
--- newer value: lease_losses, steps and bytes follow in each statement. A statement writes {r.run_columns} for the list.
+-- The columns of runs that make an engine.Run, in the order in which run_row.go reads them. lease_losses, steps and
+-- bytes are left out, because a lease has the newer values; they follow in each statement. A statement writes
+-- {r.run_columns} for this list.
 run_id, namespace, external_id, request_id, task_queue, workflow_type, version, status, priority, attempts, failures, error,
 created_at, available_at, started_at, finished_at, deadline_at, scheduled_at, worker_id, waiting_for, note,
 paused, gated, held_at, pinned, cancel_requested_at, cancel_reason, grace_until, retry_policy,

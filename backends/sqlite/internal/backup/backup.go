@@ -17,25 +17,24 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A backup is a copy of the file, page by page, of one snapshot: the writer goes on meanwhile, its
-// log merely cannot begin anew before the copy is done. It is not in WAL mode, so that to read it
-// makes no files beside it.
+// A backup copies the pages of one snapshot of the file. The writer goes on meanwhile; only its log
+// cannot restart before the copy is done. A backup is not in WAL mode, so reading it makes no files
+// beside it.
 
 const (
-	// backupPages is how many pages are copied before it is asked again whether anybody still wants
-	// them.
+	// backupPages is the number of pages copied before the caller's context is checked again.
 	backupPages = 256
-	// maxRest bounds the pause after each of these parts: a slow disk must not make a backup
-	// endless.
+	// maxRest limits the pause after each of these parts, so that a slow disk does not make a
+	// backup endless.
 	maxRest = 20 * time.Millisecond
-	// maxAttempts is how often a file is opened that others open and close meanwhile.
+	// maxAttempts limits how often to open a file that others open and close meanwhile.
 	maxAttempts = 10
-	// backupSlack is how much room is to be left on a disk that gets a backup.
+	// backupSlack is the space that must stay free on a disk that gets a backup.
 	backupSlack = 64 << 20
 )
 
-// Database copies the database at path, which a server may have, into a file that is not there.
-// Nothing is left beside the database.
+// Database copies the database at path, which a server may be using, into a new file. It leaves
+// nothing beside the database.
 func Database(ctx context.Context, path, file string) (engine.Backup, error) {
 	path, err := dbfile.Locate(path)
 	if err != nil {
@@ -54,8 +53,8 @@ func DatabaseAt(ctx context.Context, path, file string) (engine.Backup, error) {
 	return engine.Backup{}, dbfile.ErrMoving
 }
 
-// errMoved means that the file was changed in a way that leaves the copy in doubt.
-var errMoved = errors.New("the database was changed behind the copy")
+// errMoved means that the file may have changed during the copy, so that the copy is in doubt.
+var errMoved = errors.New("the database was changed during the copy")
 
 func backupOnce(ctx context.Context, path, file string) (b engine.Backup, moved bool, err error) {
 	c, err := dbfile.OpenReadOnly(path, nil)
@@ -65,7 +64,7 @@ func backupOnce(ctx context.Context, path, file string) (b engine.Backup, moved 
 	defer c.Close()
 	if number, err := dbfile.SchemaNumber(ctx, c.Conn); err != nil || number == 0 {
 		if err == nil {
-			err = fmt.Errorf("%s holds no schema: there is nothing to back up", path)
+			err = fmt.Errorf("%s has no schema; nothing to back up", path)
 		}
 		return b, false, err
 	}
@@ -97,23 +96,23 @@ func TranslateError(err error) error {
 }
 
 var errNoRoomForBackup = &engine.Error{Kind: engine.KindExhausted,
-	Message: "there is no room for a backup on its disk; choose another directory, or make room"}
+	Message: "not enough free disk space for a backup; choose another directory, or free space"}
 
-// CopyTo fills the empty file part with the database as it is now.
+// CopyTo fills the empty file part with the present content of the database.
 func CopyTo(ctx context.Context, c *sqlite3.Conn, part string) (err error) {
 	if err := c.BeginRead(ctx); err != nil {
 		return err
 	}
 	defer c.Rollback(context.WithoutCancel(ctx))
-	if err := roomFor(ctx, c, part); err != nil { // which is the look that begins the snapshot
+	if err := roomFor(ctx, c, part); err != nil { // this read begins the snapshot
 		return err
 	}
-	// What is synced and placed afterwards needs no journal.
+	// The copy is synced and renamed later, so it needs no journal.
 	file, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	defer file.Close() // last: it drops the locks that SQLite has on the copy
+	defer file.Close() // last, because it drops SQLite's locks on the copy
 	to, err := sqlite3.Open(sqlite3.DSN(part, "journal_mode(off)", "synchronous(off)", "locking_mode(exclusive)"))
 	if err != nil {
 		return err
@@ -126,7 +125,7 @@ func CopyTo(ctx context.Context, c *sqlite3.Conn, part string) (err error) {
 	for more := true; more && err == nil; {
 		begun := time.Now()
 		if more, err = pages.Step(backupPages); err == nil {
-			err = file.Sync() // little by little: all at the end would hold up the commits of others
+			err = file.Sync() // in parts: one sync at the end would hold up the commits of others
 		}
 		if err == nil {
 			err = breathe(ctx, time.Since(begun))
@@ -138,7 +137,7 @@ func CopyTo(ctx context.Context, c *sqlite3.Conn, part string) (err error) {
 	return err
 }
 
-// breathe leaves the machine to others for as long as it was kept from them.
+// breathe pauses for as long as the last part took, so that others get the machine.
 func breathe(ctx context.Context, took time.Duration) error {
 	rest := time.NewTimer(min(took, maxRest))
 	defer rest.Stop()
@@ -150,7 +149,7 @@ func breathe(ctx context.Context, took time.Duration) error {
 	}
 }
 
-// roomFor refuses a copy that would leave others on its disk without room.
+// roomFor refuses a copy that would leave too little free space on its disk.
 func roomFor(ctx context.Context, c *sqlite3.Conn, part string) error {
 	size, _, err := c.Size(ctx)
 	if err != nil {

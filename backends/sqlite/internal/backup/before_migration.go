@@ -16,11 +16,11 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// KeptBeforeMigrations is how many backups from before migrations stay beside a database.
+// KeptBeforeMigrations is the number of backups from before migrations to keep beside a database.
 const KeptBeforeMigrations = 3
 
 // BeforeMigration copies a database that holds rows before its schema changes, and deletes the
-// oldest of such copies. Without one nothing is migrated.
+// oldest of these copies. If it fails, nothing is migrated.
 func BeforeMigration(ctx context.Context, c *sqlite3.Conn, path string, pending []migrations.Migration) error {
 	used, err := holdsRows(ctx, c, pending[0].Number-1)
 	if err != nil || !used {
@@ -32,15 +32,15 @@ func BeforeMigration(ctx context.Context, c *sqlite3.Conn, path string, pending 
 		return engine.Micros(time.Now()), CopyTo(ctx, c, part)
 	})
 	if err != nil {
-		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name,
+		return fmt.Errorf("the backup before migration %s failed, so nothing was migrated: %w", pending[0].Name,
 			TranslateError(err))
 	}
 	return dropOldest(path, filepath.Base(file))
 }
 
-// dropOldest deletes all but the newest backups from before migrations. The one just made is of
-// those whatever the clock said when the others were made: the migration relies on it. Other files
-// stay, whatever they are called.
+// dropOldest deletes all backups from before migrations except the newest. The one just made always
+// stays, even if clocks were wrong when the others were made. Other files stay, whatever their
+// name.
 func dropOldest(path, made string) error {
 	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) +
 		`\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}(?:\.[0-9]{6})?Z)\.db$`)

@@ -17,13 +17,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// End is a database file as one end of a copy (package move). Statements about its rows are made of
-// what the catalog says.
+// End is a database file as one end of a copy (package move). Its statements are built from the
+// catalog.
 type End struct {
 	path    string
-	lock    *dbfile.Lock   // nil: for reading only
-	control *sqlite3.Conn  // nil: likewise
-	reader  *dbfile.Reader // in a transaction, or nil: yet to begin one
+	lock    *dbfile.Lock   // nil: read-only
+	control *sqlite3.Conn  // nil: read-only
+	reader  *dbfile.Reader // in a transaction; nil: not begun yet
 	texts   map[string]*string
 }
 
@@ -56,9 +56,8 @@ func OpenEnd(ctx context.Context, path string) (*End, error) {
 	return e, nil
 }
 
-// OpenSource opens the file at path to be read only. It takes no lock and leaves no trace: the file
-// may be a backup on a disk that takes no writes. A file that somebody changes meanwhile fails the
-// reading.
+// OpenSource opens the file at path read-only. It takes no lock and leaves no files: the file may
+// be a backup on a read-only disk. If somebody changes the file meanwhile, reading fails.
 func OpenSource(ctx context.Context, path string) (*End, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
@@ -97,7 +96,7 @@ func (e *End) Close() (err error) {
 	return err
 }
 
-// begin opens the connection that reads, at the moment now.
+// begin opens the connection that reads, on a snapshot of this moment.
 func (e *End) begin(ctx context.Context) (err error) {
 	if e.reader != nil {
 		return nil
@@ -118,7 +117,7 @@ func (e *End) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// session returns the connection that knows the state of the file.
+// session returns the connection that reads the states of the file.
 func (e *End) session() *sqlite3.Conn {
 	if e.control != nil {
 		return e.control
@@ -169,7 +168,7 @@ func (e *End) Tables(ctx context.Context) (tables []engine.CopyTable, err error)
 	return tables, dbfile.Translate("read the catalog", err)
 }
 
-// describeColumn accepts the types of our strict tables.
+// describeColumn accepts the types of strict tables.
 func describeColumn(name, kind string) (engine.CopyColumn, error) {
 	switch strings.ToLower(kind) {
 	case "integer":
@@ -182,7 +181,7 @@ func describeColumn(name, kind string) (engine.CopyColumn, error) {
 	return engine.CopyColumn{}, fmt.Errorf("column %s has a type that cannot be copied: %s", name, kind)
 }
 
-// text is a statement by what it is called, made once.
+// text returns the statement of that name, and builds it on first use.
 func (e *End) text(name string, compose func() string) *string {
 	if e.texts[name] == nil {
 		made := compose()
@@ -201,7 +200,7 @@ func (e *End) Count(ctx context.Context, table string) (n int64, err error) {
 	return n, dbfile.Translate("count the rows of "+table, err)
 }
 
-// errEnough ends a reading that has all it can hold.
+// errEnough ends a read that has reached its limit.
 var errEnough = errors.New("enough")
 
 // Read returns the next rows of a table.
@@ -238,7 +237,7 @@ func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err e
 		return nil, dbfile.Translate("read", err)
 	}
 	if e.lock == nil && !e.reader.Current(e.path) {
-		return nil, fmt.Errorf("somebody changes the database %s while it is read", e.path)
+		return nil, fmt.Errorf("somebody changed the database %s while it was read", e.path)
 	}
 	return rows, nil
 }
@@ -274,7 +273,7 @@ func (e *End) transact(ctx context.Context, verb string, do func(c *sqlite3.Conn
 		err = c.Commit(ctx)
 	}
 	if err != nil {
-		c.Rollback(context.WithoutCancel(ctx)) // fails when SQLite did it by itself
+		c.Rollback(context.WithoutCancel(ctx)) // fails if SQLite rolled back by itself
 		return dbfile.Translate(verb, err)
 	}
 	return nil

@@ -14,21 +14,21 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What a copy has made of this database is its state in the table standing, under the names of
-// engine.StandingMoved and its neighbours. While rows are on their way out, and after they have
-// gone, a fence of triggers refuses every write to what was copied.
+// A copy sets states in the table standing of this database (engine.StandingMoved and others).
+// While rows are copied out of it, and afterwards, triggers refuse every write to the copied
+// tables: the fence.
 
 // Standing returns a state of the database.
 func (e *End) Standing(ctx context.Context, name string) (value string, err error) {
 	value, _, err = dbfile.State(ctx, e.session(), name)
-	return value, dbfile.Translate("read how the database stands", err)
+	return value, dbfile.Translate("read the state of the database", err)
 }
 
 // fencedVerbs are the writes that the fence refuses.
 var fencedVerbs = []string{"insert", "update", "delete"}
 
-// Fence refuses every write to a table that is copied, whatever program asks. To fill a file that
-// only this process has open takes no triggers.
+// Fence refuses every write to a copied table, by any program. Filling a file that only this
+// process has open needs no triggers.
 func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
 	tables, err := e.Tables(ctx)
 	if err != nil {
@@ -88,13 +88,13 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	if err != nil {
 		return err
 	}
-	if e.reader != nil { // or it would keep the checkpoint from completing
+	if e.reader != nil { // a reader would keep the checkpoint from completing
 		err, e.reader = e.reader.Close(), nil
 		if err != nil {
-			return dbfile.Translate("take the fence off", err)
+			return dbfile.Translate("remove the fence", err)
 		}
 	}
-	err = e.transact(ctx, "take the fence off", func(c *sqlite3.Conn) error {
+	err = e.transact(ctx, "remove the fence", func(c *sqlite3.Conn) error {
 		if err := endStanding(ctx, c, standing, old, copied); err != nil {
 			return err
 		}
@@ -110,10 +110,10 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 		return err
 	}
 	_, err = e.control.CheckpointAll(ctx)
-	return dbfile.Translate("fold the log", err)
+	return dbfile.Translate("checkpoint the log", err)
 }
 
-// endStanding deletes a state, or turns it into that of a complete copy.
+// endStanding deletes a state, or replaces it by the state of a complete copy.
 func endStanding(ctx context.Context, c *sqlite3.Conn, standing, old, copied string) error {
 	if copied == "" {
 		return once(c.Exec(ctx, &endStandingSQL, sqlite3.Text("name", standing), sqlite3.Text("old", old)))
@@ -127,7 +127,7 @@ func endStanding(ctx context.Context, c *sqlite3.Conn, standing, old, copied str
 
 // Amend changes a state of the file.
 func (e *End) Amend(ctx context.Context, standing, old, new string) error {
-	return e.transact(ctx, "note how the database stands", func(c *sqlite3.Conn) error {
+	return e.transact(ctx, "set the state of the database", func(c *sqlite3.Conn) error {
 		return once(c.Exec(ctx, &amendStandingSQL, sqlite3.Text("name", standing), sqlite3.Text("old", old),
 			sqlite3.Text("new", new)))
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// digestPart is how many bytes are read before others have the machine.
+// digestPart is the number of bytes read before a pause.
 const digestPart = 1 << 20
 
 // partPattern names a backup that is being written, beside its place.
@@ -28,13 +28,14 @@ const partPattern = "kagzi-backup-*.part"
 // partSuffixes are the suffixes of files beside it while it is written.
 var partSuffixes = []string{"", "-journal", "-wal", "-shm", ".lock"}
 
-// Place lets fill write a database beside the file's place, reads it back, and puts it there:
-// whole, on disk, for its owner alone, or not at all. fill returns of when the copy is.
+// Place lets fill write a database to a temporary file beside file, reads it back, and renames it:
+// complete, durable and readable by its owner only, or not at all. fill returns the time of the
+// copy.
 func Place(ctx context.Context, file string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
 	return PlaceAs(ctx, file, partPattern, fill)
 }
 
-// PlaceAs is Place; pattern names the file while it is made.
+// PlaceAs is Place; pattern names the temporary file.
 func PlaceAs(ctx context.Context, file, pattern string, fill func(part string) (time.Time, error)) (b engine.Backup,
 	err error) {
 	return place(file, pattern, func(part string) (engine.Backup, error) {
@@ -49,7 +50,7 @@ func PlaceAs(ctx context.Context, file, pattern string, fill func(part string) (
 	})
 }
 
-// Receive is Place for a backup that comes from elsewhere, byte by byte.
+// Receive is Place for a backup that is received as a stream of bytes.
 func Receive(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error) {
 	b, err := place(file, partPattern, func(part string) (engine.Backup, error) {
 		to, err := os.OpenFile(part, os.O_WRONLY, 0)
@@ -104,7 +105,7 @@ func place(file, pattern string, fill func(part string) (engine.Backup, error)) 
 	return b, nil
 }
 
-// settleAt gives part its name, unless something has it.
+// settleAt renames part, unless the name is taken.
 func settleAt(part, file string) error {
 	err := dbfile.RenameNew(part, file)
 	if errors.Is(err, fs.ErrExist) {
@@ -127,7 +128,7 @@ func syncPath(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// seal marks a copy as a backup of then and takes it out of WAL mode.
+// seal marks a copy as a backup of that time and takes it out of WAL mode.
 func seal(ctx context.Context, part string, at time.Time) error {
 	c, err := sqlite3.Open(sqlite3.DSN(part, "synchronous(off)", "locking_mode(exclusive)", "journal_mode(delete)"))
 	if err != nil {
@@ -149,7 +150,7 @@ var backupRowsSQL string
 //go:embed sql/check_quickly.sql
 var checkQuicklySQL string
 
-// inspect reads a backup that nobody changes: damage is an error.
+// inspect reads a backup that nobody changes; damage is an error.
 func inspect(ctx context.Context, file string) (b engine.Backup, err error) {
 	c, err := dbfile.OpenReadOnly(file, nil)
 	if err != nil {
@@ -169,7 +170,7 @@ func inspectRows(ctx context.Context, c *sqlite3.Conn, b *engine.Backup) (err er
 		return err
 	}
 	if b.Schema == 0 {
-		return errors.New("it holds no schema of kagzi")
+		return errors.New("it has no Kagzi schema")
 	}
 	damage := ""
 	err = c.Query(ctx, &checkQuicklySQL, func(r *sqlite3.Row) error {
@@ -193,7 +194,7 @@ func inspectRows(ctx context.Context, c *sqlite3.Conn, b *engine.Backup) (err er
 	})
 }
 
-// digestOf reads all of a file, and leaves the machine to others now and then.
+// digestOf reads a whole file, with pauses for others.
 func digestOf(ctx context.Context, file string) (sum [32]byte, size int64, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -217,17 +218,22 @@ func digestOf(ctx context.Context, file string) (sum [32]byte, size int64, err e
 	return [32]byte(hash.Sum(nil)), size, nil
 }
 
-// CheckRows finds what contradicts itself in a database that has this program's schema.
+// CheckRows finds contradictions in a database with this program's schema.
 type CheckRows func(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error)
 
-// Verify reads all of a backup, with the contradictions that Check would find in it. A damaged one
-// is an error.
+// Verify reads a whole backup and returns the contradictions that Check would find in it. A damaged
+// one is an error.
 func Verify(ctx context.Context, file string, check CheckRows) (b engine.Backup, findings []engine.Finding, err error) {
 	if file, err = dbfile.Locate(file); err != nil {
 		return b, nil, err
 	}
 	if b, err = inspect(ctx, file); err != nil {
-		return b, nil, fmt.Errorf("%s is no sound backup: %w", file, err)
+		if failure := dbfile.AsFatal(err, true); failure != nil && failure.Corrupt {
+			if d := dbfile.Diagnose(ctx, file, 0); d != nil {
+				return b, nil, fmt.Errorf("%s: %s", file, d)
+			}
+		}
+		return b, nil, fmt.Errorf("%s is not a valid backup: %w", file, err)
 	}
 	c, err := dbfile.OpenReadOnly(file, nil)
 	if err != nil {
@@ -235,7 +241,7 @@ func Verify(ctx context.Context, file string, check CheckRows) (b engine.Backup,
 	}
 	defer c.Close()
 	if newest, err := dbfile.NewestSchema(); err != nil || b.Schema != newest {
-		return b, nil, err // its rows are of a schema whose contradictions this program does not know
+		return b, nil, err // this program cannot check the rows of another schema
 	}
 	findings, err = check(ctx, c.Conn)
 	return b, findings, err

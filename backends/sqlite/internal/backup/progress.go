@@ -22,9 +22,9 @@ var restoreRunSQL string
 //go:embed sql/restore_keys.sql
 var restoreKeysSQL string
 
-// compare tells what the database that is replaced knows and the backup does not, and refuses to
-// replace one with rows unless told to. One that cannot be read is no reason not to: it is often
-// why there is a restore.
+// compare reports what the replaced database knows and the backup does not, and refuses to replace
+// a database with rows unless forced. A database that cannot be read does not prevent the restore,
+// because it is often the reason for it.
 func (r *restoring) compare(ctx context.Context) error {
 	if !r.before {
 		return nil
@@ -43,9 +43,9 @@ func (r *restoring) compare(ctx context.Context) error {
 	return nil
 }
 
-// refuseMoved refuses to replace a file whose rows have gone to another database: the runs of the
-// backup would go on here as well. --force does not mean that, for it is asked for wherever there
-// are rows. A file that cannot be read says nothing of it.
+// refuseMoved refuses to replace a file whose rows were moved to another database, because the runs
+// of the backup would then run in both. --force does not override this: people use it whenever
+// there are rows. A file that cannot be read is not refused.
 func (r *restoring) refuseMoved(ctx context.Context) (refusal error) {
 	old, err := dbfile.OpenReadOnly(r.target, nil)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *restoring) compareRows(ctx context.Context) (used bool, err error) {
 	return used, err
 }
 
-// holdsRows reports whether somebody has used the database, which has that schema: for runs,
-// workers, schedules or keys.
+// holdsRows reports whether the database, which has that schema, was used: for runs, workers,
+// schedules or keys.
 func holdsRows(ctx context.Context, c *sqlite3.Conn, schema int) (used bool, err error) {
 	tables := []string{"runs", "workers"}
 	if schema >= 2 {
@@ -115,7 +115,7 @@ func holdsRows(ctx context.Context, c *sqlite3.Conn, schema int) (used bool, err
 	return used, nil
 }
 
-// runsBeyond goes through what is open in the backup.
+// runsBeyond compares the runs that are open in the backup.
 func (r *restoring) runsBeyond(ctx context.Context, backup, old *sqlite3.Conn) error {
 	err := backup.Query(ctx, &restoreRunsSQL, func(line *sqlite3.Row) error {
 		had := readBeyond(line)
@@ -134,7 +134,7 @@ func (r *restoring) runsBeyond(ctx context.Context, backup, old *sqlite3.Conn) e
 	return err
 }
 
-// runsOnly goes through all runs of the database that is replaced.
+// runsOnly finds the runs that only the replaced database has.
 func (r *restoring) runsOnly(ctx context.Context, backup, old *sqlite3.Conn) error {
 	return old.Query(ctx, &restoreRunsSQL, func(line *sqlite3.Row) error {
 		run, known := readBeyond(line), false

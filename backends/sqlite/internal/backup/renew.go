@@ -17,18 +17,18 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A file whose pages have no room for checksums, as older versions made them, is written anew:
-// beside its place, read back, and put there in one step. A server does that when it starts on a
-// file of up to maxRenewedAtStart bytes, which takes some seconds; on a larger one it says so and
-// serves it as it is. `kagzi db migrate` and `kagzi db restore` do it whatever the size.
+// A file from an older version, whose pages have no room for checksums, is rewritten: into a file
+// beside it, which is read back and then replaces it in one step. A server does this at its start
+// for a file of up to maxRenewedAtStart bytes, which takes some seconds. It serves a larger one as
+// it is, and logs that. `kagzi db migrate` and `kagzi db restore` rewrite a file of any size.
 
-const renewSlack = 64 << 20 // bytes to be left free on the disk
+const renewSlack = 64 << 20 // bytes that must stay free on the disk
 
-// Renew writes the database at path, which nobody else has and which is of so many bytes, into a
-// file beside it, with checksums, and reads that back. Nothing is left in the log of the database.
+// Renew writes the database at path, of size bytes and used by nobody else, into a file beside it,
+// with checksums, and reads that back. It leaves the database's log empty.
 func Renew(ctx context.Context, c *sqlite3.Conn, path string, size int64) (next string, err error) {
 	if free, err := dbfile.FreeBytes(filepath.Dir(path)); err == nil && free < uint64(size)+renewSlack {
-		return "", fmt.Errorf("it takes %s of room on its disk, and %s are free", dbfile.BytesText(size+renewSlack),
+		return "", fmt.Errorf("it needs %s of free disk space, and only %s are free", dbfile.BytesText(size+renewSlack),
 			dbfile.BytesText(int64(free)))
 	}
 	next = path + dbfile.Renewing
@@ -40,7 +40,7 @@ func Renew(ctx context.Context, c *sqlite3.Conn, path string, size int64) (next 
 		}
 		return nil
 	}
-	if err := remove(); err != nil { // what a process that died has left
+	if err := remove(); err != nil { // left by a process that died
 		return "", err
 	}
 	defer func() {
@@ -68,7 +68,7 @@ func Renew(ctx context.Context, c *sqlite3.Conn, path string, size int64) (next 
 var ErrOthersHave = &engine.Error{Kind: engine.KindPrecondition,
 	Message: "another process has the database open; end it first"}
 
-// checkpointAll leaves nothing in the log.
+// checkpointAll empties the log.
 func checkpointAll(ctx context.Context, c *sqlite3.Conn) error {
 	busy, err := c.CheckpointAll(ctx)
 	if err == nil && busy {
@@ -77,8 +77,8 @@ func checkpointAll(ctx context.Context, c *sqlite3.Conn) error {
 	return err
 }
 
-// SameAs reads a file that was made of the database, and refuses it unless it is whole, with
-// checksums, and of the same schema.
+// SameAs reads a file that was made from the database. It refuses the file unless it is complete,
+// has checksums, and has the same schema.
 func SameAs(ctx context.Context, c *sqlite3.Conn, next string) error {
 	number, err := dbfile.SchemaNumber(ctx, c)
 	if err != nil {
@@ -95,19 +95,19 @@ func SameAs(ctx context.Context, c *sqlite3.Conn, next string) error {
 	}
 	checked, err := made.HasChecksums()
 	if err == nil && (!checked || of.Schema != number) {
-		err = fmt.Errorf("the file that was made is not what it was made of: schema %d, want %d; checksums: %t",
+		err = fmt.Errorf("the new file differs from the database: schema %d, want %d; checksums: %t",
 			of.Schema, number, checked)
 	}
 	return err
 }
 
-// TakePlace puts the file next in the place of the database, whose log is empty and which this
-// process has closed.
+// TakePlace replaces the database by the file next. The database's log is empty and this process
+// has closed it.
 func TakePlace(next, path string) error {
 	if log, err := dbfile.StatIfExists(path + "-wal"); err != nil || log != nil && log.Size() > 0 {
 		return errors.Join(errors.New("another process writes to the database; end it first"), err)
 	}
-	for _, suffix := range []string{"-wal", "-shm"} { // they belong to the file, which others may look at still
+	for _, suffix := range []string{"-wal", "-shm"} { // they belong to the old file, which others may still read
 		if err := os.Remove(path + suffix); err != nil && !os.IsNotExist(err) {
 			return err
 		}
@@ -118,8 +118,8 @@ func TakePlace(next, path string) error {
 	return dbfile.SyncDirectory(filepath.Dir(path))
 }
 
-// refuseOthers refuses to take away a database that another program has open, where that is an
-// obstacle.
+// refuseOthers refuses to replace a database that another program has open, if the system does not
+// allow that.
 func refuseOthers(path string) error {
 	others, err := dbfile.OpenElsewhere(path)
 	if err == nil && others {
@@ -128,10 +128,10 @@ func refuseOthers(path string) error {
 	return err
 }
 
-// Accept takes what stands in the database at path for right, as after a repair with another
-// program, which leaves pages without a checksum: it writes the database anew and keeps the file
-// that was there, under the name that it returns. No server may have it. What SQLite itself finds
-// damaged is refused, and so is what contradicts itself, with what was found.
+// Accept accepts the database at path as it is, for example after a repair with another program,
+// which leaves pages without checksums. It rewrites the database and keeps the old file under the
+// name that it returns. No server may be using it. It refuses a database that SQLite finds damaged,
+// or whose rows contradict each other; then it returns the contradictions.
 func Accept(ctx context.Context, path string, check CheckRows) (kept string, findings []engine.Finding, err error) {
 	if path, err = dbfile.Locate(path); err != nil {
 		return "", nil, err
@@ -169,8 +169,8 @@ func Accept(ctx context.Context, path string, check CheckRows) (kept string, fin
 	return kept, nil, TakePlace(next, path)
 }
 
-// acceptable is the file that is made of a database without reading checksums, unless there is
-// something else to be found.
+// acceptable returns a file made from a database without checking checksums, unless other problems
+// are found.
 func acceptable(ctx context.Context, c *sqlite3.Conn, path string, check CheckRows) (next string,
 	findings []engine.Finding, err error) {
 	var of engine.Backup

@@ -14,21 +14,21 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Rows is what a restore needs of the store, which knows the rows.
+// Rows holds what a restore needs from the store, which knows the rows.
 type Rows struct {
-	// Check finds what contradicts itself in a database.
+	// Check finds contradictions in a database.
 	Check CheckRows
-	// Adopt migrates a restored file and makes its rows fit to be served.
+	// Adopt migrates a restored file and prepares its rows for a server.
 	Adopt func(ctx context.Context, file string, p engine.AfterRestoreParams) (engine.AfterRestore, error)
 }
 
-// errHoldsRows refuses to replace a database that somebody has used.
+// errHoldsRows refuses to replace a database that was used.
 var errHoldsRows = &engine.Error{Kind: engine.KindPrecondition,
-	Message: "the database that is to be filled holds rows already; --force replaces it and keeps its file, --dry-run tells what would be lost"}
+	Message: "the database to restore into already holds rows; --force replaces it and keeps the old file, --dry-run shows what would be lost"}
 
-// Restore puts the backup p.File in the place of the database at path, which no server may have.
-// The new file is made beside it, taken up (storelogic.AfterRestore) and checked before it takes
-// the place in one step; the file that was there is kept under another name.
+// Restore replaces the database at path by the backup p.File. No server may be using the database.
+// The new file is made beside it, prepared (storelogic.AfterRestore), checked, and put in place in
+// one step; the old file is kept under another name.
 func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows) (out engine.Restoration, err error) {
 	r := &restoring{p: p, rows: rows, out: &out}
 	if err := r.verify(ctx); err != nil {
@@ -41,6 +41,7 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows
 	if err := r.compare(ctx); err != nil {
 		return out, err
 	}
+	out.Empty = !r.before
 	beside := filepath.Dir(r.target)
 	if p.DryRun {
 		beside = ""
@@ -57,8 +58,8 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows
 	return out, nil
 }
 
-// RestoreElsewhere makes of the backup p.File what is to be served, in a file that carry takes
-// elsewhere and that is gone afterwards. from is for people: which backup, and of when.
+// RestoreElsewhere makes a file from the backup p.File that can be served. carry copies it
+// elsewhere; afterwards the file is deleted. from describes the backup, with its time.
 func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, rows Rows,
 	carry func(file, from string) error) (out engine.Restoration, err error) {
 	r := &restoring{p: p, rows: rows, out: &out}
@@ -75,14 +76,13 @@ func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, rows Rows,
 	return out, carry(r.next, describeBackup(&out.Backup))
 }
 
-// verify reads the backup. What is damaged is refused, what contradicts itself too unless it is
-// forced.
+// verify reads the backup. It refuses a damaged one and, unless forced, one with contradictions.
 func (r *restoring) verify(ctx context.Context) (err error) {
 	r.out.Backup, r.out.Findings, err = Verify(ctx, r.p.File, r.rows.Check)
 	if err != nil {
 		return err
 	}
-	r.p.File = r.out.Backup.File // where it really is
+	r.p.File = r.out.Backup.File // symbolic links resolved
 	if n := len(r.out.Findings); n > 0 && !r.p.Force {
 		return fmt.Errorf("the backup contradicts itself (findings: %d); --force restores it nevertheless", n)
 	}
@@ -99,13 +99,13 @@ type restoring struct {
 	rows   Rows
 	out    *engine.Restoration
 	target string
-	before bool // there is a database in its place
+	before bool // there is a database at the path
 	lock   *dbfile.Lock
-	dir    string // of its own, beside the target; the new file is in it
+	dir    string // temporary, beside the target; holds the new file
 	next   string // the new file
 }
 
-// lockTarget takes the place of the database, unless for a dry run, and refuses one with rows.
+// lockTarget locks the path, except for a dry run, and refuses a database with rows.
 func (r *restoring) lockTarget(path string) (err error) {
 	if r.p.DryRun {
 		r.target, err = filepath.Abs(path)
@@ -134,11 +134,11 @@ func (r *restoring) lockTarget(path string) (err error) {
 	if r.lock, err = dbfile.Acquire(r.target); err != nil {
 		return err
 	}
-	_ = dbfile.RemoveLeftovers(r.target) // what cannot be deleted is in nobody's way
+	_ = dbfile.RemoveLeftovers(r.target) // a leftover that cannot be deleted does no harm
 	return nil
 }
 
-// release leaves nothing beside the database but its lock.
+// release leaves nothing beside the database except its lock.
 func (r *restoring) release() {
 	if r.dir != "" {
 		os.RemoveAll(r.dir)
@@ -148,8 +148,8 @@ func (r *restoring) release() {
 	}
 }
 
-// prepare makes the new file in a directory of its own: a copy of the backup, of this program's
-// schema, taken up, and sound.
+// prepare makes the new file in a temporary directory: a copy of the backup, migrated, prepared for
+// a server and checked.
 func (r *restoring) prepare(ctx context.Context, beside string) (err error) {
 	pattern := "kagzi-restore-*"
 	if beside != "" {
@@ -171,7 +171,7 @@ func (r *restoring) prepare(ctx context.Context, beside string) (err error) {
 	}
 	findings, err := r.check(ctx)
 	if err == nil && len(findings) > 0 && len(r.out.Findings) == 0 {
-		err = fmt.Errorf("what came out is not sound: %s: %s", findings[0].Subject, findings[0].Text)
+		err = fmt.Errorf("the restored database has errors: %s: %s", findings[0].Subject, findings[0].Text)
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func (r *restoring) check(ctx context.Context) ([]engine.Finding, error) {
 	return r.rows.Check(ctx, c.Conn)
 }
 
-// describeBackup returns which backup it is, and of when.
+// describeBackup names the backup and its time.
 func describeBackup(b *engine.Backup) string {
 	text := "SHA-256 " + fmt.Sprintf("%x", b.SHA256[:8])
 	if !b.TakenAt.IsZero() {
@@ -207,10 +207,10 @@ func (r *restoring) copyBackup(ctx context.Context) error {
 	return CopyTo(ctx, c.Conn, r.next)
 }
 
-// swap puts the new file in the place of the old one, which stays under another name. At every
-// moment there is a whole database in the place, or one that is refused. It must not be one without
-// its log, which would be served as though its last commits had never been, nor one with the log of
-// another.
+// swap replaces the old file by the new one and keeps the old file under another name. At every
+// moment the path holds a complete database, or one that servers refuse. It must never hold a
+// database without its log, which would be served without its last commits, or with another one's
+// log.
 func (r *restoring) swap(ctx context.Context) error {
 	dbfile.GiveToOwnerOf(r.next, r.target)
 	if err := syncPath(r.next); err != nil {
@@ -218,8 +218,8 @@ func (r *restoring) swap(ctx context.Context) error {
 	}
 	kept := r.target + ".before-restore-" + Stamp(r.p.Now)
 	if !r.before {
-		// A log whose database is gone would be taken for that of the new file, and its pages for
-		// newer ones.
+		// SQLite would take the log of the old database for the new file's, and its pages for newer
+		// ones.
 		if err := moveLog(r.target, kept); err != nil {
 			return err
 		}
@@ -242,8 +242,8 @@ func (r *restoring) swap(ctx context.Context) error {
 }
 
 // Replace puts the new file in the place of one that has a second name. A log that could not be
-// checkpointed goes to that name as it is: where it is what is damaged, no file is served beside
-// it, so it goes last; otherwise the old file is damaged, which is not served without it either.
+// checkpointed is renamed too. If the log is damaged, it goes last, because no server opens a file
+// beside it. Otherwise the database is damaged, and no server opens that without its log either.
 func Replace(next, target, kept string) error {
 	damaged, err := hasDamagedLog(target)
 	if err != nil {
@@ -268,7 +268,7 @@ func moveInto(next, target string) error {
 	return dbfile.SyncDirectory(filepath.Dir(target))
 }
 
-// moveLog gives a log, if there is one, the name that goes with another one of its database.
+// moveLog renames a log, if there is one, together with its database.
 func moveLog(from, to string) error {
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		if err := dbfile.Rename(from+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -278,8 +278,8 @@ func moveLog(from, to string) error {
 	return dbfile.SyncDirectory(filepath.Dir(from))
 }
 
-// hasDamagedLog reports whether the log beside a database is one that SQLite is kept from
-// recovering.
+// hasDamagedLog reports whether the log beside a database is damaged, so that SQLite does not
+// recover it.
 func hasDamagedLog(path string) (bool, error) {
 	log, err := os.Open(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -296,7 +296,7 @@ func hasDamagedLog(path string) (bool, error) {
 	return sqlite3.DamagedLog(log, info.Size())
 }
 
-// checkpointAway leaves a database without a log beside it. It cannot do so of a damaged one.
+// checkpointAway checkpoints and removes the log beside a database. It fails if the log is damaged.
 func checkpointAway(ctx context.Context, path string) error {
 	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(1000)", "synchronous(full)"))
 	if err == nil {
@@ -311,10 +311,10 @@ func checkpointAway(ctx context.Context, path string) error {
 	return err
 }
 
-// keepAs gives a file a second name that nothing has; where there are no links, the only one.
+// keepAs gives a file a second, unused name. On a file system without links it is the only name.
 func keepAs(path, kept string) error {
 	if _, err := os.Lstat(kept); err == nil {
-		return fmt.Errorf("%s is in the way", kept)
+		return fmt.Errorf("%s already exists", kept)
 	}
 	if err := os.Link(path, kept); err != nil {
 		return dbfile.Rename(path, kept)
@@ -322,6 +322,6 @@ func keepAs(path, kept string) error {
 	return nil
 }
 
-// Stamp formats a time as part of a file's name, so exact that a restart after a kill finds
-// another.
+// Stamp formats a time for a file name, precisely enough that a restart after a kill uses another
+// name.
 func Stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000000Z") }

@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// LowWater is how many bytes must be free for new runs. The rest is for existing runs, so that they
-// can end.
+// LowWater is the free space in bytes that new runs require. Below it, existing runs can still end.
 const LowWater = 256 << 20
 
 // DiskSpace watches the free space of a disk. It asks at most once a second.
 type DiskSpace struct {
 	Dir  string
-	Free func(string) (uint64, error) // nil: freeBytes
+	Free func(string) (uint64, error) // nil: FreeBytes
 
 	mu    sync.Mutex
 	asked time.Time
 	short bool
 }
 
-// Low reports whether the disk has too little space for new runs. If the disk does not tell, it has
-// enough.
+// Low reports whether the disk has too little space for new runs; false if the free space is
+// unknown.
 func (d *DiskSpace) Low() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

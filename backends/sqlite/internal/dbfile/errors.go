@@ -10,28 +10,33 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// FatalError is why nothing may be acknowledged any more: a write or a sync failed in a way that
-// leaves open what is on the disk, or the file is damaged. SQLite recovers the file at the next
-// start.
+// FatalError is the reason why nothing may be acknowledged any more: a write or a sync failed, so
+// that the content of the disk is unknown, or the file is damaged. SQLite recovers the file at the
+// next start.
 type FatalError struct {
 	Corrupt bool // the file is damaged; otherwise the disk failed
 	cause   error
+	// diagnosis replaces the text of damage when more is known; nil: it is not.
+	diagnosis *Diagnosis
 }
 
 func (e *FatalError) Error() string {
+	if e.diagnosis != nil {
+		return e.diagnosis.String()
+	}
 	if e.Corrupt {
 		return "the database file is damaged (" + e.cause.Error() +
-			"); `kagzi db check` tells more, `kagzi db restore` puts a backup in its place"
+			"); `kagzi db check` shows details, `kagzi db restore` restores a backup"
 	}
 	return "the disk failed a write: " + e.cause.Error()
 }
 
 func (e *FatalError) Unwrap() error { return e.cause }
 
-// DiskFailed returns the failure of a disk, or of files that somebody took away.
+// DiskFailed returns a FatalError for a failed disk, or for files that somebody moved away.
 func DiskFailed(cause error) *FatalError { return &FatalError{cause: cause} }
 
-// Damaged returns the failure of a damaged file.
+// Damaged returns a FatalError for a damaged file.
 func Damaged(cause error) *FatalError { return &FatalError{Corrupt: true, cause: cause} }
 
 // ExitCode returns the exit code of the process: 71 for a damaged file, 70 for a disk that failed.
@@ -42,7 +47,7 @@ func (e *FatalError) ExitCode() int {
 	return 70
 }
 
-// AsFatal returns err as a FatalError if it is one, of a write or, with reading, of a read: a
+// AsFatal returns err as a FatalError if it is one for a write or, with reading, for a read: a
 // failed read has lost nothing.
 func AsFatal(err error, reading bool) *FatalError {
 	if failure, ok := errors.AsType[*FatalError](err); ok {
@@ -62,38 +67,57 @@ func AsFatal(err error, reading bool) *FatalError {
 	return nil
 }
 
-// OpenError gives damage, and a disk that fails writes, their exit codes and the advice that goes
-// with them.
+// diagnosedBytes is up to which size a file is read to tell why it cannot be opened: it takes a
+// second or two.
+const diagnosedBytes = 512 << 20
+
+// OpenError gives a damaged file, or a disk that fails writes, its exit code and its advice.
 func OpenError(path string, err error) error {
 	if failure := AsFatal(err, !sqlite3.FailedWrite(err)); failure != nil {
 		err = failure
+		if failure.Corrupt {
+			failure.diagnosis = Diagnose(context.Background(), path, diagnosedBytes)
+		}
 	}
 	return fmt.Errorf("open the database %s: %w", path, err)
 }
 
 var (
 	ErrExhausted = &engine.Error{Kind: engine.KindExhausted,
-		Message: "no room is left on the disk of the database; it passes when there is room again"}
+		Message: "the disk of the database is full; writes work again once space is free"}
 	errNoIndex = &engine.Error{Kind: engine.KindUnavailable,
-		Message: "no room is left on the disk for the index of the database's log; it passes when there is room again, and the call may or may not have counted"}
+		Message: "the disk is too full for the index of the database's log; writes work again once space is free, and this call may or may not have taken effect"}
 	ErrUnavailable = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot write"}
 	errBusy        = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps the database locked"}
 	errUnreadable  = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot be read"}
-	errGone        = &engine.Error{Kind: engine.KindUnavailable, Message: "the database file is not there any more"}
+	errGone        = &engine.Error{Kind: engine.KindUnavailable, Message: "the database file does not exist any more"}
 	ErrMoving      = &engine.Error{Kind: engine.KindUnavailable,
-		Message: "another process keeps changing what lies beside the database"}
+		Message: "another process keeps changing the files beside the database"}
 	ErrClosed = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
 	errGaveUp = &engine.Error{Kind: engine.KindUnavailable,
-		Message: "the caller stopped waiting; the call may or may not have counted"}
+		Message: "the caller stopped waiting; the call may or may not have taken effect"}
 )
 
-// IsRefusal reports whether err is an answer of the engine and not a failure of the database.
+// IsRefusal reports whether err is an answer of the engine rather than a failure of the database.
 func IsRefusal(err error) bool {
 	_, ok := errors.AsType[*engine.Error](err)
 	return ok
 }
 
-// Translate turns a driver's error into one that callers can act on. Errors of the engine pass
+// OfData turns an error about a call's own data into a refusal, because a retry would fail in the
+// same way. Other errors stay unchanged.
+func OfData(verb string, err error) error {
+	switch sqlite3.Code(err) {
+	case sqlite3.CodeTooBig:
+		return &engine.Error{Kind: engine.KindTooLarge,
+			Message: verb + ": the database cannot hold a value that large; make it smaller"}
+	case sqlite3.CodeMismatch:
+		return &engine.Error{Kind: engine.KindInvalid, Message: verb + ": the database cannot hold a value of this call: it has the wrong type"}
+	}
+	return err
+}
+
+// Translate turns a driver's error into one that callers can act on. Errors of the engine stay
 // unchanged.
 func Translate(verb string, err error) error {
 	if err == nil || IsRefusal(err) {
@@ -107,6 +131,8 @@ func Translate(verb string, err error) error {
 		return ErrExhausted
 	case sqlite3.CodeBusy, sqlite3.CodeLocked:
 		return errBusy
+	case sqlite3.CodeTooBig, sqlite3.CodeMismatch:
+		return OfData(verb, err)
 	}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -117,8 +143,8 @@ func Translate(verb string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-// TranslateReadOnly is Translate for read-only access. A damaged file ends nothing then: what is
-// whole may still be read.
+// TranslateReadOnly is Translate for read-only access, where a damaged file is not fatal: its
+// undamaged part can still be read.
 func TranslateReadOnly(verb string, err error) error {
 	failure := AsFatal(err, false)
 	switch {

@@ -7,17 +7,16 @@ import (
 	"regexp"
 )
 
-// The names of files that are made beside a database while its lock is held. They begin with the name
-// of the database, so the next process that has the lock knows that they are left over: the process
-// that made them was killed.
+// Files that are made beside a database while its lock is held. Their names begin with the
+// database's, so the next process that has the lock knows that a killed process left them.
 const (
-	HalfBackup  = ".before-*.part"   // a backup from before a migration, while it is made
+	HalfBackup  = ".before-*.part"   // a backup before a migration, not finished
 	HalfRestore = ".restoring-*.tmp" // the directory of a restore
-	Renewing    = ".renewed"         // the file that takes its place with checksums
+	Renewing    = ".renewed"         // the rewritten file with checksums
 )
 
-// RemoveLeftovers deletes what was left half-made beside a database that is locked: each may be as
-// large as the database.
+// RemoveLeftovers deletes unfinished files beside a locked database, because each may be as large
+// as the database.
 func RemoveLeftovers(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

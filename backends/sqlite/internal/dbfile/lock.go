@@ -15,21 +15,22 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Lock keeps other processes off the database. It is the operating system's, on a file beside the
-// database that is never deleted, so it ends with the process however that ends. What the file says
-// is for people.
+// Lock keeps other processes out of the database. It is a lock of the operating system on a file
+// beside the database, which is never deleted, so it ends with the process in any case. The file's
+// text is for people.
 type Lock struct {
 	file  *os.File
 	since time.Time
 }
 
 const (
-	lockTimeout       = 500 * time.Millisecond // for a process that is just ending
+	lockTimeout       = 500 * time.Millisecond // for a process that is just exiting
 	lockRetryInterval = 20 * time.Millisecond
 	maxHolder         = 1 << 10
 )
 
-// Acquire fails within a second when another process has the database, and says which.
+// Acquire locks the database. If another process has it, Acquire fails within a second and names
+// that process.
 func Acquire(path string) (*Lock, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("open the database %s: %w", path, ErrNoFile)
@@ -70,21 +71,21 @@ func Acquire(path string) (*Lock, error) {
 	return l, nil
 }
 
-// openLock makes the lock's file, unless it is there. What is no file of that name itself is
-// somebody else's, and is left alone.
+// openLock makes the lock's file unless it exists. Anything else at that path belongs to somebody
+// else and is left alone.
 func openLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if info, found := os.Lstat(path); found == nil && !info.Mode().IsRegular() {
 		if err == nil {
 			file.Close()
 		}
-		return nil, fmt.Errorf("%s is no file (%s); take it away", path, info.Mode().Type())
+		return nil, fmt.Errorf("%s is not a file (%s); remove it", path, info.Mode().Type())
 	}
 	return file, err
 }
 
-// soleName refuses a database that has a second name, a hard link: the lock and SQLite's log stand
-// beside each name, so another server could open it by the other one, and both would write.
+// soleName refuses a database with a second name (a hard link). The lock and SQLite's log are
+// beside each name, so another server could open it by the other name, and both would write.
 func soleName(path string) error {
 	n, err := linkCount(path)
 	if err != nil {
@@ -130,21 +131,21 @@ func readHolder(file *os.File) string {
 
 func (l *Lock) Release() { l.file.Close() }
 
-// Holder returns what the process that has locked the database says of itself; empty: none has.
+// Holder returns the description of the process that has locked the database; empty if none has.
 func Holder(path string) (string, error) {
 	path, err := Locate(path)
 	if err != nil {
-		return "", nil // nobody has what is not there
+		return "", nil // a missing database has no holder
 	}
 	file, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("see who has the database: %w", err)
+		return "", fmt.Errorf("read the lock of the database: %w", err)
 	}
 	defer file.Close()
-	free, err := tryLock(file) // for a moment: a server that starts tries for longer
+	free, err := tryLock(file) // for a moment; a server that starts retries for longer
 	if err != nil || free {
 		return "", err
 	}

@@ -23,7 +23,7 @@ func tryLock(file *os.File) (bool, error) {
 	}
 }
 
-// FreeBytes returns how much the file system of dir can still take from us.
+// FreeBytes returns how many bytes this process can still write to the file system of dir.
 func FreeBytes(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -32,7 +32,7 @@ func FreeBytes(dir string) (uint64, error) {
 	return uint64(fs.Bavail) * uint64(fs.Bsize), nil
 }
 
-// linkCount returns how many names the file has; 0 when it is not there.
+// linkCount returns how many names the file has; 0 if it does not exist.
 func linkCount(path string) (int, error) {
 	var file unix.Stat_t
 	switch err := unix.Stat(path, &file); {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock unless another open file has it. It locks one byte far behind the text,
-// which others may read.
+// tryLock takes the lock unless another open file has it. It locks one byte far behind the text, so
+// that others can read the text.
 func tryLock(file *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(file.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
@@ -19,8 +19,8 @@ func tryLock(file *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// FreeBytes returns how much the disk of dir can still take from us. A share is named with a
-// separator at its end.
+// FreeBytes returns how many bytes this process can still write to the disk of dir. The name of a
+// share needs a separator at its end.
 func FreeBytes(dir string) (uint64, error) {
 	path, err := windows.UTF16PtrFromString(dir + `\`)
 	if err != nil {
@@ -31,7 +31,7 @@ func FreeBytes(dir string) (uint64, error) {
 	return free, err
 }
 
-// linkCount returns how many names the file has; 0 when it is not there.
+// linkCount returns how many names the file has; 0 if it does not exist.
 func linkCount(path string) (int, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -2,8 +2,8 @@ package dbfile
 
 import "golang.org/x/sys/unix"
 
-// networkFilesystem names the kind of file system that dir lies on if its locks or its shared
-// memory cannot be relied on, and is empty otherwise.
+// networkFilesystem returns the kind of file system of dir if its locks or shared memory are not
+// reliable, and empty otherwise.
 func networkFilesystem(dir string) string {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

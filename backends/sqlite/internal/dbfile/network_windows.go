@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// networkFilesystem names the kind of disk that dir, an absolute path, lies on if its locks or its
-// shared memory cannot be relied on, and is empty otherwise. A share is known by its name,
-// \\server\share, and a letter that stands for one by its drive.
+// networkFilesystem returns the kind of disk of dir, an absolute path, if its locks or shared
+// memory are not reliable, and empty otherwise. It recognizes a share by its name, \\server\share,
+// and a mapped letter by its drive type.
 func networkFilesystem(dir string) string {
 	volume := filepath.VolumeName(dir)
 	device := strings.HasPrefix(volume, `\\?\`) || strings.HasPrefix(volume, `\\.\`)

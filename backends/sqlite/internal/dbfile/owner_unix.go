@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// GiveToOwnerOf gives a file that root has made to the owner of the database at path, or where
-// there is none to that of its directory. A server that does not run as root could not open it
-// otherwise. Where that is not to be had the file stays root's.
+// GiveToOwnerOf gives a file that root has made to the owner of the database at path or, if there
+// is none, to the owner of its directory. Otherwise a server that does not run as root could not
+// open it. If that fails, the file stays root's.
 func GiveToOwnerOf(file, path string) {
 	if os.Geteuid() != 0 {
 		return
@@ -28,8 +28,8 @@ func GiveToOwnerOf(file, path string) {
 	if !ok {
 		return
 	}
-	// Whoever owns the directory may put something else under the file's name meanwhile: what has
-	// another name too stays whose it is.
+	// The directory's owner may replace the file meanwhile, so a file with another name too keeps
+	// its owner.
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Prepare makes the directory and returns where the file really is, so that a link to it is the
-// same database.
+// Prepare makes the directory and returns the file's real path, so that a link to it is the same
+// database.
 func Prepare(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -30,18 +30,17 @@ func Prepare(path string) (string, error) {
 	return path, RefuseNetwork(path)
 }
 
-// RefuseNetwork returns an error if a server and others cannot share the file safely.
+// RefuseNetwork returns an error for a file system on which processes cannot share the file safely.
 func RefuseNetwork(path string) error {
 	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && os.Getenv("KAGZI_ALLOW_NETWORK_FS") != "1" {
-		return fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
+		return fmt.Errorf("database %s is on a network filesystem (%s), whose locks SQLite cannot rely on; "+
 			"put it on a local disk, or set KAGZI_ALLOW_NETWORK_FS=1 at your own risk", path, kind)
 	}
 	return nil
 }
 
-// Resolve follows symbolic links, also one to a file that is not there yet. On Windows a file that
-// is there is called by its long name: by its short one, of eight letters and three, it would have
-// another lock and another log.
+// Resolve follows symbolic links, also one to a missing file. On Windows it returns the long name
+// of an existing file: the short one (8.3) would have another lock and another log.
 func Resolve(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return onDriveOf(path, real), nil
@@ -51,7 +50,7 @@ func Resolve(path string) (string, error) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}
 		if _, err := os.Stat(path); err != nil && !os.IsNotExist(err) {
-			return path, err // links in a circle
+			return path, err // the links form a circle
 		}
 		return Resolve(target)
 	}
@@ -62,8 +61,8 @@ func Resolve(path string) (string, error) {
 	return filepath.Join(onDriveOf(path, dir), filepath.Base(path)), nil
 }
 
-// onDriveOf is where a link at path leads that leads there. On Windows it may begin at the top of
-// the drive that the link is on.
+// onDriveOf returns the target of a link at path. On Windows it may begin at the root of the link's
+// drive.
 func onDriveOf(path, there string) string {
 	if !filepath.IsAbs(there) && there != "" && os.IsPathSeparator(there[0]) {
 		return filepath.VolumeName(path) + there
@@ -71,8 +70,8 @@ func onDriveOf(path, there string) string {
 	return there
 }
 
-// CreatePrivately makes a file that only its owner may read. An existing one is never opened here:
-// closing it would drop SQLite's locks on it.
+// CreatePrivately makes a file that only its owner may read. It never opens an existing one,
+// because closing that would drop SQLite's locks on it.
 func CreatePrivately(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if os.IsExist(err) {
@@ -84,9 +83,8 @@ func CreatePrivately(path string) error {
 	return file.Close()
 }
 
-// RefuseLoneLog refuses to make a database beside the log of one that is gone, or that is empty by
-// now. SQLite would delete that log, and with it the last commits of a database that may yet be
-// brought back.
+// RefuseLoneLog refuses to make a database beside the log of one that is missing or empty. SQLite
+// would delete that log, and with it the last commits of a database that may still be recovered.
 func RefuseLoneLog(path string) error {
 	file, err := StatIfExists(path)
 	if err != nil || file != nil && file.Size() > 0 {
@@ -101,7 +99,7 @@ func RefuseLoneLog(path string) error {
 			"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
 }
 
-// Locate returns where the database at path really is.
+// Locate returns the real path of the database at path.
 func Locate(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err == nil {

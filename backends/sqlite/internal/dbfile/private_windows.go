@@ -2,8 +2,8 @@ package dbfile
 
 import "log/slog"
 
-// noFollow is not needed here: who may put something beside the database is said by its directory,
-// and links take a privilege.
+// noFollow is not needed on Windows: the directory decides who may create files in it, and links
+// need a privilege.
 const noFollow = 0
 
 func refusePlanted(string) error { return nil }

@@ -18,17 +18,17 @@ func SyncDirectory(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// Rename gives a file another name, whatever had that before.
+// Rename renames a file and replaces a file with the new name.
 func Rename(from, to string) error { return os.Rename(from, to) }
 
-// RenameNew gives a file a name that nothing has, or else it is fs.ErrExist. It may keep its old
-// one too.
+// RenameNew renames a file. If the new name is taken, it returns fs.ErrExist. The old name may
+// remain too.
 func RenameNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// a file system without links: take the place, or find it taken
+	// a file system without links: create the name exclusively
 	taken, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -36,10 +36,10 @@ func RenameNew(from, to string) error {
 	return errors.Join(taken.Close(), os.Rename(from, to))
 }
 
-// InUse reports whether something could not be done to a file because somebody may have it open,
-// which is no obstacle here.
+// InUse reports whether an operation on a file failed because somebody may have it open; never on
+// this system.
 func InUse(error) bool { return false }
 
-// OpenElsewhere reports whether another program has the files of a database open in a way that
-// keeps them from being moved or replaced.
+// OpenElsewhere reports whether another program has files of the database open that therefore
+// cannot be moved or replaced; never on this system.
 func OpenElsewhere(string) (bool, error) { return false, nil }

@@ -12,19 +12,19 @@ import (
 // SyncDirectory does nothing: Rename and RenameNew return when the disk has the new name.
 func SyncDirectory(string) error { return nil }
 
-// Others may have a file open for a moment that was just written, as scanners for viruses and the
-// indexer do, and then it can be neither moved nor replaced. SQLite waits for them too.
+// Virus scanners and the indexer may open a file for a moment that was just written; until then it
+// can be neither moved nor replaced. SQLite waits for them too.
 const (
 	moveTimeout       = 2 * time.Second
 	moveRetryInterval = 20 * time.Millisecond
 )
 
-// Rename gives a file another name, whatever had that before.
+// Rename renames a file and replaces a file with the new name.
 func Rename(from, to string) error {
 	return moveAs("rename", from, to, windows.MOVEFILE_REPLACE_EXISTING)
 }
 
-// RenameNew gives a file a name that nothing has, or else it is fs.ErrExist.
+// RenameNew renames a file. If the new name is taken, it returns fs.ErrExist.
 func RenameNew(from, to string) error { return moveAs("place", from, to, 0) }
 
 func moveAs(verb, from, to string, how uint32) error {
@@ -43,7 +43,7 @@ func moveAs(verb, from, to string, how uint32) error {
 	return nil
 }
 
-// retrying tries again while others may have a file open.
+// retrying retries while others may have a file open.
 func retrying(do func() error) error {
 	for deadline := time.Now().Add(moveTimeout); ; time.Sleep(moveRetryInterval) {
 		if err := do(); !InUse(err) || time.Now().After(deadline) {
@@ -52,14 +52,14 @@ func retrying(do func() error) error {
 	}
 }
 
-// InUse reports whether something could not be done to a file because somebody may have it open. To
-// replace such a file is denied like what one may not do.
+// InUse reports whether an operation on a file failed because somebody may have it open. Windows
+// reports replacing such a file as a missing permission.
 func InUse(err error) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }
 
-// OpenElsewhere reports whether another program has one of the files of a database open, which can
-// be neither moved nor replaced then.
+// OpenElsewhere reports whether another program has a file of the database open, which then can be
+// neither moved nor replaced.
 func OpenElsewhere(path string) (bool, error) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		name, err := windows.UTF16PtrFromString(path + suffix)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// openFor keeps a file open that others may read and write, as SQLite does, until it is called.
+// openFor opens a file that others may read and write, as SQLite does, and closes it when end is
+// called.
 func openFor(t *testing.T, path string) (end func()) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -36,13 +36,13 @@ func SchemaNumber(ctx context.Context, c *sqlite3.Conn) (int, error) {
 	return int(number), nil
 }
 
-// NewestSchema returns the number of the newest migration that this program has.
+// NewestSchema returns the number of this program's newest migration.
 func NewestSchema() (int, error) {
 	list, err := migrations.List("sqlite")
 	return len(list), err
 }
 
-// NewerSchemaError is the error of a database that a newer program has migrated.
+// NewerSchemaError is the error for a database that a newer program has migrated.
 func NewerSchemaError(number, newest int) error {
 	return &engine.Error{Kind: engine.KindPrecondition,
 		Message: fmt.Sprintf(

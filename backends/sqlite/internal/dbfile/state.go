@@ -18,7 +18,7 @@ var hasStandingSQL string
 //go:embed sql/refusing_standing.sql
 var refusingStandingSQL string
 
-// RefuseMoved refuses a file whose rows have gone to another database, or are still on their way
+// RefuseMoved refuses a file whose rows were moved to another database, or are still being copied
 // into it.
 func RefuseMoved(ctx context.Context, c *sqlite3.Conn) error {
 	var refusal error
@@ -26,7 +26,7 @@ func RefuseMoved(ctx context.Context, c *sqlite3.Conn) error {
 	return errors.Join(err, refusal)
 }
 
-// Refusing calls tell with the reason why the file is not to be served, if there is one.
+// Refusing calls tell with the reason why the file must not be served, if there is one.
 func Refusing(ctx context.Context, c *sqlite3.Conn, tell func(name, value string)) error {
 	old := true
 	err := c.Query(ctx, &hasStandingSQL, func(*sqlite3.Row) error {
@@ -45,8 +45,8 @@ func Refusing(ctx context.Context, c *sqlite3.Conn, tell func(name, value string
 //go:embed sql/get_standing.sql
 var getStandingSQL string
 
-// State returns what the database says of itself under a name of engine.StandingMoved and its
-// neighbours, and since when; value is empty if it says nothing.
+// State returns a state of the database (engine.StandingMoved and others), and since when; the
+// value is empty if the state is not set.
 func State(ctx context.Context, c *sqlite3.Conn, name string) (value string, at time.Time, err error) {
 	err = c.Query(ctx, &getStandingSQL, func(r *sqlite3.Row) error {
 		value, at = r.Text(), r.Time()

@@ -12,27 +12,27 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// file is an open database or log. It lies in SQLite's memory, directly before the file of the
+// file is an open database or log. It is in SQLite's memory, directly before the file of the
 // system's VFS, so it holds no Go pointers.
 type file struct {
-	methods uintptr // SQLite's table of functions; first, because SQLite reads it there
+	methods uintptr // SQLite's table of functions; must be first
 
 	// Of a database.
 	checked   int32  // 1: its pages have checksums
-	unchecked int32  // 1: the checksums are not looked at
+	unchecked int32  // 1: checksums are not checked
 	broken    uint32 // the last page that failed its check, or foreignLog; 0: none
 
 	// Of a log.
 	order          uint32  // littleWords, bigWords; 0: not known yet
-	database       uintptr // the file it belongs to; 0 for a database
+	database       uintptr // the database that the log belongs to; 0 for a database
 	frameBuf       uintptr // memory for one frame; 0: none yet
 	frameBufBytes  int64
 	framed         int64  // where the header of a frame was last written
 	number         uint32 // the page number in that header
 	nameSynced     int32  // 1: the log's name is durable, and syncData is enough from now on
 	headerUnsynced int32  // 1: the log's header was written; it must be durable before the first frame is written
-	deferSync      int32  // 1: the sync at the end of a commit is left to the caller of CommitUnsynced
-	syncOwed       int32  // 1: it was left to it
+	deferSync      int32  // 1: CommitUnsynced leaves the sync at the end of a commit to its caller
+	syncOwed       int32  // 1: that sync is still to be done
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	bigWords
 )
 
-// behind is how many bytes after the address of a file the system's own begins.
+// behind is the offset of the system's file from the address of our file.
 const behind = unsafe.Sizeof(file{})
 
 func fileAt(at uintptr) *file { return (*file)(memory(at)) }
@@ -57,15 +57,15 @@ func (f *file) main() *file {
 // measurements.
 const UnsafeSynchronous = "KAGZI_UNSAFE_SYNCHRONOUS"
 
-// foreignLog in place of a page number says that the log beside the file is another file's.
+// foreignLog in place of a page number says that the log beside the file belongs to another file.
 const foreignLog = 1<<32 - 1
 
-// samplePages is how many pages are tried for checksums in a file whose first page does not
+// samplePages is the number of pages tried for checksums in a file whose first page does not
 // announce them.
 const samplePages = 16
 
-// hasChecksums reports whether the pages of a file have checksums. If the first page denies it and
-// others hold, the first page is damaged, and shall be found to be.
+// hasChecksums reports whether the pages of a file have checksums. If the first page says no but
+// other pages have valid ones, the first page is damaged, and must be reported as such.
 func hasChecksums(r io.ReaderAt) bool {
 	header := make([]byte, headerBytes)
 	if n, _ := r.ReadAt(header, 0); n < headerBytes {
@@ -101,13 +101,13 @@ func readFile(tls *libc.TLS, at, to uintptr, n int32, offset int64) int32 {
 	}
 	code := under.read(to, n, offset)
 	if code == lib.SQLITE_OK && f.database != 0 && n == LogHeaderBytes && offset == 0 {
-		// SQLite is about to recover what is in the log
+		// SQLite is about to recover the log
 		return f.examineLog(under)
 	}
 	return code
 }
 
-// isPageInLog reports whether n bytes there are the page of a frame.
+// isPageInLog reports whether a read of n bytes at offset is the page of a frame.
 func isPageInLog(n int32, offset int64) bool {
 	return offset > LogHeaderBytes && (offset-LogHeaderBytes)%(int64(n)+FrameHeaderBytes) == FrameHeaderBytes
 }
@@ -124,12 +124,12 @@ func (f *file) readPage(under underlying, to uintptr, n int32, offset int64) int
 	if f.checked == 0 || f.unchecked != 0 || !short && PageHolds(page, number) {
 		return code
 	}
-	f.broken = number // where it is short the end of the file is missing
+	f.broken = number // if it is short, the end of the file is missing
 	return lib.SQLITE_CORRUPT
 }
 
-// learn finds out from the first page whether pages have checksums: it may come from a log, or from
-// another process that has just added them.
+// learn reads from the first page whether pages have checksums: the page may come from a log, or
+// from another process that has just added them.
 func (f *file) learn(page []byte) {
 	if f.checked == 0 && isFirst(page) && reservesChecksum(page) {
 		f.checked = 1
@@ -165,7 +165,7 @@ func (f *file) readFrame(under underlying, to uintptr, n int32, offset int64) in
 			main.broken = whole.number()
 			return lib.SQLITE_CORRUPT
 		}
-		putChecksum(whole.page(), whole.number(), order) // another program wrote it, and it is whole
+		putChecksum(whole.page(), whole.number(), order) // another program wrote it, and it is undamaged
 	}
 	copy(bytesAt(to, n), whole.page())
 	return lib.SQLITE_OK
@@ -173,7 +173,7 @@ func (f *file) readFrame(under underlying, to uintptr, n int32, offset int64) in
 
 // follows reports whether the frame continues the one before it, by SQLite's own checksum.
 func (f *file) follows(under underlying, whole frame, order binary.ByteOrder, offset int64) (bool, int32) {
-	before := offset - int64(len(whole)) + 16 // where a frame has its checksum
+	before := offset - int64(len(whole)) + 16 // offset of the checksum of the frame before
 	if offset == LogHeaderBytes {
 		before = LogHeaderBytes - 8
 	}
@@ -185,7 +185,7 @@ func (f *file) follows(under underlying, whole frame, order binary.ByteOrder, of
 	return whole.sums(order, storedSums(bytesAt(place, 8))) == whole.stored(), lib.SQLITE_OK
 }
 
-// wordOrder returns that of the log, as its header says.
+// wordOrder returns the byte order of the log, from its header.
 func (f *file) wordOrder(under underlying) (binary.ByteOrder, int32) {
 	if f.order == 0 {
 		place := under.tls.Alloc(8)
@@ -207,8 +207,8 @@ func (f *file) setOrder(header []byte) {
 	}
 }
 
-// examineLog refuses a damaged log, whose end SQLite would drop without a word, and a log of
-// another file. A log that was not synced, as in measurements, may look damaged.
+// examineLog refuses a damaged log, whose end SQLite would drop silently, and a log of another
+// file. A log that was not synced, as in measurements, may look damaged.
 func (f *file) examineLog(under underlying) int32 {
 	if strange, code := f.isForeign(under); strange || code != lib.SQLITE_OK {
 		f.main().broken = foreignLog
@@ -231,9 +231,9 @@ func (f *file) examineLog(under underlying) int32 {
 	return lib.SQLITE_OK
 }
 
-// isForeign reports whether a log with a frame lies beside a database that is not in WAL mode, as
-// no backup is: somebody has put the file in the place of another, whose pages are in the log.
-// SQLite removes a log before it leaves WAL mode, and creates it after it has entered it.
+// isForeign reports whether a log with a frame is beside a database that is not in WAL mode, such
+// as a backup: somebody replaced another database by this file, and the log holds the other's
+// pages. SQLite removes a log before it leaves WAL mode, and creates it after it has entered it.
 func (f *file) isForeign(log underlying) (bool, int32) {
 	size, code := log.size()
 	if code != lib.SQLITE_OK || size <= LogHeaderBytes+FrameHeaderBytes {
@@ -268,7 +268,7 @@ func writeFile(tls *libc.TLS, at, from uintptr, n int32, offset int64) int32 {
 	return under.write(from, n, offset)
 }
 
-// sign writes the checksum of a page where there is room for one. The page is SQLite's copy, whose
+// sign writes the checksum of a page if the page has room for one. The page is SQLite's copy, whose
 // reserved bytes are free.
 func (f *file) sign(page []byte, number uint32, order binary.ByteOrder) {
 	main := f.main()

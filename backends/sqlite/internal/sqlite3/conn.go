@@ -13,10 +13,10 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// Conn is one connection to a database. One goroutine uses it at a time, so SQLite's mutex for it
-// is left out; only interrupt may be called by others meanwhile. It calls the C library that
-// modernc.org/sqlite translates directly: database/sql and the driver around the library copy, box
-// and lock so much that a small statement costs twice as much through them.
+// Conn is one connection to a database. One goroutine uses it at a time, so it has no SQLite mutex;
+// only interrupt may be called concurrently. It calls the C library that modernc.org/sqlite
+// translates directly: the copying, boxing and locking of database/sql and its driver would double
+// the cost of a small statement.
 //
 // Statements are identified by the variable that holds their text. They are prepared on first use
 // and kept.
@@ -29,8 +29,8 @@ type Conn struct {
 	closed bool
 }
 
-// DSN names the database file with the pragmas of a connection, in their order. Further parameters
-// of the URI may be appended.
+// DSN returns the URI of the database file with the pragmas of a connection, in order. Further URI
+// parameters may be appended.
 func DSN(path string, pragmas ...string) string {
 	q := url.Values{"pragma": pragmas}
 	slashed := filepath.ToSlash(path)
@@ -79,7 +79,7 @@ func openConn(uri string) (*Conn, error) {
 	c.db = *(*uintptr)(memory(place))
 	c.tls.Free(8)
 	if err := c.check(code); err != nil {
-		c.Close() // there may be a connection all the same
+		c.Close() // SQLite may return a connection with an error
 		return nil, err
 	}
 	return c, nil
@@ -92,11 +92,11 @@ func (c *Conn) configure(dsn string) error {
 	if err != nil {
 		return err
 	}
-	// A statement is planned once, not again for each value that a partial index might suit.
+	// Plan a statement once, not again for each value that a partial index might suit.
 	if err := c.enable(lib.SQLITE_DBCONFIG_ENABLE_QPSG); err != nil {
 		return err
 	}
-	// Pages of a new file, and of one that vacuum makes, keep room for checksums.
+	// Reserve room for checksums in the pages of a new file, and of one made by vacuum.
 	if _, err := c.control(lib.SQLITE_FCNTL_RESERVE_BYTES, checksumBytes); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *Conn) configure(dsn string) error {
 	return nil
 }
 
-// Close finalizes all statements and closes the connection. To close it twice does no harm.
+// Close finalizes all statements and closes the connection. It may be called twice.
 func (c *Conn) Close() error {
 	for _, s := range c.prepared {
 		lib.Xsqlite3_finalize(c.tls, s.stmt)
@@ -126,10 +126,10 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// memory is the pointer to an address of the library's heap, which Go neither moves nor frees.
+// memory returns a pointer to an address of the library's heap, which Go neither moves nor frees.
 func memory(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
-// check returns the error of a result code; nil when it is none.
+// check returns the error of a result code; nil for success.
 func (c *Conn) check(code int32) error {
 	switch code {
 	case lib.SQLITE_OK, lib.SQLITE_ROW, lib.SQLITE_DONE:
@@ -147,12 +147,12 @@ func (c *Conn) check(code int32) error {
 	return &Error{Code: int(code), Text: text}
 }
 
-// brokenText says what was found broken in a database.
+// brokenText describes what is damaged in a database.
 func brokenText(page int32) string {
 	if uint32(page) == foreignLog {
-		return "the log beside it is that of another file, in whose place it was put"
+		return "the log beside it belongs to another file, which this one has replaced"
 	}
-	return fmt.Sprintf("page %d is not what was written there", page)
+	return fmt.Sprintf("page %d does not match its checksum", page)
 }
 
 // interrupt ends the running statement. Any goroutine may call it, at any time.

@@ -5,7 +5,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SyncFile makes durable what was written to the database file itself.
+// SyncFile makes writes to the database file itself durable.
 func (c *Conn) SyncFile() error {
 	place := c.tls.Alloc(8)
 	defer c.tls.Free(8)
@@ -21,8 +21,8 @@ func (c *Conn) KeepLog() error {
 	return err
 }
 
-// LeaveLog has the write-ahead log neither checkpointed nor deleted when the last connection is
-// closed.
+// LeaveLog keeps the write-ahead log from being checkpointed and deleted when the last connection
+// is closed.
 func (c *Conn) LeaveLog() error { return c.enable(lib.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE) }
 
 // HasChecksums reports whether the pages of the file have checksums.

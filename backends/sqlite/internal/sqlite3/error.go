@@ -26,6 +26,8 @@ const (
 	CodeCantOpen = lib.SQLITE_CANTOPEN
 	CodeProtocol = lib.SQLITE_PROTOCOL
 	CodeNotADB   = lib.SQLITE_NOTADB
+	CodeTooBig   = lib.SQLITE_TOOBIG
+	CodeMismatch = lib.SQLITE_MISMATCH
 )
 
 // Code returns the primary result code of err; 0 when it is none of SQLite's.

@@ -7,12 +7,11 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// UnsyncedLog identifies the log whose sync a commit still owes: the address of the system's own
-// file. Zero: none is owed.
+// UnsyncedLog identifies the log that a commit still has to sync: the address of the system's file.
+// Zero: none.
 type UnsyncedLog uintptr
 
-// Sync makes the commit durable. It may be called on any goroutine, as long as the connection is
-// open.
+// Sync makes the commit durable. Any goroutine may call it while the connection is open.
 func (s UnsyncedLog) Sync() error {
 	if code := syncData(uintptr(s)); code != lib.SQLITE_OK {
 		return &Error{Code: int(code), Text: "sync of the log"}
@@ -20,8 +19,8 @@ func (s UnsyncedLog) Sync() error {
 	return nil
 }
 
-// CommitUnsynced commits the transaction. The sync that ends it is left to the caller if SQLite would
-// do one and the log's header is on the disk already: then owed is not zero, and nothing may be
+// CommitUnsynced commits the transaction. If SQLite would sync at its end, and the log's header is
+// on disk already, the sync is left to the caller: owed is not zero. Then nothing may be
 // acknowledged, and no other commit written, before owed.Sync has returned nil.
 func (c *Conn) CommitUnsynced(ctx context.Context) (owed UnsyncedLog, err error) {
 	at, err := c.logPlace()
@@ -46,14 +45,14 @@ func (c *Conn) logPlace() (uintptr, error) {
 	return *(*uintptr)(memory(place)), err
 }
 
-// LogFrameBytes is what a page of 4096 bytes takes in a log.
+// LogFrameBytes is the size of a page of 4096 bytes in the log.
 const LogFrameBytes = 4096 + FrameHeaderBytes
 
-const zerosBytes = 64 << 10 // in one write, of which the library takes no more than twice that
+const zerosBytes = 64 << 10 // in one write; the library accepts at most twice that
 
-// LengthenLog adds that many bytes of zeros to the log and makes them durable, unless it has the
-// length wanted already. more reports whether it is shorter still. The caller has begun a writing
-// transaction: zeros must not overwrite what another program has just added.
+// LengthenLog appends that many zero bytes to the log and syncs them, unless the log has the wanted
+// length. more reports whether it is still shorter. The caller has begun a write transaction, so
+// that zeros do not overwrite what another program has just appended.
 func (c *Conn) LengthenLog(want, by int64) (more bool, err error) {
 	at, err := c.logPlace()
 	if err != nil {

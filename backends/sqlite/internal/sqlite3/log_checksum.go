@@ -7,17 +7,17 @@ import (
 
 // A log (write-ahead log) is a header and frames; a frame is a frame header and a page. The
 // checksum of each frame continues that of the one before it. After a crash SQLite takes the frames
-// before the first broken one as committed, and that one for the write that the crash cut short. A
-// damaged frame looks the same, and everything behind it would be lost silently.
+// before the first broken one as committed, and the broken one as cut short by the crash. A damaged
+// frame looks the same, and everything behind it would be lost silently.
 //
-// What follows tells them apart. Every commit is synced before the next one writes, so a crash can
-// only cut the last one short: a broken frame before a commit that another frame continues had once
-// been whole and on disk. Damage to the last commit cannot be told from a crash.
+// This file tells them apart. Every commit is synced before the next one is written, so a crash can
+// cut only the last one short. A broken frame before a commit that another frame continues was
+// therefore once complete and on disk: it is damaged. Damage to the last commit looks like a crash.
 
 const (
 	LogHeaderBytes   = 32
 	FrameHeaderBytes = 24
-	logMagic         = 0x377f0682 // one more: words are big-endian
+	logMagic         = 0x377f0682 // one more for big-endian words
 )
 
 // logSums is SQLite's running checksum of a log.
@@ -99,14 +99,14 @@ func DamagedLog(log io.ReaderAt, size int64) (bool, error) {
 	return false, nil
 }
 
-// commitsBehind reports whether there is a commit, and a frame that continues it, behind a broken
-// frame; without a header, behind the header.
+// commitsBehind reports whether a commit, and a frame that continues it, follow a broken frame or,
+// without a valid header, the header.
 func commitsBehind(log io.ReaderAt, size int64, pageSize int32, order binary.ByteOrder, header []byte) (bool, error) {
-	var salts string // of the log, or without a header those of the frame before
+	var salts string // the log's or, without a header, those of the frame before
 	var stored, summed logSums
 	if header != nil {
 		salts, stored = string(header[16:24]), storedSums(header[24:])
-		summed = stored // they stay the same as long as frames are whole
+		summed = stored // equal as long as frames are undamaged
 	}
 	f := make(frame, FrameHeaderBytes+pageSize)
 	broken, committed := header == nil, false
@@ -116,7 +116,7 @@ func commitsBehind(log io.ReaderAt, size int64, pageSize int32, order binary.Byt
 		}
 		ours, sums := f.salts() == salts, f.sums(order, stored)
 		follows := sums == f.stored()
-		if !follows && summed != stored { // what the frame before stored may be what is damaged
+		if !follows && summed != stored { // the frame before may be the damaged one
 			sums = f.sums(order, summed)
 			follows = sums == f.stored()
 		}

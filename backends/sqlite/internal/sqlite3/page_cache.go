@@ -9,20 +9,20 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite's page cache, as the library is built, has two properties that cost a busy server much.
+// SQLite's page cache, as the library builds it, has two properties that slow a busy server.
 //
 // All connections of a process share one group: one mutex, and one list of pages that may be
-// evicted. A connection that reads much takes pages of the writer's out of that list; then the
-// writer has fewer than its limit, allocates memory instead of reusing the list's oldest page, and
-// the group is over its limit. From then on each page is evicted as soon as it is unused, roots of
-// trees included, and the writer reads ten pages from the file for each run. So each cache gets a
-// group of its own, as in a SQLite that is built without SQLITE_ENABLE_MEMORY_MANAGEMENT.
+// evicted. A connection that reads much takes the writer's pages out of that list. The writer then
+// has fewer pages than its limit, so it allocates memory instead of reusing the oldest page, and
+// the group exceeds its limit. From then on each page, even a tree's root, is evicted as soon as it
+// is unused, and the writer reads ten pages from the file for each run. So each cache gets its own
+// group, as in a SQLite built without SQLITE_ENABLE_MEMORY_MANAGEMENT.
 //
-// When SQLite balances a tree, it swaps page numbers by way of one that no page has: that of the
-// page with the lock bytes, at 1 GiB. The cache takes that for the highest number that it holds,
-// and at the end of the transaction it walks everything it has for pages behind the end of the
-// file: in one commit in five of a busy server, 0.3 ms with 3,500 pages and more than a millisecond
-// with 16,000. So the cache is made to forget that number again.
+// When SQLite balances a tree, it swaps page numbers by way of an unused number: that of the page
+// with the lock bytes, at 1 GiB. The cache takes it for its highest page number, and at the end of
+// the transaction walks all its pages to look for some behind the end of the file. In one of five
+// commits of a busy server this takes 0.3 ms with 3,500 pages, and more than a millisecond with
+// 16,000. So the cache is made to forget that number.
 
 // lockByte is PENDING_BYTE of SQLite.
 const lockByte = 1 << 30
@@ -34,14 +34,13 @@ var (
 	rekeySystem   func(tls *libc.TLS, cache, page uintptr, before, after uint32)
 )
 
-// sharedGroup is the group of all caches that have none of their own.
+// sharedGroup is the group of all caches without their own group.
 var sharedGroup atomic.Uintptr
 
-// OwnPageCaches replaces three functions of SQLite's page cache, for the whole process: for other
-// packages that use modernc.org/sqlite too. So it is for a program that knows what it links, and
-// not for a library or a test helper. It must be called before SQLite is first used; afterwards it
-// changes nothing. Without it everything works, only slower. Calls after the first return what the
-// first did.
+// OwnPageCaches replaces three functions of SQLite's page cache for the whole process, including
+// other users of modernc.org/sqlite. So only a program that controls what it links should call it,
+// not a library or a test helper. It must be called before SQLite is first used; later calls change
+// nothing and return what the first did. Without it everything works, only slower.
 func OwnPageCaches() error { return ownPageCaches() }
 
 var ownPageCaches = sync.OnceValue(func() error {
@@ -70,8 +69,8 @@ func replacePageCache(tls *libc.TLS) error {
 	return nil
 }
 
-// createCache makes a cache and, while it is still empty, gives it a group of its own, without a
-// mutex: one goroutine at a time uses a connection. The library checks a mutex for null before it
+// createCache makes a cache and, while it is empty, gives it its own group, without a mutex,
+// because one goroutine at a time uses a connection. The library checks a mutex for null before it
 // enters it.
 func createCache(tls *libc.TLS, pageBytes, extraBytes, purgeable int32) uintptr {
 	cache := createSystem(tls, pageBytes, extraBytes, purgeable)
@@ -118,6 +117,6 @@ func rekey(tls *libc.TLS, cache, page uintptr, before, after uint32) {
 	highest := c.FiMaxKey
 	rekeySystem(tls, cache, page, before, after)
 	if after == uint32(lockByte/c.FszPage+1) {
-		c.FiMaxKey = highest // the page gets another number before the cache looks
+		c.FiMaxKey = highest // the page gets another number before the cache checks
 	}
 }

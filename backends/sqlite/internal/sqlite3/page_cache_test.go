@@ -10,7 +10,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
+func TestPageCacheForgetsLockBytePage(t *testing.T) {
 	if err := OwnPageCaches(); err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
 	}
 	system := rekeySystem
 	t.Cleanup(func() { rekeySystem = system })
-	exchanged := map[uintptr]uint32{} // the highest number that a cache was given
+	exchanged := map[uintptr]uint32{} // the highest page number of each cache
 	rekeySystem = func(tls *libc.TLS, cache, page uintptr, before, after uint32) {
 		exchanged[cache] = max(exchanged[cache], after)
 		system(tls, cache, page, before, after)
@@ -33,7 +33,7 @@ func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	for range 3000 { // in no order, so that pages are split in the midst of others
+	for range 3000 { // in random order, so that pages in the middle are split
 		if err := c.Script(t.Context(), fmt.Sprintf(
 			"insert or ignore into any values (%d, '%0200d')", random.IntN(1e6), 0)); err != nil {
 			t.Fatal(err)

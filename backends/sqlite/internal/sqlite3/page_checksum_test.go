@@ -8,8 +8,7 @@ import (
 
 func TestAPageOfZerosHoldsInNoPlace(t *testing.T) {
 	for size := leastPage; size <= maxPage; size *= 2 {
-		// The sum that a page of zeros is to have is zero, which only the number of this page makes
-		// it.
+		// The only page number under which a page of zeros would pass its check must be out of range.
 		inverse := uint64(1)
 		for range 6 {
 			inverse *= 2 - 0x9e3779b97f4a7c15*inverse

@@ -7,7 +7,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// Script runs a text of several statements. Rows are skipped.
+// Script runs a text of several statements and ignores their rows.
 func (c *Conn) Script(ctx context.Context, text string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Conn) runScript(text string) error {
 }
 
 // compile prepares the first statement of a text that ends with a zero byte, and returns where the
-// rest of the text begins. stmt is 0 where the text holds only space and comments.
+// rest of the text begins. stmt is 0 if the text holds only space and comments.
 func (c *Conn) compile(text uintptr) (stmt, rest uintptr, err error) {
 	places := c.tls.Alloc(16)
 	defer c.tls.Free(16)
@@ -59,8 +59,8 @@ func (c *Conn) Exec(ctx context.Context, text *string, args ...Arg) (int64, erro
 	return lib.Xsqlite3_changes64(c.tls, c.db), nil
 }
 
-// Query runs a statement and calls each for every row; nil skips them. A row is valid during that
-// call only. each may use other statements of the connection, but not the same one.
+// Query runs a statement and calls each for every row; nil skips them. A row is valid only during
+// that call. each may use other statements of the connection, but not the same one.
 func (c *Conn) Query(ctx context.Context, text *string, each func(*Row) error, args ...Arg) error {
 	s, err := c.Prepare(text)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Conn) TakePagesWritten() (int, error) {
 // opened.
 func (c *Conn) PagesRead() (int, error) { return c.status(lib.SQLITE_DBSTATUS_CACHE_MISS, false) }
 
-// status returns one of SQLite's counters of a connection; reset makes it start again.
+// status returns one of SQLite's counters of a connection; reset sets it to zero.
 func (c *Conn) status(which int32, reset bool) (int, error) {
 	places := c.tls.Alloc(8)
 	defer c.tls.Free(8)

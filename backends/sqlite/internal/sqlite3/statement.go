@@ -9,8 +9,8 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// statement is a prepared text. SQLite looks up a named parameter each time it is asked for one, so
-// it is given a text with plain question marks; order says which argument belongs to which of them.
+// statement is a prepared statement. SQLite searches for a named parameter on every lookup, so the
+// text gets plain question marks, and order maps them to arguments.
 type statement struct {
 	conn   *Conn
 	stmt   uintptr
@@ -75,10 +75,10 @@ func Positional(text string) (string, []string) {
 
 const (
 	bufferAtFirst = 512
-	bufferKept    = 64 << 10 // a larger buffer is freed after the statement
+	bufferKept    = 64 << 10 // a larger buffer is freed after each use
 )
 
-// bind binds the arguments. A missing and a superfluous argument are errors.
+// bind binds the arguments. A missing or an unknown argument is an error.
 func (s *statement) bind(args []Arg) error {
 	same := len(args) == len(s.given)
 	for i := 0; same && i < len(args); i++ {
@@ -123,8 +123,8 @@ func (s *statement) bind(args []Arg) error {
 	return nil
 }
 
-// grow makes the statement's buffer large enough for texts and blobs of that many bytes. It lies
-// outside of Go's heap, where nothing moves.
+// grow makes the statement's buffer large enough for texts and blobs of that many bytes. The buffer
+// is outside Go's heap, so nothing moves it.
 func (s *statement) grow(size int) error {
 	if size <= s.size && s.buffer != 0 {
 		return nil
@@ -139,10 +139,9 @@ func (s *statement) grow(size int) error {
 	return nil
 }
 
-// reset makes the statement ready for its next use. Arguments stay bound, which does no harm,
-// unless they were large.
+// reset makes the statement ready for its next use. Small arguments stay bound, which does no harm.
 func (s *statement) reset() {
-	lib.Xsqlite3_reset(s.conn.tls, s.stmt) // whose error is that of the step before
+	lib.Xsqlite3_reset(s.conn.tls, s.stmt) // returns the error of the step before
 	if s.size > bufferKept {
 		lib.Xsqlite3_clear_bindings(s.conn.tls, s.stmt)
 		libc.Xfree(s.conn.tls, s.buffer)

@@ -17,7 +17,7 @@ func syncData(at uintptr) int32 {
 		err = unix.Fdatasync(handle)
 	}
 	if err != nil {
-		return lib.SQLITE_IOERR_FSYNC // the kernel may have dropped what was not written: never tried again
+		return lib.SQLITE_IOERR_FSYNC // the kernel may have dropped the unwritten data: never retry
 	}
 	return lib.SQLITE_OK
 }

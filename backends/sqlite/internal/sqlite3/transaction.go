@@ -8,7 +8,7 @@ import (
 //go:embed sql/begin.sql
 var beginSQL string
 
-// Begin begins a transaction that writes. It takes the lock at once.
+// Begin begins a write transaction and takes the lock at once.
 func (c *Conn) Begin(ctx context.Context) error {
 	_, err := c.Exec(ctx, &beginSQL)
 	return err
@@ -17,7 +17,7 @@ func (c *Conn) Begin(ctx context.Context) error {
 //go:embed sql/begin_read.sql
 var beginReadSQL string
 
-// BeginRead begins a transaction that reads: one snapshot, as of its first statement.
+// BeginRead begins a read transaction: one snapshot, as of its first statement.
 func (c *Conn) BeginRead(ctx context.Context) error {
 	_, err := c.Exec(ctx, &beginReadSQL)
 	return err
@@ -35,7 +35,7 @@ func (c *Conn) Commit(ctx context.Context) error {
 //go:embed sql/rollback.sql
 var rollbackSQL string
 
-// Rollback undoes a transaction. An error means that SQLite has done so by itself.
+// Rollback undoes a transaction. An error means that SQLite rolled back by itself.
 func (c *Conn) Rollback(ctx context.Context) error {
 	_, err := c.Exec(ctx, &rollbackSQL)
 	return err
@@ -48,7 +48,7 @@ var checkpointSQL string
 // the log has and how many of them are in the file.
 func (c *Conn) Checkpoint(ctx context.Context) (frames, copied int64, err error) {
 	err = c.Query(ctx, &checkpointSQL, func(r *Row) error {
-		r.Int() // whether it was kept from finishing
+		r.Int() // whether another connection blocked it
 		frames, copied = r.Int(), r.Int()
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// Row is read column by column, from left to right. NULL reads as zero.
+// Row is read column by column, from left to right. NULL is read as zero.
 type Row struct {
 	tls     *libc.TLS
 	stmt    uintptr
@@ -20,14 +20,13 @@ type Row struct {
 // Columns returns how many columns the row has.
 func (r *Row) Columns() int { return r.columns }
 
-// column is the place of the next one.
+// column returns the index of the next column.
 func (r *Row) column() int32 {
 	r.next++
 	return int32(r.next - 1)
 }
 
-// View returns the bytes of the next column in SQLite's memory, which are valid as long as the row
-// is.
+// View returns the next column's bytes in SQLite's memory. They are valid as long as the row is.
 func (r *Row) View() []byte {
 	i := r.column()
 	if data := lib.Xsqlite3_column_blob(r.tls, r.stmt, i); data != 0 {
@@ -36,7 +35,7 @@ func (r *Row) View() []byte {
 	return nil
 }
 
-// Value returns the next column as SQLite has it: nil, int64, float64, string or []byte.
+// Value returns the next column in SQLite's type: nil, int64, float64, string or []byte.
 func (r *Row) Value() any {
 	switch lib.Xsqlite3_column_type(r.tls, r.stmt, int32(r.next)) {
 	case lib.SQLITE_INTEGER:
@@ -58,7 +57,7 @@ func (r *Row) Bool() bool { return r.Int() != 0 }
 
 func (r *Row) Text() string { return string(r.View()) }
 
-// Bytes returns a copy of the next column; nil when it is empty.
+// Bytes returns a copy of the next column; nil if it is empty.
 func (r *Row) Bytes() []byte { return append([]byte(nil), r.View()...) }
 
 // Time reads microseconds since 1970; NULL is the zero time.
@@ -70,7 +69,7 @@ func (r *Row) Time() time.Time {
 	return time.UnixMicro(r.Int()).UTC()
 }
 
-// Arg is an argument of a statement, by name. Its bytes are read while the statement runs and not
+// Arg is a named argument of a statement. Its bytes are read while the statement runs and not
 // changed.
 type Arg struct {
 	Name   string // of the parameter, without the @
@@ -90,13 +89,13 @@ const (
 	isBlob
 )
 
-// Null is an argument without a value.
+// Null makes a NULL argument.
 func Null(name string) Arg { return Arg{Name: name} }
 
-// Int is an integer argument.
+// Int makes an integer argument.
 func Int(name string, n int64) Arg { return Arg{Name: name, kind: isNumber, number: n} }
 
-// Bool is 1 or 0.
+// Bool makes an argument 1 or 0.
 func Bool(name string, b bool) Arg {
 	if b {
 		return Int(name, 1)
@@ -104,12 +103,12 @@ func Bool(name string, b bool) Arg {
 	return Int(name, 0)
 }
 
-// Text is a text argument.
+// Text makes a text argument.
 func Text(name, s string) Arg {
 	return Arg{Name: name, kind: isText, bytes: unsafe.Slice(unsafe.StringData(s), len(s))}
 }
 
-// Blob is NULL when b is empty.
+// Blob makes a blob argument, NULL if b is empty.
 func Blob(name string, b []byte) Arg {
 	if len(b) == 0 {
 		return Arg{Name: name}
@@ -117,7 +116,7 @@ func Blob(name string, b []byte) Arg {
 	return Arg{Name: name, kind: isBlob, bytes: b}
 }
 
-// Time is microseconds since 1970, NULL for the zero time.
+// Time makes an argument in microseconds since 1970, NULL for the zero time.
 func Time(name string, t time.Time) Arg {
 	if t.IsZero() {
 		return Arg{Name: name}
@@ -125,7 +124,7 @@ func Time(name string, t time.Time) Arg {
 	return Int(name, t.UnixMicro())
 }
 
-// Value is an argument with a value as Row.Value returns it.
+// Value makes an argument from a value as returned by Row.Value.
 func Value(name string, value any) Arg {
 	switch v := value.(type) {
 	case nil:

@@ -8,31 +8,30 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite reaches its files through a table of functions (a VFS). The VFS here wraps the system's:
-// it passes on every call, adds checksums to pages that are written to a database and its log, and
-// rejects pages whose checksum is wrong when they are read. Journals and temporary files are the
-// system's alone. Pages are never mapped into memory, where nothing would check them.
+// SQLite reaches its files through a table of functions (a VFS). The VFS here wraps the system's
+// and passes on every call. It adds checksums to pages that are written to a database and its log,
+// and rejects pages with a wrong checksum when they are read. Journals and temporary files are
+// passed through. Pages are never mapped into memory, where nothing would check them.
 
 const (
-	checkedVFS  = "kagzi"          // wraps the system's
-	LocklessVFS = "kagzi-lockless" // wraps the one without locks; for a file that nobody else opens
-	// UncheckedParam in a URI has pages read without a check. They get their checksum again when
-	// they are written.
+	checkedVFS  = "kagzi"          // wraps the system's VFS
+	LocklessVFS = "kagzi-lockless" // wraps the VFS without locks; for a file that nobody else opens
+	// UncheckedParam in a URI turns the check of pages off. Pages that are written get a checksum
+	// again.
 	UncheckedParam = "unchecked"
-	// ChecksumsParam in a URI says that all pages of a file that is yet to be created have room for
-	// a checksum.
+	// ChecksumsParam in a URI says that all pages of a file to be created have room for a checksum.
 	ChecksumsParam = "checksums"
 )
 
-// Operations of sqlite3_file_control that the VFS here adds. The argument is the address of an
-// int32, which takes the answer.
+// Operations of sqlite3_file_control that this VFS adds. The argument is the address of an int32
+// for the answer.
 const (
 	controlChecked = 0x4b610001 + iota // 1: the pages of the file have checksums
 	controlBroken                      // the number of the last page that failed its check; 0: none
 )
 
-// register makes the VFS known to SQLite, once in a process. Neither is the default: other users of
-// the library do not notice.
+// register registers the VFS with SQLite, once in a process. It is not the default VFS, so other
+// users of the library are not affected.
 var register = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -44,8 +43,7 @@ var register = sync.OnceValue(func() error {
 	return nil
 })
 
-// passing is a VFS with the one that it wraps. Everything but the opening of files is the latter's
-// own.
+// passing is a VFS that wraps another. Everything except opening files is done by the wrapped one.
 type passing struct {
 	vfs  lib.Tsqlite3_vfs
 	base uintptr
@@ -62,7 +60,7 @@ func registerBefore(tls *libc.TLS, name, base string) error {
 		defer libc.Xfree(tls, text)
 		wanted = text
 	}
-	called, err := libc.CString(name) // stays with SQLite
+	called, err := libc.CString(name) // SQLite keeps it
 	if err != nil {
 		return err
 	}
@@ -91,7 +89,7 @@ func pointer(function any) uintptr {
 	return (*words)(unsafe.Pointer(&function))[1]
 }
 
-// function returns the Go function that such a pointer stands for.
+// function returns the Go function of such a pointer.
 func function[F any](pointer uintptr) F { return *(*F)(unsafe.Pointer(&pointer)) }
 
 // system returns the table of functions of the system's file behind the one at an address.
@@ -101,8 +99,8 @@ func system(at uintptr) *lib.Tsqlite3_io_methods {
 
 func bytesAt(at uintptr, n int32) []byte { return unsafe.Slice((*byte)(memory(at)), n) }
 
-// methods are the tables of functions of files: of a VFS with shared memory for a log's index, and
-// of one without.
+// methods returns the two tables of functions of files: for a VFS with shared memory for a log's
+// index, and for one without.
 var methods = sync.OnceValue(func() (tables [2]uintptr) {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -110,7 +108,7 @@ var methods = sync.OnceValue(func() (tables [2]uintptr) {
 		tables[i] = libc.Xcalloc(tls, 1, uint64(unsafe.Sizeof(lib.Tsqlite3_io_methods{})))
 		m := (*lib.Tsqlite3_io_methods)(memory(tables[i]))
 		*m = lib.Tsqlite3_io_methods{
-			FiVersion: 2, // the third could map pages into memory
+			FiVersion: 2, // version 3 could map pages into memory
 			FxClose:   pointer(closeFile), FxRead: pointer(readFile), FxWrite: pointer(writeFile),
 			FxTruncate: pointer(truncateFile),
 			FxSync:     pointer(syncFile), FxFileSize: pointer(sizeFile), FxLock: pointer(lockFile),
@@ -187,10 +185,10 @@ func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
 	return function[func(*libc.TLS, uintptr, int64) int32](system(at).FxTruncate)(tls, at+behind, size)
 }
 
-// syncFile makes a log's data durable without the metadata of the file, such as its times, which
-// the library would write at each commit. The first sync of a log is the library's, because it also
-// makes the log's name durable. The sync that ends a commit may be left to the caller of
-// CommitUnsynced, so that the next commit is prepared meanwhile.
+// syncFile syncs a log's data without the file's metadata, such as its times, which the library
+// would write at each commit. The first sync of a log is the library's, because that also makes the
+// log's name durable. The sync that ends a commit may be left to the caller of CommitUnsynced, so
+// that the next commit is prepared meanwhile.
 func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 	f := fileAt(at)
 	switch {
@@ -228,8 +226,8 @@ func sectorSize(tls *libc.TLS, at uintptr) int32 {
 	return function[func(*libc.TLS, uintptr) int32](system(at).FxSectorSize)(tls, at+behind)
 }
 
-// deviceCharacteristics hides that parts of pages may be read, which SQLite does for large values,
-// past its cache: a checksum covers a whole page.
+// deviceCharacteristics hides that parts of pages may be read. SQLite would do that for large
+// values, without its cache, but a checksum covers a whole page.
 func deviceCharacteristics(tls *libc.TLS, at uintptr) int32 {
 	of := function[func(*libc.TLS, uintptr) int32](system(at).FxDeviceCharacteristics)(tls, at+behind)
 	return of &^ lib.SQLITE_IOCAP_SUBPAGE_READ

@@ -19,13 +19,14 @@ var (
 	fullSleeping = flag.Int("storetest.sleeping", 2_000, "how many sleeping runs a full table has in benchmarks")
 )
 
-// Fill puts ended runs and sleeping runs into a fresh store, faster than the verbs can: runs of the
-// namespace "default", queue "orders" and type "order". The sleeping ones must not be due within a
-// year of now.
+// Fill puts ended runs and sleeping runs into a new store, faster than the operations can: runs of
+// the namespace "default", queue "orders" and type "order". The sleeping ones must not be due
+// within a year of now.
 type Fill func(tb testing.TB, s engine.Store, ended, sleeping int, now time.Time)
 
-// Bench measures the verbs of a store as its callers see them: each call is durable when it
-// returns. A million ended runs take the verbs a while; give a Fill, or lower the flags.
+// Bench measures the operations of a store as its callers see them: each call is durable when it
+// returns. Making a million ended runs with the operations takes a while; pass a Fill, or lower the
+// flags.
 func Bench(b *testing.B, open func(tb testing.TB) engine.Store, fill ...Fill) {
 	b.Run("CompleteStep/1 caller", func(b *testing.B) { benchCompleteStep(newBench(b, open), 1) })
 	b.Run("CompleteStep/100 callers", func(b *testing.B) { benchCompleteStep(newBench(b, open), 100) })
@@ -42,7 +43,7 @@ func Bench(b *testing.B, open func(tb testing.TB) engine.Store, fill ...Fill) {
 	b.Run("History of 1000 steps", func(b *testing.B) { benchHistory(newBench(b, open), 1000) })
 }
 
-// bench is a store under measurement.
+// bench is a store that is measured.
 type bench struct {
 	*fixture.F
 	b *testing.B
@@ -54,14 +55,14 @@ func newBench(b *testing.B, open func(tb testing.TB) engine.Store) *bench {
 	return &bench{F: s, b: b}
 }
 
-// on is the same store under another measurement.
+// on returns the same store for another benchmark.
 func (f *bench) on(b *testing.B) *bench {
 	s := *f.F
 	s.T, s.Ctx = b, b.Context()
 	return &bench{F: &s, b: b}
 }
 
-// fullBench is a store whose table is full of runs that ended and runs that sleep.
+// fullBench returns a store whose table is full of ended and sleeping runs.
 func fullBench(b *testing.B, open func(tb testing.TB) engine.Store, fill []Fill) *bench {
 	f := newBench(b, open)
 	if len(fill) > 0 {
@@ -76,7 +77,7 @@ func fullBench(b *testing.B, open func(tb testing.TB) engine.Store, fill []Fill)
 	return f
 }
 
-// cycle starts and claims n runs and does the same to each; the id is for whatever that makes.
+// cycle starts and claims n runs and calls do for each; the id is for what do makes.
 func (f *bench) cycle(n int, do func(engine.Lease, engine.ID) error) {
 	for ; n > 0; n -= engine.MaxBatch {
 		leases := f.claimed(min(n, engine.MaxBatch))
@@ -129,7 +130,8 @@ func (f *bench) concurrently(n, callers int, do func(ctx context.Context, i int)
 	}
 }
 
-// measured runs the calls of the benchmark from so many goroutines and reports how many things were done a second.
+// measured runs the calls of the benchmark from so many goroutines and reports how many things were
+// done per second.
 func (f *bench) measured(callers, thingsPerCall int, do func(ctx context.Context, i int) error) {
 	f.Helper()
 	f.b.ReportAllocs()
@@ -169,14 +171,14 @@ func benchStart(f *bench, callers, batch int) {
 	})
 }
 
-// benchClaims measures claims on one store; the filling of it happens once.
+// benchClaims measures claims on one store, which is filled once.
 func benchClaims(f *bench) {
 	f.b.Run("Claim", func(b *testing.B) { benchClaim(f.on(b), 1) })
 	f.b.Run("Claim of 100", func(b *testing.B) { benchClaim(f.on(b), 100) })
 	f.b.Run("Claim of nothing", func(b *testing.B) { benchClaimNothing(f.on(b)) })
 }
 
-// benchClaim claims so many runs a call, of those that were started just before.
+// benchClaim claims batch runs per call, which were started just before.
 func benchClaim(f *bench, batch int) {
 	for left := f.b.N * batch; left > 0; left -= engine.MaxBatch {
 		runs := make([]engine.StartRun, min(left, engine.MaxBatch))
@@ -198,7 +200,7 @@ func benchClaim(f *bench, batch int) {
 	})
 }
 
-// benchClaimNothing looks for work where none is due.
+// benchClaimNothing claims when nothing is due.
 func benchClaimNothing(f *bench) {
 	p := f.ClaimParams("w1")
 	f.measured(1, 1, func(ctx context.Context, _ int) error {
@@ -215,9 +217,8 @@ func benchCompleteRun(f *bench, callers int) {
 	f.measured(callers, 1, func(_ context.Context, i int) error { return f.TryFinish(leases[i], `{"ok":true}`) })
 }
 
-// benchLife takes runs from their start to their end, with one step of each; one call is in it for
-// each of start, step and end. Claims are shared by the callers that wait for one, as the
-// dispatcher shares them.
+// benchLife takes runs from start to end, with one step each: one call each for start, step and
+// end. Waiting callers share claims, as package matching shares them.
 func benchLife(f *bench, callers int) {
 	starts := make([]engine.StartRun, f.b.N)
 	steps := make([]engine.ID, f.b.N)
@@ -255,14 +256,15 @@ func benchLife(f *bench, callers int) {
 	<-ended
 }
 
-// claimant is a caller who waits for a run.
+// claimant is a caller that waits for a run.
 type claimant struct {
 	params engine.ClaimParams
 	lease  chan engine.Lease
 	err    chan error
 }
 
-// shareClaims claims for all who wait, one claim at a time, until nobody can wait any more.
+// shareClaims claims for all waiting callers, one claim at a time, until no caller can wait any
+// more.
 func shareClaims(ctx context.Context, store engine.Store, waiting <-chan claimant) {
 	for first := range waiting {
 		all := []claimant{first}
@@ -291,12 +293,12 @@ func shareClaims(ctx context.Context, store engine.Store, waiting <-chan claiman
 			for i, task := range claimed.Tasks {
 				all[i].lease <- task.Lease
 			}
-			all = all[len(claimed.Tasks):] // a run is there for each: the others are claimed next
+			all = all[len(claimed.Tasks):] // there is a run for each: the others are claimed next
 		}
 	}
 }
 
-// benchHeartbeat is workers that each name the ten runs that they hold.
+// benchHeartbeat sends heartbeats of workers that each name the ten runs that they hold.
 func benchHeartbeat(f *bench, workers int) {
 	beats := make([]engine.HeartbeatParams, workers)
 	for i := range beats {
@@ -318,7 +320,7 @@ func benchHeartbeat(f *bench, workers int) {
 	})
 }
 
-// benchHistory loads the whole history of a run, in pages as they travel.
+// benchHistory reads the whole history of a run, in pages as the server sends them.
 func benchHistory(f *bench, steps int) {
 	l := f.claimed(1)[0]
 	f.CompleteMany(l, steps)

@@ -1,2 +1,3 @@
-// Package model holds stores to a plain model of the contract: random lives, which must be answered alike.
+// Package model compares stores with a plain model of the contract: both get the same random calls
+// and must answer alike.
 package model

@@ -10,33 +10,33 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// model is the contract in memory, without any thought of speed, disk or rivals: what a store must
-// answer to one call after another. It knows less than a store: no payloads of runs, no rings, and
-// none of what the contract leaves open.
+// model implements the contract in memory for one call after another, without speed, durability or
+// concurrency. It knows less than a store: no payloads of runs, no notifications, and nothing that
+// the contract leaves open.
 type model struct {
 	runs     []*modelRun // by id
 	workers  map[string]*engine.Worker
 	requests map[string]modelStart
-	writes   map[string]modelWrite // by token and what was written about
+	writes   map[string]modelWrite // by token and subject of the write
 	keys     []*engine.APIKey      // by id
 }
 
 type modelRun struct {
 	engine.Run
-	token      engine.Token // zero: nobody holds it
+	token      engine.Token // zero: not held
 	holder     string
 	claimedAt  time.Time
 	progressed bool
 	attempts   []*engine.Step
 }
 
-// modelStart is what a request was first told, and for what.
+// modelStart is what a request asked for, and its first answer.
 type modelStart struct {
 	content string
 	answer  engine.Started
 }
 
-// modelWrite is a write that counted.
+// modelWrite is a write that took effect.
 type modelWrite struct{ content, answer string }
 
 func newModel() *model {
@@ -53,7 +53,7 @@ func (m *model) run(id engine.ID) *modelRun {
 	return nil
 }
 
-// latest is the newest attempt of a step, or nil.
+// latest returns the newest attempt of a step, or nil.
 func (r *modelRun) latest(name string) *engine.Step {
 	for _, a := range r.attempts {
 		if a.Name == name && a.Latest {
@@ -92,7 +92,7 @@ func (m *model) start(p engine.StartRun) string {
 	return startedText(answer)
 }
 
-// external is the run that stands in the way of a start.
+// external returns the run that has the external id of a start.
 func (m *model) external(p engine.StartRun) *modelRun {
 	for _, r := range slices.Backward(m.runs) {
 		if p.ExternalID != "" && r.ExternalID == p.ExternalID && (!r.Status.Ended() || p.Reuse == engine.ReuseNever) {
@@ -117,7 +117,7 @@ func (m *model) end(p engine.EndRunParams, status engine.RunStatus) string {
 	return fmt.Sprint(engine.RunEnd{Status: status, Changed: true})
 }
 
-// over ends a run and whatever is open in it.
+// over ends a run and everything open in it.
 func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	if r.holder != "" {
 		r.wake(now)
@@ -135,7 +135,7 @@ func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
 	r.FinishedAt = now
 }
 
-// settle takes the lease from a run.
+// settle ends the lease of a run.
 func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	if r.progressed {
 		r.LeaseLosses = 0
@@ -144,7 +144,7 @@ func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	r.token, r.holder, r.progressed = engine.Token{}, "", false
 }
 
-// wake ends the timers that are due.
+// wake completes due timers.
 func (r *modelRun) wake(now time.Time) {
 	for _, a := range r.attempts {
 		if a.Kind == engine.StepSleep && a.Status == engine.StepRunning && !a.WakeAt.After(now) {
@@ -153,7 +153,7 @@ func (r *modelRun) wake(now time.Time) {
 	}
 }
 
-// free interrupts what runs and makes the run wait until then.
+// free interrupts running steps and makes the run wait until at.
 func (m *model) free(r *modelRun, status engine.RunStatus, at, now time.Time) {
 	r.wake(now)
 	for _, a := range r.attempts {

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The keys of the model, and their calls in a stream.
+// API keys in the model, and calls about them.
 
 func (m *model) keyring() (ring []*engine.APIKey) {
 	for _, k := range m.keys {
@@ -60,24 +60,24 @@ func (m *model) revokeKey(p engine.RevokeKeyParams) string {
 	if !k.RevokedAt.IsZero() {
 		return fixture.KeyText(*k)
 	}
-	others, heirs := 0, 0
+	others, successors := 0, 0
 	for _, other := range m.keyring() {
 		if other == k {
 			continue
 		}
 		others++
 		if keepsAll(other) {
-			heirs++
+			successors++
 		}
 	}
-	if keepsAll(k) && heirs == 0 && others > 0 {
+	if keepsAll(k) && successors == 0 && others > 0 {
 		return errText(engine.ErrPrecondition)
 	}
 	k.RevokedAt = p.Now
 	return fixture.KeyText(*k)
 }
 
-// keepsAll says that the key opens all and never expires.
+// keepsAll says whether the key is an admin key for all namespaces that never expires.
 func keepsAll(k *engine.APIKey) bool {
 	return k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 && k.ExpiresAt.IsZero()
 }
@@ -128,7 +128,7 @@ func (f *stream) keyCall() act {
 	}
 }
 
-// someKey is one that was made, now and then one that was not.
+// someKey returns a key that was made or, sometimes, one that was not.
 func (f *stream) someKey() engine.ID {
 	if n := len(f.model.keys); n > 0 && !f.chance(10) {
 		return f.model.keys[f.roll.IntN(n)].ID

@@ -8,9 +8,10 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The model of what a lease allows.
+// Writes under a lease in the model.
 
-// written looks whether a write under a lease is to be answered without doing anything. target is what it is about.
+// written returns the answer to a write under a lease if it must be answered without an effect.
+// target is the step or run that it is about.
 func (m *model) written(l engine.Lease, target, content string) (*modelRun, string) {
 	r := m.run(l.RunID)
 	if r == nil {
@@ -32,19 +33,19 @@ func (m *model) written(l engine.Lease, target, content string) (*modelRun, stri
 
 func writeKey(l engine.Lease, target string) string { return l.Token.Wire() + target }
 
-// wrote says that a write of this lease about the target has counted.
+// wrote says whether a write of this lease about the target took effect.
 func (m *model) wrote(l engine.Lease, target string) bool {
 	_, ok := m.writes[writeKey(l, target)]
 	return ok
 }
 
-// note remembers a write that counted.
+// note records a write that took effect.
 func (m *model) note(l engine.Lease, target, content, answer string) string {
 	m.writes[writeKey(l, target)] = modelWrite{content, answer}
 	return answer
 }
 
-// attempt is the RUNNING attempt of a step, or a new one in the place of its last.
+// attempt returns the RUNNING attempt of a step, or a new one after its last.
 func (m *model) attempt(r *modelRun, id engine.ID, name string, kind engine.StepKind,
 	policy *engine.RetryPolicy) *engine.Step {
 	last := r.latest(name)

@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The model of workers and of what the passing of time needs.
+// Workers and upkeep in the model.
 
 func (m *model) register(p engine.RegisterWorkerParams) string {
 	w := m.workers[p.Worker.ID]

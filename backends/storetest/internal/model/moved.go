@@ -8,8 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// MovedAlong lives one random life, whose rows move to another store now and then: move closes the
-// one it is given and opens the next. The life must answer like the model all the same.
+// MovedAlong applies one random sequence of calls to a store whose rows are moved to another store
+// now and then: move closes the given store and opens the next. The answers must match the model
+// all the same.
 func MovedAlong(t *testing.T, seed uint64, store engine.Store, move func(engine.Store) engine.Store) {
 	const moves = 4
 	s, f := fixture.New(t, store), newStream(seed)

@@ -20,23 +20,24 @@ var (
 	modelSteps = flag.Int("storetest.steps", 400, "how many calls the model run makes for each seed")
 )
 
-// act is one call, as words, to a store and to the model.
+// act is one call to a store and to the model, with its description.
 type act struct {
 	text  string
 	store func(context.Context, engine.Store) string
 	model func(*model) string
-	run   engine.ID         // that it is about, if it is about one
-	still func(*model) bool // with a repetition: the contract still says clearly what it means
+	run   engine.ID         // the run that it is about, if any
+	still func(*model) bool // for a repetition: whether the contract still defines its answer
 }
 
-// stream makes calls that make sense more often than not, out of a seed. What it does next depends on the model only.
+// stream makes random calls from a seed, most of which make sense. The next call depends on the
+// model only.
 type stream struct {
 	roll   *rand.Rand
 	mint   fixture.Mint
 	now    time.Time
 	model  *model
-	leases []engine.Lease // all that were ever handed out, the newest last
-	past   []act          // writes under leases, to be repeated
+	leases []engine.Lease // all leases handed out, newest last
+	past   []act          // writes under leases, to repeat
 	serial int
 }
 
@@ -46,7 +47,7 @@ func newStream(seed uint64) *stream {
 	}
 }
 
-// ModelCases is one case for each seed.
+// ModelCases returns one case per seed.
 func ModelCases() []fixture.Case {
 	seeds := make([]uint64, *modelSeeds)
 	for i := range seeds {
@@ -65,8 +66,8 @@ func ModelCases() []fixture.Case {
 	return cases
 }
 
-// SameRows lives one random life in several stores, which must answer alike and hold the same rows
-// after it, as seen through their Views.
+// SameRows applies one random sequence of calls to several stores. They must answer alike and hold
+// the same rows afterwards, as seen through their Views.
 func SameRows(t *testing.T, opens ...func(tb testing.TB) engine.Store) {
 	for seed := range uint64(max(*modelSeeds, 1)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
@@ -84,7 +85,8 @@ func SameRows(t *testing.T, opens ...func(tb testing.TB) engine.Store) {
 	}
 }
 
-// follow gives one stream of calls to the model and to the stores, and compares the answers and what can be seen.
+// follow applies one stream of calls to the model and to the stores, and compares the answers and
+// the visible state.
 func follow(s *fixture.F, seed uint64, stores ...engine.Store) {
 	s.Helper()
 	f := newStream(seed)
@@ -109,9 +111,8 @@ func follow(s *fixture.F, seed uint64, stores ...engine.Store) {
 	}
 }
 
-// vaguer says that a store answered LeaseLost where the model knows of a conflict: an attempt that
-// its run's end has closed shows no longer what was reported about it. Both refuse, and nothing
-// else passes.
+// vaguer says whether a store answered LeaseLost where the model answers a conflict. Both refuse:
+// an attempt that was closed by its run's end no longer shows what was reported about it.
 func vaguer(got, want string) bool {
 	return want == errText(engine.ErrConflict) && strings.HasPrefix(got, errText(engine.ErrLeaseLost))
 }
@@ -122,13 +123,13 @@ func (f *stream) one(of ...string) string { return of[f.roll.IntN(len(of))] }
 
 func (f *stream) chance(percent int) bool { return f.roll.IntN(100) < percent }
 
-// content is something that no earlier call has said.
+// content returns a text that no earlier call has used.
 func (f *stream) content() string {
 	f.serial++
 	return fmt.Sprint("content ", f.serial)
 }
 
-// next makes a call; where the contract leaves open what it would mean now, it makes another one.
+// next makes a call. If the contract leaves its meaning open at this point, it makes another one.
 func (f *stream) next() act {
 	for {
 		if f.chance(30) {

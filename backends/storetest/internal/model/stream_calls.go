@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The calls of a stream. What they leave alone is what the contract leaves open.
+// The calls of a stream. They avoid what the contract leaves open.
 
 func (f *stream) start() act {
 	p := engine.StartRun{Run: engine.Run{
@@ -76,7 +76,7 @@ func (f *stream) claim() act {
 			for _, t := range claimed.Tasks {
 				answer += fmt.Sprintf("%s to %s of %s; ", t.Run.ID, t.Lease.Token.Wire()[:8], t.Run.WorkerID)
 			}
-			w, err := s.GetWorker(ctx, worker) // a grant of another than an ONLINE worker is no grant
+			w, err := s.GetWorker(ctx, worker) // slots of a worker that is not ONLINE get nothing
 			if err == nil && w.Status == engine.WorkerOnline && len(claimed.Tasks) < len(p.Slots) {
 				answer += fmt.Sprintf("next %s limited %t", fixture.Clock(claimed.NextDue), claimed.Limited)
 			}
@@ -138,7 +138,7 @@ func (f *stream) workerCall() (act, bool) {
 	p := engine.RegisterWorkerParams{Chosen: true, Now: f.now, Worker: engine.Worker{ID: id, Namespace: fixture.Space,
 		InstanceID: id + f.one("-first", "-first", "-second"), Queues: []string{fixture.Queue},
 		Types: []string{"a", "b"}, MaxConcurrent: 10}}
-	for _, w := range f.model.workers { // an instance that is known under its id keeps it; no other may ask for it
+	for _, w := range f.model.workers { // a known instance keeps its id; no other may take it
 		if w.InstanceID == p.Worker.InstanceID && w.ID != id {
 			return act{}, false
 		}
@@ -201,7 +201,8 @@ func (f *stream) upkeep() (act, bool) {
 	}, f.chance(20) && !f.prunesWorkers(before)
 }
 
-// severalTimeouts says that one run has several attempts past their limit: which of them is swept first is left open.
+// severalTimeouts says whether one run has several attempts past their timeout: the contract does
+// not say which is handled first.
 func (f *stream) severalTimeouts() bool {
 	for _, r := range f.model.runs {
 		over := 0
@@ -217,7 +218,7 @@ func (f *stream) severalTimeouts() bool {
 	return false
 }
 
-// prunesWorkers says that a sweep would forget workers, which the model does not.
+// prunesWorkers says whether pruning would delete workers, which the model does not do.
 func (f *stream) prunesWorkers(before time.Time) bool {
 	for _, w := range f.model.workers {
 		if w.Status == engine.WorkerOffline && w.LastHeartbeatAt.Before(before) {
@@ -227,13 +228,13 @@ func (f *stream) prunesWorkers(before time.Time) bool {
 	return false
 }
 
-// again repeats an earlier write under a lease, word for word.
+// again repeats an earlier write under a lease exactly.
 func (f *stream) again() (act, bool) {
 	a := f.past[len(f.past)-1-f.roll.IntN(min(len(f.past), 20))]
 	return a, a.still(f.model)
 }
 
-// work writes under a lease, most often under one of the newest.
+// work writes under a lease, mostly under one of the newest.
 func (f *stream) work() (act, bool) {
 	l := f.leases[len(f.leases)-1-f.roll.IntN(min(len(f.leases), 6))]
 	if f.chance(10) {
@@ -272,8 +273,8 @@ func (f *stream) write(l engine.Lease) (act, bool) {
 	return f.keep(f.release(l), l, runsEnd), !f.model.wrote(l, runsEnd)
 }
 
-// keep remembers a write that counts, to repeat it as long as it is the last word of its lease about its target, and no
-// attempt has begun since to which it could be meant.
+// keep records a write that took effect. It may be repeated as long as it is the last write of its
+// lease about its target, and no later attempt has begun that it could be about.
 func (f *stream) keep(a act, l engine.Lease, target string) act {
 	call := a.model
 	a.model = func(m *model) string {
@@ -293,9 +294,9 @@ func (f *stream) keep(a act, l engine.Lease, target string) act {
 	return a
 }
 
-// clear says that the contract is clear about a new result for this step: not while it waits for a
-// retry, unless that is due and the last word came from another lease; not for a timer; and not
-// when the run's end may have closed what this lease reported before.
+// clear says whether the contract defines a new result for this step: not while the step waits for
+// a retry, unless that is due and the last write came from another lease; not for a timer; and not
+// if the run's end may have closed what this lease reported before.
 func (f *stream) clear(r *modelRun, l engine.Lease, name string) bool {
 	if r == nil || r.token != l.Token {
 		return !f.model.wrote(l, name) || r == nil || !r.Status.Ended()
@@ -305,13 +306,13 @@ func (f *stream) clear(r *modelRun, l engine.Lease, name string) bool {
 		(last.Status != engine.StepPending || !last.RetryAt.After(f.now) && last.Token != l.Token)
 }
 
-// closed says that the run's end has closed the step.
+// closed says whether the run's end has closed the step.
 func (r *modelRun) closed(name string) bool {
 	last := r.latest(name)
 	return last != nil && last.Error != nil && last.Error.Equal(engine.RunEndedFailure())
 }
 
-// attemptsBy is how many attempts of the step this lease made or wrote last.
+// attemptsBy returns how many attempts of the step this lease made or wrote last.
 func (r *modelRun) attemptsBy(l engine.Lease, name string) int {
 	n := 0
 	for _, a := range r.attempts {
@@ -322,8 +323,8 @@ func (r *modelRun) attemptsBy(l engine.Lease, name string) int {
 	return n
 }
 
-// touched says that this lease has begun or written the step, so that beginning it again when the
-// lease is over could be taken for a repetition.
+// touched says whether this lease has begun or written the step, so that beginning it after the
+// lease's end might be taken for a repetition.
 func (f *stream) touched(r *modelRun, l engine.Lease, name string) bool {
 	return f.model.wrote(l, name) || r != nil && r.attemptsBy(l, name) > 0
 }
@@ -368,7 +369,7 @@ func (f *stream) failStep(l engine.Lease, name string) act {
 	}
 }
 
-// sleep has one length for each name.
+// sleep uses one duration per name.
 func (f *stream) sleep(l engine.Lease, name string) act {
 	p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now),
 		Duration: time.Duration(name[1]-'0') * time.Second,

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Answers and rows in words, as far as the model knows them.
+// Answers and rows as text, as far as the model knows them.
 
 func errText(err error) string {
 	answer := fmt.Sprintf("error of kind %d", engine.KindOf(err))
@@ -47,7 +47,7 @@ func begunText(b engine.Begun) string {
 	return fmt.Sprintf("execute %t %s", b.Execute, stepLine(b.Step))
 }
 
-// stepLine is what the model knows of an attempt.
+// stepLine describes what the model knows of an attempt.
 func stepLine(a engine.Step) string {
 	line := fmt.Sprintf("%s#%d %s %s failures %d latest %t at %d %q", a.Name, a.Attempt, a.Kind, a.Status, a.Failures,
 		a.Latest, a.Sequence, a.Output.Data)
@@ -87,7 +87,7 @@ func (r *modelRun) String() string {
 	return text
 }
 
-// seenRun is a run as its store shows it, in the words of the model.
+// seenRun describes a run as its store shows it, in the model's terms.
 func seenRun(ctx context.Context, store engine.Store, id engine.ID) string {
 	r, err := store.GetRun(ctx, fixture.Space, id)
 	if err != nil {
@@ -104,7 +104,8 @@ func seenRun(ctx context.Context, store engine.Store, id engine.ID) string {
 	return text
 }
 
-// everything is all rows of the namespace, and those of none, in every field that Views show.
+// everything describes all rows of the namespace, and those of none, in every field that Views
+// show.
 func everything(s *fixture.F, store engine.Store) string {
 	s.Helper()
 	var b strings.Builder

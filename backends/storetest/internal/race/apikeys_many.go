@@ -10,11 +10,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ManyKeysCases are about many keys, and many who change them at once.
+// ManyKeysCases are about many keys, and concurrent changes to them.
 var ManyKeysCases = []fixture.Case{
 	{Name: "there are at most so many keys", Run: func(s *fixture.F) {
 		if testing.Short() {
-			return // a thousand creations say nothing more under the race detector
+			return // creating a thousand keys shows nothing more under the race detector
 		}
 		root := s.Key("root", engine.RoleAdmin)
 		params := make([]engine.CreateKeyParams, engine.MaxKeys)
@@ -34,14 +34,14 @@ var ManyKeysCases = []fixture.Case{
 			s.Must(err, "CreateKey")
 		}
 		s.NoKey(engine.ErrPrecondition, params[len(params)-1])
-		fixture.Equal(s, "keys in the ring", len(s.Keyring()), engine.MaxKeys)
+		fixture.Equal(s, "keys in the keyring", len(s.Keyring()), engine.MaxKeys)
 		_, err := s.TryRevoke(root.ID)
 		s.Refused(err, engine.ErrPrecondition, "RevokeKey of the last admin's")
 		s.Revoke(params[0].Key.ID)
 		_, err = s.Store.CreateKey(s.Ctx, params[len(params)-1])
 		s.Must(err, "CreateKey after a revocation")
 	}},
-	{Name: "of many creations of one name at once exactly one counts", Run: func(s *fixture.F) {
+	{Name: "only one of many keys made with one name at once counts", Run: func(s *fixture.F) {
 		s.Key("root", engine.RoleAdmin)
 		for n := range 5 {
 			params := make([]engine.CreateKeyParams, fixture.Racers)
@@ -54,11 +54,11 @@ var ManyKeysCases = []fixture.Case{
 			})
 			winner := s.OnlyWinner(errs, engine.ErrExists)
 			ring := s.Keyring()
-			fixture.Equal(s, "keys in the ring", len(ring), n+2)
+			fixture.Equal(s, "keys in the keyring", len(ring), n+2)
 			fixture.Equal(s, "key of the name", ring[n+1].ID, params[winner].Key.ID)
 		}
 	}},
-	{Name: "of many first keys at once none but an admin's comes first", Run: func(s *fixture.F) {
+	{Name: "of many first keys made at once, an admin key comes first", Run: func(s *fixture.F) {
 		for range 5 {
 			params := make([]engine.CreateKeyParams, fixture.Racers)
 			for i := range params {
@@ -76,7 +76,7 @@ var ManyKeysCases = []fixture.Case{
 				}
 			}
 			ring := s.Keyring()
-			fixture.Equal(s, "keys in the ring", len(ring), fixture.Racers-countErrors(errs))
+			fixture.Equal(s, "keys in the keyring", len(ring), fixture.Racers-countErrors(errs))
 			for _, role := range []engine.KeyRole{engine.RoleViewer, engine.RoleAdmin} {
 				for _, k := range ring {
 					if k.Role == role {
@@ -86,7 +86,7 @@ var ManyKeysCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "of admins that revoke each other at once one stays", Run: func(s *fixture.F) {
+	{Name: "of admin keys that revoke each other at once, one stays", Run: func(s *fixture.F) {
 		s.Key("root", engine.RoleAdmin)
 		s.Key("viewer", engine.RoleViewer)
 		for n := range 5 {
@@ -110,10 +110,10 @@ var ManyKeysCases = []fixture.Case{
 					s.Refused(err, engine.ErrPrecondition, "RevokeKey of the last")
 				}
 			}
-			fixture.Equal(s, "keys in the ring", len(s.Keyring()), 2)
+			fixture.Equal(s, "keys in the keyring", len(s.Keyring()), 2)
 		}
 	}},
-	{Name: "uses that are noted at once leave the latest, while keys come and go", Run: func(s *fixture.F) {
+	{Name: "key uses recorded at once keep the latest time", Run: func(s *fixture.F) {
 		root, ci := s.Key("root", engine.RoleAdmin), s.Key("ci", engine.RoleClient)
 		type lap struct {
 			uses []engine.KeyUse

@@ -1,2 +1,2 @@
-// Package race has the cases in which many call a store at once.
+// Package race holds the cases in which many goroutines call a store at once.
 package race

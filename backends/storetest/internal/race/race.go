@@ -21,7 +21,7 @@ var RaceCases = []fixture.Case{
 			errs := fixture.AtOnce(fixture.Racers, func(i int) error { return s.TryFinish(tokens[i], fmt.Sprint(i)) })
 			s.Must(errs[0], "CompleteRun of the holder")
 			for _, err := range errs[1:] {
-				s.Refused(err, engine.ErrLeaseLost, "CompleteRun of a stranger")
+				s.Refused(err, engine.ErrLeaseLost, "CompleteRun of another token")
 			}
 			s.Payload("output", s.Status(l.RunID, engine.RunCompleted).Output, fixture.Text("0"))
 		}
@@ -197,7 +197,7 @@ var RaceCases = []fixture.Case{
 			s.RacingStarts(func() engine.StartRun { return s.NewRun(fixture.WithExternal(fmt.Sprint("ext-", n))) })
 		}
 	}},
-	{Name: "batches with the same external ids in other orders make one run each", Run: func(s *fixture.F) {
+	{Name: "batches with the same external ids make one run each", Run: func(s *fixture.F) {
 		batches := make([][]engine.StartRun, 8)
 		for i := range batches {
 			for k := range 20 {
@@ -217,7 +217,7 @@ var RaceCases = []fixture.Case{
 		}
 		fixture.Equal(s, "runs", s.CountRuns(), 20)
 	}},
-	{Name: "an external id that becomes free while it is asked for is no error", Run: func(s *fixture.F) {
+	{Name: "an external id that becomes free during a start is no error", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			p := s.EndParams(s.Start(fixture.WithExternal("ext")), "")
 			start := s.NewRun(fixture.WithExternal("ext"))
@@ -238,7 +238,7 @@ var RaceCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "one request has one answer, although the run that holds its external id ends meanwhile",
+	{Name: "a request has one answer while its external id's run ends",
 		Run: func(s *fixture.F) {
 			for n := range fixture.Rounds(20) {
 				holder := s.Start(fixture.WithExternal("ext"))
@@ -268,7 +268,7 @@ var RaceCases = []fixture.Case{
 				}
 			}
 		}},
-	{Name: "a heartbeat against the second look: either the worker stays or it is told", Run: func(s *fixture.F) {
+	{Name: "a heartbeat racing OfflineLost keeps its worker or is told", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			l := s.HeldAgain()
 			heard := s.Now
@@ -295,7 +295,7 @@ var RaceCases = []fixture.Case{
 			s.Cancel(l.RunID)
 		}
 	}},
-	{Name: "of many heartbeats at once each says and does what it would alone", Run: func(s *fixture.F) {
+	{Name: "concurrent heartbeats of many workers act as if alone", Run: func(s *fixture.F) {
 		for range fixture.Rounds(3) {
 			s.BeatAtOnce(s.BeatKinds())
 		}
@@ -322,7 +322,7 @@ var RaceCases = []fixture.Case{
 		}
 		fixture.Equal(s, "failed of w1", s.WorkerState("w1").Failed, 2*fixture.Racers)
 	}},
-	{Name: "heartbeats against the ends of leases: who is told nothing holds it still, or is told next time",
+	{Name: "heartbeats racing ends of leases report each loss",
 		Run: func(s *fixture.F) {
 			for range fixture.RoundsOf(fixture.Racers, 10) {
 				leases := make([]engine.Lease, fixture.Racers)
@@ -370,7 +370,7 @@ var RaceCases = []fixture.Case{
 				}
 			}
 		}},
-	{Name: "a claim against its worker's end leaves no run with a worker that is gone", Run: func(s *fixture.F) {
+	{Name: "a claim racing its worker's end leaves no orphaned run", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			s.Worker("w1")
 			id := s.Start()
@@ -391,7 +391,7 @@ var RaceCases = []fixture.Case{
 			s.Cancel(id)
 		}
 	}},
-	{Name: "a result against the loss of the worker: it counts whole or not at all", Run: func(s *fixture.F) {
+	{Name: "a result racing the loss of its worker counts wholly or not", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			l := s.HeldAgain()
 			now := s.Now
@@ -418,7 +418,7 @@ var RaceCases = []fixture.Case{
 			s.Cancel(l.RunID)
 		}
 	}},
-	{Name: "a failure against a result of one step: nothing that was acknowledged is lost", Run: func(s *fixture.F) {
+	{Name: "a failure racing a result of its step loses nothing", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			l := s.HeldAgain()
 			s.Begin(l, "pay")
@@ -436,7 +436,7 @@ var RaceCases = []fixture.Case{
 			})
 			retried := 0
 			switch {
-			case errs[1] == nil && errs[0] == nil: // the failure came first, and the result was the next attempt's
+			case errs[1] == nil && errs[0] == nil: // the failure came first, and the result was for the next attempt
 				retried = 1
 				fixture.Equal(s, "status of the first attempt", s.Attempts(l.RunID, "pay")[0].Status, engine.StepFailed)
 				fixture.Equal(s, "status", s.Step(l.RunID, "pay").Status, engine.StepCompleted)
@@ -454,7 +454,7 @@ var RaceCases = []fixture.Case{
 			s.Cancel(l.RunID)
 		}
 	}},
-	{Name: "a release against an end: the run is done or due, and whoever holds it next is the only one",
+	{Name: "a release racing an end leaves the run due or ended",
 		Run: func(s *fixture.F) {
 			for range fixture.Rounds(20) {
 				l := s.HeldAgain()
@@ -475,7 +475,7 @@ var RaceCases = []fixture.Case{
 				s.CancelAnyway(l.RunID)
 			}
 		}},
-	{Name: "a drain against a claim: nothing is handed out once the drain is known", Run: func(s *fixture.F) {
+	{Name: "after a drain is acknowledged the worker claims nothing", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			s.Register(s.NewWorker("w1"), true)
 			id := s.Start()
@@ -500,7 +500,7 @@ var RaceCases = []fixture.Case{
 			s.Offline("w1", engine.OfflineDeregistered)
 		}
 	}},
-	{Name: "prune against everything breaks nothing", Run: func(s *fixture.F) {
+	{Name: "prune racing every other call breaks nothing", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range fixture.Rounds(10) {
 			l := s.HeldNext()

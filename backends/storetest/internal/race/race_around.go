@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// RaceAroundCases are the races of what stands around runs, and of those who steer them.
+// RaceAroundCases are the races of schedules, signals, children and operations of people.
 var RaceAroundCases = []fixture.Case{
 	{Name: "claims of one run: one worker has it", Run: func(s *fixture.F) {
 		s.Worker("w1")
@@ -36,7 +36,7 @@ var RaceAroundCases = []fixture.Case{
 			s.Cancel(id)
 		}
 	}},
-	{Name: "retries under one request: one counts, and those that ask for the same have its answer",
+	{Name: "concurrent retries under one request make one run",
 		Run: func(s *fixture.F) {
 			run := s.Failed("a")
 			for round := range fixture.Rounds(10) {
@@ -68,7 +68,7 @@ var RaceAroundCases = []fixture.Case{
 				s.Cancel(params[first].ID)
 			}
 		}},
-	{Name: "a termination against a claim: the run has ended and nobody holds it", Run: func(s *fixture.F) {
+	{Name: "a run terminated during its claim has no lease", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range fixture.Rounds(10) {
 			id := s.Start()
@@ -87,7 +87,7 @@ var RaceAroundCases = []fixture.Case{
 			fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
 		}
 	}},
-	{Name: "a pause against a claim: the run waits and nobody holds it", Run: func(s *fixture.F) {
+	{Name: "a run paused during its claim has no lease", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range fixture.Rounds(10) {
 			id := s.Start()
@@ -130,7 +130,7 @@ var RaceAroundCases = []fixture.Case{
 			s.Status(l.RunID, want)
 		}
 	}},
-	{Name: "a cancel against a sleep: the run has ended and does not wake up", Run: func(s *fixture.F) {
+	{Name: "a run cancelled while it goes to sleep does not wake up", Run: func(s *fixture.F) {
 		for range fixture.Rounds(10) {
 			l := s.HeldAgain()
 			nap := engine.SleepParams{Lease: l, Step: fixture.Named("nap"), ID: s.ID(), Duration: time.Hour, Now: s.Now}
@@ -170,7 +170,7 @@ var RaceAroundCases = []fixture.Case{
 			fixture.Equal(s, "signals", len(s.Signals(l.RunID)), kept)
 		}
 	}},
-	{Name: "a signal against the wait for it: the run goes on", Run: func(s *fixture.F) {
+	{Name: "a signal racing the wait for it wakes the run", Run: func(s *fixture.F) {
 		for range fixture.Rounds(10) {
 			l := s.HeldAgain()
 			wait := engine.AwaitSignalParams{Lease: l, Step: "approval", Signal: "approval", ID: s.ID(), Now: s.Now}
@@ -207,7 +207,7 @@ var RaceAroundCases = []fixture.Case{
 			s.Finish(l, "done")
 		}
 	}},
-	{Name: "the end of a child against the wait for it: the parent goes on", Run: func(s *fixture.F) {
+	{Name: "the end of a child racing the wait for it wakes the parent", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		for range fixture.Rounds(10) {
 			parent := s.HeldAgain()
@@ -236,7 +236,7 @@ var RaceAroundCases = []fixture.Case{
 		var plan engine.Schedule
 		for n := range fixture.Rounds(10) {
 			if n%100 == 0 {
-				plan = s.Plan() // whose runs are few: all of them are listed in each round
+				plan = s.Plan() // it has few runs, because each round lists them all
 			}
 			s.Pass(time.Minute)
 			params := make([]engine.FireScheduleParams, fixture.Racers)
@@ -260,7 +260,7 @@ var RaceAroundCases = []fixture.Case{
 			s.Cancel(open[0])
 		}
 	}},
-	{Name: "a schedule deleted while it fires starts its run or does not", Run: func(s *fixture.F) {
+	{Name: "a schedule deleted while it fires starts its run or not", Run: func(s *fixture.F) {
 		for range fixture.Rounds(10) {
 			plan := s.Plan()
 			s.Pass(time.Minute)

@@ -10,7 +10,7 @@ import (
 
 // AgainCases are the retries of whole runs.
 var AgainCases = []fixture.Case{
-	{Name: "a retry is a new run with the same input and the results so far", Run: func(s *fixture.F) {
+	{Name: "a retry is a new run with the same input and the results", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithExternal("order-1"), fixture.WithPriority(3), fixture.Tagged("a", "b"))
 		s.Complete(l, "pay", "paid")
 		s.Sleep(l, "nap", time.Second)
@@ -44,7 +44,7 @@ var AgainCases = []fixture.Case{
 		s.Must(err, "ListRetries")
 		fixture.Equal(s, "retries", len(retries), 1)
 	}},
-	{Name: "a retry from a step runs that one and all after it again", Run: func(s *fixture.F) {
+	{Name: "a retry from a step runs that step and later ones again", Run: func(s *fixture.F) {
 		run := s.Failed("a", "b", "c")
 		answer := s.Retry(run, func(p *engine.RetryRunParams) { p.FromStep = "b" })
 		task := s.Claim("w1")
@@ -58,7 +58,7 @@ var AgainCases = []fixture.Case{
 			s.Fatalf("a retry from a step that was never begun succeeded")
 		}
 	}},
-	{Name: "a result that a retry kept is not recorded again, whatever attempt it was", Run: func(s *fixture.F) {
+	{Name: "a result that a retry kept is never recorded again", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		s.Now = s.Fail(l, "pay", "no money").RetryAt
@@ -123,7 +123,7 @@ var AgainCases = []fixture.Case{
 			s.Fatalf("a retry after the last has ended is the same run")
 		}
 	}},
-	{Name: "a repeated request is answered alike, whatever became of the retry", Run: func(s *fixture.F) {
+	{Name: "a repeated request returns the first retry", Run: func(s *fixture.F) {
 		run := s.Failed("a")
 		by := func(p *engine.RetryRunParams) { p.RequestID = "r" }
 		first := s.Retry(run, by)
@@ -133,7 +133,7 @@ var AgainCases = []fixture.Case{
 		fixture.Equal(s, "existed", again.Existed, false)
 		fixture.Equal(s, "repeated", again.Repeated, true)
 	}},
-	{Name: "a request for another retry is a conflict, whatever the first was answered", Run: func(s *fixture.F) {
+	{Name: "a request for another retry is a conflict", Run: func(s *fixture.F) {
 		run, other := s.Failed("a", "b"), s.Failed("a", "b")
 		input, second := fixture.Text("in"), fixture.Text("two")
 		asked := []func(*engine.RetryRunParams){
@@ -172,13 +172,13 @@ var AgainCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "a start is no repetition of a retry that was answered with an earlier one", Run: func(s *fixture.F) {
+	{Name: "a start does not repeat a retry answered with an older run", Run: func(s *fixture.F) {
 		run := s.Failed("a")
 		s.Retry(run)
 		s.Retry(run, func(p *engine.RetryRunParams) { p.RequestID = "r" })
 		s.Refused(s.TryStart(s.NewRun(fixture.WithRequest("r"))).Err, engine.ErrConflict, "a start")
 	}},
-	{Name: "only what has ended badly can be tried again", Run: func(s *fixture.F) {
+	{Name: "only a run that did not complete can be retried", Run: func(s *fixture.F) {
 		l := s.Held()
 		_, err := s.TryRetry(l.RunID)
 		s.Refused(err, engine.ErrPrecondition, "RetryRun of a RUNNING run")
@@ -197,14 +197,14 @@ var AgainCases = []fixture.Case{
 			s.Retry(run)
 		}
 	}},
-	{Name: "an external id that another run holds by now refuses a retry", Run: func(s *fixture.F) {
+	{Name: "a retry is refused while another run has its external id", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithExternal("order-1"))
 		s.FailRun(l, "no")
 		s.Start(fixture.WithExternal("order-1"))
 		_, err := s.TryRetry(l.RunID)
 		s.Refused(err, engine.ErrExists, "RetryRun")
 	}},
-	{Name: "a deadline that has passed is left behind, and a limit counts anew", Run: func(s *fixture.F) {
+	{Name: "a retry drops a passed deadline and restarts its timeout", Run: func(s *fixture.F) {
 		late := s.Start(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
 		limited := s.Start(fixture.WithTimeouts(engine.Timeouts{Execution: time.Second}), func(r *engine.StartRun) {
 			r.DeadlineAt = s.Now.Add(time.Second)
@@ -214,7 +214,7 @@ var AgainCases = []fixture.Case{
 		s.SameTime("deadline", s.Run(s.Retry(late).RunID).DeadlineAt, time.Time{})
 		s.SameTime("deadline", s.Run(s.Retry(limited).RunID).DeadlineAt, s.Now.Add(time.Second))
 	}},
-	{Name: "signals that nothing had consumed come along", Run: func(s *fixture.F) {
+	{Name: "a retry copies signals that no step has consumed", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Signal(l.RunID, "a", "1")
 		s.Signal(l.RunID, "b", "2", fixture.SignalID("x"))
@@ -228,7 +228,7 @@ var AgainCases = []fixture.Case{
 		fixture.Equal(s, "repeated", s.Signal(answer.RunID, "b", "2", fixture.SignalID("x")).Repeated, true)
 	}},
 	{
-		Name: "a retry keeps a wait whose limit has passed, and from that wait on waits anew, without the signals that it had taken", Run: func(s *fixture.F) {
+		Name: "a retry keeps a timed-out wait, or repeats it from there", Run: func(s *fixture.F) {
 			fromWait := func(p *engine.RetryRunParams) { p.FromStep = "approval" }
 			l := s.Held()
 			s.Await(l, "approval", "approval", fixture.AtMost(time.Hour))
@@ -240,14 +240,14 @@ var AgainCases = []fixture.Case{
 			fixture.Equal(s, "timed out", s.Await(kept.Lease, "approval", "approval").Step.TimedOut, true)
 			s.FailRun(kept.Lease, "nobody approved")
 			s.Retry(kept.Run.ID, fromWait)
-			anew := s.Claim("w1")
-			fixture.Equal(s, "steps kept", len(anew.History), 0)
-			s.Payload("taken", s.Await(anew.Lease, "approval", "approval").Step.Output, fixture.Text("late"))
-			s.FailRun(anew.Lease, "no")
-			s.Retry(anew.Run.ID, fromWait)
+			next := s.Claim("w1")
+			fixture.Equal(s, "steps kept", len(next.History), 0)
+			s.Payload("taken", s.Await(next.Lease, "approval", "approval").Step.Output, fixture.Text("late"))
+			s.FailRun(next.Lease, "no")
+			s.Retry(next.Run.ID, fromWait)
 			fixture.Equal(s, "waiting", s.Await(s.Claim("w1").Lease, "approval", "approval").Waiting, true)
 		}},
-	{Name: "a retry that would keep steps begun after a failure is refused", Run: func(s *fixture.F) {
+	{Name: "a retry that would keep steps after a failure is refused", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "charge", "charged")
 		s.Fail(l, "ship", "no", fixture.ForGood)
@@ -267,7 +267,7 @@ var AgainCases = []fixture.Case{
 		again = s.Retry(l.RunID, func(p *engine.RetryRunParams) { p.KeepAll = true })
 		fixture.Equal(s, "steps with all kept", len(s.Attempts(again.RunID, "")), 3)
 	}},
-	{Name: "a retry that would keep what a cancelled run cleaned up is refused", Run: func(s *fixture.F) {
+	{Name: "a retry that would keep a cancelled run's cleanup is refused", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "charge", "charged")
 		s.Pass(time.Second)
@@ -279,7 +279,7 @@ var AgainCases = []fixture.Case{
 		want := engine.RetryWouldKeep(l.RunID, engine.RunCancelled, []string{"refund"})
 		fixture.Equal(s, "answer", fmt.Sprint(err), want.Error())
 	}},
-	{Name: "a retry of a run that failed without compensating needs no choice", Run: func(s *fixture.F) {
+	{Name: "a retry of a run without compensation needs no choice", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "a", "done")
 		begun := s.Begin(l, "b")
@@ -294,7 +294,7 @@ var AgainCases = []fixture.Case{
 		s.FailRun(s.Claim("w1").Lease, "no")
 		fixture.Equal(s, "steps kept", len(s.Attempts(s.Retry(l.RunID).RunID, "")), 3)
 	}},
-	{Name: "a retry takes over children that are open or have completed since", Run: func(s *fixture.F) {
+	{Name: "a retry takes over children that are open or have completed", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		open := s.Child(l, "open", fixture.WithExternal("open"))
@@ -320,7 +320,7 @@ var AgainCases = []fixture.Case{
 		step, err := s.TryChild(task.Lease, "open", fixture.OfType("child"), fixture.WithExternal("open"))
 		s.Must(err, "StartChild of the open child")
 		fixture.Equal(s, "started child", step.ChildRunID, open)
-		fixture.Equal(s, "the failed child starts anew",
+		fixture.Equal(s, "the failed child starts again",
 			s.Child(task.Lease, "failed", fixture.WithExternal("failed")) != failed, true)
 		s.Finish(leases[open], "late")
 		waited, err := s.Store.AwaitChildren(s.Ctx,
@@ -329,7 +329,7 @@ var AgainCases = []fixture.Case{
 		fixture.Equal(s, "results", len(waited), 1)
 		s.Payload("result of the open child", waited[0].Output, engine.ChildOutput(fixture.Text("late"), open, open))
 	}},
-	{Name: "a retry takes over the run that a child has continued as", Run: func(s *fixture.F) {
+	{Name: "a retry takes over the run that its child continued as", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		first := s.Child(l, "ship")
@@ -344,7 +344,7 @@ var AgainCases = []fixture.Case{
 		task := s.Claim("w1")
 		s.Payload("result", task.History[0].Output, engine.ChildOutput(fixture.Text("late"), first, next.ID))
 	}},
-	{Name: "a retry keeps its parent, and outlives it", Run: func(s *fixture.F) {
+	{Name: "a retry keeps its parent and may outlive it", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship", fixture.Closing(engine.CloseTerminate))

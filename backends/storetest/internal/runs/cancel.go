@@ -30,7 +30,7 @@ var CancelCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "an empty reason gets a plain sentence", Run: func(s *fixture.F) {
+	{Name: "an empty reason is replaced by a default text", Run: func(s *fixture.F) {
 		for _, verb := range fixture.EndVerbs {
 			run := s.Start()
 			_, err := verb.End(s, run, "")
@@ -38,7 +38,7 @@ var CancelCases = []fixture.Case{
 			s.Failure("error", s.Run(run).Error, engine.EndedByFailure(verb.Status, ""))
 		}
 	}},
-	{Name: "ending a run again in the same way is fine and changes nothing", Run: func(s *fixture.F) {
+	{Name: "ending a run again in the same way changes nothing", Run: func(s *fixture.F) {
 		for _, verb := range fixture.EndVerbs {
 			run := s.Start()
 			_, err := verb.End(s, run, "first")
@@ -66,7 +66,7 @@ var CancelCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "a run that is not there cannot be ended", Run: func(s *fixture.F) {
+	{Name: "ending an unknown run is RunNotFound", Run: func(s *fixture.F) {
 		run := s.Start()
 		for _, verb := range fixture.EndVerbs {
 			_, err := verb.End(s, s.ID(), "x")
@@ -78,7 +78,7 @@ var CancelCases = []fixture.Case{
 		}
 		s.Status(run, engine.RunPending)
 	}},
-	{Name: "the holder of an ended run learns what became of it", Run: func(s *fixture.F) {
+	{Name: "the holder of an ended run gets LeaseLost with its status", Run: func(s *fixture.F) {
 		for _, verb := range fixture.EndVerbs {
 			l := s.HeldAgain()
 			s.Begin(l, "pay")
@@ -94,7 +94,7 @@ var CancelCases = []fixture.Case{
 			fixture.Equal(s, "lost leases", len(beat.Lost), 1)
 		}
 	}},
-	{Name: "a result that counted before the end is answered OK after it", Run: func(s *fixture.F) {
+	{Name: "a repeated result is OK although the run has ended since", Run: func(s *fixture.F) {
 		l := s.Held()
 		done := s.Complete(l, "pay", "paid")
 		s.Cancel(l.RunID)
@@ -103,7 +103,7 @@ var CancelCases = []fixture.Case{
 		s.Refused(err, engine.ErrConflict, "CompleteStep with other content")
 		s.Status(l.RunID, engine.RunCancelled)
 	}},
-	{Name: "an ended run says who held it", Run: func(s *fixture.F) {
+	{Name: "an ended run shows its last worker", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		s.Cancel(l.RunID)

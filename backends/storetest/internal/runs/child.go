@@ -10,7 +10,7 @@ import (
 )
 
 var ChildCases = []fixture.Case{
-	{Name: "a child is a run with its parent, and a step that runs as long as it does", Run: func(s *fixture.F) {
+	{Name: "a child is a run with a parent and a RUNNING step", Run: func(s *fixture.F) {
 		l := s.Held()
 		child := s.Child(l, "ship", fixture.WithExternal("shipment"), func(r *engine.StartRun) {
 			r.Input = fixture.Text("parcel")
@@ -27,7 +27,7 @@ var ChildCases = []fixture.Case{
 		s.Status(l.RunID, engine.RunRunning)
 		fixture.Equal(s, "steps of the parent", s.Run(l.RunID).Steps, 1)
 	}},
-	{Name: "started again under its name it is the same child", Run: func(s *fixture.F) {
+	{Name: "starting a child again under its step name returns it", Run: func(s *fixture.F) {
 		l := s.Held()
 		child := s.Child(l, "ship")
 		fixture.Equal(s, "child", s.Child(l, "ship"), child)
@@ -42,7 +42,7 @@ var ChildCases = []fixture.Case{
 		_, err = s.TryChild(l, "other")
 		s.Lost(err, engine.RunRunning, "StartChild of another under the old lease")
 	}},
-	{Name: "repeated with other content it is a conflict, under its own lease", Run: func(s *fixture.F) {
+	{Name: "another child under a step's name is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
 		child := s.Child(l, "ship", fixture.WithExternal("shipment"))
 		refused := func(when string) {
@@ -64,7 +64,7 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "child, asked under the next lease",
 			s.Child(s.Claim("w1").Lease, "ship", fixture.WithExternal("other")), child)
 	}},
-	{Name: "the parent's step completes with the child's output in the transaction that ends the child",
+	{Name: "the end of a child completes the parent's step at once",
 		Run: func(s *fixture.F) {
 			s.ChildWorker()
 			l := s.Held()
@@ -84,7 +84,7 @@ var ChildCases = []fixture.Case{
 			s.Payload("output of the answer", steps[0].Output, fixture.Text("delivered"))
 			s.Status(l.RunID, engine.RunRunning)
 		}},
-	{Name: "a child that fails fails the step, with its error and its name", Run: func(s *fixture.F) {
+	{Name: "a failed child fails the step with its error and name", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -98,7 +98,7 @@ var ChildCases = []fixture.Case{
 		steps := s.AwaitChildren(l, child)
 		fixture.Equal(s, "finished", len(steps), 1)
 	}},
-	{Name: "a child that is cancelled, terminated or times out fails the step too", Run: func(s *fixture.F) {
+	{Name: "a cancelled, terminated or timed-out child fails the step", Run: func(s *fixture.F) {
 		l := s.Held()
 		a, b := s.Child(l, "a"), s.Child(l, "b")
 		c := s.Child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
@@ -115,7 +115,7 @@ var ChildCases = []fixture.Case{
 		}
 		s.Due(l.RunID)
 	}},
-	{Name: "a wait for all wakes at the last, and costs nothing before", Run: func(s *fixture.F) {
+	{Name: "a wait for all children wakes at the last", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		var children []engine.ID
@@ -138,7 +138,7 @@ var ChildCases = []fixture.Case{
 			s.Payload("output", step.Output, fixture.Text(fmt.Sprint(i)))
 		}
 	}},
-	{Name: "a wait for any wakes at the first", Run: func(s *fixture.F) {
+	{Name: "a wait for any child wakes at the first", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		a, b := s.Child(l, "a"), s.Child(l, "b")
@@ -153,7 +153,7 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "finished", len(steps), 1)
 		fixture.Equal(s, "the one that has", steps[0].ChildRunID, a)
 	}},
-	{Name: "two groups that are waited for side by side wake each for itself", Run: func(s *fixture.F) {
+	{Name: "two groups of awaited children wake the parent separately", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		holding := func(p *engine.AwaitChildrenParams) { p.Hold = true }
@@ -170,7 +170,7 @@ var ChildCases = []fixture.Case{
 		s.Finish(s.ClaimChild(b), "")
 		s.Due(l.RunID)
 	}},
-	{Name: "a child that ends while its parent is held makes a later park due at once", Run: func(s *fixture.F) {
+	{Name: "a child that ends under a lease makes a later park due", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -182,7 +182,7 @@ var ChildCases = []fixture.Case{
 		s.Release(l, true)
 		s.Due(l.RunID)
 	}},
-	{Name: "a child that has been told of cuts no later park short", Run: func(s *fixture.F) {
+	{Name: "a child that was returned does not cut a later park short", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -193,7 +193,7 @@ var ChildCases = []fixture.Case{
 		s.Sleep(l, "nap", time.Hour)
 		s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
 	}},
-	{Name: "a child that nobody waits for does not wake its parent", Run: func(s *fixture.F) {
+	{Name: "a child that is not awaited does not wake its parent", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -202,7 +202,7 @@ var ChildCases = []fixture.Case{
 		s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
 		fixture.Equal(s, "status of the step", s.Step(l.RunID, "ship").Status, engine.StepCompleted)
 	}},
-	{Name: "a wait repeated under the lease that it ended is answered alike", Run: func(s *fixture.F) {
+	{Name: "a wait repeated after its lease ended gets the same answer", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -213,13 +213,13 @@ var ChildCases = []fixture.Case{
 		s.Claim("w1")
 		fixture.Equal(s, "finished, another holding the parent", len(s.AwaitChildren(l, child)), 0)
 	}},
-	{Name: "only one's own children can be waited for", Run: func(s *fixture.F) {
+	{Name: "a run can wait only for its own children", Run: func(s *fixture.F) {
 		l := s.Held()
 		_, err := s.TryAwaitChildren(l, nil, s.Start())
-		s.Refused(err, engine.ErrNotFound, "AwaitChildren of a stranger")
+		s.Refused(err, engine.ErrNotFound, "AwaitChildren of another run's child")
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "a child that is named twice in a wait is waited for and answered once", Run: func(s *fixture.F) {
+	{Name: "a child named twice in a wait is returned once", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -229,7 +229,7 @@ var ChildCases = []fixture.Case{
 		l = s.Claim("w1").Lease
 		fixture.Equal(s, "finished", len(s.AwaitChildren(l, child, child)), 1)
 	}},
-	{Name: "an external id that an open run holds refuses the child, and records nothing", Run: func(s *fixture.F) {
+	{Name: "a child with an external id in use is refused", Run: func(s *fixture.F) {
 		s.Start(fixture.WithExternal("taken"), fixture.OfType("other"))
 		l := s.Held()
 		_, err := s.TryChild(l, "ship", fixture.OfType("child"), fixture.WithExternal("taken"))
@@ -237,13 +237,13 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "steps", len(s.Attempts(l.RunID, "")), 0)
 		s.Child(l, "ship")
 	}},
-	{Name: "a step of another kind is a conflict", Run: func(s *fixture.F) {
+	{Name: "a child step under another kind's name is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "x")
 		_, err := s.TryChild(l, "pay")
 		s.Refused(err, engine.ErrConflict, "StartChild")
 	}},
-	{Name: "when the parent ends its open children end as their policy says, and theirs in turn",
+	{Name: "when a parent ends, its children close as their policy says",
 		Run: func(s *fixture.F) {
 			s.ChildWorker()
 			l := s.Held()
@@ -265,7 +265,7 @@ var ChildCases = []fixture.Case{
 			s.Status(over, engine.RunCompleted)
 			fixture.Equal(s, "leases of the children's worker", len(s.HeldBy("nurse")), 2)
 		}},
-	{Name: "children that are not to outlive a run that continues as new end with the run that goes on",
+	{Name: "children of a continued run end with the next run",
 		Run: func(s *fixture.F) {
 			s.ChildWorker()
 			l := s.Held()
@@ -305,7 +305,7 @@ var ChildCases = []fixture.Case{
 		s.Status(child, engine.RunPending)
 		fixture.Equal(s, "status of the step", s.Step(l.RunID, "ship").Status, engine.StepRunning)
 	}},
-	{Name: "a child's end after the parent's changes nothing there", Run: func(s *fixture.F) {
+	{Name: "a child that ends after its parent changes no step", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -315,7 +315,7 @@ var ChildCases = []fixture.Case{
 		s.Finish(s.ClaimChild(child), "late")
 		fixture.Equal(s, "the step", fixture.StepText(s.Step(l.RunID, "ship")), fixture.StepText(before))
 	}},
-	{Name: "a run started inside a step is its child by lineage only", Run: func(s *fixture.F) {
+	{Name: "a run started inside a step is a child by lineage only", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		step := s.Begin(l, "pay")
@@ -326,7 +326,7 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "status of the step", s.Step(l.RunID, "pay").Status, engine.StepRunning)
 		s.Complete(l, "pay", "x")
 	}},
-	{Name: "a child that continues as new goes on as its last run", Run: func(s *fixture.F) {
+	{Name: "a child that continues ends as its last run", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -342,7 +342,7 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "output of the step", string(s.Step(l.RunID, "ship").Output.Data), "arrived")
 		s.Due(l.RunID)
 	}},
-	{Name: "the output of a child that has continued as new names the run that it is of, and of no other child",
+	{Name: "the output of a continued child names the run it came from",
 		Run: func(s *fixture.F) {
 			s.ChildWorker()
 			l := s.Held()
@@ -384,7 +384,7 @@ var ChildCases = []fixture.Case{
 				s.Payload("output in the history of "+step.Name, step.Output, want[step.Name])
 			}
 		}},
-	{Name: "a result that the parent has no room for is a failure", Run: func(s *fixture.F) {
+	{Name: "a child's result over the parent's limit fails the step", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		big := engine.Payload{Data: make([]byte, engine.MaxPayload)}
@@ -401,7 +401,7 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "type", step.Error.Type, "too_large")
 		s.Status(child, engine.RunCompleted)
 	}},
-	{Name: "a paused parent is due when it is resumed", Run: func(s *fixture.F) {
+	{Name: "a paused parent with an ended child is due when resumed", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -412,7 +412,7 @@ var ChildCases = []fixture.Case{
 		s.Resume(l.RunID)
 		s.Due(l.RunID)
 	}},
-	{Name: "a lost worker of a child does not end the wait", Run: func(s *fixture.F) {
+	{Name: "losing a child's worker does not end the wait", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
@@ -424,7 +424,7 @@ var ChildCases = []fixture.Case{
 		s.Finish(s.ClaimChild(child), "after all")
 		s.Due(l.RunID)
 	}},
-	{Name: "a thousand children are waited for without a lease", Run: func(s *fixture.F) {
+	{Name: "a parent waits for a thousand children without a lease", Run: func(s *fixture.F) {
 		w := s.NewWorker("nurse")
 		w.Types = []string{"child"}
 		s.Register(w, true)
@@ -447,7 +447,7 @@ var ChildCases = []fixture.Case{
 		}
 		fixture.Equal(s, "finished", len(s.AwaitChildren(s.Claim("w1").Lease, children...)), len(children))
 	}},
-	{Name: "a child can be due later than it is started, and not sooner", Run: func(s *fixture.F) {
+	{Name: "a child may be due later than its start, not earlier", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		now := s.Now
@@ -457,7 +457,7 @@ var ChildCases = []fixture.Case{
 		s.SameTime("due sooner", s.Run(sooner).AvailableAt, now)
 		s.ClaimChild(sooner)
 	}},
-	{Name: "what a child comes to counts to what its parent has recorded", Run: func(s *fixture.F) {
+	{Name: "a child's result counts toward its parent's bytes", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		for step, end := range map[string]func(engine.Lease){
@@ -476,7 +476,7 @@ var ChildCases = []fixture.Case{
 	}},
 }
 
-// thousand is fewer when tests do not try everything.
+// thousand is smaller unless tests try everything.
 func thousand() int { return long.Count(150, 1000) }
 
 func repeat(word string, n int) []string {

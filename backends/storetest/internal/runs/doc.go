@@ -1,2 +1,3 @@
-// Package runs has the cases about runs: how they start, what they record and wait for, how they end and are found.
+// Package runs holds the cases about runs: how they start, what they record and wait for, how they
+// end and are found.
 package runs

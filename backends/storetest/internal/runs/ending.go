@@ -12,7 +12,7 @@ import (
 )
 
 var GraceCases = []fixture.Case{
-	{Name: "a held run is told and keeps its lease until its code returns", Run: func(s *fixture.F) {
+	{Name: "a held run asked to stop keeps its lease until it returns", Run: func(s *fixture.F) {
 		l := s.Held()
 		end := s.CancelWithin(l.RunID, time.Minute)
 		fixture.Equal(s, "changed", end.Changed, true)
@@ -41,7 +41,7 @@ var GraceCases = []fixture.Case{
 		s.Must(err, "CompleteRun repeated")
 		fixture.Equal(s, "status repeated", again.Status, engine.RunCancelled)
 	}},
-	{Name: "a code that fails while it cleans up is cancelled, and not tried again", Run: func(s *fixture.F) {
+	{Name: "a run that fails after it was asked to stop is cancelled", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5}))
 		s.CancelWithin(l.RunID, time.Minute)
 		v := s.FailRun(l, "no")
@@ -51,7 +51,7 @@ var GraceCases = []fixture.Case{
 			engine.EndedByFailure(engine.RunCancelled, "please stop"))
 		fixture.Equal(s, "status repeated", s.FailRun(l, "no").Status, engine.RunCancelled)
 	}},
-	{Name: "a run that nobody holds is woken for it", Run: func(s *fixture.F) {
+	{Name: "a waiting run that is asked to stop becomes due", Run: func(s *fixture.F) {
 		for name, park := range map[string]func(l engine.Lease){
 			"timer":  func(l engine.Lease) { s.Sleep(l, "nap", time.Hour) },
 			"signal": func(l engine.Lease) { s.Await(l, "approval", "approval") },
@@ -74,9 +74,10 @@ var GraceCases = []fixture.Case{
 			s.Status(id, engine.RunCancelled)
 		}
 	}},
-	{Name: "when the grace is over the run is cancelled wherever it stands", Run: func(s *fixture.F) {
-		l := s.Held()
-		waits := s.Start(fixture.DueAt(s.Now.Add(time.Hour)))
+	{Name: "a run is cancelled when its grace has passed", Run: func(s *fixture.F) {
+		l, waiting := s.Held(), s.Held()
+		waits := waiting.RunID
+		s.Await(waiting, "go", "go")
 		s.CancelWithin(l.RunID, time.Minute)
 		s.CancelWithin(waits, 2*time.Minute)
 		s.Pass(time.Minute - time.Microsecond)
@@ -94,7 +95,7 @@ var GraceCases = []fixture.Case{
 		s.Expire()
 		s.Status(waits, engine.RunCancelled)
 	}},
-	{Name: "asked again only an earlier end of the grace counts, and no grace ends it now", Run: func(s *fixture.F) {
+	{Name: "a second cancel request can only shorten the grace", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.CancelWithin(l.RunID, time.Minute)
 		later := s.CancelWithin(l.RunID, time.Hour)
@@ -106,7 +107,7 @@ var GraceCases = []fixture.Case{
 		fixture.Equal(s, "status", s.Cancel(l.RunID).Status, engine.RunCancelled)
 		fixture.Equal(s, "changed after the end", s.CancelWithin(l.RunID, time.Second).Changed, false)
 	}},
-	{Name: "a lost worker hands the cancellation on", Run: func(s *fixture.F) {
+	{Name: "the worker after a lost one sees the cancel request", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.CancelWithin(l.RunID, time.Minute)
 		s.Lose("w1")
@@ -126,7 +127,7 @@ var GraceCases = []fixture.Case{
 		_, err = s.Store.GetRun(s.Ctx, fixture.Space, next.ID)
 		s.Refused(err, engine.ErrNotFound, "GetRun of the next")
 	}},
-	{Name: "cancellation leaves a trace of who asked", Run: func(s *fixture.F) {
+	{Name: "a cancellation is audited", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.CancelWithin(l.RunID, time.Minute)
 		s.Cancel(l.RunID)
@@ -138,7 +139,104 @@ var GraceCases = []fixture.Case{
 		fixture.Equal(s, "reason", list[1].Reason, "please stop")
 		fixture.Equal(s, "subject", list[0].Subject, "run")
 	}},
-	{Name: "a run that has ended is not told to stop, and stays as it is", Run: func(s *fixture.F) {
+	{Name: "children that are cancelled with the run get its grace, and theirs", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		told := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
+		held := s.ClaimChild(told)
+		grandchild := s.Child(held, "grandchild", fixture.Closing(engine.CloseCancel))
+		s.ClaimChild(grandchild)
+		idle := s.Child(held, "idle", fixture.Closing(engine.CloseCancel))
+		left := []engine.ID{s.Child(l, "stay"), s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))}
+		over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
+		s.Cancel(over)
+		until := s.Now.Add(time.Minute)
+		s.CancelWithin(l.RunID, time.Minute)
+		for _, id := range []engine.ID{told, grandchild} {
+			s.SameTime("grace until", s.Run(id).GraceUntil, until)
+			s.SameTime("requested at", s.Run(id).CancelRequestedAt, s.Now)
+		}
+		s.Failure("error of a child that never ran", s.Status(idle, engine.RunCancelled).Error,
+			engine.EndedByFailure(engine.RunCancelled, "the parent run "+told.String()+" is being cancelled"))
+		fixture.Equal(s, "mark of its step", s.Step(told, "idle").Error.Metadata[engine.MetaCancelledWithParent], "true")
+		fixture.Equal(s, "reason", s.Run(told).CancelReason, "the parent run "+l.RunID.String()+" is being cancelled")
+		for _, id := range append(left, over) {
+			s.SameTime("grace until", s.Run(id).GraceUntil, time.Time{})
+		}
+		s.Pass(time.Second)
+		s.CancelWithin(l.RunID, time.Second)
+		s.SameTime("grace until, shortened", s.Run(told).GraceUntil, s.Now.Add(time.Second))
+		s.Finish(l, "cleaned up")
+		s.Status(l.RunID, engine.RunCancelled)
+		s.Status(told, engine.RunRunning)
+		s.Status(left[1], engine.RunTerminated)
+		s.Complete(held, "undo", "x")
+		s.Finish(held, "cleaned up")
+		s.Status(told, engine.RunCancelled)
+		s.Status(grandchild, engine.RunRunning)
+		s.Pass(time.Second)
+		s.SameExpired(s.Expire(), engine.Expired{Runs: 1, Cancelled: []engine.ID{grandchild}})
+	}},
+	{Name: "children started within the grace get the rest of it at the end", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		until := s.Now.Add(time.Minute)
+		s.CancelWithin(l.RunID, time.Minute)
+		late := s.Child(l, "late", fixture.Closing(engine.CloseCancel))
+		held := s.ClaimChild(late)
+		s.SameTime("grace until", s.Run(late).GraceUntil, time.Time{})
+		s.Pass(time.Second)
+		s.Finish(l, "")
+		s.SameTime("grace until", s.Run(late).GraceUntil, until)
+		s.Finish(held, "cleaned up")
+		s.Status(late, engine.RunCancelled)
+	}},
+	{Name: "the end of the grace, and an end at once, end the children too", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		for what, end := range map[string]func(engine.ID){
+			"expiry": func(engine.ID) { s.Pass(time.Minute); s.Expire() },
+			"cancel": func(run engine.ID) { s.Cancel(run) },
+			"terminate": func(run engine.ID) {
+				_, err := s.Store.TerminateRun(s.Ctx, s.EndParams(run, "enough"))
+				s.Must(err, "TerminateRun")
+			},
+		} {
+			l := s.Held()
+			child := s.Child(l, "told", fixture.Closing(engine.CloseCancel))
+			s.ClaimChild(child)
+			s.CancelWithin(l.RunID, time.Minute)
+			end(l.RunID)
+			fixture.Equal(s, "child after "+what, s.Run(child).Status, engine.RunCancelled)
+		}
+	}},
+	{Name: "a retry does not take over a child that is being cancelled", Run: func(s *fixture.F) {
+		s.ChildWorker()
+		l := s.Held()
+		child := s.Child(l, "ship", fixture.Closing(engine.CloseCancel))
+		s.ClaimChild(child)
+		s.CancelWithin(l.RunID, time.Minute)
+		s.Finish(l, "")
+		again := s.Retry(l.RunID).RunID
+		fixture.Equal(s, "steps of the retry", len(s.Attempts(again, "")), 0)
+		s.Status(child, engine.RunRunning)
+	}},
+	{Name: "a run whose code has never run is cancelled at once", Run: func(s *fixture.F) {
+		due, later := s.Start(), s.Start(fixture.DueAt(s.Now.Add(time.Hour)))
+		s.Pause(later)
+		for _, id := range []engine.ID{due, later} {
+			end := s.CancelWithin(id, time.Minute)
+			fixture.Equal(s, "status", end.Status, engine.RunCancelled)
+			fixture.Equal(s, "changed", end.Changed, true)
+			s.Failure("error", s.Status(id, engine.RunCancelled).Error,
+				engine.EndedByFailure(engine.RunCancelled, "please stop"))
+			fixture.Equal(s, "events", len(s.Audit(id.String())) > 0, true)
+		}
+		l := s.Held()
+		next := s.NewRun()
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+		fixture.Equal(s, "status of a continuation", s.CancelWithin(next.ID, time.Minute).Status, engine.RunPending)
+	}},
+	{Name: "an ended run cannot be asked to stop", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for status, run := range s.EndedRuns() {
 			before, audited := s.Run(run), len(s.Audit(run.String()))
@@ -161,7 +259,7 @@ var GraceCases = []fixture.Case{
 }
 
 var ContinueCases = []fixture.Case{
-	{Name: "the run ends and the next begins in one commit, with its external id and all that was chosen for it",
+	{Name: "a run and its continuation change in one commit",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithExternal("loop"), fixture.WithPriority(7), fixture.Tagged("customer", "x"),
 				fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
@@ -190,7 +288,7 @@ var ContinueCases = []fixture.Case{
 			s.Must(err, "GetRunByExternalID")
 			fixture.Equal(s, "run of the external id", found.ID, next.ID)
 		}},
-	{Name: "whoever signals or steers the run that has ended is told which one goes on", Run: func(s *fixture.F) {
+	{Name: "calls about a continued run name the run it continued as", Run: func(s *fixture.F) {
 		l := s.Held()
 		next := s.NewRun()
 		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
@@ -207,7 +305,7 @@ var ContinueCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "what the next run names of its own holds for it", Run: func(s *fixture.F) {
+	{Name: "fields set for the next run replace the inherited ones", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Tagged("customer", "x"), fixture.WithPriority(7),
 			fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
 		next := engine.StartRun{Run: engine.Run{
@@ -228,7 +326,7 @@ var ContinueCases = []fixture.Case{
 		fixture.Equal(s, "tags and requirements", fmt.Sprint(run.Tags, run.Requirements), "map[round:2] map[gpu:yes]")
 		fixture.Equal(s, "timeouts", run.Timeouts, next.Timeouts)
 	}},
-	{Name: "repeated it is answered with the same next run", Run: func(s *fixture.F) {
+	{Name: "a repeated continue returns the same next run", Run: func(s *fixture.F) {
 		l := s.Held()
 		next := s.NewRun()
 		p := engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}
@@ -241,7 +339,7 @@ var ContinueCases = []fixture.Case{
 		_, err = s.Store.GetRun(s.Ctx, fixture.Space, other.ID)
 		s.Refused(err, engine.ErrNotFound, "GetRun of another next")
 	}},
-	{Name: "repeated with another next run it is a conflict", Run: func(s *fixture.F) {
+	{Name: "a repeat with another next run is a conflict", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithExternal("loop"))
 		next := engine.StartRun{Run: engine.Run{ID: s.ID(), Input: fixture.Text("next")}}
 		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
@@ -258,7 +356,7 @@ var ContinueCases = []fixture.Case{
 		}
 		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun repeated")
 	}},
-	{Name: "under a lost lease neither happens", Run: func(s *fixture.F) {
+	{Name: "a continue under a lost lease changes nothing", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Lose("w1")
 		next := s.NewRun()
@@ -267,7 +365,7 @@ var ContinueCases = []fixture.Case{
 		_, err := s.Store.GetRun(s.Ctx, fixture.Space, next.ID)
 		s.Refused(err, engine.ErrNotFound, "GetRun of the next")
 	}},
-	{Name: "an external id of its own that is taken refuses it, and the lease goes on", Run: func(s *fixture.F) {
+	{Name: "a continue with an external id in use is refused", Run: func(s *fixture.F) {
 		s.Start(fixture.WithExternal("taken"), fixture.OfType("other"))
 		l := s.Held()
 		next := s.NewRun(fixture.WithExternal("taken"))
@@ -275,7 +373,7 @@ var ContinueCases = []fixture.Case{
 			"CompleteRun")
 		s.Finish(l, "done")
 	}},
-	{Name: "signals that nothing has consumed pass on, in their order", Run: func(s *fixture.F) {
+	{Name: "unconsumed signals pass on in order", Run: func(s *fixture.F) {
 		l := s.Held()
 		for _, item := range []string{"a", "b", "c"} {
 			s.Signal(l.RunID, "item", item, fixture.SignalID(item))
@@ -353,7 +451,7 @@ var ContinueCases = []fixture.Case{
 			SignalID: "b", Now: s.Now})
 		s.Refused(err, engine.ErrPrecondition, "SignalRun of an ended run")
 	}},
-	{Name: "a limit on the whole run counts anew", Run: func(s *fixture.F) {
+	{Name: "a continuation restarts the execution timeout", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: time.Hour}), func(r *engine.StartRun) {
 			r.DeadlineAt = s.Now.Add(time.Hour)
 		})
@@ -368,7 +466,7 @@ var ContinueCases = []fixture.Case{
 			"CompleteRun")
 		s.SameTime("deadline of one that starts later", s.Run(delayed.ID).DeadlineAt, later.Add(time.Hour))
 	}},
-	{Name: "a deadline that was named beside a shorter limit ends all that goes on for the run",
+	{Name: "a named deadline ends a chain despite a shorter timeout",
 		Run: func(s *fixture.F) {
 			named := s.Now.Add(3 * time.Hour)
 			l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: 2 * time.Hour}), func(r *engine.StartRun) {
@@ -395,7 +493,7 @@ var ContinueCases = []fixture.Case{
 }
 
 var DeadlineCases = []fixture.Case{
-	{Name: "a deadline ends a run wherever it stands", Run: func(s *fixture.F) {
+	{Name: "a deadline ends a run in any open status", Run: func(s *fixture.F) {
 		at := s.Now.Add(time.Minute)
 		by := func(r *engine.StartRun) { r.DeadlineAt = at }
 		s.Worker("w1")
@@ -426,7 +524,7 @@ var DeadlineCases = []fixture.Case{
 		s.Failure("error of the step", s.Step(l.RunID, "pay").Error, engine.RunEndedFailure())
 		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
 	}},
-	{Name: "the sweep takes the earliest first, at most its limit", Run: func(s *fixture.F) {
+	{Name: "EndExpired takes the earliest first, at most its limit", Run: func(s *fixture.F) {
 		var ids []engine.ID
 		for i := range 5 {
 			ids = append(ids, s.Start(func(r *engine.StartRun) {
@@ -442,7 +540,7 @@ var DeadlineCases = []fixture.Case{
 		s.Status(ids[3], engine.RunTimedOut)
 		s.Status(ids[2], engine.RunPending)
 	}},
-	{Name: "the sweep leaves the first alone that it is to skip", Run: func(s *fixture.F) {
+	{Name: "EndExpired skips the first runs as asked", Run: func(s *fixture.F) {
 		var ids []engine.ID
 		for i := range 4 {
 			ids = append(ids, s.Start(func(r *engine.StartRun) {
@@ -472,9 +570,9 @@ var DeadlineCases = []fixture.Case{
 		s.SameTime("next", e.Next, time.Time{})
 		s.Status(l.RunID, engine.RunCompleted)
 	}},
-	{Name: "of a deadline and a grace the earlier one ends it, each in its way", Run: func(s *fixture.F) {
+	{Name: "the earlier of deadline and grace ends the run", Run: func(s *fixture.F) {
 		by := func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) }
-		a, b := s.Start(by), s.Start(by)
+		a, b := s.Held(by).RunID, s.Held(by).RunID
 		s.CancelWithin(a, time.Second)
 		s.CancelWithin(b, time.Hour)
 		s.Pass(time.Minute)
@@ -482,7 +580,7 @@ var DeadlineCases = []fixture.Case{
 		s.Status(a, engine.RunCancelled)
 		s.Status(b, engine.RunTimedOut)
 	}},
-	{Name: "a child whose time is over before its parent's ends as itself, though one sweep finds both",
+	{Name: "a child that expires before its parent ends as itself",
 		Run: func(s *fixture.F) {
 			at := s.Now
 			l := s.Held(func(r *engine.StartRun) { r.DeadlineAt = at.Add(2 * time.Minute) })
@@ -498,7 +596,7 @@ var DeadlineCases = []fixture.Case{
 }
 
 var HandlerCases = []fixture.Case{
-	{Name: "a failure starts the run's handler in the same commit, with the event as its input",
+	{Name: "a failed run starts its handler with the event as input",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithExternal("order-1"), func(r *engine.StartRun) {
 				r.OnFailureWorkflow, r.OnFailureQueue = "mourn", "graves"
@@ -538,7 +636,7 @@ var HandlerCases = []fixture.Case{
 			fixture.Equal(s, "failed_at", event.FailedAt, s.Now.Format(time.RFC3339Nano))
 			fixture.Equal(s, "started_at", event.StartedAt, s.Run(l.RunID).StartedAt.Format(time.RFC3339Nano))
 		}},
-	{Name: "a handler that is retried stays one", Run: func(s *fixture.F) {
+	{Name: "a retried handler is still a handler", Run: func(s *fixture.F) {
 		l := s.Held(func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" })
 		s.FailRun(l, "no")
 		handler := s.Handler(l.RunID)
@@ -547,12 +645,12 @@ var HandlerCases = []fixture.Case{
 		fixture.Equal(s, "failed run", retried.FailedRunID, l.RunID)
 		s.Payload("input", retried.Input, s.Run(handler.ID).Input)
 	}},
-	{Name: "without a queue of its own the handler goes to the run's", Run: func(s *fixture.F) {
+	{Name: "a handler without a queue runs in the failed run's queue", Run: func(s *fixture.F) {
 		l := s.Held(onFailure)
 		s.FailRun(l, "no")
 		fixture.Equal(s, "queue", s.Handler(l.RunID).Queue, fixture.Queue)
 	}},
-	{Name: "a deadline and too many lost workers are failures too, whoever ends the run is none",
+	{Name: "deadlines and lost workers start handlers, people do not",
 		Run: func(s *fixture.F) {
 			late := s.Start(onFailure, func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
 			s.Pass(time.Second)
@@ -580,7 +678,7 @@ var HandlerCases = []fixture.Case{
 				fixture.Equal(s, "handlers", len(s.Handlers(id)), 0)
 			}
 		}},
-	{Name: "a run that is tried again has not failed yet", Run: func(s *fixture.F) {
+	{Name: "a run that is tried again starts no handler", Run: func(s *fixture.F) {
 		l := s.Held(onFailure, fixture.WithPolicy(
 			engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
 		s.FailRun(l, "no")
@@ -590,7 +688,7 @@ var HandlerCases = []fixture.Case{
 		s.Handler(l.RunID)
 		fixture.Equal(s, "handlers after a repetition", len(s.Handlers(l.RunID)), 1)
 	}},
-	{Name: "a handler that fails has no handler", Run: func(s *fixture.F) {
+	{Name: "a failed handler has no handler", Run: func(s *fixture.F) {
 		w := s.NewWorker("undertaker")
 		w.Types = []string{engine.GlobalHandler, "mourn"}
 		s.Register(w, true)
@@ -612,7 +710,7 @@ var HandlerCases = []fixture.Case{
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "runs", len(runs), 3)
 	}},
-	{Name: "below a handler no run has a global handler", Run: func(s *fixture.F) {
+	{Name: "a run below a handler has no global handler", Run: func(s *fixture.F) {
 		types := []string{engine.GlobalHandler, "mourn"}
 		w := s.NewWorker("undertaker")
 		w.Types = types
@@ -646,7 +744,7 @@ var HandlerCases = []fixture.Case{
 		fail(s.ClaimChild(again))
 		fixture.Equal(s, "handlers of the grandchild's retry", len(s.Handlers(again)), 0)
 	}},
-	{Name: "an external id that looks like a handler's stands in nobody's way, and loses no handler",
+	{Name: "a user's external id does not block a handler",
 		Run: func(s *fixture.F) {
 			l := s.Held(onFailure)
 			squatter := s.Start(fixture.WithExternal("failure-"+l.RunID.String()), fixture.OfType("other"), onFailure)
@@ -665,7 +763,7 @@ var HandlerCases = []fixture.Case{
 			s.Must(err, "FailRun")
 			s.Handler(squatter)
 		}},
-	{Name: "the global handler runs where an online worker serves it", Run: func(s *fixture.F) {
+	{Name: "the global handler runs where an ONLINE worker serves it", Run: func(s *fixture.F) {
 		w := s.NewWorker("undertaker")
 		w.Types, w.Queues = []string{engine.GlobalHandler}, []string{"graves", "more"}
 		s.Register(w, true)
@@ -688,7 +786,7 @@ var HandlerCases = []fixture.Case{
 		s.FailRun(l, "no")
 		fixture.Equal(s, "handlers, nobody serving it", len(s.Handlers(l.RunID)), 0)
 	}},
-	{Name: "the global handler runs in the queue that the namespace names, when no worker serves it",
+	{Name: "the global handler falls back to the namespace's queue",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			n, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
@@ -700,7 +798,7 @@ var HandlerCases = []fixture.Case{
 			s.FailRun(l, "no")
 			fixture.Equal(s, "queue", s.Handler(l.RunID).Queue, "night")
 		}},
-	{Name: "an input that is too large for the event is left out", Run: func(s *fixture.F) {
+	{Name: "an input too large for the failure event is left out", Run: func(s *fixture.F) {
 		big := engine.Payload{Data: make([]byte, engine.MaxPayload)}
 		l := s.Held(onFailure, func(r *engine.StartRun) { r.Input = big })
 		s.FailRun(l, "no")

@@ -8,7 +8,7 @@ import (
 )
 
 var FinishCases = []fixture.Case{
-	{Name: "a completed run has its output and is over", Run: func(s *fixture.F) {
+	{Name: "a completed run has its output", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		s.Pass(time.Second)
@@ -23,7 +23,7 @@ var FinishCases = []fixture.Case{
 		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
 		s.ClaimNothing("w1")
 	}},
-	{Name: "a repeated end is quiet, another end is a conflict", Run: func(s *fixture.F) {
+	{Name: "repeating an end returns it, another end is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Finish(l, "done")
 		before := s.Run(l.RunID)
@@ -71,7 +71,7 @@ var FinishCases = []fixture.Case{
 		run = s.Status(l.RunID, engine.RunFailed)
 		fixture.Equal(s, "attempts", run.Attempts, 3)
 	}},
-	{Name: "a run that succeeds when it is tried again has no error", Run: func(s *fixture.F) {
+	{Name: "a run that succeeds on its retry has no error", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
 		s.Now = s.FailRun(l, "no").RetryAt
 		s.Finish(s.Claim("w1").Lease, "done")
@@ -80,7 +80,7 @@ var FinishCases = []fixture.Case{
 			s.Fatalf("error = %v, want none", run.Error)
 		}
 	}},
-	{Name: "a retried run keeps its results and runs its failed steps again with a new budget",
+	{Name: "a retried run keeps results and gets a new step budget",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))
 			done := s.Complete(l, "pay", "paid")
@@ -117,7 +117,7 @@ var FinishCases = []fixture.Case{
 			fixture.Equal(s, "execute", begun.Execute, false)
 			fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 4)
 		}},
-	{Name: "of the attempts of a step that failed the latest alone runs again with its run", Run: func(s *fixture.F) {
+	{Name: "only the latest failed attempt of a step runs again", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
 		fixture.Equal(s, "retry of the step", s.Fail(l, "pay", "no").Retry, true)
 		s.Pass(time.Hour)
@@ -142,7 +142,7 @@ var FinishCases = []fixture.Case{
 		s.SameTime("after the first delay", v.RetryAt, s.Now.Add(engine.DefaultInitialInterval))
 		fixture.Equal(s, "attempts", s.Run(l.RunID).Attempts, 5)
 	}},
-	{Name: "an error that must not be retried ends the run whatever its policy", Run: func(s *fixture.F) {
+	{Name: "a non-retryable error ends the run despite its policy", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: -1}))
 		f := fixture.Boom("no")
 		f.NonRetryable = true
@@ -151,7 +151,7 @@ var FinishCases = []fixture.Case{
 		fixture.Equal(s, "verdict", v, fixture.FailedForGood)
 		s.Failure("error", s.Status(l.RunID, engine.RunFailed).Error, f)
 	}},
-	{Name: "a repeated failure of a retried run gets the first verdict, whatever has become of it",
+	{Name: "repeating a run's failure returns the first verdict",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5}))
 			v := s.FailRun(l, "no")
@@ -172,13 +172,13 @@ var FinishCases = []fixture.Case{
 			again("after the end")
 			s.Status(l.RunID, engine.RunCompleted)
 		}},
-	{Name: "a step's final verdict is repeated also after its run was retried", Run: func(s *fixture.F) {
+	{Name: "a step's final verdict is repeated after a run retry", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5}))
 		s.Fail(l, "pay", "no", fixture.ForGood)
 		s.FailRun(l, "no")
 		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.ForGood), engine.Verdict{})
 	}},
-	{Name: "whatever is open when a run ends has ended with it", Run: func(s *fixture.F) {
+	{Name: "everything open in a run ends with it", Run: func(s *fixture.F) {
 		for i, end := range []func(l engine.Lease){
 			func(l engine.Lease) { s.Finish(l, "done") },
 			func(l engine.Lease) { s.FailRun(l, "no") },
@@ -201,7 +201,7 @@ var FinishCases = []fixture.Case{
 				s.SameTime("finished at of "+name, step.FinishedAt, s.Now)
 				s.SameTime("timeout at of "+name, step.TimeoutAt, time.Time{})
 			}
-			waiting.Status = engine.StepFailed // as it is: why it failed, and when, is not lost
+			waiting.Status = engine.StepFailed // it keeps its error and time
 			s.SameStep(s.Step(l.RunID, "pending"), waiting)
 			fixture.Equal(s, "verdict again", s.Fail(l, "pending", "no", fixture.Holding), fixture.Repeated(verdict))
 			s.SameStep(s.Step(l.RunID, "done"), done)
@@ -211,7 +211,7 @@ var FinishCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "a released run is due at once and nothing was counted", Run: func(s *fixture.F) {
+	{Name: "a released run is due at once, with no loss counted", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		s.Pass(time.Second)
@@ -239,7 +239,7 @@ var FinishCases = []fixture.Case{
 		s.Claim("w1")
 		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
 	}},
-	{Name: "a repeated release is quiet, whatever has become of the run", Run: func(s *fixture.F) {
+	{Name: "a repeated release changes nothing", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Release(l, false)
 		s.Release(l, false)

@@ -8,9 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ImportedCases are the runs that come from elsewhere, and how long runs are kept.
+// ImportedCases are about imported runs, and about how long runs are kept.
 var ImportedCases = []fixture.Case{
-	{Name: "imported runs stand as they are given, open ones paused", Run: func(s *fixture.F) {
+	{Name: "imported runs keep their fields, open ones are paused", Run: func(s *fixture.F) {
 		parent, child := s.ID(), s.ID()
 		stepID := s.ID()
 		ended := engine.Run{
@@ -63,7 +63,7 @@ var ImportedCases = []fixture.Case{
 		s.Payload("history", task.History[0].Output, fixture.Text("x"))
 		fixture.Equal(s, "signals", s.Await(task.Lease, "go", "go").Waiting, false)
 	}},
-	{Name: "an imported run that waits to be tried again goes on as any other", Run: func(s *fixture.F) {
+	{Name: "an imported run that waits for its retry continues", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		policy := engine.RetryPolicy{MaximumAttempts: 3}
 		imported := func() engine.Lease {
@@ -74,7 +74,7 @@ var ImportedCases = []fixture.Case{
 				Origin: engine.OriginImport}
 			step := engine.Step{ID: s.ID(), RunID: run.ID, Name: "ship", Kind: engine.StepFunction,
 				Status: engine.StepFailed, Attempt: 1, Latest: true,
-				// what its error was the capsule does not tell
+				// the exported run does not hold its error
 				Sequence: 1, CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now}
 			p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
 				Runs: []engine.ImportedRun{{Run: run, Steps: []engine.Step{step}}}}
@@ -95,7 +95,7 @@ var ImportedCases = []fixture.Case{
 		fixture.Equal(s, "retry", v.Retry, true)
 		fixture.Equal(s, "status of the step", s.Step(l.RunID, "ship").Status, engine.StepPending)
 	}},
-	{Name: "an imported run that ends takes its imported children along", Run: func(s *fixture.F) {
+	{Name: "an imported run that ends closes its imported children", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		run := func(parent engine.ID) engine.ImportedRun {
 			return engine.ImportedRun{Run: engine.Run{
@@ -113,7 +113,7 @@ var ImportedCases = []fixture.Case{
 		s.Finish(s.Claim("w1").Lease, "done")
 		s.Status(child.Run.ID, engine.RunCancelled)
 	}},
-	{Name: "an imported run that is open has come to no end, whatever it says", Run: func(s *fixture.F) {
+	{Name: "an imported open run loses any end that it names", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		run := engine.Run{ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind,
 			Status: engine.RunPending, Attempts: 1, Input: fixture.Text("in"),
@@ -137,7 +137,7 @@ var ImportedCases = []fixture.Case{
 		s.Must(err, "ListHandlers")
 		fixture.Equal(s, "handlers", len(handlers), 1)
 	}},
-	{Name: "a pinned run is kept, and let go", Run: func(s *fixture.F) {
+	{Name: "a pinned run is not pruned until it is unpinned", Run: func(s *fixture.F) {
 		run := s.Failed()
 		pin := func(pinned bool) {
 			s.Helper()
@@ -152,7 +152,7 @@ var ImportedCases = []fixture.Case{
 		pin(false)
 		fixture.Equal(s, "pruned", s.Prune(s.Now, 10), 1)
 	}},
-	{Name: "an imported run is kept from when it was imported, however long ago it ended elsewhere",
+	{Name: "retention of an imported run counts from its import",
 		Run: func(s *fixture.F) {
 			ago := s.Now.Add(-24 * time.Hour)
 			run := func(id engine.ID) engine.ImportedRun {
@@ -174,7 +174,7 @@ var ImportedCases = []fixture.Case{
 			fixture.Equal(s, "pruned when it was imported so long ago itself",
 				s.Prune(s.Now.Add(time.Millisecond), 10), 2)
 		}},
-	{Name: "a run stays as long as an open one refers to it", Run: func(s *fixture.F) {
+	{Name: "a run is kept while an open run refers to it", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		old := s.Failed("a")
 		retried := s.Retry(old).RunID
@@ -196,7 +196,7 @@ var ImportedCases = []fixture.Case{
 			s.Refused(err, engine.ErrNotFound, fmt.Sprint("GetRun of ", id))
 		}
 	}},
-	{Name: "a run stays as long as what handles its failure, or goes on for it, is open", Run: func(s *fixture.F) {
+	{Name: "a run is kept while its handler or continuation is open", Run: func(s *fixture.F) {
 		l := s.Held(onFailure)
 		s.FailRun(l, "no")
 		handler := s.Handler(l.RunID).ID
@@ -216,7 +216,7 @@ var ImportedCases = []fixture.Case{
 			s.Refused(err, engine.ErrNotFound, fmt.Sprint("GetRun of ", id))
 		}
 	}},
-	{Name: "a run that stays keeps none that ended after it", Run: func(s *fixture.F) {
+	{Name: "a kept run does not keep runs that ended after it", Run: func(s *fixture.F) {
 		old := s.Failed()
 		s.Pass(time.Minute)
 		next := s.Failed()
@@ -236,7 +236,7 @@ var ImportedCases = []fixture.Case{
 		s.Cancel(open)
 		prune("pruned when it need not stay", 1)
 	}},
-	{Name: "retention is by namespace and outcome", Run: func(s *fixture.F) {
+	{Name: "retention is by namespace and status", Run: func(s *fixture.F) {
 		s.Failed()
 		l := s.Held()
 		s.Finish(l, "done")

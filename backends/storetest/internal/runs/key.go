@@ -9,7 +9,7 @@ import (
 )
 
 var KeyCases = []fixture.Case{
-	{Name: "of a key no more than its limit run at a time, in the order in which they were due",
+	{Name: "at most the limit of a key runs, in the order of due times",
 		Run: func(s *fixture.F) {
 			s.Worker("w1")
 			var want []engine.ID
@@ -34,7 +34,7 @@ var KeyCases = []fixture.Case{
 			}
 			s.SameIDs("order", got, want)
 		}},
-	{Name: "a run that finds all slots taken is gated, keeps its place, and says so", Run: func(s *fixture.F) {
+	{Name: "a run without a free slot is gated and keeps its place", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		s.Pass(time.Second)
 		second := s.Start(fixture.Keyed("k", 1))
@@ -53,7 +53,7 @@ var KeyCases = []fixture.Case{
 		s.SameTime("held at", run.HeldAt, time.Time{})
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, second)
 	}},
-	{Name: "the line for a key is in the order in which its runs are taken", Run: func(s *fixture.F) {
+	{Name: "gated runs get slots in claim order", Run: func(s *fixture.F) {
 		preferred := func(p int) func(*engine.StartRun) { return func(r *engine.StartRun) { r.Priority = p } }
 		l := s.Held(fixture.Keyed("k", 1))
 		first := s.Start(fixture.Keyed("k", 1), preferred(-5))
@@ -61,7 +61,7 @@ var KeyCases = []fixture.Case{
 		urgent := s.Start(fixture.Keyed("k", 1), preferred(5))
 		last := s.Start(fixture.Keyed("k", 1), preferred(-5))
 		s.Start(fixture.Keyed("other", 1))
-		for range 3 { // a claim that finds a lane held up looks no further in it
+		for range 3 { // a claim that finds a blocked lane reads no further in it
 			s.ClaimWith(s.ClaimParams("w1"))
 		}
 		line := func(when string, want ...engine.ID) {
@@ -79,7 +79,7 @@ var KeyCases = []fixture.Case{
 		s.Finish(l, "done")
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, urgent)
 	}},
-	{Name: "a gated run does not stand in the way of others", Run: func(s *fixture.F) {
+	{Name: "a gated run does not block other runs", Run: func(s *fixture.F) {
 		s.Held(fixture.Keyed("k", 1))
 		for range 20 {
 			s.Start(fixture.Keyed("k", 1))
@@ -89,7 +89,7 @@ var KeyCases = []fixture.Case{
 		s.ClaimNothing("w1")
 		fixture.Equal(s, "claimed with a new arrival", s.Start() == s.Claim("w1").Run.ID, true)
 	}},
-	{Name: "who finds no room by its own limit keeps nobody back who does", Run: func(s *fixture.F) {
+	{Name: "a run over its own limit does not block higher limits", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		several := func(n int) (ids []engine.ID) {
 			for range n {
@@ -127,7 +127,7 @@ var KeyCases = []fixture.Case{
 		end(strict)
 		s.SameIDs("claimed in the end", s.ClaimedIDs("w1", 4), next[2:])
 	}},
-	{Name: "keys are apart by type and namespace", Run: func(s *fixture.F) {
+	{Name: "keys are separate by type and namespace", Run: func(s *fixture.F) {
 		w := s.NewWorker("w1")
 		w.Types = []string{fixture.Kind, "other"}
 		s.Register(w, true)
@@ -143,7 +143,7 @@ var KeyCases = []fixture.Case{
 		s.SameIDs("claimed elsewhere", s.ClaimedIDs("w2", 4, func(p *engine.ClaimParams) { p.Namespace = "elsewhere" }),
 			[]engine.ID{c})
 	}},
-	{Name: "a claim makes of a run with a key and of its steps what it makes of others", Run: func(s *fixture.F) {
+	{Name: "a claim treats runs with a key like others", Run: func(s *fixture.F) {
 		for _, key := range []func(*engine.StartRun){func(*engine.StartRun) {}, fixture.Keyed("k", 1)} {
 			began := s.Now
 			first := s.Held(key, fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
@@ -180,7 +180,7 @@ var KeyCases = []fixture.Case{
 			s.Finish(task.Lease, "done")
 		}
 	}},
-	{Name: "runs with keys are taken in the order of all", Run: func(s *fixture.F) {
+	{Name: "runs with keys are claimed in the common order", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		low := s.Start(fixture.Keyed("a", 1))
 		s.Pass(time.Second)
@@ -200,7 +200,7 @@ var KeyCases = []fixture.Case{
 		urgent := s.Start(fixture.WithPriority(5))
 		s.SameIDs("claimed", s.ClaimedIDs("w1", 2, fixture.ByAge(1)), []engine.ID{old, urgent})
 	}},
-	{Name: "a run with a key goes only to offers that meet its requirements", Run: func(s *fixture.F) {
+	{Name: "a run with a key needs offers that meet its requirements", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Start(fixture.Keyed("a", 1), fixture.Requiring("gpu", ""))
 		eu := s.Start(fixture.Keyed("b", 1), fixture.Requiring("zone", "eu"))
@@ -212,7 +212,7 @@ var KeyCases = []fixture.Case{
 		next := s.Start(fixture.Keyed("d", 1))
 		s.SameIDs("claimed in the zone", s.ClaimedIDs("w1", 9, in("eu")), []engine.ID{eu, next})
 	}},
-	{Name: "limits count for a run with a key what they count for others", Run: func(s *fixture.F) {
+	{Name: "queue and type limits count runs with a key", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for _, other := range []struct{ space, queue string }{{fixture.Space, "second"}, {"other", fixture.Queue}} {
 			s.Start(fixture.InSpace(other.space), fixture.InQueue(other.queue), fixture.Keyed("k", 1))
@@ -231,7 +231,7 @@ var KeyCases = []fixture.Case{
 			s.Finish(claimed.Tasks[0].Lease, "done")
 		}
 	}},
-	{Name: "a slot is free again whatever ends the lease", Run: func(s *fixture.F) {
+	{Name: "any end of a lease frees its slot", Run: func(s *fixture.F) {
 		for name, end := range map[string]func(l engine.Lease){
 			"complete":  func(l engine.Lease) { s.Finish(l, "") },
 			"fail":      func(l engine.Lease) { s.FailRun(l, "no") },
@@ -264,7 +264,7 @@ var KeyCases = []fixture.Case{
 			s.CancelOpen(first)
 		}
 	}},
-	{Name: "a run that sleeps holds no slot, and waits in line when it wakes", Run: func(s *fixture.F) {
+	{Name: "a sleeping run holds no slot and waits for one again", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		s.Sleep(l, "nap", time.Minute)
 		second := s.Start(fixture.Keyed("k", 1))
@@ -278,7 +278,7 @@ var KeyCases = []fixture.Case{
 		s.Finish(next.Lease, "")
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, l.RunID)
 	}},
-	{Name: "a run in a queue without workers does not keep the slot from others", Run: func(s *fixture.F) {
+	{Name: "a run in a queue without workers holds no slot", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		away := s.Start(fixture.Keyed("k", 1), fixture.InQueue("nobody"))
 		s.Pass(time.Second)
@@ -289,7 +289,7 @@ var KeyCases = []fixture.Case{
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, here)
 		s.Status(away, engine.RunPending)
 	}},
-	{Name: "a run that had its turn and is cancelled passes it on", Run: func(s *fixture.F) {
+	{Name: "a cancelled run passes its slot on", Run: func(s *fixture.F) {
 		for _, how := range []func(engine.ID){func(id engine.ID) { s.Cancel(id) }, func(id engine.ID) { s.Pause(id) }} {
 			l := s.Held(fixture.Keyed("k", 1))
 			second := s.Start(fixture.Keyed("k", 1))
@@ -306,7 +306,7 @@ var KeyCases = []fixture.Case{
 			s.CancelOpen(second)
 		}
 	}},
-	{Name: "a gated run can be cancelled, paused and resumed, and timed out", Run: func(s *fixture.F) {
+	{Name: "a gated run can be cancelled, paused and timed out", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		cancelled, paused := s.Start(fixture.Keyed("k", 1)), s.Start(fixture.Keyed("k", 1))
 		late := s.Start(fixture.Keyed("k", 1), func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
@@ -321,16 +321,16 @@ var KeyCases = []fixture.Case{
 		s.Resume(paused)
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, paused)
 	}},
-	{Name: "a run's own limit counts", Run: func(s *fixture.F) {
+	{Name: "each run's own limit applies", Run: func(s *fixture.F) {
 		s.Held(fixture.Keyed("k", 3))
 		tight, loose := s.Start(fixture.Keyed("k", 1)), s.Start(fixture.Keyed("k", 3))
 		s.SameIDs("claimed", s.ClaimedIDs("w1", 5), []engine.ID{loose})
 		fixture.Equal(s, "gated", s.Run(tight).Gated, true)
 	}},
-	{Name: "claims at the same time never pass the limit, and none is left behind", Run: func(s *fixture.F) {
+	{Name: "concurrent claims keep within the limit of a key", Run: func(s *fixture.F) {
 		s.TakeInTurn(60, 3, func(int) int { return 3 })
 	}},
-	{Name: "of runs whose limits differ none is left behind either", Run: func(s *fixture.F) {
+	{Name: "concurrent claims with different limits leave no run behind", Run: func(s *fixture.F) {
 		s.TakeInTurn(60, 3, func(i int) int { return 1 + i%3 })
 	}},
 	{Name: "a gated run that ends leaves its place to the next", Run: func(s *fixture.F) {
@@ -344,7 +344,7 @@ var KeyCases = []fixture.Case{
 		s.Status(gone, engine.RunCancelled)
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, next)
 	}},
-	{Name: "a run that slept before it was gated sleeps for the same when it is let through", Run: func(s *fixture.F) {
+	{Name: "a run gated after a sleep keeps its timer's wait", Run: func(s *fixture.F) {
 		sleeper := s.Held(fixture.Keyed("k", 1))
 		s.Sleep(sleeper, "nap", time.Minute)
 		wake := s.Now.Add(time.Minute)
@@ -355,7 +355,7 @@ var KeyCases = []fixture.Case{
 		s.Finish(l, "done")
 		s.Parked(sleeper.RunID, "timer:nap", wake)
 	}},
-	{Name: "the slots of a key, and the line for them, are those of its own name, type and namespace",
+	{Name: "slots of a key are separate by name, type and namespace",
 		Run: func(s *fixture.F) {
 			s.Worker("w1")
 			w := s.NewWorker("w2")
@@ -431,17 +431,17 @@ var KeyCases = []fixture.Case{
 				fixture.Equal(s, "ahead in the line", c.AheadInLine, 0)
 			}
 		}},
-	{Name: "the first in the line is who was due first, and not who was started first", Run: func(s *fixture.F) {
+	{Name: "the run due first gets the slot, not the one started first", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		due := s.Now.Add(time.Minute)
 		var first, second []engine.ID
-		for _, priority := range []int{0, 5} { // each a lane of its own
+		for _, priority := range []int{0, 5} { // a lane for each
 			second = append(second, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority),
 				fixture.DueAt(due.Add(time.Second))))
 			first = append(first, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority), fixture.DueAt(due)))
 		}
 		s.Pass(time.Hour)
-		for range 3 { // a claim that finds a lane held up looks no further in it
+		for range 3 { // a claim that finds a blocked lane reads no further in it
 			s.ClaimNothing("w1")
 		}
 		s.Finish(l, "done")

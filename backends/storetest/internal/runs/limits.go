@@ -26,7 +26,7 @@ var LimitsCases = []fixture.Case{
 		fixture.Equal(s, "tasks", len(claimed.Tasks), 3)
 		fixture.Equal(s, "limited", claimed.Limited, true)
 	}},
-	{Name: "a queue's limit holds across claims and workers, and a freed slot is used", Run: func(s *fixture.F) {
+	{Name: "a queue's limit holds across claims and freed slots are used", Run: func(s *fixture.F) {
 		first := s.Held()
 		s.Worker("w2")
 		for range 4 {
@@ -46,7 +46,7 @@ var LimitsCases = []fixture.Case{
 		s.Worker("w1")
 		fixture.Equal(s, "tasks after the worker went", len(s.ClaimLimited(9, queueLimit(2)).Tasks), 2)
 	}},
-	{Name: "a limit counts neither other queues nor other namespaces", Run: func(s *fixture.F) {
+	{Name: "a queue's limit ignores other queues and namespaces", Run: func(s *fixture.F) {
 		s.Held()
 		for _, other := range []struct{ space, queue string }{{fixture.Space, "second"}, {"other", fixture.Queue}} {
 			s.Start(fixture.InSpace(other.space), fixture.InQueue(other.queue))
@@ -58,7 +58,7 @@ var LimitsCases = []fixture.Case{
 		s.Start()
 		fixture.Equal(s, "tasks at the limit", len(s.ClaimLimited(1, queueLimit(1)).Tasks), 0)
 	}},
-	{Name: "a type's limit holds that type back and no other", Run: func(s *fixture.F) {
+	{Name: "a type's limit holds back only that type", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range 3 {
 			s.Start(fixture.OfType("a"), fixture.WithPriority(5))
@@ -78,7 +78,7 @@ var LimitsCases = []fixture.Case{
 		s.Finish(claimed.Tasks[0].Lease, "done")
 		fixture.Equal(s, "of a after an end", len(s.ClaimLimited(6, typeLimit("a", 1)).Tasks), 1)
 	}},
-	{Name: "a type's limit counts that type in that queue only", Run: func(s *fixture.F) {
+	{Name: "a type's limit counts only that type in that queue", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Start(fixture.OfType("a"), fixture.InQueue("second"))
 		other := func(p *engine.ClaimParams) { p.Queue = "second" }
@@ -88,7 +88,7 @@ var LimitsCases = []fixture.Case{
 		s.Start(fixture.OfType("a"))
 		fixture.Equal(s, "tasks of a", len(s.ClaimLimited(1, typeLimit("a", 1)).Tasks), 1)
 	}},
-	{Name: "nor does it count that type in another namespace", Run: func(s *fixture.F) {
+	{Name: "a type's limit ignores other namespaces", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Start(fixture.OfType("a"), fixture.InSpace("other"))
 		other := func(p *engine.ClaimParams) { p.Namespace = "other" }
@@ -98,7 +98,7 @@ var LimitsCases = []fixture.Case{
 		s.Start(fixture.OfType("a"))
 		fixture.Equal(s, "tasks of a at the limit", len(s.ClaimLimited(1, typeLimit("a", 1)).Tasks), 0)
 	}},
-	{Name: "of a type that is limited goes what would go first without the limit", Run: func(s *fixture.F) {
+	{Name: "a type's limit does not change the claim order", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		low := s.Start(fixture.OfType("a"))
 		s.Pass(time.Second)
@@ -143,7 +143,7 @@ var LimitsCases = []fixture.Case{
 		fixture.Equal(s, "of a", count["a"], 1)
 		fixture.Equal(s, "of b", count["b"], 3)
 	}},
-	{Name: "what the first claim under a limit took before it came to the type that is limited counts from then on",
+	{Name: "runs of unlimited types count toward the queue's limit",
 		Run: func(s *fixture.F) {
 			s.Worker("w1")
 			s.Start(fixture.OfType("b"), fixture.WithPriority(9))
@@ -153,7 +153,7 @@ var LimitsCases = []fixture.Case{
 			s.Start()
 			fixture.Equal(s, "tasks at the queue's limit", len(s.ClaimLimited(1, queueLimit(2)).Tasks), 0)
 		}},
-	{Name: "a claim is limited only when grants are left over although runs are due", Run: func(s *fixture.F) {
+	{Name: "a claim is Limited only with slots left and runs due", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		fixture.Equal(s, "on an empty queue", s.ClaimLimited(1, queueLimit(1)).Limited, false)
 		s.Start()
@@ -170,7 +170,7 @@ var LimitsCases = []fixture.Case{
 		fixture.Equal(s, "at the limit with something due", s.ClaimLimited(1, queueLimit(1)).Limited, true)
 		fixture.Equal(s, "with the grants used up", s.ClaimLimited(1, queueLimit(2)).Limited, false)
 	}},
-	{Name: "a limit below what runs already gives nothing and breaks nothing", Run: func(s *fixture.F) {
+	{Name: "a limit below the running count gives nothing", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range 4 {
 			s.Start()
@@ -180,7 +180,7 @@ var LimitsCases = []fixture.Case{
 		fixture.Equal(s, "tasks", len(claimed.Tasks), 0)
 		fixture.Equal(s, "limited", claimed.Limited, true)
 	}},
-	{Name: "claims at the same time stay within the limit together", Run: func(s *fixture.F) {
+	{Name: "concurrent claims keep within the limit", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range 20 {
 			s.Start()

@@ -12,7 +12,7 @@ import (
 )
 
 var ListCases = []fixture.Case{
-	{Name: "runs are listed newest first, once each, in both directions, with pages of any size",
+	{Name: "runs are listed newest first in pages of any size",
 		Run: func(s *fixture.F) {
 			var want []engine.ID
 			for range 7 {
@@ -30,7 +30,7 @@ var ListCases = []fixture.Case{
 				s.SameIDs(fmt.Sprintf("pages of %d", limit), got, want)
 			}
 		}},
-	{Name: "runs are got by their ids, each once and without payloads, whatever else is asked for",
+	{Name: "GetRuns returns each run once, without payloads",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.Tagged("customer", "x"), fixture.WithExternal("order-1"))
 			s.Complete(l, "pay", "paid")
@@ -48,7 +48,7 @@ var ListCases = []fixture.Case{
 			s.Must(err, "GetRuns")
 			fixture.Equal(s, "runs of the other namespace", len(others), 1)
 		}},
-	{Name: "as many runs as a page holds are got at once", Run: func(s *fixture.F) {
+	{Name: "GetRuns returns as many runs as a page holds", Run: func(s *fixture.F) {
 		starts := make([]engine.StartRun, engine.MaxPage)
 		ids := make([]engine.ID, engine.MaxPage)
 		for i := range starts {
@@ -62,7 +62,7 @@ var ListCases = []fixture.Case{
 			fixture.Equal(s, "id of the run", got[id].ID, id)
 		}
 	}},
-	{Name: "runs that come or end while a list is read move nothing that was there", Run: func(s *fixture.F) {
+	{Name: "runs that start or end during a list move no others", Run: func(s *fixture.F) {
 		var there []engine.ID
 		for range 9 {
 			there = append([]engine.ID{s.Start()}, there...)
@@ -86,7 +86,7 @@ var ListCases = []fixture.Case{
 		}
 		s.SameIDs("runs", got, there)
 	}},
-	{Name: "a page from the middle knows both sides", Run: func(s *fixture.F) {
+	{Name: "a page from the middle knows both neighbours", Run: func(s *fixture.F) {
 		var ids []engine.ID
 		for range 5 {
 			ids = append([]engine.ID{s.Start()}, ids...)
@@ -110,7 +110,7 @@ var ListCases = []fixture.Case{
 		fixture.Equal(s, "runs before the first", len(runs), 0)
 		fixture.Equal(s, "info", info, engine.PageInfo{HasNext: true})
 	}},
-	{Name: "a list of runs leaves payloads out and keeps the rest", Run: func(s *fixture.F) {
+	{Name: "lists leave payloads out", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.Tagged("k", "v"),
 			fixture.Requiring("gpu", ""), fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
@@ -123,7 +123,7 @@ var ListCases = []fixture.Case{
 		s.SameRun(runs[0], want)
 	}},
 	{Name: "runs are selected by every field of the filter", Run: listByEveryFilter},
-	{Name: "a search, or a tag, finds all it means among few and among many", Run: func(s *fixture.F) {
+	{Name: "searches and tags find all among few and many runs", Run: func(s *fixture.F) {
 		const many = 1100 // more than are sorted for a page
 		runs := make([]engine.StartRun, many)
 		for i := range runs {
@@ -157,7 +157,7 @@ var ListCases = []fixture.Case{
 			len(s.Listed(engine.RunFilter{Namespace: fixture.Space, Search: "many-000",
 				Tags: map[string]string{"half": "1"}})), 5)
 	}},
-	{Name: "a run is found by its creation although its id is older or much newer", Run: func(s *fixture.F) {
+	{Name: "created filters find runs with older and newer ids", Run: func(s *fixture.F) {
 		behind, ahead := engine.FirstID(s.Now.Add(-59*time.Minute)), engine.FirstID(s.Now.Add(100*24*time.Hour))
 		for _, id := range []engine.ID{behind, ahead} {
 			s.Start(func(r *engine.StartRun) { r.ID = id })
@@ -167,7 +167,7 @@ var ListCases = []fixture.Case{
 		all.CreatedAfter = s.Now
 		s.SameIDs("created later", s.Listed(all), nil)
 	}},
-	{Name: "a running run is listed with what its lease has recorded", Run: func(s *fixture.F) {
+	{Name: "a RUNNING run is listed with its lease's counts", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		runs, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{
@@ -176,7 +176,7 @@ var ListCases = []fixture.Case{
 		fixture.Equal(s, "steps", runs[0].Steps, 1)
 		fixture.Equal(s, "bytes", runs[0].Bytes, int64(len("input")+len("paid")))
 	}},
-	{Name: "attempts of steps are listed by sequence and attempt, in both directions", Run: func(s *fixture.F) {
+	{Name: "attempts are listed by sequence and attempt both ways", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "a")
 		s.Complete(l, "b", "2")
@@ -209,8 +209,8 @@ var ListCases = []fixture.Case{
 		_, _, err = s.Store.ListSteps(s.Ctx, "other", l.RunID, "", engine.Page{Limit: 1})
 		s.Refused(err, engine.ErrNotFound, "ListSteps in another namespace")
 	}},
-	{Name: "workers are listed newest first and selected by namespace, queue and status", Run: listWorkers},
-	{Name: "types are listed by name with what they have", Run: func(s *fixture.F) {
+	{Name: "workers are listed newest first and filtered", Run: listWorkers},
+	{Name: "types are listed by name with their counts", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Start(fixture.OfType("b"), fixture.InQueue("z"))
 		s.Start(fixture.OfType("b"), fixture.InQueue("Z"))
@@ -228,8 +228,8 @@ var ListCases = []fixture.Case{
 			fixture.Equal(s, fmt.Sprintf("types by %d", limit), got, "C 1 1 [orders]\na 1 0 [orders]\nb 3 2 [Z z]\n")
 		}
 	}},
-	{Name: "queues show what waits, runs and sleeps, and what nobody serves", Run: queueDepths},
-	{Name: "stats count everything, of one namespace or of all", Run: func(s *fixture.F) {
+	{Name: "queue depth counts waiting, running and unserved runs", Run: queueDepths},
+	{Name: "stats count one namespace or all", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.EndedRuns()
 		s.Worker("w2")
@@ -266,7 +266,7 @@ var ListCases = []fixture.Case{
 		fixture.Equal(s, "workers of all", all.Workers, 3)
 		fixture.Equal(s, "online workers of all", all.OnlineWorkers, 2)
 	}},
-	{Name: "a run is the same however it is asked for, also while it is held, and its steps are its namespace's alone",
+	{Name: "every way to read a run returns the same",
 		Run: func(s *fixture.F) {
 			s.Start(fixture.WithExternal("first"), func(r *engine.StartRun) {
 				r.Input = fixture.Text("another")
@@ -277,7 +277,7 @@ var ListCases = []fixture.Case{
 			s.Held(fixture.WithExternal("mine"))
 			s.Lose("w1")
 			l := s.Claim("w1").Lease
-			s.HeldNext() // another lease beside it
+			s.HeldNext() // another lease in addition
 			look := func(when string) {
 				s.Helper()
 				run := s.Run(l.RunID)
@@ -388,7 +388,7 @@ func listWorkers(s *fixture.F) {
 		}
 		s.Register(w, true)
 		if i == 1 || i == 3 {
-			s.Pass(time.Second) // the others share their moment
+			s.Pass(time.Second) // the others have the same time
 		}
 		all = append(all, name)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// OverrideCases are the results that people put in by hand.
+// OverrideCases are the step results that people set.
 var OverrideCases = []fixture.Case{
-	{Name: "a result put in by hand stands in the history, with who and why, and the old record beside it",
+	{Name: "an override is recorded with its author and reason",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Fail(l, "pay", "declined")
@@ -36,7 +36,7 @@ var OverrideCases = []fixture.Case{
 			list := s.Audit(l.RunID.String())
 			fixture.Equal(s, "audited", list[1].Method+" "+list[1].Detail, "OverrideStep pay")
 		}},
-	{Name: "an ended run's step can be overridden, and a retry keeps it", Run: func(s *fixture.F) {
+	{Name: "an ended run's step can be overridden for its retry", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "a", "x")
 		s.Fail(l, "pay", "declined", fixture.ForGood)
@@ -51,7 +51,7 @@ var OverrideCases = []fixture.Case{
 		fixture.Equal(s, "steps kept", len(task.History), 2)
 		s.Payload("output", task.History[1].Output, out)
 	}},
-	{Name: "a result put in by hand is answered again when its run is at work again, and when it has completed",
+	{Name: "a repeated override is answered after the run went on",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Fail(l, "pay", "declined")
@@ -80,7 +80,7 @@ var OverrideCases = []fixture.Case{
 			repeat("when the run has completed")
 			fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), 2)
 		}},
-	{Name: "a step can be made to fail for good", Run: func(s *fixture.F) {
+	{Name: "a step can be overridden as failed", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval")
 		s.Pause(l.RunID)
@@ -93,7 +93,7 @@ var OverrideCases = []fixture.Case{
 		fixture.Equal(s, "status", task.History[0].Status, engine.StepFailed)
 		s.Failure("error", task.History[0].Error, f)
 	}},
-	{Name: "a timer that was made to fail is set anew when its run is tried again", Run: func(s *fixture.F) {
+	{Name: "a timer overridden as failed is set again by a run retry", Run: func(s *fixture.F) {
 		l, at := s.FailedTimer()
 		fixture.Equal(s, "status", s.Step(l.RunID, "nap").Status, engine.StepPending)
 		s.Now = at
@@ -106,13 +106,13 @@ var OverrideCases = []fixture.Case{
 		s.Pass(time.Hour)
 		fixture.Equal(s, "status of the timer", s.Claim("w1").History[0].Status, engine.StepCompleted)
 	}},
-	{Name: "a timer that is to be set anew later is not set by a claim that comes before", Run: func(s *fixture.F) {
+	{Name: "a claim does not set a timer that must be set later", Run: func(s *fixture.F) {
 		l, _ := s.FailedTimer()
-		s.CancelWithin(l.RunID, time.Hour) // has it due at once
+		s.CancelWithin(l.RunID, time.Hour) // makes it due at once
 		l = s.Claim("w1").Lease
 		s.Refused(s.TrySleep(l, "nap", time.Hour), engine.ErrPrecondition, "Sleep before the step is to be tried again")
 	}},
-	{Name: "a run that is at work cannot be overridden", Run: func(s *fixture.F) {
+	{Name: "a running run cannot be overridden", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "x")
 		out := fixture.Text("y")
@@ -129,7 +129,7 @@ var OverrideCases = []fixture.Case{
 		_, err = s.Store.OverrideStep(s.Ctx, p)
 		s.Refused(err, engine.ErrPrecondition, "OverrideStep of a COMPLETED run")
 	}},
-	{Name: "one decision about a step takes the place of another, and the same is recorded once",
+	{Name: "an override replaces another, the same one is kept",
 		Run: func(s *fixture.F) {
 			run := s.Failed("pay")
 			decide := func(p engine.OverrideStepParams) engine.Step {
@@ -158,7 +158,7 @@ var OverrideCases = []fixture.Case{
 			fixture.Equal(s, "audit events", len(s.Audit(run.String())), 4)
 			fixture.Equal(s, "bytes", s.Run(run).Bytes, bytes+int64(2*one.Size()+other.Size()+no.Size()))
 		}},
-	{Name: "a child's step that a person has decided about stays so when the child ends", Run: func(s *fixture.F) {
+	{Name: "an overridden child step ignores the child's end", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")

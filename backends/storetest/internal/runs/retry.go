@@ -9,7 +9,7 @@ import (
 )
 
 var RetryCases = []fixture.Case{
-	{Name: "a step that fails waits for its retry, and its run with it", Run: func(s *fixture.F) {
+	{Name: "a failed step waits for its retry, and so does its run", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Begin(l, "pay")
 		s.Pass(time.Second)
@@ -32,7 +32,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "bytes", run.Bytes, int64(len("input")+fixture.Boom("no money").Size()))
 		s.SameTime("next due", s.ClaimNothing("w1").NextDue, want.RetryAt)
 	}},
-	{Name: "the next attempt counts on from the last", Run: func(s *fixture.F) {
+	{Name: "attempts of a step are numbered across retries", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		v := s.Fail(l, "pay", "first")
@@ -54,7 +54,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "failures", step.Failures, 1)
 		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 2)
 	}},
-	{Name: "the next attempt goes by the policy that the step began with", Run: func(s *fixture.F) {
+	{Name: "retries use the policy that the step began with", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay", fixture.StepPolicy(engine.RetryPolicy{
 			MaximumAttempts: 3, InitialIntervalMS: 20_000, Coefficient: 3, Jitter: -1}))
@@ -77,7 +77,7 @@ var RetryCases = []fixture.Case{
 		s.Now = v.RetryAt
 		fixture.Equal(s, "attempt number", s.Begin(l, "pay").Attempt, 2)
 	}},
-	{Name: "a retry that the code has no use for any more keeps its run from nothing", Run: func(s *fixture.F) {
+	{Name: "a pending retry that the code drops does not block its run", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5, InitialIntervalMS: 1000}))
 		s.Fail(l, "pay", "no", fixture.ForGood)
 		s.Fail(l, "pay elsewhere", "no", fixture.ForGood)
@@ -88,13 +88,13 @@ var RetryCases = []fixture.Case{
 			s.Status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
 		s.Now = v.RetryAt
 		l = s.Claim("w1").Lease
-		s.Complete(l, "pay", "paid") // so that nobody pays elsewhere
+		s.Complete(l, "pay", "paid") // so the code does not need "pay elsewhere"
 		s.Sleep(l, "nap", time.Hour)
 		s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
 		s.Now = s.Now.Add(time.Hour)
 		s.Finish(s.Claim("w1").Lease, "done")
 	}},
-	{Name: "a failure that was never announced is an attempt too", Run: func(s *fixture.F) {
+	{Name: "a failure without BeginStep is an attempt", Run: func(s *fixture.F) {
 		l := s.Held()
 		policy := engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 20, Jitter: -1}
 		id := s.ID()
@@ -112,7 +112,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "policy", fixture.PolicyText(step.RetryPolicy), fixture.PolicyText(&policy))
 		fixture.Equal(s, "steps of the run", s.Run(l.RunID).Steps, 1)
 	}},
-	{Name: "a second failure that was never announced counts on", Run: func(s *fixture.F) {
+	{Name: "a second failure without BeginStep counts on", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Now = s.Fail(l, "pay", "no").RetryAt
 		l = s.Claim("w1").Lease
@@ -122,7 +122,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "attempt number", step.Attempt, 2)
 		fixture.Equal(s, "failures", step.Failures, 2)
 	}},
-	{Name: "when its budget is used up a step has failed for good and its code goes on", Run: func(s *fixture.F) {
+	{Name: "a step without budget fails for good and its code goes on", Run: func(s *fixture.F) {
 		l := s.Held()
 		for n := 1; n < engine.DefaultAttempts; n++ {
 			s.Begin(l, "pay")
@@ -141,7 +141,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "attempts of the run", run.Attempts, engine.DefaultAttempts)
 		s.Complete(l, "refund", "done")
 	}},
-	{Name: "a failure that must not be retried is final at once", Run: func(s *fixture.F) {
+	{Name: "a non-retryable failure is final at once", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{
 			MaximumAttempts: 10, NonRetryable: []string{"fatal", "card declined"}}))
 		fixture.Equal(s, "by its flag", s.Fail(l, "a", "no", fixture.ForGood), engine.Verdict{})
@@ -152,7 +152,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 1)
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "a step's own policy goes before the run's", Run: func(s *fixture.F) {
+	{Name: "a step's own policy overrides the run's", Run: func(s *fixture.F) {
 		run := engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}
 		own := engine.RetryPolicy{MaximumAttempts: -1, InitialIntervalMS: 10, Coefficient: 3, MaximumIntervalMS: 80,
 			Jitter: -1}
@@ -167,13 +167,13 @@ var RetryCases = []fixture.Case{
 		s.SameTime("retry at by the run's policy", s.Fail(l, "ship", "no", fixture.Holding).RetryAt,
 			s.Now.Add(time.Second))
 	}},
-	{Name: "the failure's own wish for a delay is kept", Run: func(s *fixture.F) {
+	{Name: "a failure's own delay is used", Run: func(s *fixture.F) {
 		l := s.Held()
 		v := s.Fail(l, "pay", "busy", func(p *engine.FailStepParams) { p.Failure.RetryAfterMS = 12345 })
 		s.SameTime("retry at", v.RetryAt, s.Now.Add(12345*time.Millisecond))
 		s.SameTime("available at", s.Run(l.RunID).AvailableAt, v.RetryAt)
 	}},
-	{Name: "luck moves the delay by the jitter", Run: func(s *fixture.F) {
+	{Name: "jitter moves the delay", Run: func(s *fixture.F) {
 		l := s.Held()
 		for i, roll := range []float64{0, 0.25, 0.999} {
 			name := string(rune('a' + i))
@@ -182,7 +182,7 @@ var RetryCases = []fixture.Case{
 				nil, nil, 1, fixture.Boom("no"), s.Now, roll).RetryAt)
 		}
 	}},
-	{Name: "interruptions between failures take nothing from the budget", Run: func(s *fixture.F) {
+	{Name: "interruptions do not use the retry budget", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))
 		for range 4 {
 			s.Begin(l, "pay")
@@ -203,7 +203,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 2)
 		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 2)
 	}},
-	{Name: "a held failure keeps the lease for the siblings", Run: func(s *fixture.F) {
+	{Name: "a held failure keeps the lease for parallel steps", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "a")
 		s.Begin(l, "b")
@@ -216,7 +216,7 @@ var RetryCases = []fixture.Case{
 		s.SameTime("available at", run.AvailableAt, v.RetryAt)
 		fixture.Equal(s, "attempts of the run", run.Attempts, 2)
 	}},
-	{Name: "a retry that is not held interrupts the siblings", Run: func(s *fixture.F) {
+	{Name: "a failure without Hold interrupts parallel steps", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "a")
 		s.Begin(l, "b")
@@ -224,7 +224,7 @@ var RetryCases = []fixture.Case{
 		s.Failure("error of the sibling", s.Step(l.RunID, "b").Error, engine.InterruptedFailure())
 		s.Failure("error of the step", s.Step(l.RunID, "a").Error, fixture.Boom("no"))
 	}},
-	{Name: "of several retries the earliest wakes the run", Run: func(s *fixture.F) {
+	{Name: "the earliest of several retries wakes the run", Run: func(s *fixture.F) {
 		l := s.Held()
 		after := func(ms int64) func(*engine.FailStepParams) {
 			return func(p *engine.FailStepParams) { p.Failure.RetryAfterMS = ms }
@@ -240,7 +240,7 @@ var RetryCases = []fixture.Case{
 		s.Refused(err, engine.ErrPrecondition, "BeginStep of one that is not due")
 		s.Begin(l, "b")
 	}},
-	{Name: "a repeated failure is quiet and gets the first verdict", Run: func(s *fixture.F) {
+	{Name: "repeating a failure returns the first verdict", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		v := s.Fail(l, "pay", "no")
@@ -265,14 +265,14 @@ var RetryCases = []fixture.Case{
 		_, err := s.TryFail(l, "pay", "something else")
 		s.Refused(err, engine.ErrConflict, "FailStep with other content")
 	}},
-	{Name: "a repeated failure gets the first verdict also when the run ended while it waited",
+	{Name: "repeating a failure after the run's end returns its verdict",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			v := s.Fail(l, "pay", "no")
 			s.Cancel(l.RunID)
 			fixture.Equal(s, "verdict after the end", s.Fail(l, "pay", "no"), fixture.Repeated(v))
 		}},
-	{Name: "a repeated final failure is quiet", Run: func(s *fixture.F) {
+	{Name: "repeating a final failure changes nothing", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Fail(l, "pay", "no", fixture.ForGood)
 		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.ForGood), engine.Verdict{})
@@ -284,7 +284,7 @@ var RetryCases = []fixture.Case{
 		s.Cancel(l.RunID)
 		fixture.Equal(s, "verdict after the end", s.Fail(l, "pay", "no", fixture.ForGood), engine.Verdict{})
 	}},
-	{Name: "the same failure of the next attempt is a failure of its own", Run: func(s *fixture.F) {
+	{Name: "the same failure of the next attempt counts again", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		s.Now = s.Fail(l, "pay", "no", fixture.Holding).RetryAt
@@ -294,7 +294,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 2)
 		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 3)
 	}},
-	{Name: "a retry that began too early by this clock has failed all the same", Run: func(s *fixture.F) {
+	{Name: "the failure of a retry that began too early counts", Run: func(s *fixture.F) {
 		for _, message := range []string{"no", "something else"} {
 			l := s.HeldAgain()
 			first := s.Now.Add(-time.Second)
@@ -309,7 +309,7 @@ var RetryCases = []fixture.Case{
 			s.Finish(l, "done")
 		}
 	}},
-	{Name: "a beginning and a failure that are told again count once, however late", Run: func(s *fixture.F) {
+	{Name: "a repeated BeginStep and FailStep count once", Run: func(s *fixture.F) {
 		l := s.Held()
 		began := s.Now
 		s.Begin(l, "pay", fixture.BeganAt(began))
@@ -326,7 +326,7 @@ var RetryCases = []fixture.Case{
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
 		fixture.Equal(s, "attempt of the retry", s.Begin(l, "pay", fixture.BeganAt(s.Now)).Attempt, 2)
 	}},
-	{Name: "a failure that tells another beginning than was announced is known by it when it comes again",
+	{Name: "a failure with another StartedAt is recognized when repeated",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Begin(l, "pay")
@@ -336,14 +336,14 @@ var RetryCases = []fixture.Case{
 				fixture.Repeated(v))
 			fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
 		}},
-	{Name: "a retry without a delay may begin in the moment in which the last attempt began", Run: func(s *fixture.F) {
+	{Name: "a retry without delay may begin at the same time", Run: func(s *fixture.F) {
 		l := s.Held()
 		v := s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now.Add(time.Hour)),
 			func(p *engine.FailStepParams) { p.Failure.RetryAfterMS = 1 })
 		s.Now = v.RetryAt
 		fixture.Equal(s, "attempt", s.Begin(l, "pay", fixture.BeganAt(s.Now.Add(time.Hour))).Attempt, 2)
 	}},
-	{Name: "what was due when its run was claimed is not too early although the clock is set back",
+	{Name: "a step due at its claim stays due if the clock goes back",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5, InitialIntervalMS: 1000, Jitter: -1}))
 			s.Fail(l, "pay", "no", fixture.ForGood)
@@ -355,7 +355,7 @@ var RetryCases = []fixture.Case{
 			fixture.Equal(s, "attempt", s.Begin(l, "pay").Attempt, 2)
 			fixture.Equal(s, "another child", s.Child(l, "ship") != child, true)
 		}},
-	{Name: "a run that waits to be tried again is not made due by what its code awaited", Run: func(s *fixture.F) {
+	{Name: "a run that waits for its retry is not woken by its steps", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 60_000}))
 		s.Await(l, "approval", "go", fixture.HoldingOn)
 		again := s.FailRun(l, "no").RetryAt
@@ -363,7 +363,7 @@ var RetryCases = []fixture.Case{
 		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, again)
 		s.ClaimNothing("w1")
 	}},
-	{Name: "a step that a lost worker left behind can fail without being begun again", Run: func(s *fixture.F) {
+	{Name: "a step of a lost worker can fail without a new BeginStep", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		s.Lose("w1")

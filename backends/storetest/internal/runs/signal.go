@@ -9,7 +9,7 @@ import (
 )
 
 var SignalCases = []fixture.Case{
-	{Name: "a signal that came before is consumed at once and the lease goes on", Run: func(s *fixture.F) {
+	{Name: "a signal received before the wait is consumed at once", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Signal(l.RunID, "approval", "yes")
 		got := s.Await(l, "approval", "approval")
@@ -20,7 +20,7 @@ var SignalCases = []fixture.Case{
 		fixture.Equal(s, "consumed by", s.Signals(l.RunID)[0].StepName, "approval")
 		s.Complete(l, "next", "x")
 	}},
-	{Name: "a wait parks the run without a moment, and the signal makes it due", Run: func(s *fixture.F) {
+	{Name: "a wait parks the run without a time until the signal", Run: func(s *fixture.F) {
 		l := s.Held()
 		fixture.Equal(s, "waiting", s.Await(l, "approval", "approval").Waiting, true)
 		s.Parked(l.RunID, "signal:approval", time.Time{})
@@ -35,7 +35,7 @@ var SignalCases = []fixture.Case{
 		fixture.Equal(s, "signal name in the history", task.History[0].SignalName, "approval")
 		fixture.Equal(s, "attempts", task.Run.Attempts, 1)
 	}},
-	{Name: "signals of a name are consumed in the order in which they came", Run: func(s *fixture.F) {
+	{Name: "signals of a name are consumed in order of arrival", Run: func(s *fixture.F) {
 		l := s.Held()
 		for i := range 3 {
 			s.Signal(l.RunID, "item", fmt.Sprint(i))
@@ -52,7 +52,7 @@ var SignalCases = []fixture.Case{
 			fixture.Equal(s, "sequence", signal.Sequence, int64(i+1))
 		}
 	}},
-	{Name: "a signal id is delivered once, whatever becomes of the run", Run: func(s *fixture.F) {
+	{Name: "a signal id is delivered only once", Run: func(s *fixture.F) {
 		l := s.Held()
 		fixture.Equal(s, "repeated", s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, false)
 		fixture.Equal(s, "repeated", s.Signal(l.RunID, "approval", "no", fixture.SignalID("a")).Repeated, true)
@@ -64,13 +64,13 @@ var SignalCases = []fixture.Case{
 		fixture.Equal(s, "repeated after the end",
 			s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, true)
 	}},
-	{Name: "without an id each delivery counts", Run: func(s *fixture.F) {
+	{Name: "signals without an id are delivered each time", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Signal(l.RunID, "item", "a")
 		s.Signal(l.RunID, "item", "a")
 		fixture.Equal(s, "signals", len(s.Signals(l.RunID)), 2)
 	}},
-	{Name: "an ended run takes no signal, and says so", Run: func(s *fixture.F) {
+	{Name: "an ended run refuses signals", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Finish(l, "done")
 		_, err := s.TrySignal(l.RunID, "approval", "yes")
@@ -80,7 +80,7 @@ var SignalCases = []fixture.Case{
 		_, err = s.TrySignal(s.ID(), "approval", "yes")
 		s.Refused(err, engine.ErrNotFound, "SignalRun of a run that is not there")
 	}},
-	{Name: "a wait has a limit, which the next claim finds passed", Run: func(s *fixture.F) {
+	{Name: "a wait with a timeout ends at the next claim", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval", fixture.AtMost(time.Hour))
 		s.Parked(l.RunID, "signal:approval", s.Now.Add(time.Hour))
@@ -94,7 +94,7 @@ var SignalCases = []fixture.Case{
 		got := s.Await(task.Lease, "approval", "approval")
 		fixture.Equal(s, "the step stands", got.Step.TimedOut, true)
 	}},
-	{Name: "a signal after the limit does not reach the wait, though nobody has claimed the run yet",
+	{Name: "a signal after the timeout does not reach the wait",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Await(l, "approval", "approval", fixture.AtMost(time.Minute))
@@ -105,7 +105,7 @@ var SignalCases = []fixture.Case{
 			fixture.Equal(s, "the signal waits", s.Signals(l.RunID)[0].StepName, "")
 			s.Due(l.RunID)
 		}},
-	{Name: "a repeated wait keeps its limit", Run: func(s *fixture.F) {
+	{Name: "a repeated wait keeps its timeout", Run: func(s *fixture.F) {
 		l := s.Held()
 		begun := s.Now
 		s.Await(l, "approval", "approval", fixture.AtMost(time.Hour), fixture.HoldingOn)
@@ -113,7 +113,7 @@ var SignalCases = []fixture.Case{
 		s.Await(l, "approval", "approval", fixture.AtMost(time.Hour))
 		s.Parked(l.RunID, "signal:approval", begun.Add(time.Hour))
 	}},
-	{Name: "a wait repeated under the lease that it ended is answered alike", Run: func(s *fixture.F) {
+	{Name: "a wait repeated after its lease gets the same answer", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval")
 		fixture.Equal(s, "waiting", s.Await(l, "approval", "approval").Waiting, true)
@@ -128,7 +128,7 @@ var SignalCases = []fixture.Case{
 		_, err = s.TryAwait(l, "other", "approval")
 		s.Lost(err, engine.RunRunning, "AwaitSignal of another step under the old lease")
 	}},
-	{Name: "a held wait keeps the lease, and a signal that comes meanwhile makes the parked run due at once",
+	{Name: "a signal during a held wait makes the parked run due",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			fixture.Equal(s, "waiting", s.Await(l, "approval", "approval", fixture.HoldingOn).Waiting, true)
@@ -142,7 +142,7 @@ var SignalCases = []fixture.Case{
 			s.Release(task.Lease, true)
 			s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
 		}},
-	{Name: "a wait that has been answered cuts no later park short", Run: func(s *fixture.F) {
+	{Name: "an answered wait does not cut a later park short", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval", fixture.HoldingOn)
 		s.Signal(l.RunID, "approval", "yes")
@@ -150,7 +150,7 @@ var SignalCases = []fixture.Case{
 		s.Sleep(l, "nap", time.Hour)
 		s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
 	}},
-	{Name: "a wait and a timer side by side end at whichever is first", Run: func(s *fixture.F) {
+	{Name: "a parallel wait and timer end at whichever is first", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval", fixture.AtMost(time.Hour), fixture.HoldingOn)
 		s.Sleep(l, "nap", time.Minute, fixture.Held)
@@ -160,7 +160,7 @@ var SignalCases = []fixture.Case{
 		s.Signal(l.RunID, "approval", "yes")
 		s.Due(l.RunID)
 	}},
-	{Name: "a step of another kind or of another signal is a conflict", Run: func(s *fixture.F) {
+	{Name: "a wait under another step's name is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "done")
 		_, err := s.TryAwait(l, "pay", "approval")
@@ -173,7 +173,7 @@ var SignalCases = []fixture.Case{
 			s.Fatalf("CompleteStep of a wait succeeded, want it refused")
 		}
 	}},
-	{Name: "a signal is for its own run and name", Run: func(s *fixture.F) {
+	{Name: "a signal reaches only its own run and name", Run: func(s *fixture.F) {
 		l := s.Held()
 		other := s.Start()
 		s.Await(l, "approval", "approval")
@@ -181,7 +181,7 @@ var SignalCases = []fixture.Case{
 		s.Signal(l.RunID, "refusal", "yes")
 		s.Parked(l.RunID, "signal:approval", time.Time{})
 	}},
-	{Name: "of two waits for one name the older one gets the signal", Run: func(s *fixture.F) {
+	{Name: "the older of two waits for a name gets the signal", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "item", "item", fixture.HoldingOn)
 		s.Await(l, "item:2", "item", fixture.HoldingOn)
@@ -191,7 +191,7 @@ var SignalCases = []fixture.Case{
 		s.Signal(l.RunID, "item", "second")
 		s.Payload("younger", s.Step(l.RunID, "item:2").Output, fixture.Text("second"))
 	}},
-	{Name: "signals count to what a run may record", Run: func(s *fixture.F) {
+	{Name: "signals count toward the run's bytes", Run: func(s *fixture.F) {
 		l := s.Held()
 		before := s.Run(l.RunID).Bytes
 		s.Signal(l.RunID, "a", "12345")
@@ -207,7 +207,7 @@ var SignalCases = []fixture.Case{
 		s.Refused(err, engine.ErrTooLarge, "SignalRun past the run's limit")
 		fixture.Equal(s, "signals", len(s.Signals(l.RunID)), 33)
 	}},
-	{Name: "a wait whose limit is over at the moment when the lease ends has timed out, and a timer has not",
+	{Name: "a wait whose timeout passes when the lease ends times out",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Await(l, "approval", "approved", fixture.AtMost(time.Minute), fixture.HoldingOn)
@@ -221,7 +221,7 @@ var SignalCases = []fixture.Case{
 				s.SameTime("end of "+name, step.FinishedAt, s.Now)
 			}
 		}},
-	{Name: "a run has room for MaxSignals that nothing has consumed and no more", Run: func(s *fixture.F) {
+	{Name: "a run stores at most MaxSignals unconsumed signals", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		full := engine.ImportedRun{Run: s.NewRun().Run}
 		full.Run.Status, full.Run.Attempts = engine.RunPending, 1
@@ -241,7 +241,7 @@ var SignalCases = []fixture.Case{
 		_, err = s.TrySignal(full.Run.ID, "a", "")
 		s.Refused(err, engine.ErrTooLarge, "SignalRun of a run that is full again")
 	}},
-	{Name: "a signal to a paused run makes it due when it is resumed", Run: func(s *fixture.F) {
+	{Name: "a signaled paused run is due when it is resumed", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval")
 		s.Pause(l.RunID)
@@ -253,7 +253,7 @@ var SignalCases = []fixture.Case{
 		s.Due(l.RunID)
 		s.Payload("output in the history", s.Claim("w1").History[0].Output, fixture.Text("yes"))
 	}},
-	{Name: "a run that waits for a signal can be cancelled, and ended steps with it", Run: func(s *fixture.F) {
+	{Name: "cancelling a run ends its wait for a signal", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval")
 		s.Cancel(l.RunID)
@@ -281,7 +281,7 @@ var SignalCases = []fixture.Case{
 		_, _, err = s.Store.ListSignals(s.Ctx, "elsewhere", run, engine.Page{Limit: 2})
 		s.Refused(err, engine.ErrNotFound, "ListSignals in another namespace")
 	}},
-	{Name: "a signal that a wait was given reaches no other", Run: func(s *fixture.F) {
+	{Name: "a delivered signal reaches no other wait", Run: func(s *fixture.F) {
 		l := s.Held()
 		fixture.Equal(s, "the first waits", s.Await(l, "first", "go").Waiting, true)
 		s.Signal(l.RunID, "go", "1")

@@ -40,7 +40,7 @@ var SleepCases = []fixture.Case{
 			s.Finish(task.Lease, "done")
 		}
 	}},
-	{Name: "a woken run finds its timer over, at the moment that it stood for", Run: func(s *fixture.F) {
+	{Name: "a woken run finds its timer completed at its time", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		s.Sleep(l, "nap", time.Second)
@@ -59,7 +59,7 @@ var SleepCases = []fixture.Case{
 		s.Must(err, "BeginStep of a timer that is over")
 		fixture.Equal(s, "execute", begun.Execute, false)
 	}},
-	{Name: "a sleep until a moment wakes at that moment", Run: func(s *fixture.F) {
+	{Name: "a sleep until a time wakes at that time", Run: func(s *fixture.F) {
 		l := s.Held()
 		moment := s.Now.Add(42*time.Minute + 7*time.Microsecond)
 		s.Sleep(l, "nap", 0, fixture.Until(moment))
@@ -68,14 +68,14 @@ var SleepCases = []fixture.Case{
 		s.SameTime("wake at", step.WakeAt, moment)
 		fixture.Equal(s, "duration", step.Duration, 0)
 	}},
-	{Name: "a sleep until a moment that has passed is due at once", Run: func(s *fixture.F) {
+	{Name: "a sleep until a past time is due at once", Run: func(s *fixture.F) {
 		l := s.Held()
 		moment := s.Now.Add(-time.Minute)
 		s.Sleep(l, "nap", 0, fixture.Until(moment))
 		task := s.Claim("w1")
 		s.SameTime("finished at", task.History[0].FinishedAt, moment)
 	}},
-	{Name: "a sleep until long ago makes a run due from now on, so that it passes nobody", Run: func(s *fixture.F) {
+	{Name: "a sleep until a past time makes the run due from now on", Run: func(s *fixture.F) {
 		l := s.Held()
 		before := s.Start()
 		urgent := s.Start(func(r *engine.StartRun) { r.Priority = 50 })
@@ -96,7 +96,7 @@ var SleepCases = []fixture.Case{
 		s.SameTime("started at", step.StartedAt, s.Now)
 		s.SameTime("wake at", step.WakeAt, s.Now.Add(time.Second))
 	}},
-	{Name: "a timer that was begun but never set does not end by itself", Run: func(s *fixture.F) {
+	{Name: "a timer that was begun but not set does not end", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "nap", fixture.AsSleep)
 		s.Lose("w1")
@@ -105,13 +105,13 @@ var SleepCases = []fixture.Case{
 		s.Sleep(task.Lease, "nap", 24*time.Hour)
 		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, s.Now.Add(24*time.Hour))
 	}},
-	{Name: "a timer that was begun but never set does not decide when a parked run is due", Run: func(s *fixture.F) {
+	{Name: "a timer that was begun but not set does not set the due time", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "nap", fixture.AsSleep)
 		v := s.Fail(l, "pay", "no")
 		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
 	}},
-	{Name: "a repeated sleep is quiet, also when it is over", Run: func(s *fixture.F) {
+	{Name: "a repeated sleep changes nothing", Run: func(s *fixture.F) {
 		l := s.Held()
 		p := engine.SleepParams{Lease: l, Step: fixture.Named("nap"), ID: s.ID(), Duration: time.Minute, Now: s.Now}
 		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep")
@@ -144,7 +144,7 @@ var SleepCases = []fixture.Case{
 		s.Refused(s.TrySleep(l, "nap", 0, fixture.Until(moment.Add(time.Hour))), engine.ErrConflict, "another moment")
 		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, moment)
 	}},
-	{Name: "a timer that stands keeps its moment when the next lease sets it again", Run: func(s *fixture.F) {
+	{Name: "a set timer keeps its time when the next lease sets it", Run: func(s *fixture.F) {
 		l := s.Held()
 		wake := s.Now.Add(time.Minute)
 		s.Sleep(l, "nap", time.Minute, fixture.Held)
@@ -155,7 +155,7 @@ var SleepCases = []fixture.Case{
 		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, wake)
 		fixture.Equal(s, "attempts of the timer", len(s.Attempts(l.RunID, "nap")), 1)
 	}},
-	{Name: "a timer that is over cannot be set again", Run: func(s *fixture.F) {
+	{Name: "a completed timer cannot be set again", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "nap", time.Minute)
 		s.Pass(time.Minute)
@@ -169,7 +169,7 @@ var SleepCases = []fixture.Case{
 		s.Refused(s.TrySleep(l, "pay", time.Second), engine.ErrConflict, "Sleep")
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "a timer that is due when a lease ends is over, however the lease ends", Run: func(s *fixture.F) {
+	{Name: "a due timer completes when a lease ends in any way", Run: func(s *fixture.F) {
 		for _, end := range []func(l engine.Lease){
 			func(l engine.Lease) { s.Release(l, false) },
 			func(l engine.Lease) { s.Lose("w1") },
@@ -194,7 +194,7 @@ var SleepCases = []fixture.Case{
 			s.CancelAnyway(l.RunID)
 		}
 	}},
-	{Name: "a parked run is due at once when one of its timers is over", Run: func(s *fixture.F) {
+	{Name: "a parked run with a completed timer is due at once", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "short", time.Second, fixture.Held)
 		s.Sleep(l, "long", time.Hour, fixture.Held)
@@ -205,7 +205,7 @@ var SleepCases = []fixture.Case{
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, l.RunID)
 		fixture.Equal(s, "status of the long timer", s.Step(l.RunID, "long").Status, engine.StepRunning)
 	}},
-	{Name: "a held sleep keeps the lease, and a parked release waits for the earliest timer", Run: func(s *fixture.F) {
+	{Name: "a parked release after a held sleep waits for its timer", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "long", time.Hour, fixture.Held)
 		s.Sleep(l, "short", time.Minute, fixture.Held)
@@ -228,7 +228,7 @@ var SleepCases = []fixture.Case{
 		s.Release(task.Lease, true)
 		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, start.Add(time.Hour))
 	}},
-	{Name: "a parked run waits for a retry when that is earlier than the timers", Run: func(s *fixture.F) {
+	{Name: "a parked run waits for a retry before its timers", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "nap", time.Hour, fixture.Held)
 		v := s.Fail(l, "pay", "no")
@@ -239,7 +239,7 @@ var SleepCases = []fixture.Case{
 		s.Claim("w1")
 		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
 	}},
-	{Name: "a parked run waits for a timer when that is earlier than the retries", Run: func(s *fixture.F) {
+	{Name: "a parked run waits for a timer before its retries", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "nap", 10*time.Millisecond, fixture.Held)
 		s.Fail(l, "pay", "no")
@@ -247,21 +247,21 @@ var SleepCases = []fixture.Case{
 		s.SameTime("available at", run.AvailableAt, s.Now.Add(10*time.Millisecond))
 		fixture.Equal(s, "waiting for", run.WaitingFor, "timer:nap")
 	}},
-	{Name: "a parked release without anything to wait for is due at once", Run: func(s *fixture.F) {
+	{Name: "a parked release with nothing to wait for is due at once", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		s.Release(l, true)
 		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, s.Now)
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, l.RunID)
 	}},
-	{Name: "a sleep interrupts the functions that still run", Run: func(s *fixture.F) {
+	{Name: "a sleep interrupts running functions", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		s.Sleep(l, "nap", time.Minute)
 		s.Failure("error of the function", s.Step(l.RunID, "pay").Error, engine.InterruptedFailure())
 		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
 	}},
-	{Name: "sleeps cost no attempts, however many", Run: func(s *fixture.F) {
+	{Name: "sleeps do not count as attempts", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
 		for i := range 12 {
 			s.Sleep(l, "nap-"+string(rune('a'+i)), time.Second)
@@ -274,7 +274,7 @@ var SleepCases = []fixture.Case{
 		fixture.Equal(s, "losses", run.LeaseLosses, 0)
 		fixture.Equal(s, "steps", run.Steps, 12)
 	}},
-	{Name: "a timer that another lease set is waited for again, and that is answered alike", Run: func(s *fixture.F) {
+	{Name: "a timer set by another lease is waited for again", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for _, timer := range []struct {
 			name string

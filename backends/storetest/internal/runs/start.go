@@ -9,7 +9,7 @@ import (
 )
 
 var StartCases = []fixture.Case{
-	{Name: "a start makes a PENDING run with all that it was told", Run: func(s *fixture.F) {
+	{Name: "a start makes a PENDING run with all its fields", Run: func(s *fixture.F) {
 		policy := engine.RetryPolicy{MaximumAttempts: 4, InitialIntervalMS: 10, Coefficient: 1.5, MaximumIntervalMS: 99,
 			Jitter: -1, NonRetryable: []string{"a", "b"}}
 		want := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7),
@@ -39,7 +39,7 @@ var StartCases = []fixture.Case{
 			s.Fatalf("policy = %v, error = %v, want none", got.RetryPolicy, got.Error)
 		}
 	}},
-	{Name: "runs of one call are answered each in its place", Run: func(s *fixture.F) {
+	{Name: "runs of one call are answered in order", Run: func(s *fixture.F) {
 		a, b, c := s.NewRun(), s.NewRun(fixture.InSpace("other")), s.NewRun(fixture.InQueue("second"))
 		answers := s.StartAll(a, b, c)
 		for i, want := range []engine.StartRun{a, b, c} {
@@ -55,7 +55,7 @@ var StartCases = []fixture.Case{
 		fixture.Equal(s, "second answer", again, engine.Started{RunID: first, Repeated: true})
 		fixture.Equal(s, "runs", s.CountRuns(), 1)
 	}},
-	{Name: "a repeated request gets the first answer whatever has become of the run", Run: func(s *fixture.F) {
+	{Name: "a repeated request gets its first answer after the run's end", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		first := s.Start(fixture.WithRequest("req"), fixture.WithExternal("ext"))
 		l := s.Claim("w1").Lease
@@ -84,13 +84,13 @@ var StartCases = []fixture.Case{
 		}
 		fixture.Equal(s, "runs", s.CountRuns(), 1)
 	}},
-	{Name: "a repeated request may differ in what is no content", Run: func(s *fixture.F) {
+	{Name: "a repeated request may differ outside its content", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithRequest("req"))
 		answer := s.TryStart(s.NewRun(fixture.WithRequest("req"), fixture.WithPriority(5),
 			fixture.DueAt(s.Now.Add(time.Hour))))
 		fixture.Equal(s, "answer", answer, engine.Started{RunID: first, Repeated: true})
 	}},
-	{Name: "request ids are of a namespace", Run: func(s *fixture.F) {
+	{Name: "request ids are separate by namespace", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithRequest("req"))
 		other := s.Started(s.NewRun(fixture.WithRequest("req"), fixture.InSpace("other")))
 		if other.RunID == first || other.Repeated {
@@ -106,7 +106,7 @@ var StartCases = []fixture.Case{
 		}
 		fixture.Equal(s, "runs", s.CountRuns(), 2)
 	}},
-	{Name: "an external id stays taken while its run is RUNNING and SLEEPING", Run: func(s *fixture.F) {
+	{Name: "an external id is in use by RUNNING and SLEEPING runs", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithExternal("ext"))
 		fixture.Equal(s, "while RUNNING", s.Started(s.NewRun(fixture.WithExternal("ext"))),
 			engine.Started{RunID: l.RunID, Existed: true})
@@ -114,7 +114,7 @@ var StartCases = []fixture.Case{
 		fixture.Equal(s, "while SLEEPING", s.Started(s.NewRun(fixture.WithExternal("ext"))),
 			engine.Started{RunID: l.RunID, Existed: true})
 	}},
-	{Name: "an active external id refuses with ReuseReject and names the run and its status", Run: func(s *fixture.F) {
+	{Name: "ReuseReject refuses an active external id with its run", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithExternal("ext"))
 		answer := s.TryStart(s.NewRun(fixture.WithExternal("ext"), fixture.WithReuse(engine.ReuseReject)))
 		s.Refused(answer.Err, engine.ErrExists, "start")
@@ -123,7 +123,7 @@ var StartCases = []fixture.Case{
 			s.Fatalf("the error is about %q, which is %s, want run %s, which is PENDING", e.SubjectID, e.Status, first)
 		}
 	}},
-	{Name: "after the end an external id is free again", Run: func(s *fixture.F) {
+	{Name: "an external id is free after its run's end", Run: func(s *fixture.F) {
 		for _, reuse := range []engine.ExternalIDReuse{engine.ReuseWhenEnded, engine.ReuseReject} {
 			first := s.Start(fixture.WithExternal("ext"))
 			s.Cancel(first)
@@ -134,7 +134,7 @@ var StartCases = []fixture.Case{
 			s.Cancel(second.RunID)
 		}
 	}},
-	{Name: "with ReuseNever the newest run of an external id is returned for good", Run: func(s *fixture.F) {
+	{Name: "ReuseNever returns the newest run of an external id", Run: func(s *fixture.F) {
 		s.Cancel(s.Start(fixture.WithExternal("ext")))
 		s.Pass(time.Second)
 		newest := s.Start(fixture.WithExternal("ext"))
@@ -142,14 +142,14 @@ var StartCases = []fixture.Case{
 		answer := s.Started(s.NewRun(fixture.WithExternal("ext"), fixture.WithReuse(engine.ReuseNever)))
 		fixture.Equal(s, "answer", answer, engine.Started{RunID: newest, Existed: true})
 	}},
-	{Name: "external ids are of a namespace", Run: func(s *fixture.F) {
+	{Name: "external ids are separate by namespace", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithExternal("ext"))
 		other := s.Started(s.NewRun(fixture.WithExternal("ext"), fixture.InSpace("other")))
 		if other.RunID == first || other.Existed {
 			s.Fatalf("the other namespace's answer is %+v, want a run of its own", other)
 		}
 	}},
-	{Name: "an existed answer is remembered for its request", Run: func(s *fixture.F) {
+	{Name: "an Existed answer is recorded for its request", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithExternal("ext"))
 		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"))
 		fixture.Equal(s, "first answer", s.Started(start), engine.Started{RunID: first, Existed: true})
@@ -159,7 +159,7 @@ var StartCases = []fixture.Case{
 		s.Refused(s.TryStart(start).Err, engine.ErrConflict, "other content")
 		fixture.Equal(s, "runs", s.CountRuns(), 1)
 	}},
-	{Name: "starts of one call are applied in their order", Run: func(s *fixture.F) {
+	{Name: "starts of one call are applied in order", Run: func(s *fixture.F) {
 		a, b := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("r1")), s.NewRun(fixture.WithExternal("ext"))
 		c, d := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("r1")),
 			s.NewRun(fixture.WithExternal("ext"), fixture.WithReuse(engine.ReuseReject))
@@ -214,7 +214,7 @@ var StartCases = []fixture.Case{
 		fixture.Equal(s, "again", s.Started(other),
 			engine.Started{RunID: id, Existed: true, OtherInput: true, Repeated: true})
 	}},
-	{Name: "a run is found by its external id, the newest one", Run: func(s *fixture.F) {
+	{Name: "GetRunByExternalID returns the newest run", Run: func(s *fixture.F) {
 		s.Cancel(s.Start(fixture.WithExternal("ext")))
 		s.Pass(time.Millisecond)
 		newest := s.Start(fixture.WithExternal("ext"))

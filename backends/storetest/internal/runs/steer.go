@@ -8,7 +8,7 @@ import (
 )
 
 var PauseCases = []fixture.Case{
-	{Name: "a paused run is claimed by nobody, and by somebody once it is resumed", Run: func(s *fixture.F) {
+	{Name: "a paused run is claimed only after it is resumed", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		run := s.Start()
 		fixture.Equal(s, "paused", s.Pause(run).Paused, true)
@@ -19,7 +19,7 @@ var PauseCases = []fixture.Case{
 		fixture.Equal(s, "paused after resuming", resumed.Paused, false)
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, run)
 	}},
-	{Name: "pausing takes a run from its worker, at no cost to its budgets", Run: func(s *fixture.F) {
+	{Name: "pausing ends the lease without using budgets", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "x")
 		s.Begin(l, "ship")
@@ -33,7 +33,7 @@ var PauseCases = []fixture.Case{
 		task := s.Claim("w1")
 		s.Payload("history", task.History[0].Output, fixture.Text("x"))
 	}},
-	{Name: "the timers of a paused run wait, and are over when it is resumed late", Run: func(s *fixture.F) {
+	{Name: "timers of a paused run are completed when it is resumed", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "nap", time.Minute)
 		wake := s.Now.Add(time.Minute)
@@ -50,7 +50,7 @@ var PauseCases = []fixture.Case{
 		task := s.Claim("w1")
 		s.SameTime("the timer was over at", task.History[0].FinishedAt, wake)
 	}},
-	{Name: "a run whose wait ends while it is paused keeps its place among those that are due",
+	{Name: "a run whose wait ends while paused keeps its due time",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Await(l, "paid?", "paid", fixture.AtMost(time.Minute), fixture.HoldingOn)
@@ -63,7 +63,7 @@ var PauseCases = []fixture.Case{
 			s.Resume(l.RunID)
 			s.SameTime("available at", s.Run(l.RunID).AvailableAt, due)
 		}},
-	{Name: "pausing and resuming twice is fine, and an ended run refuses both", Run: func(s *fixture.F) {
+	{Name: "pause and resume may be repeated, an ended run refuses both", Run: func(s *fixture.F) {
 		run := s.Start()
 		s.Resume(run)
 		s.Pause(run)
@@ -89,7 +89,7 @@ var PauseCases = []fixture.Case{
 		s.Must(err, "TerminateRun")
 		fixture.Equal(s, "status", end.Status, engine.RunTerminated)
 	}},
-	{Name: "who paused it, when and why is kept", Run: func(s *fixture.F) {
+	{Name: "pausing is audited", Run: func(s *fixture.F) {
 		run := s.Start()
 		s.Pause(run)
 		s.Pass(time.Minute)
@@ -105,7 +105,7 @@ var PauseCases = []fixture.Case{
 		fixture.Equal(s, "outcome", paused.Outcome, "ok")
 		s.SameTime("at", paused.At, s.Now.Add(-time.Minute))
 	}},
-	{Name: "a note stands in lists until another one does", Run: func(s *fixture.F) {
+	{Name: "a note is listed until another replaces it", Run: func(s *fixture.F) {
 		l := s.Held()
 		for _, note := range []string{"3 of 10", "4 of 10"} {
 			s.Must(s.Store.SetRunNote(s.Ctx, engine.SetNoteParams{Lease: l, Note: note, Now: s.Now}), "SetRunNote")
@@ -118,7 +118,7 @@ var PauseCases = []fixture.Case{
 			"SetRunNote")
 		fixture.Equal(s, "note", s.Run(l.RunID).Note, "4 of 10")
 	}},
-	{Name: "a run is answered whole when it is paused, resumed and pinned", Run: func(s *fixture.F) {
+	{Name: "pause, resume and pin return the whole run", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "x")
 		for range 2 { // the second changes nothing
@@ -133,7 +133,7 @@ var PauseCases = []fixture.Case{
 			s.SameRun(pinned, s.Run(l.RunID))
 		}
 	}},
-	{Name: "a paused run that ends is paused no longer", Run: func(s *fixture.F) {
+	{Name: "a paused run that ends is no longer paused", Run: func(s *fixture.F) {
 		run := s.Start()
 		s.Pause(run)
 		s.Cancel(run)

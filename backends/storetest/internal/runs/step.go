@@ -9,7 +9,7 @@ import (
 )
 
 var StepCases = []fixture.Case{
-	{Name: "a result that was never announced is a completed first attempt", Run: func(s *fixture.F) {
+	{Name: "a result without BeginStep is a completed first attempt", Run: func(s *fixture.F) {
 		l := s.Held()
 		began := s.Now.Add(-time.Second)
 		p := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"),
@@ -29,7 +29,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "steps", run.Steps, 2)
 		fixture.Equal(s, "bytes", run.Bytes, int64(len("input")+len("paid")+len("x")))
 	}},
-	{Name: "a repeated result is quiet and gets the first answer", Run: func(s *fixture.F) {
+	{Name: "repeating a result returns the first answer", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Complete(l, "pay", "paid")
 		s.Pass(time.Second)
@@ -39,7 +39,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "steps", run.Steps, 1)
 		fixture.Equal(s, "bytes", run.Bytes, int64(len("input")+len("paid")))
 	}},
-	{Name: "another result for a recorded step is a conflict and changes nothing", Run: func(s *fixture.F) {
+	{Name: "another result for a recorded step is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Complete(l, "pay", "paid")
 		_, err := s.TryComplete(l, "pay", "paid twice")
@@ -65,7 +65,7 @@ var StepCases = []fixture.Case{
 		s.SameStep(s.Step(l.RunID, "pay"), first)
 		fixture.Equal(s, "status of ship", s.Step(l.RunID, "ship").Status, engine.StepFailed)
 	}},
-	{Name: "a begun step is a RUNNING attempt that its result completes", Run: func(s *fixture.F) {
+	{Name: "a result completes the begun RUNNING attempt", Run: func(s *fixture.F) {
 		l := s.Held()
 		policy := engine.RetryPolicy{MaximumAttempts: 9}
 		began := s.Now.Add(-time.Millisecond)
@@ -93,7 +93,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes, int64(len("input")+len("in")+len("paid")))
 		fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 1)
 	}},
-	{Name: "a step may be named by the id that BeginStep gave", Run: func(s *fixture.F) {
+	{Name: "a step may be named by the id from BeginStep", Run: func(s *fixture.F) {
 		l := s.Held()
 		begun := s.Begin(l, "pay")
 		p := engine.CompleteStepParams{Lease: l, Step: engine.StepRef{ID: begun.ID}, ID: s.ID(),
@@ -128,7 +128,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 1)
 		s.SameStep(s.Step(l.RunID, "mine"), mine)
 	}},
-	{Name: "a completed step need not be executed again", Run: func(s *fixture.F) {
+	{Name: "a completed step is not executed again", Run: func(s *fixture.F) {
 		l := s.Held()
 		done := s.Complete(l, "pay", "paid")
 		for range 2 {
@@ -144,7 +144,7 @@ var StepCases = []fixture.Case{
 		s.Must(err, "BeginStep of another step")
 		fixture.Equal(s, "execute", begun.Execute, true)
 	}},
-	{Name: "a step that failed for good is answered with its error", Run: func(s *fixture.F) {
+	{Name: "a step that failed for good returns its error", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Fail(l, "pay", "broke", fixture.ForGood)
 		s.Release(l, false)
@@ -155,7 +155,7 @@ var StepCases = []fixture.Case{
 		want.NonRetryable = true
 		s.Failure("error", begun.Step.Error, want)
 	}},
-	{Name: "beginning a step again under one lease gives the same attempt", Run: func(s *fixture.F) {
+	{Name: "beginning a step again under its lease returns its attempt", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Begin(l, "pay")
 		s.Pass(time.Second)
@@ -163,7 +163,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), 1)
 		fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 1)
 	}},
-	{Name: "an interrupted step is run again and costs nothing", Run: func(s *fixture.F) {
+	{Name: "an interrupted step runs again without using its budget", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Begin(l, "pay")
 		s.Pass(time.Second)
@@ -193,7 +193,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 1)
 		fixture.Equal(s, "steps of the run", s.Run(l.RunID).Steps, 1)
 	}},
-	{Name: "an interrupted step can be completed without being begun", Run: func(s *fixture.F) {
+	{Name: "an interrupted step can be completed without BeginStep", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		s.Release(l, false)
@@ -205,7 +205,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "first is the latest", all[0].Latest, false)
 		fixture.Equal(s, "first keeps its place", all[0].Status, engine.StepFailed)
 	}},
-	{Name: "steps stand in the order in which they began", Run: func(s *fixture.F) {
+	{Name: "steps are ordered by their beginning", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "slow")
 		s.Complete(l, "fast", "1")
@@ -218,14 +218,14 @@ var StepCases = []fixture.Case{
 		}
 		fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 4)
 	}},
-	{Name: "steps of one name in two runs are two steps", Run: func(s *fixture.F) {
+	{Name: "steps of one name in two runs are separate", Run: func(s *fixture.F) {
 		a, b := s.Held(), s.HeldNext()
 		s.Complete(a, "pay", "1")
 		s.Complete(b, "pay", "2")
 		s.Payload("output of the first", s.Step(a.RunID, "pay").Output, fixture.Text("1"))
 		s.Payload("output of the second", s.Step(b.RunID, "pay").Output, fixture.Text("2"))
 	}},
-	{Name: "a step of another kind under one name is a conflict", Run: func(s *fixture.F) {
+	{Name: "a step of another kind under a name is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		_, err := s.TryBegin(l, "pay", fixture.AsSleep)
@@ -242,21 +242,21 @@ var StepCases = []fixture.Case{
 		s.Refused(err, engine.ErrPrecondition, "CompleteStep of a timer")
 		fixture.Equal(s, "status", s.Step(l.RunID, "nap").Status, engine.StepRunning)
 	}},
-	{Name: "an attempt times out by its own limit, else the run's, else the default", Run: func(s *fixture.F) {
+	{Name: "a step timeout is its own, else the run's or the default", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{StartToClose: time.Minute}))
 		s.SameTime("its own", s.Begin(l, "a", fixture.StartToClose(time.Second)).TimeoutAt, s.Now.Add(time.Second))
 		s.SameTime("the run's", s.Begin(l, "b").TimeoutAt, s.Now.Add(time.Minute))
 		s.SameTime("the default", s.Begin(s.HeldNext(), "c").TimeoutAt, s.Now.Add(engine.DefaultStepTimeout))
 		s.SameTime("a timer has none", s.Begin(l, "d", fixture.AsSleep).TimeoutAt, time.Time{})
 	}},
-	{Name: "a worker's clock that is slow takes nothing off a step's time", Run: func(s *fixture.F) {
+	{Name: "a slow worker clock does not shorten a step's timeout", Run: func(s *fixture.F) {
 		l := s.Held()
 		slow := func(p *engine.BeginStepParams) { p.StartedAt = s.Now.Add(-time.Hour) }
 		step := s.Begin(l, "pay", fixture.StartToClose(time.Minute), slow)
 		s.SameTime("started at", step.StartedAt, s.Now.Add(-time.Hour))
 		s.SameTime("timeout at", step.TimeoutAt, s.Now.Add(time.Minute))
 	}},
-	{Name: "one step is found by its attempt's id", Run: func(s *fixture.F) {
+	{Name: "GetStep finds an attempt by its id", Run: func(s *fixture.F) {
 		l := s.Held()
 		done := s.Complete(l, "pay", "paid")
 		got, err := s.Store.GetStep(s.Ctx, fixture.Space, done.ID)
@@ -267,7 +267,7 @@ var StepCases = []fixture.Case{
 		_, err = s.Store.GetStep(s.Ctx, "other", done.ID)
 		s.Refused(err, engine.ErrNotFound, "GetStep in another namespace")
 	}},
-	{Name: "an acknowledged result is there for whoever asks next", Run: func(s *fixture.F) {
+	{Name: "an acknowledged result is visible to the next read", Run: func(s *fixture.F) {
 		l := s.Held()
 		for i := range 30 {
 			name := fmt.Sprintf("step-%02d", i)
@@ -277,7 +277,7 @@ var StepCases = []fixture.Case{
 			s.SameStep(got, step)
 		}
 	}},
-	{Name: "a run has room for MaxSteps steps and no more", Run: func(s *fixture.F) {
+	{Name: "a run accepts at most MaxSteps steps", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "begun")
 		s.CompleteMany(l, engine.MaxSteps-1)
@@ -289,7 +289,7 @@ var StepCases = []fixture.Case{
 		_, err = s.TryFail(l, "more", "no")
 		s.Refused(err, engine.ErrTooLarge, "FailStep")
 		s.Refused(s.TrySleep(l, "more", time.Second), engine.ErrTooLarge, "Sleep")
-		s.Complete(l, "begun", "fits") // it has its place
+		s.Complete(l, "begun", "fits") // it is counted already
 		s.Release(l, false)
 
 		task := s.Claim("w1")
@@ -305,7 +305,7 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "steps in the whole history", got, engine.MaxSteps)
 		s.Finish(task.Lease, "done")
 	}},
-	{Name: "a run has room for MaxRunBytes and not one byte more", Run: func(s *fixture.F) {
+	{Name: "a run accepts at most MaxRunBytes", Run: func(s *fixture.F) {
 		l := s.Filled(engine.MaxRunBytes / engine.MaxPayload)
 		fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes, engine.MaxRunBytes)
 		_, err := s.TryComplete(l, "more", "x")

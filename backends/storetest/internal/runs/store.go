@@ -9,7 +9,7 @@ import (
 )
 
 var StoreCases = []fixture.Case{
-	{Name: "a fresh store is healthy and says what it is", Run: func(s *fixture.F) {
+	{Name: "a new store is healthy and describes itself", Run: func(s *fixture.F) {
 		s.Must(s.Store.Health(s.Ctx), "Health")
 		s.Must(s.Store.Failure(), "Failure")
 		select {
@@ -38,14 +38,14 @@ var StoreCases = []fixture.Case{
 			s.Fatalf("notifications = %q, want in-process, listen or polling", d.Notifications)
 		}
 	}},
-	{Name: "its clock shows whole microseconds in UTC", Run: func(s *fixture.F) {
+	{Name: "Now returns whole microseconds in UTC", Run: func(s *fixture.F) {
 		now := s.Store.Now()
 		s.SameTime("Now", now, engine.Micros(now))
 		if off := time.Since(now).Abs(); off > time.Minute {
 			s.Fatalf("Now is %s away from this machine's clock", off)
 		}
 	}},
-	{Name: "a fresh store is empty", Run: func(s *fixture.F) {
+	{Name: "a new store is empty", Run: func(s *fixture.F) {
 		runs, info, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space},
 			engine.Page{Limit: 10, Count: true})
 		s.Must(err, "ListRuns")
@@ -103,7 +103,7 @@ var StoreCases = []fixture.Case{
 		cancel()
 		p := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"),
 			Now: s.Now}
-		_, _ = s.Store.CompleteStep(gone, p) // either way
+		_, _ = s.Store.CompleteStep(gone, p) // the result does not matter
 		step, err := s.Store.CompleteStep(s.Ctx, p)
 		s.Must(err, "CompleteStep repeated")
 		s.Payload("output", step.Output, fixture.Text("paid"))

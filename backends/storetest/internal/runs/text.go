@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// allBytes is every byte there is, NUL and invalid UTF-8 among them.
+// allBytes is every byte value, NUL and invalid UTF-8 included.
 var allBytes = func() []byte {
 	b := make([]byte, 256)
 	for i := range b {
@@ -19,8 +19,8 @@ var allBytes = func() []byte {
 	return b
 }()
 
-// hardText is what text columns get wrong: quotes, backslashes, combining marks, runes of 4 bytes,
-// what looks like SQL or JSON.
+// hardText holds texts that text columns may get wrong: quotes, backslashes, combining marks, runes
+// of 4 bytes, what looks like SQL or JSON.
 var hardText = []string{
 	"'", `"`, `\`, "%_", "a\tb\nc\r", "é", "e\u0301", "ß", "İı", "日本", "\U0001F9EA\U0001F468\u200d\U0001F469",
 	"\u202eabc", "\x1b[31m",
@@ -60,7 +60,7 @@ var TextCases = []fixture.Case{
 		s.Payload("input", run.Input, big)
 		s.Payload("output", run.Output, big)
 	}},
-	{Name: "an empty payload and none are the same", Run: func(s *fixture.F) {
+	{Name: "an empty payload equals none", Run: func(s *fixture.F) {
 		empty, none := engine.Payload{Data: []byte{}, Metadata: map[string]string{}}, engine.Payload{}
 		s.Worker("w1")
 		first := s.Start(fixture.WithRequest("req"), func(r *engine.StartRun) { r.Input = empty })
@@ -82,7 +82,7 @@ var TextCases = []fixture.Case{
 		s.Payload("output", run.Output, none)
 		fixture.Equal(s, "bytes", run.Bytes, 0)
 	}},
-	{Name: "text is kept as it is, wherever it stands", Run: func(s *fixture.F) {
+	{Name: "text is kept unchanged in every field", Run: func(s *fixture.F) {
 		for i, hard := range hardText {
 			l := s.HeldAgainAs(hard, fixture.Tagged("k", hard))
 			s.Fail(l, "step "+hard, hard, fixture.ForGood, func(p *engine.FailStepParams) {
@@ -106,7 +106,7 @@ var TextCases = []fixture.Case{
 			fixture.Equal(s, fmt.Sprintf("runs with tag %d", i), len(runs), 1)
 		}
 	}},
-	{Name: "a failure that was cleaned is kept, however broken it came", Run: func(s *fixture.F) {
+	{Name: "a cleaned failure is kept", Run: func(s *fixture.F) {
 		for _, broken := range []string{"a\x00b", "\xff\xfe", strings.Repeat("\U0001F9EA", engine.MaxError),
 			"tail\xf0\x9f"} {
 			f := engine.Failure{Type: broken, Message: broken, Stack: broken,
@@ -119,7 +119,7 @@ var TextCases = []fixture.Case{
 			s.Failure("error", s.Run(l.RunID).Error, f)
 		}
 	}},
-	{Name: "every part of a failure is kept", Run: func(s *fixture.F) {
+	{Name: "every field of a failure is kept", Run: func(s *fixture.F) {
 		f := engine.Failure{Code: 7, Type: "t", Message: "m", Stack: "s", NonRetryable: true, RetryAfterMS: 1 << 40,
 			Subject: "order", SubjectID: "o-1", Metadata: map[string]string{"k": "v"}}
 		l := s.Held()
@@ -127,7 +127,7 @@ var TextCases = []fixture.Case{
 		s.Must(err, "FailRun")
 		s.Failure("error", s.Run(l.RunID).Error, f)
 	}},
-	{Name: "case, accents and length make different names", Run: func(s *fixture.F) {
+	{Name: "names differ by case, accents and length", Run: func(s *fixture.F) {
 		names := []string{"a", "A", "á", "a\u0301", "a ", "aa"}
 		seen := map[engine.ID]bool{}
 		l := s.Held()
@@ -143,7 +143,7 @@ var TextCases = []fixture.Case{
 			s.Payload("output", s.Step(l.RunID, name).Output, fixture.Text(name))
 		}
 	}},
-	{Name: "names are ordered byte by byte", Run: func(s *fixture.F) {
+	{Name: "names are ordered by byte", Run: func(s *fixture.F) {
 		ordered := []string{"-a", ".a", "A", "B", "Z", "_", "a", "a-b", "a.b", "aB", "ab", "b", "z", "é"}
 		for _, i := range []int{3, 7, 0, 12, 5, 9, 1, 11, 2, 8, 13, 4, 10, 6} {
 			s.Start(fixture.OfType(ordered[i]), fixture.InQueue(ordered[i]))
@@ -157,7 +157,7 @@ var TextCases = []fixture.Case{
 			fixture.Equal(s, "queue", depths[i].Queue, want)
 		}
 	}},
-	{Name: "the longest names fit", Run: func(s *fixture.F) {
+	{Name: "names of maximum length fit", Run: func(s *fixture.F) {
 		long := strings.Repeat("n", engine.MaxName)
 		space := strings.Repeat("s", 63)
 		r := s.NewRun(fixture.InSpace(space), fixture.InQueue(long), fixture.OfType(long), fixture.WithExternal(long),
@@ -186,13 +186,13 @@ var TextCases = []fixture.Case{
 		s.Sleep(l, "nap", 0, fixture.Until(s.Now.Add(time.Microsecond)))
 		s.SameTime("available at", s.Run(l.RunID).AvailableAt, s.Now.Add(time.Microsecond))
 	}},
-	{Name: "times far away are kept", Run: func(s *fixture.F) {
+	{Name: "distant times are kept", Run: func(s *fixture.F) {
 		far := s.Now.Add(engine.MaxDelay)
 		id := s.Start(fixture.DueAt(far), func(r *engine.StartRun) { r.DeadlineAt = far })
 		s.SameTime("available at", s.Run(id).AvailableAt, far)
 		s.SameTime("deadline", s.Run(id).DeadlineAt, far)
 	}},
-	{Name: "numbers keep their size", Run: func(s *fixture.F) {
+	{Name: "large numbers are kept", Run: func(s *fixture.F) {
 		policy := engine.RetryPolicy{MaximumAttempts: engine.MaxRetryAttempts,
 			InitialIntervalMS: engine.MaxDelay.Milliseconds(),
 			Coefficient:       1e9, MaximumIntervalMS: engine.MaxDelay.Milliseconds(), Jitter: 0.123456789012345}

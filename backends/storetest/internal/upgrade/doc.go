@@ -1,2 +1,3 @@
-// Package upgrade has the work that a server leaves in its database, and how a newer schema takes it up.
+// Package upgrade holds the work that a server leaves in its database, and checks how a newer
+// schema continues it.
 package upgrade

@@ -7,11 +7,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// An upgrade is a story in two parts. LeaveWork is what a server leaves in its database when it
-// stops in the middle of its work; testdata/NNNN_name.sql of each backend is what the code of that
-// schema made of it. TakeUpWork goes on from there.
+// An upgrade test has two parts. LeaveWork is what a server leaves in its database when it stops in
+// the middle of its work; testdata/NNNN_name.sql of each backend holds the rows that the code of
+// that schema left. TakeUpWork continues from there.
 
-// LeaveWork fills a fresh store with runs in every state and with what stands around them. It does the same each time.
+// LeaveWork fills a new store with runs in every state, and with schedules, signals and keys. It
+// does the same each time.
 func LeaveWork(t fixture.T, store engine.Store) {
 	s := fixture.New(t, store)
 	s.LeaveHeld()
@@ -21,10 +22,11 @@ func LeaveWork(t fixture.T, store engine.Store) {
 	s.LeaveKeys()
 }
 
-// TakeUpWork goes on, an hour later, with the work of a database that LeaveWork filled under this schema.
+// TakeUpWork continues, an hour later, the work of a database that LeaveWork filled under this
+// schema.
 func TakeUpWork(t fixture.T, store engine.Store, schema int) {
 	s := fixture.New(t, store)
-	s.Minted.N = 1000 // beyond what was minted there
+	s.Minted.N = 1000 // above the ids that were minted there
 	s.Pass(time.Hour)
 	s.FindEnded()
 	s.KeepLeases()

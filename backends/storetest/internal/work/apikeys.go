@@ -8,7 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// expiring gives a key an end.
+// expiring sets when a key expires.
 func expiring(at time.Time) func(*engine.APIKey) {
 	return func(k *engine.APIKey) { k.ExpiresAt = at }
 }
@@ -24,8 +24,8 @@ func keyNames(keys []engine.APIKey) string {
 var notifyKeys = engine.Notification{Kind: engine.NotifyKeys}
 
 var APIKeyCases = []fixture.Case{
-	{Name: "a fresh store has no keys", Run: func(s *fixture.F) {
-		fixture.Equal(s, "keys in the ring", len(s.Keyring()), 0)
+	{Name: "a new store has no keys", Run: func(s *fixture.F) {
+		fixture.Equal(s, "keys in the keyring", len(s.Keyring()), 0)
 		keys, info := s.KeyPage(engine.Page{Limit: 10, Count: true})
 		fixture.Equal(s, "keys", len(keys), 0)
 		fixture.Equal(s, "page info", info, engine.PageInfo{})
@@ -36,7 +36,7 @@ var APIKeyCases = []fixture.Case{
 		p := s.NewKey("press-7", engine.RoleWorker, expiring(s.Now.Add(time.Hour+789*time.Nanosecond)),
 			func(k *engine.APIKey) {
 				k.Namespaces, k.Queues, k.Types = []string{"a", "b"}, []string{"orders", "press-*"}, []string{"*"}
-				k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // of no concern
+				k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // the store ignores these
 			})
 		p.Now = s.Now.Add(456 * time.Nanosecond)
 		made, err := s.Store.CreateKey(s.Ctx, p)
@@ -47,12 +47,12 @@ var APIKeyCases = []fixture.Case{
 		s.SameText("answer", fixture.KeyText(made), fixture.KeyText(want))
 		s.SameText("key in the list", fixture.KeyText(s.Kept(made.ID)), fixture.KeyText(want))
 		ring := s.Keyring()
-		fixture.Equal(s, "keys in the ring", len(ring), 2)
-		s.SameText("key in the ring", fixture.KeyText(ring[1]), fixture.KeyText(want))
+		fixture.Equal(s, "keys in the keyring", len(ring), 2)
+		s.SameText("key in the keyring", fixture.KeyText(ring[1]), fixture.KeyText(want))
 		fixture.Equal(s, "queues of an admin", ring[0].Queues == nil && ring[0].Types == nil &&
 			ring[0].Namespaces == nil, true)
 	}},
-	{Name: "the first key is an admin's for all namespaces, also after all were revoked", Run: func(s *fixture.F) {
+	{Name: "the first key must be an admin key, also after revoking all", Run: func(s *fixture.F) {
 		for range 2 {
 			for _, role := range []engine.KeyRole{
 				engine.RoleOperator, engine.RoleClient, engine.RoleWorker, engine.RoleViewer} {
@@ -61,23 +61,23 @@ var APIKeyCases = []fixture.Case{
 			s.NoKey(engine.ErrPrecondition, s.NewKey("first", engine.RoleAdmin, func(k *engine.APIKey) {
 				k.Namespaces = []string{fixture.Space}
 			}))
-			fixture.Equal(s, "keys in the ring", len(s.Keyring()), 0)
+			fixture.Equal(s, "keys in the keyring", len(s.Keyring()), 0)
 			root := s.Key("first", engine.RoleAdmin)
 			viewer := s.Key("second", engine.RoleViewer)
 			s.Revoke(viewer.ID)
 			s.Revoke(root.ID)
 		}
 	}},
-	{Name: "the first key may expire, and counts when it has", Run: func(s *fixture.F) {
+	{Name: "the first key may expire, and counts afterwards", Run: func(s *fixture.F) {
 		s.Key("root", engine.RoleAdmin, expiring(s.Now.Add(time.Second)))
 		s.Pass(time.Hour)
 		s.Key("viewer", engine.RoleViewer)
-		fixture.Equal(s, "ring", keyNames(s.Keyring()), "[root viewer]")
+		fixture.Equal(s, "keyring", keyNames(s.Keyring()), "[root viewer]")
 	}},
-	{Name: "a name is one key's until that is revoked", Run: func(s *fixture.F) {
+	{Name: "a name is in use until its key is revoked", Run: func(s *fixture.F) {
 		s.Key("root", engine.RoleAdmin)
 		first := s.Key("ci", engine.RoleClient, expiring(s.Now.Add(time.Second)))
-		s.Pass(time.Minute) // it has expired, which does not free its name
+		s.Pass(time.Minute) // it has expired, but still holds its name
 		s.NoKey(engine.ErrExists, s.NewKey("ci", engine.RoleViewer))
 		s.Key("CI", engine.RoleClient)
 		s.Revoke(first.ID)
@@ -88,7 +88,7 @@ var APIKeyCases = []fixture.Case{
 		keys, _ := s.KeyPage(engine.Page{Limit: 10})
 		fixture.Equal(s, "all keys", keyNames(keys), "[ci ci CI ci root]")
 	}},
-	{Name: "a key that was made is made again with the same answer, and an id is one key's", Run: func(s *fixture.F) {
+	{Name: "making a key again returns it, its id is taken for others", Run: func(s *fixture.F) {
 		p := s.NewKey("root", engine.RoleAdmin)
 		first, err := s.Store.CreateKey(s.Ctx, p)
 		s.Must(err, "CreateKey")
@@ -107,39 +107,39 @@ var APIKeyCases = []fixture.Case{
 			s.NoKey(engine.ErrExists, other)
 		}
 	}},
-	{Name: "a revoked key is out of the ring for good and stays in the list", Run: func(s *fixture.F) {
+	{Name: "a revoked key leaves the keyring and stays in the list", Run: func(s *fixture.F) {
 		root, ci := s.Key("root", engine.RoleAdmin), s.Key("ci", engine.RoleClient)
 		s.Pass(time.Minute)
 		gone := s.Revoke(ci.ID)
 		ci.RevokedAt = s.Now
 		s.SameText("answer", fixture.KeyText(gone), fixture.KeyText(ci))
-		fixture.Equal(s, "ring", keyNames(s.Keyring()), "[root]")
+		fixture.Equal(s, "keyring", keyNames(s.Keyring()), "[root]")
 		s.SameText("key in the list", fixture.KeyText(s.Kept(ci.ID)), fixture.KeyText(ci))
 		s.Pass(time.Minute)
 		s.SameText("answer to a second revocation", fixture.KeyText(s.Revoke(ci.ID)), fixture.KeyText(ci))
 		fixture.Equal(s, "audit events", len(s.KeyAudit()), 3)
 		s.Revoke(root.ID)
-		fixture.Equal(s, "ring", keyNames(s.Keyring()), "[]")
+		fixture.Equal(s, "keyring", keyNames(s.Keyring()), "[]")
 		_, err := s.TryRevoke(s.ID())
 		s.Refused(err, engine.ErrNotFound, "RevokeKey of one that was never made")
 	}},
-	{Name: "the last admin's key that opens all and never expires goes last", Run: func(s *fixture.F) {
+	{Name: "the last lasting admin key must be revoked last", Run: func(s *fixture.F) {
 		root := s.Key("root", engine.RoleAdmin)
 		s.Key("short", engine.RoleAdmin, expiring(s.Now.Add(time.Hour)))
 		local := s.Key("local", engine.RoleAdmin, func(k *engine.APIKey) { k.Namespaces = []string{fixture.Space} })
 		_, err := s.TryRevoke(root.ID)
 		s.Refused(err, engine.ErrPrecondition, "RevokeKey of the last")
-		fixture.Equal(s, "ring", keyNames(s.Keyring()), "[root short local]")
-		heir := s.Key("heir", engine.RoleAdmin)
+		fixture.Equal(s, "keyring", keyNames(s.Keyring()), "[root short local]")
+		successor := s.Key("successor", engine.RoleAdmin)
 		s.Revoke(root.ID)
-		_, err = s.TryRevoke(heir.ID)
-		s.Refused(err, engine.ErrPrecondition, "RevokeKey of the heir")
+		_, err = s.TryRevoke(successor.ID)
+		s.Refused(err, engine.ErrPrecondition, "RevokeKey of the successor")
 		s.Revoke(local.ID)
-		_, err = s.TryRevoke(heir.ID)
-		s.Refused(err, engine.ErrPrecondition, "RevokeKey of the heir beside one that expires")
+		_, err = s.TryRevoke(successor.ID)
+		s.Refused(err, engine.ErrPrecondition, "RevokeKey of the successor beside one that expires")
 		s.Revoke(s.Keyring()[0].ID)
-		s.Revoke(heir.ID)
-		fixture.Equal(s, "ring", keyNames(s.Keyring()), "[]")
+		s.Revoke(successor.ID)
+		fixture.Equal(s, "keyring", keyNames(s.Keyring()), "[]")
 	}},
 	{Name: "keys are listed newest first, by page in both directions", Run: func(s *fixture.F) {
 		var made []engine.APIKey
@@ -148,7 +148,7 @@ var APIKeyCases = []fixture.Case{
 			s.Pass(time.Second)
 		}
 		s.Revoke(made[2].ID)
-		fixture.Equal(s, "ring", keyNames(s.Keyring()), "[k0 k1 k3 k4]")
+		fixture.Equal(s, "keyring", keyNames(s.Keyring()), "[k0 k1 k3 k4]")
 		first, info := s.KeyPage(engine.Page{Limit: 2, Count: true})
 		fixture.Equal(s, "first page", keyNames(first), "[k4 k3]")
 		fixture.Equal(s, "page info", info, engine.PageInfo{HasNext: true, Total: 5})
@@ -159,7 +159,7 @@ var APIKeyCases = []fixture.Case{
 		fixture.Equal(s, "back", keyNames(back), "[k2 k1]")
 		fixture.Equal(s, "page info", info, engine.PageInfo{HasNext: true, HasPrev: true})
 	}},
-	{Name: "use moves forward, never back, for many keys in one call", Run: func(s *fixture.F) {
+	{Name: "LastUsedAt only moves forward", Run: func(s *fixture.F) {
 		root, ci, gone := s.Key("root", engine.RoleAdmin), s.Key("ci", engine.RoleClient),
 			s.Key("gone", engine.RoleClient)
 		s.Revoke(gone.ID)
@@ -185,7 +185,7 @@ var APIKeyCases = []fixture.Case{
 		expect("after an older one", later, root.ID, ci.ID)
 		fixture.Equal(s, "audit events", len(s.KeyAudit()), 4)
 	}},
-	{Name: "changes of keys are audited, in no namespace", Run: func(s *fixture.F) {
+	{Name: "changes of keys are audited without a namespace", Run: func(s *fixture.F) {
 		p := s.NewKey("root", engine.RoleAdmin)
 		root, err := s.Store.CreateKey(s.Ctx, p)
 		s.Must(err, "CreateKey")
@@ -210,7 +210,7 @@ var APIKeyCases = []fixture.Case{
 		s.Must(err, "ListAuditEvents")
 		fixture.Equal(s, "events of the key", len(of), 2)
 	}},
-	{Name: "a refusal is noted once", Run: func(s *fixture.F) {
+	{Name: "a refusal is recorded once", Run: func(s *fixture.F) {
 		e := engine.AuditEvent{ID: s.ID(), At: s.Now, Actor: engine.Actor{Name: "ci", Peer: "10.0.0.7"},
 			Method: "CancelWorkflow", Namespace: fixture.Space,
 			Subject: "run", SubjectID: s.ID().String(), Outcome: "PERMISSION_DENIED", Reason: "a reason",
@@ -228,7 +228,7 @@ var APIKeyCases = []fixture.Case{
 		fixture.Equal(s, "events in no namespace", len(s.KeyAudit()), 1)
 		s.SameText("event", fixture.AuditText(s.KeyAudit()[0]), fixture.AuditText(second))
 	}},
-	{Name: "what changes a key rings, and nothing else", Run: func(s *fixture.F) {
+	{Name: "only changes of keys send NotifyKeys", Run: func(s *fixture.F) {
 		e := s.Listen()
 		p := s.NewKey("root", engine.RoleAdmin)
 		var root engine.APIKey
@@ -255,17 +255,17 @@ var APIKeyCases = []fixture.Case{
 		s.Start()
 		over, enough := fixture.Soon()
 		defer enough()
-		for { // rings come in the order of the commits
+		for { // notifications come in the order of the commits
 			select {
 			case r := <-e.Events:
 				switch r.Notification {
 				case notifyKeys:
-					s.Fatalf("the keys were rung, though nothing has changed them")
+					s.Fatalf("NotifyKeys was sent although no key changed")
 				case notifyQueue(fixture.Queue):
 					return
 				}
 			case <-over:
-				s.Fatalf("no ring of the start within %s", fixture.Patience)
+				s.Fatalf("no notification of the start within %s", fixture.Patience)
 			}
 		}
 	}},

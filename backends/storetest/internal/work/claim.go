@@ -9,7 +9,7 @@ import (
 )
 
 var ClaimCases = []fixture.Case{
-	{Name: "a claim hands over a due run with its input under the grant's token", Run: func(s *fixture.F) {
+	{Name: "a claim returns a due run with input and the slot's token", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		start := s.NewRun()
 		s.Started(start)
@@ -40,12 +40,12 @@ var ClaimCases = []fixture.Case{
 		s.SameTime("next due", claimed.NextDue, time.Time{})
 		fixture.Equal(s, "limited", claimed.Limited, false)
 	}},
-	{Name: "a claim on an empty queue is no error", Run: func(s *fixture.F) {
+	{Name: "a claim of an empty queue is no error", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		claimed := s.ClaimNothing("w1")
 		s.SameTime("next due", claimed.NextDue, time.Time{})
 	}},
-	{Name: "a run is due at its microsecond and not before", Run: func(s *fixture.F) {
+	{Name: "a run is due at its microsecond, not before", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		due := s.Now.Add(1500 * time.Microsecond)
 		id := s.Start(fixture.DueAt(due))
@@ -54,7 +54,7 @@ var ClaimCases = []fixture.Case{
 		s.Pass(time.Microsecond)
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, id)
 	}},
-	{Name: "the first claim alone sets when a run started", Run: func(s *fixture.F) {
+	{Name: "the first claim sets StartedAt", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Now
 		s.Release(l, false)
@@ -64,7 +64,7 @@ var ClaimCases = []fixture.Case{
 		s.SameTime("started at in the view", s.Run(l.RunID).StartedAt, first)
 		s.SameTime("claimed at", task.ClaimedAt, s.Now)
 	}},
-	{Name: "grants and runs meet in the order of both", Run: func(s *fixture.F) {
+	{Name: "slots and runs are matched in order", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Worker("w2")
 		a, b, c := s.Start(), s.Start(), s.Start()
@@ -77,7 +77,7 @@ var ClaimCases = []fixture.Case{
 			fixture.Equal(s, "its worker", s.Run(id).WorkerID, p.Slots[i].WorkerID)
 		}
 	}},
-	{Name: "no more runs than grants are handed out", Run: func(s *fixture.F) {
+	{Name: "a claim returns at most one run per slot", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range 5 {
 			s.Start()
@@ -88,7 +88,7 @@ var ClaimCases = []fixture.Case{
 		s.SameTime("next due", claimed.NextDue, time.Time{})
 		fixture.Equal(s, "held", len(s.HeldBy("w1")), 2)
 	}},
-	{Name: "higher priority goes first, then what is due longer, then the smaller id", Run: func(s *fixture.F) {
+	{Name: "claim order is priority, due time, id", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		t := s.Now
 		s.Pass(10 * time.Second)
@@ -107,7 +107,7 @@ var ClaimCases = []fixture.Case{
 		high := s.Start(fixture.WithPriority(100))
 		s.SameIDs("order", s.ClaimedIDs("w1", 2), []engine.ID{high, low})
 	}},
-	{Name: "as many runs as asked for are taken by age before the others", Run: func(s *fixture.F) {
+	{Name: "ByAge runs are claimed by age before the others", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		t := s.Now
 		s.Pass(time.Minute)
@@ -118,7 +118,7 @@ var ClaimCases = []fixture.Case{
 		s.SameIDs("order", s.ClaimedIDs("w1", 4, fixture.ByAge(2)), []engine.ID{oldest, second, higher, high})
 		s.SameIDs("left", s.ClaimedIDs("w1", 4, fixture.ByAge(9)), []engine.ID{third})
 	}},
-	{Name: "only runs of the namespace, queue and types are taken", Run: func(s *fixture.F) {
+	{Name: "a claim takes only its namespace, queue and types", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Start(fixture.InSpace("other"))
 		s.Start(fixture.InQueue("other"))
@@ -128,7 +128,7 @@ var ClaimCases = []fixture.Case{
 		id := s.Start()
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, id)
 	}},
-	{Name: "several types are taken in one order", Run: func(s *fixture.F) {
+	{Name: "several types are claimed in one order", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		a := s.Start(fixture.OfType("a"))
 		s.Start(fixture.OfType("b"))
@@ -137,7 +137,7 @@ var ClaimCases = []fixture.Case{
 		ids := s.ClaimedIDs("w1", 9, func(p *engine.ClaimParams) { p.Types = []string{"c", "a", "nobody"} })
 		s.SameIDs("order", ids, []engine.ID{c, a, a2})
 	}},
-	{Name: "a run goes only to offers that meet its requirements", Run: func(s *fixture.F) {
+	{Name: "a run is claimed only with offers that meet its requirements", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		plain := s.Start()
 		gpu := s.Start(fixture.Requiring("gpu", ""))
@@ -155,7 +155,7 @@ var ClaimCases = []fixture.Case{
 		s.SameIDs("with all", s.ClaimedIDs("w1", 9,
 			with(engine.Offer{Key: "gpu", Value: "a100"}, engine.Offer{Key: "zone", Value: "eu"})), []engine.ID{both})
 	}},
-	{Name: "a run that nobody here can take does not hide those behind it", Run: func(s *fixture.F) {
+	{Name: "a run that no offer meets does not block those after it", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range 30 {
 			s.Start(fixture.Requiring("gpu", ""), fixture.WithPriority(9))
@@ -163,7 +163,7 @@ var ClaimCases = []fixture.Case{
 		id := s.Start()
 		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, id)
 	}},
-	{Name: "workers that are draining, offline or unknown get nothing", Run: func(s *fixture.F) {
+	{Name: "DRAINING, OFFLINE and unknown workers claim nothing", Run: func(s *fixture.F) {
 		for _, w := range []string{"online", "draining", "offline"} {
 			s.Worker(w)
 		}
@@ -183,7 +183,7 @@ var ClaimCases = []fixture.Case{
 		}
 		fixture.Equal(s, "offline among those that are not", len(s.ClaimWith(s.ClaimParams("online")).Offline), 0)
 	}},
-	{Name: "next due is exactly when these grants could take a run", Run: func(s *fixture.F) {
+	{Name: "NextDue is when these slots could take a run", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		at := func(d time.Duration) time.Time { return s.Now.Add(d) }
 		s.Start(fixture.DueAt(at(time.Second)), fixture.Requiring("gpu", ""))
@@ -201,7 +201,7 @@ var ClaimCases = []fixture.Case{
 		s.Start()
 		s.SameTime("next due beside a task", s.ClaimWith(s.ClaimParams("w1", "w1")).NextDue, at(2*time.Second))
 	}},
-	{Name: "next due knows sleepers and retries, not those that are held or over", Run: func(s *fixture.F) {
+	{Name: "NextDue counts sleeps and retries, not held or ended runs", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.ClaimNothing("w1")
 		s.Sleep(l, "nap", 7*time.Second)
@@ -212,7 +212,7 @@ var ClaimCases = []fixture.Case{
 		s.Cancel(l.RunID)
 		s.SameTime("next due without it", s.ClaimNothing("w1").NextDue, s.Now.Add(7*time.Second))
 	}},
-	{Name: "a claim brings the latest attempt of each step in order", Run: func(s *fixture.F) {
+	{Name: "a task has the latest attempt of each step in order", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "a", "1")
 		s.Begin(l, "b")
@@ -233,7 +233,7 @@ var ClaimCases = []fixture.Case{
 		fixture.Equal(s, "rest of the history", task.NextSequence, 0)
 		fixture.Equal(s, "steps of the run", task.Run.Steps, 3)
 	}},
-	{Name: "long history comes in pages that leave nothing out", Run: func(s *fixture.F) {
+	{Name: "pages of a long history leave nothing out", Run: func(s *fixture.F) {
 		l := s.Held()
 		const steps = 20
 		for i := range steps {
@@ -263,7 +263,7 @@ var ClaimCases = []fixture.Case{
 			s.Payload("output", step.Output, fixture.Text("0123456789"))
 		}
 	}},
-	{Name: "history from the beginning is what a claim delivers", Run: func(s *fixture.F) {
+	{Name: "GetHistory from the beginning equals the claim's history", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "a", "1")
 		s.Complete(l, "b", "2")

@@ -1,3 +1,3 @@
-// Package work has the cases about who does the work: claims, leases, workers, notifications,
-// schedules, namespaces, keys and upkeep.
+// Package work holds the cases about claims, leases, workers, notifications, schedules, namespaces,
+// keys and upkeep.
 package work

@@ -38,7 +38,7 @@ var leasedVerbs = []leasedVerb{
 }
 
 var FenceCases = []fixture.Case{
-	{Name: "a token that is not the current one changes nothing, whatever the verb and the status",
+	{Name: "a stale token changes nothing, for any operation and status",
 		Run: func(s *fixture.F) {
 			s.Worker("w1")
 			s.Worker("w2")
@@ -52,7 +52,7 @@ var FenceCases = []fixture.Case{
 				}
 			}
 		}},
-	{Name: "a run that is not there is not found, whatever the verb", Run: func(s *fixture.F) {
+	{Name: "every operation refuses an unknown run", Run: func(s *fixture.F) {
 		l := s.Held()
 		before := s.Run(l.RunID)
 		for _, verb := range leasedVerbs {
@@ -63,7 +63,7 @@ var FenceCases = []fixture.Case{
 		}
 		s.SameRun(s.Run(l.RunID), before)
 	}},
-	{Name: "a worker that was too slow changes nothing for the next holder", Run: func(s *fixture.F) {
+	{Name: "a slow worker's writes do not affect the next holder", Run: func(s *fixture.F) {
 		old := s.Held()
 		s.Begin(old, "pay")
 		s.Worker("w2")
@@ -85,7 +85,7 @@ var FenceCases = []fixture.Case{
 		s.Complete(next, "pay", "in time")
 		s.Finish(next, "done")
 	}},
-	{Name: "the old token of a run that waits again is dead", Run: func(s *fixture.F) {
+	{Name: "a token is refused while its run waits again", Run: func(s *fixture.F) {
 		old := s.Held()
 		s.Sleep(old, "nap", time.Hour)
 		_, err := s.TryComplete(old, "pay", "late")
@@ -99,14 +99,14 @@ var FenceCases = []fixture.Case{
 		s.Lost(err, engine.RunPending, "CompleteStep after a retry")
 		s.Status(old.RunID, engine.RunPending)
 	}},
-	{Name: "a lease that nobody took still counts, however old", Run: func(s *fixture.F) {
+	{Name: "an old lease counts while it is current", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Pass(365 * 24 * time.Hour)
 		s.Complete(l, "pay", "late but first")
 		s.Finish(l, "done")
 		s.Status(l.RunID, engine.RunCompleted)
 	}},
-	{Name: "results that counted are answered OK after the run was handed on", Run: func(s *fixture.F) {
+	{Name: "repeated results are OK after the run has another holder", Run: func(s *fixture.F) {
 		old := s.Held()
 		done := s.Complete(old, "pay", "paid")
 		s.Lose("w1")
@@ -118,7 +118,7 @@ var FenceCases = []fixture.Case{
 		s.SameStep(s.Complete(old, "pay", "paid"), done)
 		fixture.Equal(s, "attempts", len(s.Attempts(old.RunID, "pay")), 1)
 	}},
-	{Name: "a lease of one run opens no other", Run: func(s *fixture.F) {
+	{Name: "a lease does not open other runs", Run: func(s *fixture.F) {
 		a, b := s.Held(), s.HeldNext()
 		mixed := engine.Lease{Namespace: fixture.Space, RunID: b.RunID, Token: a.Token}
 		for _, verb := range leasedVerbs {
@@ -126,7 +126,7 @@ var FenceCases = []fixture.Case{
 		}
 		s.Status(b.RunID, engine.RunRunning)
 	}},
-	{Name: "the zero token opens nothing", Run: func(s *fixture.F) {
+	{Name: "the zero token opens no run", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for status, run := range s.EndedRuns() {
 			for _, verb := range leasedVerbs {
@@ -134,7 +134,7 @@ var FenceCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "the current lease can be looked up", Run: func(s *fixture.F) {
+	{Name: "CurrentLease returns the current lease", Run: func(s *fixture.F) {
 		l := s.Held()
 		got, err := s.Store.CurrentLease(s.Ctx, fixture.Space, l.RunID)
 		s.Must(err, "CurrentLease")
@@ -149,7 +149,7 @@ var FenceCases = []fixture.Case{
 		_, err = s.Store.CurrentLease(s.Ctx, fixture.Space, s.ID())
 		s.Refused(err, engine.ErrNotFound, "CurrentLease of an unknown run")
 	}},
-	{Name: "a worker's leases are listed in the order of their runs", Run: func(s *fixture.F) {
+	{Name: "HeldBy lists a worker's leases in the order of runs", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Worker("w2")
 		for range 5 {

@@ -12,7 +12,7 @@ import (
 )
 
 var HandOffCases = []fixture.Case{
-	{Name: "a run that is taken as it starts is like one that was claimed", Run: func(s *fixture.F) {
+	{Name: "a run handed off at its start equals a claimed one", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		e := s.Listen()
 		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7),
@@ -41,7 +41,7 @@ var HandOffCases = []fixture.Case{
 		}
 		s.Status(start.ID, engine.RunPending)
 	}},
-	{Name: "what has waited longer is taken first", Run: func(s *fixture.F) {
+	{Name: "a run that is due already is claimed before a new one", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		first := s.Start()
 		s.Pass(time.Second)
@@ -49,7 +49,7 @@ var HandOffCases = []fixture.Case{
 		s.NobodyGets("an older run is due", second)
 		s.SameIDs("claimed", s.ClaimedIDs("w1", 2), []engine.ID{second.ID, first})
 	}},
-	{Name: "what is due for another of the worker's types is taken first", Run: func(s *fixture.F) {
+	{Name: "a due run of another of the worker's types comes first", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Start(fixture.OfType("other"), fixture.Requiring("gpu", ""))
 		w := s.Pollers("w1")
@@ -57,7 +57,7 @@ var HandOffCases = []fixture.Case{
 		s.StartFor(w, s.NewRun())
 		fixture.Equal(s, "given", len(w.Given()), 0)
 	}},
-	{Name: "what is due elsewhere, or for none of the worker's types, does not come first", Run: func(s *fixture.F) {
+	{Name: "due runs of other queues or types do not come first", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		given := func() int {
 			w := s.Pollers("w1")
@@ -70,7 +70,7 @@ var HandOffCases = []fixture.Case{
 		s.Start(fixture.OfType("other"))
 		fixture.Equal(s, "given although others are due", given(), before)
 	}},
-	{Name: "the first of many is taken by who waits alone", Run: func(s *fixture.F) {
+	{Name: "a single waiting poller gets the first of many runs", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		later, low, high := s.NewRun(fixture.DueAt(s.Now.Add(time.Hour)), fixture.WithPriority(9)), s.NewRun(),
 			s.NewRun(fixture.WithPriority(5))
@@ -81,13 +81,13 @@ var HandOffCases = []fixture.Case{
 			s.SameIDs("left to a claim", s.ClaimedIDs("w1", 3), []engine.ID{low.ID})
 		}
 	}},
-	{Name: "a run with a concurrency key is looked at closer, and what comes after it waits", Run: func(s *fixture.F) {
+	{Name: "a run with a concurrency key is not handed off", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		keyed := s.NewRun(fixture.WithPriority(5))
 		keyed.ConcurrencyKey, keyed.ConcurrencyLimit = "k", 1
 		s.NobodyGets("it has a key, or comes after one that has", keyed, s.NewRun())
 	}},
-	{Name: "a worker that is not ONLINE takes nothing", Run: func(s *fixture.F) {
+	{Name: "a worker that is not ONLINE gets nothing", Run: func(s *fixture.F) {
 		s.NobodyGets("the worker is unknown", s.NewRun())
 		s.Worker("w1")
 		s.Claim("w1")
@@ -96,7 +96,7 @@ var HandOffCases = []fixture.Case{
 		s.Claim("w2")
 		s.NobodyGets("the worker is OFFLINE", s.NewRun())
 	}},
-	{Name: "nobody takes what comes after a run that its worker could not take", Run: func(s *fixture.F) {
+	{Name: "nothing is handed off after a run that could not be", Run: func(s *fixture.F) {
 		for _, worker := range []string{"w1", "w2"} {
 			s.Worker(worker)
 			s.Start()
@@ -118,7 +118,7 @@ var HandOffCases = []fixture.Case{
 		s.SameIDs("given", given, want)
 		s.SameIDs("left to a claim", s.ClaimedIDs("w2", 2), []engine.ID{first.ID, second.ID}[len(given):])
 	}},
-	{Name: "a start that makes no run gives its taker back", Run: func(s *fixture.F) {
+	{Name: "a start that makes no run aborts its match", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		first := s.Start(fixture.WithExternal("ext"), fixture.WithRequest("req"))
 		task := s.Claim("w1")
@@ -134,7 +134,7 @@ var HandOffCases = []fixture.Case{
 		s.Finish(task.Lease, "done")
 		s.Status(first, engine.RunCompleted)
 	}},
-	{Name: "takers and claims never get the same run", Run: func(s *fixture.F) {
+	{Name: "hand-offs and claims never get the same run", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range fixture.Rounds(3) {
 			w := s.Pollers(slices.Repeat([]string{"w1"}, fixture.Racers/2)...)
@@ -160,7 +160,7 @@ var HandOffCases = []fixture.Case{
 				s.Must(err, "StartRuns or Claim")
 			}
 			for _, task := range w.Given() {
-				got[task.Run.ID] = append(got[task.Run.ID], "a taker")
+				got[task.Run.ID] = append(got[task.Run.ID], "a hand-off")
 			}
 			for _, id := range s.ClaimedIDs("w1", 2*fixture.Racers) {
 				got[id] = append(got[id], "the last claim")

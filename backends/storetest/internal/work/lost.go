@@ -9,7 +9,7 @@ import (
 )
 
 var LostCases = []fixture.Case{
-	{Name: "a lost worker's run is due at once, one loss counted and no attempt", Run: func(s *fixture.F) {
+	{Name: "a lost worker's run is due at once with one loss counted", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay")
 		s.Pass(time.Minute)
@@ -23,7 +23,7 @@ var LostCases = []fixture.Case{
 		fixture.Equal(s, "pay is interrupted", fixture.Ptr(s.Step(l.RunID, "pay")).Interrupted(), true)
 		fixture.Equal(s, "reason", s.WorkerState("w1").Reason, engine.OfflineLost)
 	}},
-	{Name: "a second look that heard the worker changes nothing", Run: func(s *fixture.F) {
+	{Name: "OfflineLost changes nothing after a heartbeat", Run: func(s *fixture.F) {
 		l := s.Held()
 		heard := s.Now
 		s.Pass(time.Minute)
@@ -31,18 +31,18 @@ var LostCases = []fixture.Case{
 		look := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.Now}
 		taken, err := s.Store.ForceOfflineWorker(s.Ctx, look)
 		s.Must(err, "ForceOfflineWorker")
-		fixture.Equal(s, "taken off", taken, engine.Deregistered{})
+		fixture.Equal(s, "answer", taken, engine.Deregistered{})
 		fixture.Equal(s, "status", s.WorkerState("w1").Status, engine.WorkerOnline)
 		s.Complete(l, "pay", "paid")
 		look.HeardAt = s.Now
 		taken, err = s.Store.ForceOfflineWorker(s.Ctx, look)
 		s.Must(err, "OfflineWorker with the newest heartbeat")
-		fixture.Equal(s, "taken off", taken, engine.Deregistered{Off: true, Freed: 1})
+		fixture.Equal(s, "answer", taken, engine.Deregistered{Off: true, Freed: 1})
 		taken, err = s.Store.ForceOfflineWorker(s.Ctx, look)
 		s.Must(err, "OfflineWorker of one that is OFFLINE, as another server calls it")
-		fixture.Equal(s, "taken off", taken, engine.Deregistered{})
+		fixture.Equal(s, "answer", taken, engine.Deregistered{})
 	}},
-	{Name: "a heartbeat counts although the clock was set back", Run: func(s *fixture.F) {
+	{Name: "a heartbeat counts after the clock was set back", Run: func(s *fixture.F) {
 		l := s.Held()
 		heard, before := s.WorkerState("w1").LastHeartbeatAt, s.Now
 		s.Now = s.Now.Add(-time.Hour)
@@ -57,7 +57,7 @@ var LostCases = []fixture.Case{
 				s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard,
 					Now: s.Now})
 			s.Must(err, "ForceOfflineWorker")
-			fixture.Equal(s, "taken off", taken, engine.Deregistered{})
+			fixture.Equal(s, "answer", taken, engine.Deregistered{})
 			heard = after
 		}
 		s.Complete(l, "pay", "paid")
@@ -65,7 +65,7 @@ var LostCases = []fixture.Case{
 		s.Heartbeat("w1")
 		s.SameTime("last heartbeat", s.WorkerState("w1").LastHeartbeatAt, s.Now)
 	}},
-	{Name: "a worker that registers again is heard from although the clock was set back", Run: func(s *fixture.F) {
+	{Name: "a registration counts after the clock was set back", Run: func(s *fixture.F) {
 		l := s.Held()
 		heard := s.WorkerState("w1").LastHeartbeatAt
 		s.Now = s.Now.Add(-time.Hour)
@@ -81,12 +81,12 @@ var LostCases = []fixture.Case{
 				s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard,
 					Now: s.Now})
 			s.Must(err, "ForceOfflineWorker")
-			fixture.Equal(s, "taken off", taken, engine.Deregistered{})
+			fixture.Equal(s, "answer", taken, engine.Deregistered{})
 			heard = after
 		}
 		s.Complete(l, "pay", "paid")
 	}},
-	{Name: "a worker that is lost after the clock was set back gives up what it held", Run: func(s *fixture.F) {
+	{Name: "a worker lost after the clock was set back frees its runs", Run: func(s *fixture.F) {
 		plain := s.Held()
 		long := s.Held(func(r *engine.StartRun) { r.Timeouts.Heartbeat = time.Minute })
 		s.Now = s.Now.Add(-time.Hour)
@@ -99,7 +99,7 @@ var LostCases = []fixture.Case{
 			fixture.IDsText([]engine.ID{long.RunID}))
 		s.Status(long.RunID, engine.RunPending)
 	}},
-	{Name: "the delay grows from the second loss on, and the tenth in a row fails the run", Run: func(s *fixture.F) {
+	{Name: "delays grow from the second loss, the tenth fails the run", Run: func(s *fixture.F) {
 		l := s.Held()
 		for n := 1; n < engine.MaxLeaseLosses; n++ {
 			s.Pass(time.Second)
@@ -129,7 +129,7 @@ var LostCases = []fixture.Case{
 		s.ClaimNothing("w1")
 		s.Lost(s.TryFinish(l, "late"), engine.RunFailed, "CompleteRun")
 	}},
-	{Name: "a step's result starts the count of losses anew", Run: func(s *fixture.F) {
+	{Name: "a step's result resets the count of losses", Run: func(s *fixture.F) {
 		l := s.HeldAfterLosses(3)
 		fixture.Equal(s, "losses", s.Run(l.RunID).LeaseLosses, 3)
 		s.Complete(l, "pay", "paid")
@@ -143,7 +143,7 @@ var LostCases = []fixture.Case{
 		fixture.Equal(s, "losses after one without a result", run.LeaseLosses, 2)
 		s.SameTime("available at", run.AvailableAt, s.Now.Add(time.Second))
 	}},
-	{Name: "a signal that is taken starts the count of losses anew, one that is waited for does not",
+	{Name: "a consumed signal resets the count of losses",
 		Run: func(s *fixture.F) {
 			l := s.HeldAfterLosses(3)
 			s.Await(l, "paid?", "paid", fixture.HoldingOn)
@@ -156,7 +156,7 @@ var LostCases = []fixture.Case{
 			s.Lose("w1")
 			fixture.Equal(s, "losses after one that took a signal", s.Run(l.RunID).LeaseLosses, 1)
 		}},
-	{Name: "a step's result counts anew also when the lease ended otherwise", Run: func(s *fixture.F) {
+	{Name: "a result before a release resets the count of losses", Run: func(s *fixture.F) {
 		l := s.HeldAfterLosses(3)
 		s.Complete(l, "pay", "paid")
 		s.Release(l, false)
@@ -164,7 +164,7 @@ var LostCases = []fixture.Case{
 		s.Lose("w1")
 		fixture.Equal(s, "losses", s.Run(l.RunID).LeaseLosses, 1)
 	}},
-	{Name: "a release between losses neither counts nor forgives", Run: func(s *fixture.F) {
+	{Name: "a release neither counts nor resets losses", Run: func(s *fixture.F) {
 		s.Held()
 		s.Lose("w1")
 		l := s.Claim("w1").Lease
@@ -173,7 +173,7 @@ var LostCases = []fixture.Case{
 		s.Lose("w1")
 		fixture.Equal(s, "losses", s.Run(l.RunID).LeaseLosses, 2)
 	}},
-	{Name: "a run's own heartbeat timeout lengthens its lease beyond its worker's", Run: func(s *fixture.F) {
+	{Name: "a run's own heartbeat timeout extends its lease", Run: func(s *fixture.F) {
 		longer := s.Held(fixture.WithTimeouts(engine.Timeouts{Heartbeat: 10 * time.Minute}))
 		long := s.HeldNext(fixture.WithTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
 		short := s.HeldNext(fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Second}))
@@ -205,7 +205,7 @@ var LostCases = []fixture.Case{
 		s.Status(longer.RunID, engine.RunPending)
 		free(heard.Add(2*time.Hour), nil, time.Time{})
 	}},
-	{Name: "a lease that outlived its worker is safe again when the instance comes back", Run: func(s *fixture.F) {
+	{Name: "a lease past its worker's loss is kept by a new registration", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Heartbeat: 5 * time.Minute}))
 		s.Pass(time.Minute)
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), 0)
@@ -215,21 +215,21 @@ var LostCases = []fixture.Case{
 		s.SameTime("next", freed.Next, time.Time{})
 		s.Complete(l, "pay", "paid")
 	}},
-	{Name: "a takeover of an OFFLINE id frees what the old instance still held, as lost", Run: func(s *fixture.F) {
+	{Name: "taking over an OFFLINE id frees its runs as lost", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
 		s.Pass(time.Minute)
 		s.Offline("w1", engine.OfflineLost)
 		s.Status(l.RunID, engine.RunRunning)
-		heir := s.NewWorker("w1")
-		heir.InstanceID = "heir"
-		s.Register(heir, true)
+		successor := s.NewWorker("w1")
+		successor.InstanceID = "successor"
+		s.Register(successor, true)
 		run := s.Status(l.RunID, engine.RunPending)
 		fixture.Equal(s, "losses", run.LeaseLosses, 1)
-		fixture.Equal(s, "leases of the heir", len(s.HeldBy("w1")), 0)
+		fixture.Equal(s, "leases of the successor", len(s.HeldBy("w1")), 0)
 		_, err := s.TryComplete(l, "pay", "late")
 		s.Lost(err, engine.RunPending, "CompleteStep")
 	}},
-	{Name: "a worker that holds very many is rid of them in portions, each a commit of its own",
+	{Name: "very many leases of a worker are freed in portions",
 		Run: func(s *fixture.F) {
 			const many = 250
 			for _, reason := range []engine.OfflineReason{
@@ -244,19 +244,19 @@ var LostCases = []fixture.Case{
 				fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
 				fixture.Equal(s, "freed again", s.Offline("w1", reason), 0)
 				fixture.Equal(s, "claimed by another",
-					len(s.ClaimedIDs(s.Worker(fmt.Sprintf("heir-%d", reason)), many+1)), many)
+					len(s.ClaimedIDs(s.Worker(fmt.Sprintf("successor-%d", reason)), many+1)), many)
 			}
 		}},
-	{Name: "a takeover of the id of one that holds very many frees them in portions, as lost", Run: func(s *fixture.F) {
+	{Name: "taking over an id with very many leases frees in portions", Run: func(s *fixture.F) {
 		const many = 250
 		s.Worker("w1")
 		s.HoldMany("w1", many, fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
 		s.Pass(time.Minute)
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), 0)
-		heir := s.NewWorker("w1")
-		heir.InstanceID = "heir"
+		successor := s.NewWorker("w1")
+		successor.InstanceID = "successor"
 		before, _ := s.Commits()
-		fixture.Equal(s, "status", s.Register(heir, true).Status, engine.WorkerOnline)
+		fixture.Equal(s, "status", s.Register(successor, true).Status, engine.WorkerOnline)
 		if c, known := s.Commits(); known && c-before < 3 {
 			s.Fatalf("commits for %d runs of an old instance = %d, want several", many, c-before)
 		}
@@ -268,7 +268,7 @@ var LostCases = []fixture.Case{
 		}
 	}},
 	{
-		Name: "runs that outlive a lost worker in great numbers are freed in portions, and keep none of the others from it", Run: func(s *fixture.F) {
+		Name: "leases past a worker's loss are freed in portions", Run: func(s *fixture.F) {
 			const many = 250
 			s.Worker("w1")
 			s.HoldMany("w1", many, fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
@@ -291,7 +291,7 @@ var LostCases = []fixture.Case{
 			}
 			fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
 		}},
-	{Name: "a lost worker is not forgotten while a run outlives it", Run: func(s *fixture.F) {
+	{Name: "a lost worker is kept while it has leases", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Heartbeat: 48 * time.Hour}))
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), 0)
 		s.Pass(24 * time.Hour)
@@ -304,7 +304,7 @@ var LostCases = []fixture.Case{
 		_, err := s.Store.GetWorker(s.Ctx, "w1")
 		s.Refused(err, engine.ErrNotFound, "GetWorker")
 	}},
-	{Name: "losing one worker leaves the others alone", Run: func(s *fixture.F) {
+	{Name: "losing one worker does not affect the others", Run: func(s *fixture.F) {
 		s.Held()
 		s.Worker("w2")
 		s.Start()
@@ -314,13 +314,13 @@ var LostCases = []fixture.Case{
 		fixture.Equal(s, "losses", s.Run(theirs.RunID).LeaseLosses, 0)
 		fixture.Equal(s, "leases of w2", len(s.HeldBy("w2")), 1)
 	}},
-	{Name: "a draining worker can be lost too", Run: func(s *fixture.F) {
+	{Name: "a DRAINING worker can be lost", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Must(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), "DrainWorker")
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), 1)
 		s.Status(l.RunID, engine.RunPending)
 	}},
-	{Name: "a timer and a retry survive the loss of the worker", Run: func(s *fixture.F) {
+	{Name: "timers and retries survive the loss of the worker", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Sleep(l, "nap", time.Hour, fixture.Held)
 		v := s.Fail(l, "pay", "no", fixture.Holding)

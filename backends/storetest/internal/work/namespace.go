@@ -9,7 +9,7 @@ import (
 )
 
 var NamespaceCases = []fixture.Case{
-	{Name: "a namespace comes into being on first use, or as it is made", Run: func(s *fixture.F) {
+	{Name: "a namespace is made by its first use or by CreateNamespace", Run: func(s *fixture.F) {
 		s.Start(fixture.InSpace("used"))
 		got, err := s.Store.GetNamespace(s.Ctx, "used")
 		s.Must(err, "GetNamespace")
@@ -36,7 +36,7 @@ var NamespaceCases = []fixture.Case{
 		_, err = s.Store.CreateNamespace(s.Ctx, p)
 		s.Refused(err, engine.ErrExists, "CreateNamespace otherwise")
 	}},
-	{Name: "in a disabled namespace nothing starts, is claimed or is due, and what is held may finish",
+	{Name: "a disabled namespace starts and claims nothing",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithRequest("r"))
 			waits := s.Start()
@@ -63,7 +63,7 @@ var NamespaceCases = []fixture.Case{
 			fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, waits)
 			s.Start()
 		}},
-	{Name: "in a disabled namespace no run is retried, but a retry that was made is answered", Run: func(s *fixture.F) {
+	{Name: "a disabled namespace refuses retries but repeats answers", Run: func(s *fixture.F) {
 		one, two := s.Start(), s.Start()
 		s.Cancel(one)
 		s.Cancel(two)
@@ -87,7 +87,7 @@ var NamespaceCases = []fixture.Case{
 		_, err = s.Store.RetryRun(s.Ctx, p)
 		s.Must(err, "RetryRun when it is enabled again")
 	}},
-	{Name: "changes are audited, and one that is not there cannot be changed", Run: func(s *fixture.F) {
+	{Name: "namespace changes are audited, unknown ones are refused", Run: func(s *fixture.F) {
 		s.Start()
 		s.Enable(false)
 		list := s.Audit(fixture.Space)
@@ -98,7 +98,7 @@ var NamespaceCases = []fixture.Case{
 				Now: s.Now})
 		s.Refused(err, engine.ErrNotFound, "UpdateNamespace")
 	}},
-	{Name: "a change of a namespace that another came before is refused, unless it comes to the same",
+	{Name: "a stale namespace change is refused unless it is the same",
 		Run: func(s *fixture.F) {
 			s.Start()
 			read, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
@@ -141,7 +141,7 @@ var NamespaceCases = []fixture.Case{
 		back, _ := list(engine.Page{Limit: 2, Before: &engine.Cursor{Name: "c"}})
 		fixture.Equal(s, "back", back, "ab")
 	}},
-	{Name: "a change of anything that a person decides about a namespace is one", Run: func(s *fixture.F) {
+	{Name: "every setting of a namespace counts as a change", Run: func(s *fixture.F) {
 		s.Start()
 		for _, change := range []func(*engine.Namespace){
 			func(n *engine.Namespace) { n.DisplayName = "Orders" },

@@ -31,14 +31,14 @@ func ringRegistered(id string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true}
 }
 
-// deed is something done to a run that is held.
+// deed is something that is done to a held run.
 type deed struct {
 	what string
 	do   func(l engine.Lease)
 }
 
 var NotificationCases = []fixture.Case{
-	{Name: "a start notifies its queue, also when it is due later", Run: func(s *fixture.F) {
+	{Name: "a start notifies its queue, even if due later", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Start()
 		e.Hears("start", notifyQueue(fixture.Queue))
@@ -63,7 +63,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(d.what, notifyRun(l.RunID))
 		}
 	}},
-	{Name: "whatever ends a lease and leaves the run waiting notifies run, queue and slot", Run: func(s *fixture.F) {
+	{Name: "freeing a run notifies run, queue and slot", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		for _, d := range []deed{
@@ -83,7 +83,7 @@ var NotificationCases = []fixture.Case{
 			s.Cancel(l.RunID)
 		}
 	}},
-	{Name: "whatever ends a run that is held notifies run, end and slot", Run: func(s *fixture.F) {
+	{Name: "ending a held run notifies run, end and slot", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		for _, d := range []deed{
@@ -98,7 +98,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(d.what, notifyRun(l.RunID), notifyEnd(l.RunID), notifySlot(fixture.Queue))
 		}
 	}},
-	{Name: "whatever takes a lease or work from a worker notifies the worker", Run: func(s *fixture.F) {
+	{Name: "taking a lease or work notifies the worker", Run: func(s *fixture.F) {
 		e := s.Listen()
 		for _, d := range []deed{
 			{"cancel", func(l engine.Lease) { s.Cancel(l.RunID) }},
@@ -142,7 +142,7 @@ var NotificationCases = []fixture.Case{
 		s.Finish(parent, "done")
 		e.Hears("end of the parent", notifyEnd(child.RunID), notifyWorker("nurse"))
 	}},
-	{Name: "whatever there is to wait for from now on notifies the timer", Run: func(s *fixture.F) {
+	{Name: "new timeouts, deadlines and schedules send NotifyTimer", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		l := s.HeldNext()
@@ -174,7 +174,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(c.what, timer)
 		}
 	}},
-	{Name: "a run that is resumed, tried again or started by another notifies its queue", Run: func(s *fixture.F) {
+	{Name: "resumed, retried and child runs notify their queue", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		paused, failed := s.Start(fixture.InQueue("other")), s.Failed("a")
@@ -193,7 +193,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(c.what, notifyQueue(c.queue))
 		}
 	}},
-	{Name: "a registration notifies its worker, also when it is repeated", Run: func(s *fixture.F) {
+	{Name: "every registration notifies its worker", Run: func(s *fixture.F) {
 		e := s.Listen()
 		w := s.NewWorker("w1")
 		for range 2 {
@@ -202,21 +202,21 @@ var NotificationCases = []fixture.Case{
 			e.Hears("registration", ringRegistered("w1"))
 		}
 	}},
-	{Name: "ending a run that waits notifies the run and its end", Run: func(s *fixture.F) {
+	{Name: "ending a waiting run notifies the run and its end", Run: func(s *fixture.F) {
 		e := s.Listen()
 		id := s.Start()
 		e.Forget()
 		s.Cancel(id)
 		e.Hears("cancel", notifyRun(id), notifyEnd(id))
 	}},
-	{Name: "who is notified sees the change", Run: func(s *fixture.F) {
+	{Name: "a notified listener sees the change", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		for i := range 200 {
 			own := fmt.Sprintf("queue-%d", i) // a late notification for the last one must not be taken for this one
 			r := s.NewRun(fixture.InQueue(own))
 			seen := make(chan error, 1)
-			go func() { // reads as soon as it hears, while the writer may still be on its way back
+			go func() { // reads as soon as it is notified, while the writer may still be returning
 				for heard := range e.Events {
 					if heard.Notification == notifyQueue(own) {
 						_, err := s.Store.GetRun(s.Ctx, fixture.Space, r.ID)
@@ -236,14 +236,14 @@ var NotificationCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "everybody who listens is notified", Run: func(s *fixture.F) {
+	{Name: "all listeners are notified", Run: func(s *fixture.F) {
 		first, second := s.Listen(), s.Listen()
 		id := s.Start()
 		s.Cancel(id)
 		first.Hears("the first", notifyRun(id))
 		second.Hears("the second", notifyRun(id))
 	}},
-	{Name: "listening ends with its context, and writes go on", Run: func(s *fixture.F) {
+	{Name: "Listen ends with its context, writes continue", Run: func(s *fixture.F) {
 		ctx, stop := context.WithCancel(s.Ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- s.Store.Listen(ctx, func(engine.Notification) {}, nil) }()

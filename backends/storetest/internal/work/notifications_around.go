@@ -8,14 +8,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// change is something done that must be heard.
+// change is a change that must be notified.
 type change struct {
 	what string
 	do   func()
 }
 
 var NotificationAroundCases = []fixture.Case{
-	{Name: "a change of a worker's status notifies the worker, also when it holds nothing", Run: func(s *fixture.F) {
+	{Name: "every status change of a worker notifies it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		for _, c := range []change{
 			{"drain", func() {
@@ -35,13 +35,13 @@ var NotificationAroundCases = []fixture.Case{
 			s.Offline("w1", engine.OfflineForced)
 		}
 		s.Offline("w1", engine.OfflineForced)
-		heir := s.NewWorker("w1")
-		heir.InstanceID = "another instance"
+		successor := s.NewWorker("w1")
+		successor.InstanceID = "another instance"
 		e.Forget()
-		s.Register(heir, true)
+		s.Register(successor, true)
 		e.Hears("takeover of the id", notifyWorker("w1"))
 	}},
-	{Name: "whatever changes a schedule notifies it", Run: func(s *fixture.F) {
+	{Name: "every change of a schedule notifies it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
@@ -75,7 +75,7 @@ var NotificationAroundCases = []fixture.Case{
 			e.Hears(c.what, notifySchedule(plan.ID))
 		}
 	}},
-	{Name: "a namespace that a person makes or changes notifies", Run: func(s *fixture.F) {
+	{Name: "a request that changes a namespace notifies it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		p := engine.NamespaceParams{
 			Namespace: engine.Namespace{Name: "made", Enabled: true}, Method: "CreateNamespace", By: fixture.Somebody,
@@ -98,7 +98,7 @@ var NotificationAroundCases = []fixture.Case{
 		s.Must(err, "EnableNamespace")
 		e.Hears("its being let go on", engine.Notification{Kind: engine.NotifyAll})
 	}},
-	{Name: "a namespace that gets another retention notifies all, for somebody may wait for what is to be deleted",
+	{Name: "a changed retention sends NotifyAll",
 		Run: func(s *fixture.F) {
 			e := s.Listen()
 			p := engine.NamespaceParams{
@@ -121,7 +121,7 @@ var NotificationAroundCases = []fixture.Case{
 				e.Hears("update", engine.Notification{Kind: engine.NotifyAll})
 			}
 		}},
-	{Name: "what leaves a schedule as it is does not notify it", Run: func(s *fixture.F) {
+	{Name: "a change that leaves a schedule equal sends nothing", Run: func(s *fixture.F) {
 		e := s.Listen()
 		plan, mark := s.Plan(), s.Plan()
 		stale := s.FireParams(plan.ID, 1)
@@ -147,7 +147,7 @@ var NotificationAroundCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "what a call begins and ends unasked is told for counting, once and where it was done",
+	{Name: "side effects are reported once, where they happened",
 		Run: func(s *fixture.F) {
 			e := s.Listen()
 			s.Worker("w1")
@@ -248,7 +248,7 @@ var NotificationAroundCases = []fixture.Case{
 				e.Forget()
 				do()
 				if told := e.Told(); !reflect.DeepEqual(told, c.want) {
-					s.Fatalf("told aside of %s = %+v, want %+v", c.what, told, c.want)
+					s.Fatalf("side effects of %s = %+v, want %+v", c.what, told, c.want)
 				}
 				for _, run := range s.Listed(engine.RunFilter{
 					Namespace: fixture.Space, Statuses: []engine.RunStatus{
@@ -259,7 +259,7 @@ var NotificationAroundCases = []fixture.Case{
 		}},
 }
 
-// notifyNamespace is the notification of a namespace that a person made or changed.
+// notifyNamespace returns the notification for a namespace that a person made or changed.
 func notifyNamespace(name string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyNamespace, Name: name}
 }

@@ -47,7 +47,7 @@ var ScheduleCases = []fixture.Case{
 		_, err = s.Store.GetSchedule(s.Ctx, "elsewhere", made.ID.String())
 		s.Refused(err, engine.ErrNotFound, "GetSchedule in another namespace")
 	}},
-	{Name: "a name is taken once, and a request is answered alike", Run: func(s *fixture.F) {
+	{Name: "a schedule name is taken once, a request is repeated", Run: func(s *fixture.F) {
 		called := func(name, request string) func(*engine.Schedule) {
 			return func(p *engine.Schedule) { p.Name, p.RequestID = name, request }
 		}
@@ -83,7 +83,7 @@ var ScheduleCases = []fixture.Case{
 		s.Must(err, "CreateSchedule repeated after a change")
 		fixture.Equal(s, "schedule of the repetition after a change", again.ID, first.ID)
 	}},
-	{Name: "a tick fires a run with its time, its id and all that was chosen for it", Run: func(s *fixture.F) {
+	{Name: "a tick starts a run with its time, id and settings", Run: func(s *fixture.F) {
 		plan := s.Plan(func(p *engine.Schedule) { p.Tags = map[string]string{"a": "b"} })
 		tick := plan.NextFireAt
 		s.Now = tick.Add(3 * time.Millisecond)
@@ -118,7 +118,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "completed", got.Completed, 1)
 		fixture.Equal(s, "failed", got.Failed, 1)
 	}},
-	{Name: "the same decision made twice fires once", Run: func(s *fixture.F) {
+	{Name: "repeating a decision about a tick fires once", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 2)
 		s.Fire(p)
@@ -126,7 +126,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "stale", s.Fire(p).Stale, true)
 		fixture.Equal(s, "runs", len(s.FiredRuns(plan.ID)), 2)
 	}},
-	{Name: "of many servers one fires a tick", Run: func(s *fixture.F) {
+	{Name: "only one of many servers fires a tick", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 3)
 		var mu sync.Mutex
@@ -156,7 +156,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "servers that came too late", stale, 7)
 		fixture.Equal(s, "runs", len(s.FiredRuns(plan.ID)), 3)
 	}},
-	{Name: "a tick that has fired never fires again, not even when the schedule is set back", Run: func(s *fixture.F) {
+	{Name: "a fired tick never fires again, even if set back", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		s.Fire(s.FireParams(plan.ID, 2))
 		now := s.Schedule(plan.ID)
@@ -181,7 +181,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "runs after the first were deleted", s.Fire(p).Runs, 0)
 	}},
 	{
-		Name: "a change that leaves the next tick as it was read does not bring back one that has been decided about since", Run: func(s *fixture.F) {
+		Name: "leaving NextFireAt as read does not bring a tick back", Run: func(s *fixture.F) {
 			plan := s.Plan(overlapping(engine.OverlapSkip))
 			read := s.Schedule(plan.ID)
 			s.Now = plan.NextFireAt
@@ -194,7 +194,7 @@ var ScheduleCases = []fixture.Case{
 			s.SameTime("next fire at", got.NextFireAt, plan.NextFireAt.Add(time.Minute))
 			fixture.Equal(s, "max catchup", got.MaxCatchup, 7)
 		}},
-	{Name: "a retry of a schedule's run keeps its tick, and counts for the overlap policy", Run: func(s *fixture.F) {
+	{Name: "a retry of a tick's run keeps its tick", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		s.Now = plan.NextFireAt
 		s.Fire(s.FireParams(plan.ID, 1))
@@ -211,7 +211,7 @@ var ScheduleCases = []fixture.Case{
 		s.Pass(time.Minute)
 		fixture.Equal(s, "runs after its end", s.Fire(s.FireParams(plan.ID, 1)).Runs, 1)
 	}},
-	{Name: "nor does one whose time is before that tick", Run: func(s *fixture.F) {
+	{Name: "a change from before a tick does not bring it back", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		read, early := s.Schedule(plan.ID), s.Now
 		s.Now = plan.NextFireAt
@@ -225,7 +225,7 @@ var ScheduleCases = []fixture.Case{
 		s.Must(err, "UpdateSchedule")
 		s.SameTime("next fire at", s.Schedule(plan.ID).NextFireAt, plan.NextFireAt.Add(time.Minute))
 	}},
-	{Name: "nor the last one, behind which none comes any more", Run: func(s *fixture.F) {
+	{Name: "a change does not bring the last tick back", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		read, early := s.Schedule(plan.ID), s.Now
 		s.Now = plan.NextFireAt
@@ -247,7 +247,7 @@ var ScheduleCases = []fixture.Case{
 			s.SameTime("next fire at", s.Schedule(plan.ID).NextFireAt, time.Time{})
 		}
 	}},
-	{Name: "a change of when it fires decides about the next tick, also where that is the one which was read",
+	{Name: "changing the expression decides about the next tick",
 		Run: func(s *fixture.F) {
 			for what, change := range map[string]func(*engine.Schedule){
 				"expression": func(p *engine.Schedule) { p.CronExpr = "*/5 * * * *" },
@@ -267,7 +267,7 @@ var ScheduleCases = []fixture.Case{
 					changed.NextFireAt)
 			}
 		}},
-	{Name: "the ticks that a change gives up are counted, once, and not when they were decided about meanwhile",
+	{Name: "ticks that a change gives up are counted once",
 		Run: func(s *fixture.F) {
 			plan := s.Plan()
 			p := s.FireParams(plan.ID, 1)
@@ -289,7 +289,7 @@ var ScheduleCases = []fixture.Case{
 				fixture.Equal(s, "skipped, as it is kept", s.Schedule(plan.ID).Skipped, 7)
 			}
 		}},
-	{Name: "a change by a person makes an older decision stale", Run: func(s *fixture.F) {
+	{Name: "a change by a person makes older decisions stale", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 1)
 		now := s.Schedule(plan.ID)
@@ -309,7 +309,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "audit events", len(list), 2)
 		fixture.Equal(s, "method", list[0].Method+" "+list[0].Reason, "UpdateWorkflowSchedule why")
 	}},
-	{Name: "a change by a person leaves what has fired and been counted as it is", Run: func(s *fixture.F) {
+	{Name: "a change by a person keeps the counts", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 2)
 		p.Skipped = 3
@@ -335,7 +335,7 @@ var ScheduleCases = []fixture.Case{
 				[4]int64{2, 1, 1, 3})
 		}
 	}},
-	{Name: "a disabled schedule is not due and does not fire", Run: func(s *fixture.F) {
+	{Name: "a disabled schedule does not fire", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 1)
 		now := s.Schedule(plan.ID)
@@ -351,7 +351,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "due", len(due), 0)
 		s.SameTime("next", next, time.Time{})
 	}},
-	{Name: "due schedules come earliest first, with the moment of the next", Run: func(s *fixture.F) {
+	{Name: "due schedules come earliest first, with the next time", Run: func(s *fixture.F) {
 		at := func(minutes int) func(*engine.Schedule) {
 			return func(p *engine.Schedule) { p.NextFireAt = s.Now.Add(time.Duration(minutes) * time.Minute) }
 		}
@@ -373,7 +373,7 @@ var ScheduleCases = []fixture.Case{
 		s.Must(err, "DueSchedules")
 		fixture.Equal(s, "due within the limit", len(due), 1)
 	}},
-	{Name: "with SKIP a tick is passed over while a run is open, and counted", Run: func(s *fixture.F) {
+	{Name: "SKIP counts ticks while a run is open", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		fired := s.Fire(s.FireParams(plan.ID, 3))
 		fixture.Equal(s, "runs", fired.Runs, 1)
@@ -388,7 +388,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "skipped", got.Skipped, int64(3))
 		fixture.Equal(s, "fired", got.Fired, int64(2))
 	}},
-	{Name: "with BUFFER_ONE one tick waits for the open run to end", Run: func(s *fixture.F) {
+	{Name: "BUFFER_ONE keeps one tick until the open run ends", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
 		first := plan.NextFireAt
 		fired := s.Fire(s.FireParams(plan.ID, 4))
@@ -407,7 +407,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "runs", len(s.FiredRuns(plan.ID)), 2)
 		fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
 	}},
-	{Name: "a tick that waits does so while its schedule is paused, and starts when it is resumed",
+	{Name: "a buffered tick of a paused schedule waits for its resume",
 		Run: func(s *fixture.F) {
 			plan := s.Plan(overlapping(engine.OverlapBufferOne))
 			s.Fire(s.FireParams(plan.ID, 2))
@@ -426,7 +426,7 @@ var ScheduleCases = []fixture.Case{
 			s.SameTime("buffered", s.Schedule(plan.ID).Buffered, time.Time{})
 			fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
 		}},
-	{Name: "a schedule that is resumed while its run is open has its tick wait on", Run: func(s *fixture.F) {
+	{Name: "resuming with an open run keeps the buffered tick", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
 		s.Fire(s.FireParams(plan.ID, 2))
 		s.SwitchSchedule(plan.ID, false)
@@ -436,7 +436,7 @@ var ScheduleCases = []fixture.Case{
 		s.Finish(s.Claim("w1").Lease, "")
 		fixture.Equal(s, "runs after its end", len(s.FiredRuns(plan.ID)), 2)
 	}},
-	{Name: "a tick that waits does so while its namespace is disabled, and starts before the next one",
+	{Name: "a buffered tick waits while its namespace is disabled",
 		Run: func(s *fixture.F) {
 			plan := s.Plan(overlapping(engine.OverlapBufferOne))
 			s.Fire(s.FireParams(plan.ID, 2))
@@ -455,7 +455,7 @@ var ScheduleCases = []fixture.Case{
 			fixture.Equal(s, "skipped", fired.Skipped, int64(1))
 			s.SameTime("buffered", s.Schedule(plan.ID).Buffered, plan.NextFireAt.Add(2*time.Minute))
 		}},
-	{Name: "a tick that waits while its namespace is disabled starts when that is enabled, before there is another",
+	{Name: "enabling a namespace starts buffered ticks at once",
 		Run: func(s *fixture.F) {
 			monthly := func(p *engine.Schedule) { p.CronExpr = "0 0 1 * *" }
 			plan := s.Plan(overlapping(engine.OverlapBufferOne), monthly)
@@ -477,7 +477,7 @@ var ScheduleCases = []fixture.Case{
 			fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
 		}},
 	{
-		Name: "a tick that waits starts when its namespace is enabled, whatever a person has changed of its schedule before", Run: func(s *fixture.F) {
+		Name: "enabling a namespace starts ticks after a schedule change", Run: func(s *fixture.F) {
 			update := func(plan engine.Schedule, change func(*engine.Schedule)) engine.ScheduleParams {
 				p := engine.ScheduleParams{Schedule: plan, Read: plan.NextFireAt, Method: "UpdateWorkflowSchedule",
 					By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
@@ -519,7 +519,7 @@ var ScheduleCases = []fixture.Case{
 			}
 		}},
 	{
-		Name: "a tick that waits while its namespace is disabled has no other fire before the moment that a person has chosen for the next", Run: func(s *fixture.F) {
+		Name: "a buffered tick keeps the next time that a person chose", Run: func(s *fixture.F) {
 			plan := s.Plan(overlapping(engine.OverlapBufferOne))
 			s.Fire(s.FireParams(plan.ID, 2))
 			s.Worker("w1")
@@ -537,7 +537,7 @@ var ScheduleCases = []fixture.Case{
 			fixture.Equal(s, "runs when it is enabled", len(s.FiredRuns(plan.ID)), 2)
 			s.SameTime("next when it is enabled", s.Schedule(plan.ID).NextFireAt, chosen)
 		}},
-	{Name: "a tick that waits does so while its schedule is paused, though its namespace is enabled meanwhile",
+	{Name: "enabling a namespace starts no tick of a paused schedule",
 		Run: func(s *fixture.F) {
 			plan := s.Plan(overlapping(engine.OverlapBufferOne))
 			s.Fire(s.FireParams(plan.ID, 2))
@@ -551,7 +551,7 @@ var ScheduleCases = []fixture.Case{
 			s.SwitchSchedule(plan.ID, true)
 			fixture.Equal(s, "runs when it is resumed", len(s.FiredRuns(plan.ID)), 2)
 		}},
-	{Name: "a tick that waits and is dropped with the policy by which it does is counted", Run: func(s *fixture.F) {
+	{Name: "a tick dropped with its overlap policy is counted", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
 		s.Fire(s.FireParams(plan.ID, 2))
 		now := s.Schedule(plan.ID)
@@ -565,7 +565,7 @@ var ScheduleCases = []fixture.Case{
 			fixture.Equal(s, "skipped", s.Schedule(plan.ID).Skipped, int64(1))
 		}
 	}},
-	{Name: "a schedule that continues as new is one open run", Run: func(s *fixture.F) {
+	{Name: "a continued run counts as one open run of its schedule", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		s.Fire(s.FireParams(plan.ID, 1))
 		s.Worker("w1")
@@ -574,14 +574,14 @@ var ScheduleCases = []fixture.Case{
 			"CompleteRun")
 		fixture.Equal(s, "runs", s.Fire(s.FireParams(plan.ID, 1)).Runs, 0)
 	}},
-	{Name: "missed ticks that are not replayed are counted", Run: func(s *fixture.F) {
+	{Name: "missed ticks that are not caught up are counted", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 2)
 		p.Skipped = 40
 		fixture.Equal(s, "skipped", s.Fire(p).Skipped, int64(40))
 		fixture.Equal(s, "skipped", s.Schedule(plan.ID).Skipped, int64(40))
 	}},
-	{Name: "a broken schedule is taken out until it is updated", Run: func(s *fixture.F) {
+	{Name: "a broken schedule is not due until it is updated", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 0)
 		p.Broken, p.Next = "no such zone", plan.NextFireAt
@@ -599,14 +599,14 @@ var ScheduleCases = []fixture.Case{
 		s.Must(err, "DueSchedules")
 		fixture.Equal(s, "due after the update", len(due), 1)
 	}},
-	{Name: "a tick's external id that a user has taken stands in nobody's way", Run: func(s *fixture.F) {
+	{Name: "a user's external id does not block a tick", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		squatter := s.Start(fixture.WithExternal(engine.TickID(plan.ID, plan.NextFireAt)), fixture.OfType("other"))
 		fixture.Equal(s, "runs", s.Fire(s.FireParams(plan.ID, 1)).Runs, 1)
 		s.Status(squatter, engine.RunPending)
 		fixture.Equal(s, "runs of the schedule", len(s.FiredRuns(plan.ID)), 1)
 	}},
-	{Name: "the external id of a tick's run is free for a user, who finds his own run by it", Run: func(s *fixture.F) {
+	{Name: "a tick's external id is free for users", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		fixture.Equal(s, "runs", s.Fire(s.FireParams(plan.ID, 1)).Runs, 1)
 		id := fixture.WithExternal(engine.TickID(plan.ID, plan.NextFireAt))
@@ -615,7 +615,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "the first", answers[0], engine.Started{RunID: first.ID})
 		fixture.Equal(s, "the second", answers[1], engine.Started{RunID: first.ID, Existed: true})
 	}},
-	{Name: "a trigger fires beside the ticks, whatever the overlap, and is listed and counted with them",
+	{Name: "a trigger fires outside the ticks and is counted",
 		Run: func(s *fixture.F) {
 			plan := s.Plan(overlapping(engine.OverlapSkip), func(p *engine.Schedule) {
 				p.Name, p.Enabled = "nightly", false
@@ -640,7 +640,7 @@ var ScheduleCases = []fixture.Case{
 			_, err = s.Store.TriggerSchedule(s.Ctx, p)
 			s.Refused(err, engine.ErrNotFound, "TriggerSchedule of none")
 		}},
-	{Name: "a deleted schedule is gone and its runs stay", Run: func(s *fixture.F) {
+	{Name: "deleting a schedule keeps its runs", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		s.Fire(s.FireParams(plan.ID, 1))
 		run := s.FiredRuns(plan.ID)[0]
@@ -655,7 +655,7 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "claimed", task.Run.ID, run.ID)
 		s.Finish(task.Lease, "done")
 	}},
-	{Name: "schedules are listed newest first, by page in both directions", Run: func(s *fixture.F) {
+	{Name: "schedules are listed newest first in both directions", Run: func(s *fixture.F) {
 		var made []engine.ID
 		for i := range 5 {
 			made = append(made, s.Plan(func(p *engine.Schedule) { p.Queue = fmt.Sprint("q", i%2) }).ID)
@@ -685,7 +685,7 @@ var ScheduleCases = []fixture.Case{
 		none, _ := list(engine.ScheduleFilter{Namespace: "elsewhere"}, engine.Page{Limit: 10})
 		fixture.Equal(s, "elsewhere", len(none), 0)
 	}},
-	{Name: "a change of anything that a person decides about is one, and the same again is none",
+	{Name: "every setting of a schedule counts as a change",
 		Run: func(s *fixture.F) {
 			plan := s.Plan()
 			policy := engine.RetryPolicy{MaximumAttempts: 7}
@@ -723,7 +723,7 @@ var ScheduleCases = []fixture.Case{
 			}
 			fixture.Equal(s, "audit events", len(s.Audit(plan.ID.String())), 17)
 		}},
-	{Name: "a request that has started something else triggers nothing", Run: func(s *fixture.F) {
+	{Name: "a request used for something else triggers nothing", Run: func(s *fixture.F) {
 		one, other := s.Plan(), s.Plan()
 		trigger := func(id engine.ID, request string) error {
 			_, err := s.Store.TriggerSchedule(s.Ctx, engine.TriggerScheduleParams{

@@ -8,7 +8,7 @@ import (
 )
 
 var TicketCases = []fixture.Case{
-	{Name: "a last step and the run's end may be under way together", Run: func(s *fixture.F) {
+	{Name: "a last step and the run's end may be sent together", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Line().Step(l, "pay", "paid").End(l, "all").Well()
 		s.InSequence(l.RunID, "pay")
@@ -17,7 +17,7 @@ var TicketCases = []fixture.Case{
 		fixture.Equal(s, "bytes of the run", run.Bytes, int64(len("input")+len("paid")+len("all")))
 		s.Payload("output", run.Output, fixture.Text("all"))
 	}},
-	{Name: "a hundred steps and the end keep their order", Run: func(s *fixture.F) {
+	{Name: "a hundred steps and an end keep their order", Run: func(s *fixture.F) {
 		l := s.Held()
 		line, names := s.Line(), []string{}
 		for i := range 100 {
@@ -28,7 +28,7 @@ var TicketCases = []fixture.Case{
 		s.InSequence(l.RunID, names...)
 		s.Status(l.RunID, engine.RunCompleted)
 	}},
-	{Name: "writes of every kind stand in one line", Run: func(s *fixture.F) {
+	{Name: "writes of every kind can form a sequence", Run: func(s *fixture.F) {
 		l := s.Held()
 		begun := s.ID()
 		s.Line().
@@ -57,7 +57,7 @@ var TicketCases = []fixture.Case{
 		s.InSequence(l.RunID, "pay", "pack", "ship")
 		fixture.Equal(s, "note", s.Run(l.RunID).Note, "packed")
 	}},
-	{Name: "nothing happens behind a write that was refused", Run: func(s *fixture.F) {
+	{Name: "nothing after a refused write is carried out", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		errs := s.Line().Step(l, "pay", "paid twice").Step(l, "ship", "shipped").End(l, "all").Done()
@@ -66,14 +66,14 @@ var TicketCases = []fixture.Case{
 		s.InSequence(l.RunID, "pay")
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "nor behind one that was refused before it came to the store", Run: func(s *fixture.F) {
+	{Name: "nothing after a write refused outside the store is done", Run: func(s *fixture.F) {
 		l := s.Held()
 		errs := s.Line().RefusedBefore("pay").Step(l, "ship", "shipped").End(l, "all").Done()
 		s.Behind(errs, "ship", "the end")
 		s.InSequence(l.RunID)
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "nor behind one whose lease is lost, whatever lease it names itself", Run: func(s *fixture.F) {
+	{Name: "nothing after a write with a lost lease is carried out", Run: func(s *fixture.F) {
 		stale := s.Held()
 		s.Lose("w1")
 		l := s.Claim("w1").Lease
@@ -84,7 +84,7 @@ var TicketCases = []fixture.Case{
 		s.InSequence(l.RunID)
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "what stands before a refused write has happened", Run: func(s *fixture.F) {
+	{Name: "writes before a refused one are carried out", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		errs := s.Line().Step(l, "pack", "packed").Step(l, "pay", "paid twice").End(l, "all").Done()
@@ -93,7 +93,7 @@ var TicketCases = []fixture.Case{
 		s.Behind(errs, "the end")
 		s.InSequence(l.RunID, "pay", "pack")
 	}},
-	{Name: "a step that a line names twice with other results breaks it there", Run: func(s *fixture.F) {
+	{Name: "a second result for a step breaks the sequence", Run: func(s *fixture.F) {
 		l := s.Held()
 		errs := s.Line().Step(l, "pay", "paid").Step(l, "pack", "packed").StepAs("again", l, "pack", "packed twice").
 			Step(l, "ship", "shipped").End(l, "all").Done()
@@ -101,7 +101,7 @@ var TicketCases = []fixture.Case{
 		s.Behind(errs, "ship", "the end")
 		s.InSequence(l.RunID, "pay", "pack")
 	}},
-	{Name: "a repeated line gets its first answers", Run: func(s *fixture.F) {
+	{Name: "a repeated sequence gets its first answers", Run: func(s *fixture.F) {
 		l := s.Held()
 		for range 2 {
 			s.Line().Step(l, "pay", "paid").Step(l, "ship", "shipped").End(l, "all").Well()
@@ -109,14 +109,14 @@ var TicketCases = []fixture.Case{
 		s.InSequence(l.RunID, "pay", "ship")
 		s.Status(l.RunID, engine.RunCompleted)
 	}},
-	{Name: "a line that is repeated from its middle goes on", Run: func(s *fixture.F) {
+	{Name: "a sequence repeated from its middle continues", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		s.Line().Step(l, "pay", "paid").Step(l, "ship", "shipped").End(l, "all").Well()
 		s.InSequence(l.RunID, "pay", "ship")
 		s.Status(l.RunID, engine.RunCompleted)
 	}},
-	{Name: "an end that is refused leaves the steps before it", Run: func(s *fixture.F) {
+	{Name: "a refused end keeps the steps before it", Run: func(s *fixture.F) {
 		const recorded = engine.MaxRunBytes/engine.MaxPayload - 1
 		l := s.Filled(recorded)
 		errs := s.Line().Step(l, "pay", "paid").
@@ -132,7 +132,7 @@ var TicketCases = []fixture.Case{
 		fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes, recorded*engine.MaxPayload+int64(len("paid")))
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "many lines at once keep their order each, and one that breaks breaks alone", Run: func(s *fixture.F) {
+	{Name: "concurrent sequences keep their own order", Run: func(s *fixture.F) {
 		const runs, steps, broken = 24, 8, 5
 		worker := s.Worker("w1")
 		workers := make([]string, runs)

@@ -10,7 +10,7 @@ import (
 )
 
 var UpkeepCases = []fixture.Case{
-	{Name: "an attempt past its limit is failed, retried later, and the lease is over", Run: func(s *fixture.F) {
+	{Name: "a timed-out attempt is retried and its lease ends", Run: func(s *fixture.F) {
 		l := s.Held()
 		first := s.Begin(l, "pay", fixture.StartToClose(time.Second))
 		out := s.TimeOut(s.Now.Add(time.Second - time.Microsecond))
@@ -37,7 +37,7 @@ var UpkeepCases = []fixture.Case{
 		s.Lost(err, engine.RunPending, "CompleteStep of what timed out")
 		fixture.Equal(s, "timed out again", len(s.TimeOut(s.Now).Attempts), 0)
 	}},
-	{Name: "an attempt that times out for the last time fails, and the run is due at once", Run: func(s *fixture.F) {
+	{Name: "a final timeout fails the step and makes the run due", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
 		s.Begin(l, "pay", fixture.StartToClose(time.Second))
 		s.Pass(time.Minute)
@@ -54,7 +54,7 @@ var UpkeepCases = []fixture.Case{
 		fixture.Equal(s, "execute", begun.Execute, false)
 		s.Failure("error for the code", begun.Step.Error, engine.StepTimedOutFailure())
 	}},
-	{Name: "nobody is told that a late report counted, also when the run has ended since", Run: func(s *fixture.F) {
+	{Name: "a report after the timeout is refused", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "pay", fixture.StartToClose(time.Second))
 		s.Pass(time.Minute)
@@ -67,7 +67,7 @@ var UpkeepCases = []fixture.Case{
 		_, err = s.TryComplete(l, "pay", "late")
 		s.Lost(err, engine.RunCancelled, "CompleteStep of what timed out before the end")
 	}},
-	{Name: "a timeout interrupts the siblings and parks the run at the earliest", Run: func(s *fixture.F) {
+	{Name: "a timeout interrupts parallel steps and parks the run", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "slow", fixture.StartToClose(time.Second))
 		s.Begin(l, "other", fixture.StartToClose(time.Hour))
@@ -80,7 +80,7 @@ var UpkeepCases = []fixture.Case{
 		s.SameTime("available at", run.AvailableAt, wake)
 		fixture.Equal(s, "waiting for", run.WaitingFor, "timer:nap")
 	}},
-	{Name: "a timeout for good has the run due at once, whatever else it waits for", Run: func(s *fixture.F) {
+	{Name: "a final timeout makes the run due whatever it waits for", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "slow", fixture.StartToClose(time.Second),
 			fixture.StepPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
@@ -93,7 +93,7 @@ var UpkeepCases = []fixture.Case{
 		fixture.Equal(s, "status of the other", s.Step(l.RunID, "other").Status, engine.StepPending)
 		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, s.Now)
 	}},
-	{Name: "timeouts are swept oldest first, so many at a time, and the next is known", Run: func(s *fixture.F) {
+	{Name: "timeouts are handled oldest first, up to a limit", Run: func(s *fixture.F) {
 		a, b, c := s.Held(), s.HeldNext(), s.HeldNext()
 		s.Begin(b, "pay", fixture.StartToClose(2*time.Second))
 		s.Begin(a, "pay", fixture.StartToClose(time.Second))
@@ -111,7 +111,7 @@ var UpkeepCases = []fixture.Case{
 		s.SameTime("next", out.Next, last.TimeoutAt)
 		s.Status(c.RunID, engine.RunRunning)
 	}},
-	{Name: "a sweep of timeouts leaves the first alone that it is to skip", Run: func(s *fixture.F) {
+	{Name: "TimeoutSteps skips the first attempts as asked", Run: func(s *fixture.F) {
 		a, b := s.Held(), s.HeldNext()
 		s.Begin(a, "pay", fixture.StartToClose(time.Second))
 		s.Begin(b, "pay", fixture.StartToClose(2*time.Second))
@@ -125,7 +125,7 @@ var UpkeepCases = []fixture.Case{
 		s.Status(a.RunID, engine.RunRunning)
 		s.Status(b.RunID, engine.RunPending)
 	}},
-	{Name: "a step that ended in time or was interrupted does not time out", Run: func(s *fixture.F) {
+	{Name: "a completed or interrupted step does not time out", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "done", fixture.StartToClose(time.Second))
 		s.Complete(l, "done", "x")
@@ -141,7 +141,7 @@ var UpkeepCases = []fixture.Case{
 		s.Cancel(l.RunID)
 		s.SameTime("next without an open step", s.TimeOut(s.Now).Next, time.Time{})
 	}},
-	{Name: "prune deletes what ended before a moment, with everything of it", Run: func(s *fixture.F) {
+	{Name: "Prune deletes runs with all their rows", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		l := s.HeldNext(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.Tagged("k", "v"))
 		step := s.Complete(l, "pay", "paid")
@@ -227,7 +227,7 @@ var UpkeepCases = []fixture.Case{
 		s.Must(err, "Prune")
 		fixture.Equal(s, "again", trigger(), engine.Started{RunID: first.RunID, Existed: true, Repeated: true})
 	}},
-	{Name: "prune takes the oldest first and no more than it may", Run: func(s *fixture.F) {
+	{Name: "Prune takes the oldest first, up to its limit", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		var leases []engine.Lease
 		for range 5 {
@@ -246,7 +246,7 @@ var UpkeepCases = []fixture.Case{
 		fixture.Equal(s, "pruned", s.Prune(s.Now, 10), 3)
 		fixture.Equal(s, "pruned", s.Prune(s.Now, 10), 0)
 	}},
-	{Name: "prune never touches a run that has not ended, or another run's rows", Run: func(s *fixture.F) {
+	{Name: "Prune deletes no open run and no other run's rows", Run: func(s *fixture.F) {
 		running, sleeping := s.Held(fixture.WithExternal("ext"), fixture.Tagged("k", "v")), s.HeldNext()
 		done := s.Complete(running, "pay", "paid")
 		s.Sleep(sleeping, "nap", 1000*time.Hour)
@@ -264,14 +264,14 @@ var UpkeepCases = []fixture.Case{
 			engine.RunFilter{Namespace: fixture.Space, Tags: map[string]string{"k": "v"}}), []engine.ID{running.RunID})
 		s.Finish(running, "done")
 	}},
-	{Name: "prune takes every kind of end", Run: func(s *fixture.F) {
+	{Name: "Prune handles every status of ended runs", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		ended := s.EndedRuns()
 		s.Pass(time.Second)
 		fixture.Equal(s, "pruned", s.Prune(s.Now, 100), len(ended))
 		fixture.Equal(s, "runs", s.CountRuns(), 0)
 	}},
-	{Name: "prune forgets workers that went OFFLINE before it, and no others", Run: func(s *fixture.F) {
+	{Name: "PruneRecords deletes workers OFFLINE before its time", Run: func(s *fixture.F) {
 		s.Worker("gone")
 		s.Worker("online")
 		s.Worker("recent")
@@ -284,7 +284,7 @@ var UpkeepCases = []fixture.Case{
 		fixture.Equal(s, "status", s.WorkerState("online").Status, engine.WorkerOnline)
 		fixture.Equal(s, "status", s.WorkerState("recent").Status, engine.WorkerOffline)
 	}},
-	{Name: "audit events of long ago are forgotten, oldest first, so many at a time, in every namespace and in none",
+	{Name: "PruneRecords deletes old audit events of all namespaces",
 		Run: func(s *fixture.F) {
 			note := func(namespace, subject string) {
 				s.Helper()
@@ -328,7 +328,7 @@ var UpkeepCases = []fixture.Case{
 			fixture.Equal(s, "more", s.PruneRecords(before), false)
 			left("4")
 		}},
-	{Name: "old workers are more than a sweep takes", Run: func(s *fixture.F) {
+	{Name: "PruneRecords says whether more records are left", Run: func(s *fixture.F) {
 		for _, id := range []string{"a", "b", "c"} {
 			s.Worker(id)
 			s.Offline(id, engine.OfflineDeregistered)
@@ -340,7 +340,7 @@ var UpkeepCases = []fixture.Case{
 		_, err := s.Store.GetWorker(s.Ctx, "c")
 		s.Refused(err, engine.ErrNotFound, "GetWorker")
 	}},
-	{Name: "live workers are those that are not OFFLINE, of all namespaces", Run: func(s *fixture.F) {
+	{Name: "LiveWorkers returns all that are not OFFLINE", Run: func(s *fixture.F) {
 		s.Worker("a")
 		s.Pass(time.Second)
 		s.Worker("b")

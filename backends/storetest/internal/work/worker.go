@@ -8,7 +8,7 @@ import (
 )
 
 var WorkerCases = []fixture.Case{
-	{Name: "a registered worker is ONLINE and stands as it described itself", Run: func(s *fixture.F) {
+	{Name: "a registered worker is ONLINE with its profile", Run: func(s *fixture.F) {
 		w := s.NewWorker("w1")
 		w.Queues, w.Types = []string{"b", "a", "B"}, []string{"z", "y"}
 		w.Labels, w.Capabilities = map[string]string{"zone": "eu"}, map[string]string{"gpu": "a100", "ram": ""}
@@ -23,7 +23,7 @@ var WorkerCases = []fixture.Case{
 		s.SameText("worker", fixture.WorkerText(got), fixture.WorkerText(w))
 		s.SameText("worker", fixture.WorkerText(s.WorkerState("w1")), fixture.WorkerText(w))
 	}},
-	{Name: "a worker's namespace comes into being with it, and an unknown worker is not found",
+	{Name: "a registration makes the worker's namespace",
 		Run: func(s *fixture.F) {
 			w := s.NewWorker("w1")
 			w.Namespace = "brand-new"
@@ -32,7 +32,7 @@ var WorkerCases = []fixture.Case{
 			_, err := s.Store.GetWorker(s.Ctx, "w2")
 			s.Refused(err, engine.ErrNotFound, "GetWorker")
 		}},
-	{Name: "the same instance gets its id back and keeps its leases", Run: func(s *fixture.F) {
+	{Name: "the same instance keeps its id and leases", Run: func(s *fixture.F) {
 		l := s.Held()
 		again := s.NewWorker("another-id")
 		again.InstanceID, again.Hostname, again.Queues = "instance-w1", "moved", []string{fixture.Queue, "more"}
@@ -58,7 +58,7 @@ var WorkerCases = []fixture.Case{
 		s.Complete(l, "pay", "paid")
 		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 1)
 	}},
-	{Name: "the same instance stays DRAINING, and comes back ONLINE from OFFLINE", Run: func(s *fixture.F) {
+	{Name: "the same instance stays DRAINING or returns from OFFLINE", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Must(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), "DrainWorker")
 		fixture.Equal(s, "status", s.Register(s.NewWorker("w1"), true).Status, engine.WorkerDraining)
@@ -74,7 +74,7 @@ var WorkerCases = []fixture.Case{
 		s.Start()
 		s.Claim("w1")
 	}},
-	{Name: "an id that another instance uses is taken", Run: func(s *fixture.F) {
+	{Name: "an id in use by another instance is refused", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		thief := s.NewWorker("w1")
 		thief.InstanceID = "thief"
@@ -88,35 +88,35 @@ var WorkerCases = []fixture.Case{
 		s.Refused(try(), engine.ErrExists, "RegisterWorker of a DRAINING id")
 		fixture.Equal(s, "instance", s.WorkerState("w1").InstanceID, "instance-w1")
 	}},
-	{Name: "the id of an OFFLINE worker is taken over with totals at zero", Run: func(s *fixture.F) {
+	{Name: "an OFFLINE worker's id is taken over with zero totals", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Heartbeat("w1", func(p *engine.HeartbeatParams) {
 			p.Active, p.Completed, p.Failed, p.Stats = 1, 5, 2, &engine.WorkerStats{CPUPercent: 50}
 		})
 		s.Offline("w1", engine.OfflineDeregistered)
 		s.Pass(time.Hour)
-		heir := s.NewWorker("w1")
-		heir.InstanceID = "heir"
-		got := s.Register(heir, true)
-		want := heir
+		successor := s.NewWorker("w1")
+		successor.InstanceID = "successor"
+		got := s.Register(successor, true)
+		want := successor
 		want.Status, want.RegisteredAt, want.LastHeartbeatAt = engine.WorkerOnline, s.Now, s.Now
 		s.SameText("worker", fixture.WorkerText(got), fixture.WorkerText(want))
 		s.SameText("worker", fixture.WorkerText(s.WorkerState("w1")), fixture.WorkerText(want))
 		_, _, err := s.Store.ListWorkers(s.Ctx, engine.WorkerFilter{}, engine.Page{Limit: 10})
 		s.Must(err, "ListWorkers")
 	}},
-	{Name: "an instance whose id was taken over is a new worker", Run: func(s *fixture.F) {
+	{Name: "an instance that lost its id registers as new", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Offline("w1", engine.OfflineLost)
-		heir := s.NewWorker("w1")
-		heir.InstanceID = "heir"
-		s.Register(heir, true)
+		successor := s.NewWorker("w1")
+		successor.InstanceID = "successor"
+		s.Register(successor, true)
 		old := s.NewWorker("w2")
 		old.InstanceID = "instance-w1"
 		fixture.Equal(s, "id", s.Register(old, false).ID, "w2")
-		fixture.Equal(s, "instance of w1", s.WorkerState("w1").InstanceID, "heir")
+		fixture.Equal(s, "instance of w1", s.WorkerState("w1").InstanceID, "successor")
 	}},
-	{Name: "a heartbeat adds up what was done and shows what is", Run: func(s *fixture.F) {
+	{Name: "a heartbeat adds counts and sets the active number", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		stats := engine.WorkerStats{CPUPercent: 12.5, MemoryBytes: 1 << 40, DiskAvailableBytes: 3, UptimeSeconds: 4,
 			AverageRunMS: 0.25}
@@ -140,7 +140,7 @@ var WorkerCases = []fixture.Case{
 		fixture.Equal(s, "id", live[0].ID, "w1")
 		s.SameTime("heard at", live[0].HeardAt, s.Now)
 	}},
-	{Name: "a heartbeat that may wait is noted like any other, from when the worker was heard",
+	{Name: "a delayed heartbeat counts from when the worker was heard",
 		Run: func(s *fixture.F) {
 			s.Worker("w1")
 			s.Pass(time.Second)
@@ -154,7 +154,7 @@ var WorkerCases = []fixture.Case{
 			_, err := s.TryHeartbeat("nobody", func(p *engine.HeartbeatParams) { p.MaxWait = time.Millisecond })
 			s.Refused(err, engine.ErrNotFound, "Heartbeat of an unknown worker")
 		}},
-	{Name: "a heartbeat of a worker that is unknown or OFFLINE changes nothing", Run: func(s *fixture.F) {
+	{Name: "a heartbeat of an unknown or OFFLINE worker is refused", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for _, reason := range []engine.OfflineReason{
 			engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {
@@ -169,7 +169,7 @@ var WorkerCases = []fixture.Case{
 		_, err := s.TryHeartbeat("nobody")
 		s.Refused(err, engine.ErrNotFound, "Heartbeat of an unknown worker")
 	}},
-	{Name: "a heartbeat says which leases are the worker's no longer", Run: func(s *fixture.F) {
+	{Name: "a heartbeat returns the leases that the worker lost", Run: func(s *fixture.F) {
 		kept, ended, released, asleep := s.Held(), s.HeldNext(), s.HeldNext(), s.HeldNext()
 		s.Finish(ended, "done")
 		s.Sleep(asleep, "nap", time.Hour)
@@ -193,14 +193,14 @@ var WorkerCases = []fixture.Case{
 		s.Complete(kept, "pay", "paid")
 		s.Complete(theirs, "pay", "paid")
 	}},
-	{Name: "a lease that a heartbeat names twice is the worker's still", Run: func(s *fixture.F) {
+	{Name: "a lease named twice in a heartbeat is kept", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Pass(time.Hour)
 		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Held, p.Whole = []engine.Lease{l, l}, true })
 		fixture.Equal(s, "lost leases", len(beat.Lost), 0)
 		s.Complete(l, "pay", "paid")
 	}},
-	{Name: "a lease that a whole heartbeat does not name is freed after NameWithin", Run: func(s *fixture.F) {
+	{Name: "Whole frees unnamed leases after NameWithin", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
 		kept := s.HeldNext()
@@ -227,7 +227,7 @@ var WorkerCases = []fixture.Case{
 		s.Lost(s.TryFinish(l, "late"), engine.RunPending, "CompleteRun")
 		s.Complete(kept, "pay", "paid")
 	}},
-	{Name: "a whole heartbeat that does not name very many frees them in portions, each a commit of its own",
+	{Name: "Whole frees very many leases in portions",
 		Run: func(s *fixture.F) {
 			const many = 250
 			kept := s.Held()
@@ -242,14 +242,14 @@ var WorkerCases = []fixture.Case{
 			fixture.Equal(s, "claimed by another", len(s.ClaimedIDs(s.Worker("w2"), many+1)), many)
 			s.Complete(kept, "pay", "paid")
 		}},
-	{Name: "a whole heartbeat frees no lease of another worker", Run: func(s *fixture.F) {
+	{Name: "Whole frees no lease of another worker", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Worker("w2")
 		s.Pass(time.Hour)
 		s.Heartbeat("w2", func(p *engine.HeartbeatParams) { p.Whole = true })
 		s.Complete(l, "pay", "paid")
 	}},
-	{Name: "a whole heartbeat that names a run under another token does not name its lease", Run: func(s *fixture.F) {
+	{Name: "Whole frees a lease named under another token", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Pass(time.Hour)
 		wrong := engine.Lease{RunID: l.RunID, Token: s.Token()}
@@ -257,7 +257,7 @@ var WorkerCases = []fixture.Case{
 		fixture.Equal(s, "lost leases", len(beat.Lost), 1)
 		s.Status(l.RunID, engine.RunPending)
 	}},
-	{Name: "a draining worker keeps what it holds, hears of it, and gets nothing new", Run: func(s *fixture.F) {
+	{Name: "a DRAINING worker keeps its leases and gets no new ones", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Must(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), "DrainWorker")
 		s.Must(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), "DrainWorker again")
@@ -273,7 +273,7 @@ var WorkerCases = []fixture.Case{
 		s.Refused(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "nobody", Now: s.Now}),
 			engine.ErrNotFound, "DrainWorker of an unknown worker")
 	}},
-	{Name: "a person who has a worker drain or go is in the audit log, once each, and the worker itself is not",
+	{Name: "draining and forcing off are audited for people only",
 		Run: func(s *fixture.F) {
 			drain := func(by engine.Actor, id engine.ID) error {
 				return s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{
@@ -307,7 +307,7 @@ var WorkerCases = []fixture.Case{
 			s.Offline("w1", engine.OfflineLost)
 			fixture.Equal(s, "audit events after goodbyes and a loss", len(s.Audit("w1")), 2)
 		}},
-	{Name: "a worker that leaves or is forced off frees its runs at once and nothing is counted",
+	{Name: "a worker that leaves frees its runs without a loss",
 		Run: func(s *fixture.F) {
 			for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineForced} {
 				a := s.HeldAgain()
@@ -333,7 +333,7 @@ var WorkerCases = []fixture.Case{
 				s.Cancel(b.RunID)
 			}
 		}},
-	{Name: "taking a worker off again is fine, an unknown one is not found", Run: func(s *fixture.F) {
+	{Name: "ForceOfflineWorker may be repeated, unknown is refused", Run: func(s *fixture.F) {
 		s.Held()
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineForced), 1)
 		before := s.WorkerState("w1")

@@ -155,6 +155,8 @@ var counted = []metric{
 		}),
 	counter("backups_failed_total", "Scheduled backups of this server that failed.",
 		count(func(m *server.Metrics) int64 { return m.BackupsFailed })),
+	counter("log_lines_dropped_total", "Log lines that this server dropped, because its stderr was full or closed.",
+		func(s *scrape, put put) { put(float64(s.counted.LogLinesDropped)) }),
 	gauge("healthy", "1 if the database can make writes durable, otherwise 0.",
 		func(s *scrape, put put) { put(oneIf(s.healthy)) }),
 	gauge("database_read",

@@ -1,4 +1,4 @@
-// Package point is where the command pause has goroutines held up.
+// Package point delays goroutines where the command pause puts calls of it.
 package point
 
 import (
@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// A goroutine loses the processor at one of every that it comes to, so many times at most as others are to go first.
+// every is the average number of calls between delays; most limits the yields of one delay.
 var every, most = number("KAGZI_PAUSE_EVERY"), number("KAGZI_PAUSE_MOST")
 
-// number is 0 of a variable that is not set or is none.
+// number returns the value of an environment variable; 0 if it is not set or not a number.
 func number(name string) int {
 	n, _ := strconv.Atoi(os.Getenv(name))
 	return n
 }
 
-// Here holds the caller up, now and then: often for a moment, and seldom for as long as others need
-// to come far. It does not sleep, for in virtual time nobody may who holds a mutex that others wait
-// for.
+// Here sometimes delays the caller: mostly for a moment, rarely long enough for other goroutines to
+// get far. It yields and never sleeps, because in virtual time a goroutine must not sleep while it
+// holds a mutex.
 func Here() {
 	if every <= 0 || rand.IntN(every) > 0 {
 		return

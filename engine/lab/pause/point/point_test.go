@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhoIsHeldUpLetsOthersGoFirst(t *testing.T) {
+func TestADelayedGoroutineLetsOthersGoFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer func(e, m int) { every, most = e, m }(every, most)
 	for _, c := range []struct {

@@ -1,5 +1,5 @@
-// Package check holds what clients and workers saw, and what a database holds in the end, to the
-// promises. It knows nothing of how the server keeps them.
+// Package check compares what clients and workers saw, and what a database holds at the end, with
+// the promises. It knows nothing of how the server keeps them.
 package check
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// Case is all that is known of one torture.
+// Case is everything known about one torture.
 type Case struct {
 	Events   []history.Event
 	Dump     Dump
-	Expected map[string]Wanted // by request id: what was to be started
-	Ended    bool              // everything was to have ended by the time of the dump
-	// Lossy forgives the loss of acknowledged writes: a standby that lagged behind was promoted, or
-	// a control run that is to lose some.
+	Expected map[string]Wanted // by request id: what should have been started
+	Ended    bool              // everything should have ended by the time of the dump
+	// Lossy allows the loss of acknowledged writes: a lagging standby was promoted, or a control
+	// run must lose some.
 	Lossy bool
 }
 
@@ -24,20 +24,20 @@ type Case struct {
 type Wanted struct {
 	Type, Queue string
 	Input       string // a history.Digest
-	OnFailure   string // the type of its handler; "" none
+	OnFailure   string // type of its handler; "": none
 }
 
-// Line is what came of one invariant.
+// Line is the result of one invariant.
 type Line struct {
 	ID         string
 	Claim      string
-	Checked    int    // how many things were held to it
-	Of         string // what they are: "acknowledged starts"
+	Checked    int    // number of things that were checked
+	Of         string // their kind: "acknowledged starts"
 	Violations []string
-	Note       string // a figure beside it
+	Note       string // an additional figure
 }
 
-// String is the line as it is printed, with the first violations below.
+// String formats the line for printing, with the first violations below.
 func (l Line) String() string {
 	verdict := "ok"
 	if len(l.Violations) > 0 {
@@ -59,8 +59,8 @@ func (l *Line) violate(format string, args ...any) {
 	l.Violations = append(l.Violations, fmt.Sprintf(format, args...))
 }
 
-// Invariants holds the case to I1 to I13 and to a sequential specification of each run. I14, that
-// it proves anything, depends on what was to be shown: see Vacuous.
+// Invariants checks the case against I1 to I13 and a sequential specification of each run. I14,
+// that it proves anything, depends on the scenario: see Vacuous.
 func Invariants(c *Case) []Line {
 	i := index(c)
 	lines := []Line{
@@ -82,14 +82,14 @@ func Violated(lines []Line) int {
 	return n
 }
 
-// indexed is a case in the order in which checks ask.
+// indexed is a case with the indexes that checks use.
 type indexed struct {
 	*Case
 	runs  map[string]*Run
 	steps map[stepKey]*Step // the latest attempts
 	byRun map[string][]history.Event
 
-	faults []history.Event // but those of workers
+	faults []history.Event // without those of workers
 }
 
 type stepKey struct{ run, step string }
@@ -115,7 +115,7 @@ func index(c *Case) *indexed {
 	return i
 }
 
-// acknowledged is the events of an operation that was answered with OK.
+// acknowledged returns the events of an operation that was answered with OK.
 func (i *indexed) acknowledged(op history.Op, do func(e history.Event)) {
 	for _, e := range i.Events {
 		if e.Op == op && e.Outcome == history.OK {
@@ -124,8 +124,8 @@ func (i *indexed) acknowledged(op history.Op, do func(e history.Event)) {
 	}
 }
 
-// startsExist is I1, and its reverse: nothing is there that nobody has started, nor what was
-// refused each time that it was asked for.
+// startsExist is I1 and its reverse: no run exists that nobody started, or whose start was refused
+// each time.
 func (i *indexed) startsExist() Line {
 	l := Line{ID: "I1", Of: "acknowledged starts and runs"}
 	asked, possible := map[string]bool{}, map[string]bool{}
@@ -134,7 +134,7 @@ func (i *indexed) startsExist() Line {
 		case e.Op == history.Start:
 			asked[e.Request] = true
 			possible[e.Request] = possible[e.Request] || e.Outcome != history.Refused
-		case e.Op == history.Tried: // a start that had counted may have been refused when it was made again
+		case e.Op == history.Tried: // a start that counted may have been refused when it was repeated
 			possible[e.Request] = true
 		}
 	}
@@ -205,7 +205,7 @@ func (i *indexed) resultsNeverChange() Line {
 		case i.Lossy && (s == nil || s.Output != value):
 		case s == nil || s.Status != Completed || s.Output != value:
 			l.violate("step %s of run %s was seen with %s and ends as %+v", step, run, value, s)
-		case again && first != value && !i.Lossy: // what was lost was done again
+		case again && first != value && !i.Lossy: // a lost write was done again
 			l.violate("step %s of run %s was seen with %s, and then with %s", step, run, first, value)
 		}
 		seen[k] = value
@@ -229,8 +229,8 @@ func (i *indexed) resultsNeverChange() Line {
 	return l
 }
 
-// listsHaveResults is the part of I3 that is about what a list of steps leaves out: nothing that
-// was acknowledged before it was asked for.
+// listsHaveResults is the part of I3 about lists of steps: a list must not omit what was
+// acknowledged before it was requested.
 func (i *indexed) listsHaveResults(l *Line) {
 	if i.Lossy {
 		return
@@ -262,7 +262,7 @@ func (i *indexed) endsAreFinal() Line {
 		l.Checked++
 		r := i.runs[e.Run]
 		switch {
-		case i.Lossy: // what was lost may have been done again, otherwise
+		case i.Lossy: // a lost run may have been done again, with another end
 		case r == nil:
 			l.violate("run %s had ended and is not there", e.Run)
 		case r.Status != status, status == string(Completed) && r.Output != value:
@@ -285,7 +285,7 @@ func (i *indexed) endsAreFinal() Line {
 	i.acknowledged(history.Listed, func(e history.Event) {
 		switch over, r := overAt(i.byRun[e.Run]), i.runs[e.Run]; {
 		case Ended(e.Status) && r != nil:
-			ended(e, e.Status, r.Output) // which lists leave out
+			ended(e, e.Status, r.Output) // which lists omit
 		case Ended(e.Status):
 			ended(e, e.Status, "")
 		case over < e.Invoked && !i.Lossy:
@@ -296,10 +296,10 @@ func (i *indexed) endsAreFinal() Line {
 	return l
 }
 
-// endsNeverChange is the part of I4 that is about all that is told of an end, beside what it was:
-// why, and when. Whoever is told of it is told the same, and so is the database.
+// endsNeverChange is the part of I4 about the details of an end: reason and time. All clients are
+// told the same, and it is what the database holds.
 func (i *indexed) endsNeverChange(l *Line) {
-	if i.Lossy { // what was lost may have ended again, otherwise
+	if i.Lossy { // a lost run may have ended again, with another end
 		return
 	}
 	answers, codes, messages, times := map[string]string{}, map[string]string{}, map[string]string{}, map[string]int64{}
@@ -309,7 +309,7 @@ func (i *indexed) endsNeverChange(l *Line) {
 		}
 	}
 	i.acknowledged(history.EndBadly, func(e history.Event) {
-		if e.Status == "FAILED" && e.Message != "" && !history.IsHash(e.Message) { // a long one is cut
+		if e.Status == "FAILED" && e.Message != "" && !history.IsHash(e.Message) { // a long message is cut
 			same(l, e, "for", messages, e.Message)
 		}
 	})
@@ -321,7 +321,7 @@ func (i *indexed) endsNeverChange(l *Line) {
 			same(l, e, "as", answers, e.Answer)
 		}
 		same(l, e, "with the code", codes, e.Code)
-		if e.Ended != 0 { // else the history is of the time when neither was written down
+		if e.Ended != 0 { // otherwise the history is from before these were recorded
 			same(l, e, "for", messages, e.Message)
 			same(l, e, "at", times, e.Ended)
 		}
@@ -330,7 +330,7 @@ func (i *indexed) endsNeverChange(l *Line) {
 	i.acknowledged(history.Listed, shown)
 }
 
-// same holds what an event tells of its run's end to what was told of it before.
+// same compares what an event says of its run's end with earlier events.
 func same[V comparable](l *Line, e history.Event, how string, told map[string]V, value V) {
 	if was, ok := told[e.Run]; ok && was != value {
 		l.violate("run %s ended %s %v, and by another answer (%s, %s) %s %v", e.Run, how, was, e.Op, e.Proc, how, value)
@@ -387,7 +387,7 @@ func (i *indexed) recordedStepsRunNoMore() Line {
 	again := 0
 	for run, events := range i.byRun {
 		claims := map[string]history.Event{}
-		recorded := map[string]int64{} // step: when it was acknowledged first
+		recorded := map[string]int64{} // step → when it was first acknowledged
 		begun := map[string]bool{}
 		for _, e := range events {
 			if e.Op == history.Claim {

@@ -9,8 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// tokensNeverOverlap is I5. Two leases overlap when each wrote while the other had, or when one
-// wrote that had been superseded.
+// tokensNeverOverlap is I5. Two leases overlap if each wrote while the other was current, or if one
+// wrote after it had been superseded.
 func (i *indexed) tokensNeverOverlap() Line {
 	l := Line{ID: "I5", Of: "leases that wrote"}
 	periods := i.periods()
@@ -29,12 +29,12 @@ func (i *indexed) tokensNeverOverlap() Line {
 	return l
 }
 
-// period is a time in which nothing is lost that was acknowledged.
+// period is a time in which no acknowledged write is lost.
 type period struct{ from, to int64 }
 
-// periods is the whole time; where acknowledged writes may be lost, what lies between the faults. A
-// lease may be current again whose successor was lost, so that writes of before and of after a
-// fault say nothing about each other.
+// periods returns the whole time or, if acknowledged writes may be lost, the times between faults.
+// A lease may be current again if its successor was lost, so writes from before and after a fault
+// cannot be compared.
 func (i *indexed) periods() []period {
 	if !i.Lossy {
 		return []period{{math.MinInt64, math.MaxInt64}}
@@ -56,24 +56,24 @@ func (i *indexed) periods() []period {
 	return append(periods, period{from, math.MaxInt64})
 }
 
-// write is one that counted: at some time after it was first sent and before it was first answered.
-// It may be repeated, and its repetition answered, long after.
+// write is a write that counted: at some time after it was first sent and before it was first
+// answered. It may be repeated, and the repetition answered, long after.
 type write struct{ sent, answered int64 }
 
 // writer is a token with the writes that counted under it.
 type writer struct {
 	token  string
 	writes []write // at least one
-	claim  *claim  // nil: no worker is known to have been handed the run under it
+	claim  *claim  // nil: no worker is known to have got the run under it
 }
 
-// claim is when a worker was handed a run: it happened at some time after since, and before until.
+// claim is when a worker got a run: at some time after since and before until.
 type claim struct {
 	since, until int64
 	steps        map[string]string
 }
 
-// writersOf is the tokens that wrote to a run, in an order that does not change.
+// writersOf returns the tokens that wrote to a run, in a stable order.
 func writersOf(events []history.Event) []*writer {
 	type deed struct {
 		token, step, value string
@@ -88,7 +88,7 @@ func writersOf(events []history.Event) []*writer {
 		keepEarliest(sent, d, e.Invoked)
 		if e.Outcome == history.OK {
 			keepEarliest(answered, d, e.Returned)
-		} else { // its step may have been named by an id, which only an answer tells
+		} else { // its step may have been named by an id, which only an answer reveals
 			d.step = ""
 			keepEarliest(sent, d, e.Invoked)
 		}
@@ -118,7 +118,7 @@ func keepEarliest[K comparable](times map[K]int64, key K, at int64) {
 	}
 }
 
-// claimsOf is the claims of a run by their tokens.
+// claimsOf returns the claims of a run by token.
 func claimsOf(events []history.Event) map[string]*claim {
 	claims := map[string]*claim{}
 	for _, e := range events {
@@ -127,7 +127,7 @@ func claimsOf(events []history.Event) map[string]*claim {
 		}
 		if c := claims[e.Token]; c == nil {
 			claims[e.Token] = &claim{e.Invoked, e.Returned, e.Steps}
-		} else { // the same task has come twice: it happened before the first
+		} else { // the same task arrived twice: the claim was before the first
 			c.until = min(c.until, e.Returned)
 			c.since = min(c.since, e.Invoked)
 		}
@@ -135,7 +135,7 @@ func claimsOf(events []history.Event) map[string]*claim {
 	return claims
 }
 
-// within is the writes that were sent and answered in a period.
+// within returns the writes that were sent and answered in a period.
 func (w *writer) within(p period) *writer {
 	part := &writer{token: w.token, claim: w.claim}
 	for _, one := range w.writes {
@@ -146,7 +146,8 @@ func (w *writer) within(p period) *writer {
 	return part
 }
 
-// conflict is how two leases both wrote although only one can have been the current one; empty when they did not.
+// conflict describes how two leases both wrote although only one can have been current; "" if they
+// did not.
 func conflict(a, b *writer, periods []period) string {
 	for _, p := range periods {
 		a, b := a.within(p), b.within(p)
@@ -160,7 +161,7 @@ func conflict(a, b *writer, periods []period) string {
 	return ""
 }
 
-// span is the time in which a token was surely the current one; none when it ends before it begins.
+// span returns the time in which a token was surely current; none if it ends before it begins.
 func (w *writer) span() (from, to int64) {
 	from, to = math.MaxInt64, math.MinInt64
 	for _, one := range w.writes {
@@ -169,15 +170,15 @@ func (w *writer) span() (from, to int64) {
 	return from, to
 }
 
-// overlaps reports whether two tokens were surely the current one at the same moment, or in turns.
+// overlaps reports whether two tokens were surely current at the same moment, or in turns.
 func (w *writer) overlaps(other *writer) bool {
 	from, to := w.span()
 	from2, to2 := other.span()
 	return from < to && from2 < to2 && from < to2 && from2 < to
 }
 
-// bothWrote reports whether two tokens both wrote after both of them had been handed out. Whichever
-// was handed out later, the other's write counted although it had been superseded.
+// bothWrote reports whether two tokens both wrote after both had been handed out. Whichever was
+// handed out later, a write of the other counted although it was superseded.
 func (w *writer) bothWrote(other *writer) bool {
 	if w.claim == nil || other.claim == nil {
 		return false
@@ -188,11 +189,11 @@ func (w *writer) bothWrote(other *writer) bool {
 	return to > handed && to2 > handed
 }
 
-// supersededWrites looks for writes that counted although their lease had been superseded: they
-// were sent when a worker had been handed the run under a later one. When a worker heard of a lease
-// does not tell which was later, for a task may be on its way for longer than its lease lasts. A
-// claim is surely later than a lease that was known before its worker was connected, or whose
-// result it has with it.
+// supersededWrites finds writes that counted although their lease was superseded: they were sent
+// after a worker got the run under a later lease. When a worker learned of a lease does not show
+// which was later, because a task may be in transit for longer than its lease lasts. A claim is
+// surely later than a lease that was known before its worker was connected, or whose result it
+// contains.
 func (i *indexed) supersededWrites(l *Line, run string, events []history.Event, writers []*writer) {
 	claims, results := claimsOf(events), resultsOf(events)
 	for _, w := range writers {
@@ -207,7 +208,7 @@ func (i *indexed) supersededWrites(l *Line, run string, events []history.Event, 
 					since, later = max(since, r.sent), true
 				}
 			}
-			// A power cut may take a claim with it that a worker has heard of; not one under which
+			// A power cut may undo a claim that a worker knows of, but not one under which
 			// something was acknowledged.
 			kept := !i.Lossy && slices.ContainsFunc(writers, func(other *writer) bool { return other.token == token })
 			late := func(one write) bool { return one.sent > c.until && (kept || i.nothingStruck(since, one.answered)) }
@@ -219,7 +220,7 @@ func (i *indexed) supersededWrites(l *Line, run string, events []history.Event, 
 	}
 }
 
-// known is a moment before which the token had been handed out.
+// known returns a moment before which the token had been handed out.
 func (w *writer) known() int64 {
 	at, _ := w.span()
 	if w.claim != nil {
@@ -230,13 +231,13 @@ func (w *writer) known() int64 {
 
 type stepValue struct{ step, value string }
 
-// result is the token that a result was sent under, and when it was sent first.
+// result is the token that a result was sent under, and when it was first sent.
 type result struct {
 	token string
 	sent  int64
 }
 
-// resultsOf is the results of a run's steps of which it is known under which token they were sent.
+// resultsOf returns the results of a run's steps whose token is known.
 func resultsOf(events []history.Event) map[stepValue]result {
 	results := map[stepValue]result{}
 	for _, e := range events {
@@ -249,7 +250,7 @@ func resultsOf(events []history.Event) map[stepValue]result {
 		case !again:
 			r = result{e.Token, e.Invoked}
 		case r.token != e.Token:
-			r.token = "" // which of them was recorded nobody knows
+			r.token = "" // it is unknown which of them was recorded
 		default:
 			r.sent = min(r.sent, e.Invoked)
 		}
@@ -258,8 +259,8 @@ func resultsOf(events []history.Event) map[stepValue]result {
 	return results
 }
 
-// nothingStruck reports whether no fault lasted at any time between two moments, but those of
-// workers, which lose nothing.
+// nothingStruck reports whether no fault was active between two moments. Faults of workers do not
+// count, because they lose nothing.
 func (i *indexed) nothingStruck(from, to int64) bool {
 	return !slices.ContainsFunc(i.faults, func(e history.Event) bool {
 		return e.Invoked <= to && (e.Returned == 0 || e.Returned >= from)

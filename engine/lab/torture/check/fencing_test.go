@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// TestWritesUnderALeaseThatWasSuperseded is histories of a run that two workers were handed, in
-// which writes were sent and answered at given moments.
+// TestWritesUnderALeaseThatWasSuperseded has histories of a run that two workers got, with writes
+// sent and answered at given moments.
 func TestWritesUnderALeaseThatWasSuperseded(t *testing.T) {
 	claim := func(token string, connected, got int64, steps ...string) history.Event {
 		e := history.Event{Op: history.Claim, Run: "r", Token: token, Outcome: history.OK, Invoked: connected,
@@ -29,12 +29,13 @@ func TestWritesUnderALeaseThatWasSuperseded(t *testing.T) {
 		return history.Event{Op: history.Fault, Step: what, Outcome: history.OK, Invoked: from, Returned: to}
 	}
 	type events = []history.Event
-	// Both workers are connected at 1 where nothing else is said: when a task was on its way, nobody knows.
+	// Both workers are connected at 1 unless stated otherwise: it is unknown when a task was in
+	// transit.
 	old, next := claim("A", 1, 10), claim("B", 1, 20)
 	for _, test := range []struct {
 		name        string
 		events      events
-		want, lossy int // violations, and those where acknowledged writes may be lost
+		want, lossy int // violations, and those if acknowledged writes may be lost
 	}{
 		{"one lease after the other", events{old, wrote("A", "a", 11, 12), next, wrote("B", "b", 21, 22)}, 0, 0},
 		{"a task that was on its way for longer than its lease",
@@ -99,7 +100,7 @@ func TestWritesUnderALeaseThatWasSuperseded(t *testing.T) {
 			events{old, open(wrote("A", "c", 12, 0)), claim("B", 11, 20), wrote("A", "c", 21, 22)}, 0, 0},
 		{"when the same task has come twice", events{
 			old, claim("B", 11, 30), claim("B", 11, 20), wrote("A", "c", 21, 22)}, 1, 1},
-		{"when the same task has come twice, by the connection of before",
+		{"when the same task came twice, over the earlier connection",
 			events{old, claim("B", 11, 30), claim("B", 1, 20), wrote("A", "c", 21, 22)}, 0, 0},
 	} {
 		for lossy, want := range map[bool]int{false: test.want, true: test.lossy} {

@@ -14,12 +14,12 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// linearLimit is how long the search over one run's history may take.
+// linearLimit limits the search over one run's history.
 const linearLimit = 20 * time.Second
 
-// linearizable asks for each run whether there is an order of its operations, each at some moment
-// between when it was begun and when it was answered, that a server which does one thing at a time
-// could have gone through.
+// linearizable checks each run's operations: there must be an order, with each operation at some
+// moment between its begin and its answer, in which a server that does one thing at a time gives
+// the same answers.
 func (i *indexed) linearizable(limit time.Duration) Line {
 	l := Line{ID: "LIN", Of: "operations"}
 	runs, undecided := 0, 0
@@ -43,9 +43,9 @@ func (i *indexed) linearizable(limit time.Duration) Line {
 	return l
 }
 
-// operationsOf are a run's operations. Of those that were sent again and again without an answer
-// only the first is there: what the others may have done, it may have done at the same time, and to
-// try them all in every order would take for ever.
+// operationsOf returns a run's operations. Of repeated ones without an answer it returns only the
+// first: what the others may have done, it may have done at the same time, and trying all orders
+// would take too long.
 func operationsOf(events []history.Event) []porcupine.Operation {
 	type deed struct {
 		op                 history.Op
@@ -59,7 +59,7 @@ func operationsOf(events []history.Event) []porcupine.Operation {
 	for _, e := range events {
 		switch e.Op {
 		case history.CodeBegins, history.Fault, history.Listed, history.ListedSteps:
-			continue // what lists show is held to what was acknowledged, by I3 and I4
+			continue // I3 and I4 compare lists with what was acknowledged
 		}
 		if d := (deed{e.Op, e.Token, e.Step, e.Value}); e.Outcome == history.Unknown {
 			if open[d] {
@@ -74,7 +74,7 @@ func operationsOf(events []history.Event) []porcupine.Operation {
 		if e.Outcome == history.Unknown {
 			switch e.Op {
 			case history.Observe, history.Begin:
-				continue // changes nothing that could be seen
+				continue // no visible change
 			}
 			returned = math.MaxInt64 // it may count at any time, or never
 		}
@@ -107,18 +107,19 @@ func tell(e history.Event, origin int64) string {
 		e.Status, e.Outcome, e.Code, e.Steps)
 }
 
-// state is a run as the specification has it. It is a value, so that the search can compare and keep it.
+// state is a run in the specification. It is a value, so that the search can compare and keep it.
 type state struct {
 	exists bool
-	status string // of its end; "" before
+	status string // of its end; "": open
 	output string
-	token  string // of the lease that may write; "" when nobody may
-	dead   string // tokens that are over, each followed by a space
-	steps  string // "name=value\n" in order: what is recorded
-	writes string // what has counted, each as a line: a repetition counts again
+	token  string // of the lease that may write; "": none
+	dead   string // ended tokens, each followed by a space
+	steps  string // recorded results in order: "name=value\n"
+	writes string // writes that counted, one a line: a repetition counts again
 }
 
-// model is the sequential specification of one run, written from the promises and not from the server's code.
+// model is the sequential specification of one run. It is written from the promises, not from the
+// server's code.
 var model = porcupine.Model{
 	Init:  func() any { return state{} },
 	Step:  func(s, input, _ any) (bool, any) { return step(s.(state), input.(history.Event)) },
@@ -128,8 +129,8 @@ var model = porcupine.Model{
 	},
 }
 
-// step is one operation: whether its answer is possible here, and what it leaves behind. One whose
-// answer is not known is always possible: it counts if it can.
+// step applies one operation: whether its answer is possible in this state, and the state after it.
+// An operation with an unknown answer is always possible: it counts if it can.
 func step(s state, e history.Event) (bool, state) {
 	next, ok := s.apply(e)
 	switch {
@@ -143,7 +144,7 @@ func step(s state, e history.Event) (bool, state) {
 	return s.refuses(e)
 }
 
-// apply is the operation where it counts; false where it cannot.
+// apply applies an operation that counts; false if it cannot count.
 func (s state) apply(e history.Event) (state, bool) {
 	if e.Op == history.Start {
 		s.exists = true
@@ -173,7 +174,7 @@ func (s state) apply(e history.Event) (state, bool) {
 	return s.write(e, w)
 }
 
-// write is what the holder of the lease does.
+// write applies a write of the lease's holder.
 func (s state) write(e history.Event, w string) (state, bool) {
 	recorded, completed := s.recorded(e.Step)
 	switch e.Op {
@@ -213,7 +214,7 @@ func (s state) write(e history.Event, w string) (state, bool) {
 	return s, true
 }
 
-// claim hands the run out with all that is recorded. Whoever had it before has lost it.
+// claim hands out the run with everything recorded. A previous holder has lost it.
 func (s state) claim(e history.Event) (state, bool) {
 	if s.status != "" || s.token == e.Token || strings.Contains(s.dead, e.Token+" ") {
 		return s, false
@@ -230,7 +231,7 @@ func (s state) claim(e history.Event) (state, bool) {
 	return s, true
 }
 
-// holds reports whether all that is recorded in another state is recorded here.
+// holds reports whether everything recorded in another state is recorded here.
 func (s state) holds(part state) bool {
 	for line := range strings.Lines(part.steps) {
 		if !strings.Contains("\n"+s.steps, "\n"+line) {
@@ -240,7 +241,7 @@ func (s state) holds(part state) bool {
 	return true
 }
 
-// observe reads the run. A run can fail, or time out, without anybody's doing: the server ends it.
+// observe reads the run. A run can fail or time out without an operation: the server ends it.
 func (s state) observe(e history.Event) (state, bool) {
 	switch {
 	case s.status != "":
@@ -253,11 +254,11 @@ func (s state) observe(e history.Event) (state, bool) {
 	return s, false
 }
 
-// refuses is an operation that did not count, for a reason.
+// refuses checks an operation that did not count, for a reason.
 func (s state) refuses(e history.Event) (bool, state) {
 	switch e.Code {
 	case "LEASE_LOST":
-		// The server may have taken the lease from a worker that it did not hear from. From now on it stays lost.
+		// The server may take the lease from a silent worker. From now on it stays lost.
 		if s.token == e.Token {
 			s = s.free()
 		}

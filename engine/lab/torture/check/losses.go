@@ -9,17 +9,17 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// OnWorker begins the name of a fault that takes a worker's life, or stops it. The rest is the
-// worker's name in the history.
+// OnWorker is the prefix of faults that end or stop a worker. The rest is the worker's name in the
+// history.
 const OnWorker = "worker "
 
-// orderly begin the names of faults that take no lease: they ask a process to end.
+// orderly are the prefixes of faults that take no lease: they ask a process to stop.
 var orderly = []string{"stop worker-", "stop server-"}
 
-// lossesCountWorkers is the part of I8 that is about lost workers. A run counts those that it has
-// lost since the last result of a step was recorded, and nothing else: no sleep, no worker that
-// ends in good order, no cancellation. Not every lease is in the history, for a task may not
-// arrive, so that most counts cannot be told to the last one; three can be told in part.
+// lossesCountWorkers is the part of I8 about lost workers. A run counts those that it lost since a
+// step's result was last recorded, and nothing else: no sleep, no graceful stop of a worker, no
+// cancellation. Not every lease is in the history, because a task may not arrive, so most counts
+// cannot be checked exactly; three can be checked partly.
 func (i *indexed) lossesCountWorkers(l *Line) {
 	calm, struck := i.firstLoss(), i.struckWorkers()
 	for _, r := range i.Dump.Runs {
@@ -44,8 +44,8 @@ func (i *indexed) lossesCountWorkers(l *Line) {
 	}
 }
 
-// firstLoss is a moment before which no worker can have been lost that held a run: no fault had
-// struck, and no lease had begun that was lost.
+// firstLoss returns a moment before which no worker that held a run can have been lost: no fault
+// had struck, and no lost lease had begun.
 func (i *indexed) firstLoss() int64 {
 	first := int64(math.MaxInt64)
 	for _, e := range i.Events {
@@ -66,9 +66,9 @@ func (i *indexed) firstLoss() int64 {
 	return first
 }
 
-// struckWorkers is when a fault struck each worker first, where faults struck nothing but workers;
-// else it is empty. A server that dies may take a lease with it of which it has told, but which is
-// not on the disk yet: nobody has lost that one.
+// struckWorkers returns when a fault first struck each worker, if faults struck only workers;
+// otherwise it is empty. A server that dies may take a lease with it that a worker knows of but
+// that is not on disk yet: that loss does not count.
 func (i *indexed) struckWorkers() map[string]int64 {
 	struck := map[string]int64{}
 	for _, e := range i.Events {
@@ -86,18 +86,18 @@ func (i *indexed) struckWorkers() map[string]int64 {
 	return struck
 }
 
-// lease is a token under which a worker was handed a run.
+// lease is a token under which a worker got a run.
 type lease struct {
 	worker   string
 	claimed  int64 // when the worker had it
 	given    bool  // an operation that ends it may have counted
 	refused  bool  // an operation was refused because it was lost
 	result   bool  // a step's result may have been recorded under it
-	recorded bool  // one has been
+	recorded bool  // a step's result was recorded
 	ended    bool  // the run ended under it
 }
 
-// leasesOf are the leases of a run in the order in which workers had them.
+// leasesOf returns the leases of a run in the order in which workers had them.
 func leasesOf(events []history.Event) []*lease {
 	byToken := map[string]*lease{}
 	var leases []*lease
@@ -127,10 +127,10 @@ func leasesOf(events []history.Event) []*lease {
 	return leases
 }
 
-// sureLosses is how many workers a run has surely lost since a step's result may have been recorded
-// last. One is lost for sure that was struck, for the first time, while it held the run and had not
-// begun to give it back, when another lease followed: what it was handed after an earlier fault may
-// have been on its way for so long that it had lost it by then.
+// sureLosses returns how many workers a run surely lost since a step's result may have been
+// recorded last. A worker is surely lost if it was struck for the first time while it held the run
+// and had not begun to give it back, and another lease followed. A task that it got after an
+// earlier fault may have been in transit for so long that the lease was lost by then.
 func sureLosses(events []history.Event, struck map[string]int64) int {
 	losses := 0
 	leases := leasesOf(events)
@@ -146,12 +146,13 @@ func sureLosses(events []history.Event, struck map[string]int64) int {
 	return losses
 }
 
-// endsWithResult reports whether a run ended under a lease under which a step's result had been recorded.
+// endsWithResult reports whether a run ended under a lease under which a step's result had been
+// recorded.
 func endsWithResult(events []history.Event) bool {
 	return slices.ContainsFunc(leasesOf(events), func(t *lease) bool { return t.ended && t.recorded })
 }
 
-// overAt is when somebody was first told that a run had ended.
+// overAt returns when a client was first told that a run had ended.
 func overAt(events []history.Event) int64 {
 	over := int64(math.MaxInt64)
 	for _, e := range events {

@@ -15,7 +15,8 @@ func TestLostWorkersAreCountedAndNothingElse(t *testing.T) {
 	}
 	fault := func(what string) history.Event { return history.Event{Op: history.Fault, Step: what} }
 	missed := func(e history.Event) history.Event { e.Outcome = history.Refused; return e }
-	unknown := func(e history.Event) history.Event { e.Code = "Unavailable"; return e } // tell leaves it open then
+	// tell leaves the answer open then
+	unknown := func(e history.Event) history.Event { e.Code = "Unavailable"; return e }
 	lost := func(e history.Event) history.Event {
 		e.Outcome, e.Code, e.Status = history.Refused, "LEASE_LOST", "RUNNING"
 		return e
@@ -27,7 +28,7 @@ func TestLostWorkersAreCountedAndNothingElse(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		events      []history.Event
-		least, most int // that are taken
+		least, most int // that are accepted
 	}{
 		{"no worker was lost", []history.Event{claim("w", "1"), end}, 0, 0},
 		{"it slept", []history.Event{claim("w", "1"), of(history.Park, "1"), claim("v", "2"), end}, 0, 0},
@@ -35,7 +36,7 @@ func TestLostWorkersAreCountedAndNothingElse(t *testing.T) {
 		{"a step of it failed", []history.Event{claim("w", "1"), of(history.Fail, "1"), claim("v", "2"), end}, 0, 0},
 		{"it was cancelled", []history.Event{claim("w", "1"), cancelled}, 0, 0},
 		{"its end was seen", []history.Event{claim("w", "1"), seen, fault("kill Postgres")}, 0, 0},
-		{"workers were stopped in good order", []history.Event{
+		{"workers were stopped gracefully", []history.Event{
 			claim("w", "1"), fault("stop worker-1"), of(history.Release, "1"), claim("v", "2"), end}, 0, 0},
 		{"a fault came before its end", []history.Event{
 			claim("w", "1"), fault("kill Postgres"), claim("v", "2"), end}, 0, free},
@@ -93,7 +94,7 @@ func TestLostWorkersAreCountedAndNothingElse(t *testing.T) {
 			claim("w", "1"), fault("worker w"), claim("w", "1"), end}, 0, free},
 	} {
 		for losses := range free + 1 {
-			s := &story{Case: Case{Dump: Dump{Runs: []Run{
+			s := &draft{Case: Case{Dump: Dump{Runs: []Run{
 				{ID: "r", Status: "COMPLETED", Attempts: 1, LeaseLosses: losses}}}}}
 			for _, e := range test.events {
 				s.tell(e)

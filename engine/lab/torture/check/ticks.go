@@ -2,9 +2,8 @@ package check
 
 import "fmt"
 
-// ticksFireOnce is I6. The ticks that a schedule owes are told by division: there is no cron here.
-// They are owed up to the next one that it has not decided about yet; that it has come far enough
-// is for who waits for it.
+// ticksFireOnce is I6. A schedule's ticks are computed by division: there is no cron here. Ticks
+// are owed up to the next undecided one; whether that has come far enough is checked elsewhere.
 func (i *indexed) ticksFireOnce() Line {
 	l := Line{ID: "I6", Of: "ticks"}
 	fires, ofRun := map[string]map[int64]Fire{}, map[string]Fire{}
@@ -31,7 +30,7 @@ func (i *indexed) ticksFireOnce() Line {
 	var latest, skipped int64
 	for _, s := range i.Dump.Schedules {
 		fired := fires[s.ID]
-		if s.Every == 0 { // whose ticks nobody knows
+		if s.Every == 0 { // its ticks are unknown
 			continue
 		}
 		if runs[s.ID] != len(fired) || s.Fired != int64(len(fired)) {

@@ -2,7 +2,7 @@ package history
 
 import "golang.org/x/sys/unix"
 
-// Now is the time in nanoseconds since the machine came up.
+// Now returns the time in nanoseconds since the machine booted.
 func Now() int64 {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

@@ -21,10 +21,10 @@ type Log struct {
 	failed error
 }
 
-// NewLog is a log in memory, for a process that nobody kills.
+// NewLog returns a log in memory, for a process that is not killed.
 func NewLog(proc string) *Log { return &Log{proc: proc} }
 
-// OpenLog is a log in a file, which keeps each line that was written whatever becomes of the process.
+// OpenLog returns a log in a file, which keeps each written line whatever happens to the process.
 func OpenLog(proc, path string) (*Log, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -33,7 +33,7 @@ func OpenLog(proc, path string) (*Log, error) {
 	return &Log{proc: proc, file: f}, nil
 }
 
-// Begin writes down that an operation is begun. Its answer is to be noted by Finish.
+// Begin records the begin of an operation. Finish records its answer.
 func (l *Log) Begin(e Event) Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *Log) Begin(e Event) Event {
 	return e
 }
 
-// Finish writes down what came of an operation that was begun.
+// Finish records the outcome of an operation that Begin recorded.
 func (l *Log) Finish(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *Log) Finish(e Event) {
 	l.write(e)
 }
 
-// Note writes down something that was seen whole, and when it can have begun at the earliest.
+// Note records a completed operation, and the earliest time at which it can have begun.
 func (l *Log) Note(e Event, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *Log) Note(e Event, since int64) {
 	l.write(e)
 }
 
-// NoteUnknown is Note for something of which only a part was seen: nobody knows what came of it.
+// NoteUnknown is Note for an operation that was seen in part: its outcome is unknown.
 func (l *Log) NoteUnknown(e Event, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,14 +69,14 @@ func (l *Log) NoteUnknown(e Event, since int64) {
 	l.write(e)
 }
 
-// Failure is why something could not be written down; the history is worth nothing then.
+// Failure returns why an event could not be written; the history is worthless then.
 func (l *Log) Failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed
 }
 
-// Events are those of a log in memory.
+// Events returns the events of a log in memory.
 func (l *Log) Events() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func Write(path string, events []Event) error {
 	return errors.Join(err, w.Flush(), f.Close())
 }
 
-// merge puts later lines in the place of earlier ones with the same number of the same process.
+// merge replaces earlier lines by later ones with the same number of the same process.
 func merge(events []Event) []Event {
 	type key struct {
 		proc string

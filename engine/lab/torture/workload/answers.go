@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answers counts what clients were answered, before anything is tried again: each attempt of a call by its code.
+// answers counts the answers to clients by code, before any retry: each attempt of a call.
 type answers struct {
 	mu sync.Mutex
 	of map[codes.Code]int

@@ -1,4 +1,4 @@
-// Package workload is what the scenarios of torture ask of the system under test: clients that
-// start runs and wait for them, worker processes with the code of these runs, and somebody who
-// looks at lists meanwhile. Each writes down what it was told, for package check.
+// Package workload is the load of torture's scenarios: clients that start runs and wait for them,
+// worker processes with the code of these runs, and an onlooker that reads lists meanwhile. Each
+// records what it was told, for package check.
 package workload

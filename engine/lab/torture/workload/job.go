@@ -10,17 +10,17 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// Kind is what a run of the workload does beside its steps.
+// Kind is what a run of the workload does in addition to its steps.
 type Kind string
 
 const (
-	plain   Kind = "plain"   // steps one after the other
-	Napping Kind = "napping" // with a sleep after the first
+	plain   Kind = "plain"   // sequential steps
+	Napping Kind = "napping" // with a sleep after the first step
 	Flaky   Kind = "flaky"   // steps whose attempts fail one time in five
-	Fanned  Kind = "fanned"  // steps side by side
+	Fanned  Kind = "fanned"  // parallel steps
 	Doomed  Kind = "doomed"  // fails at the end, and has a handler
-	Poison  Kind = "poison"  // ends the worker's process
-	heavy   Kind = "heavy"   // a payload of almost the largest size
+	Poison  Kind = "poison"  // kills the worker's process
+	heavy   Kind = "heavy"   // a payload of almost the maximum size
 )
 
 const (
@@ -29,33 +29,33 @@ const (
 	TickType    = "torture.tick"
 )
 
-// Job is the input of a run of the workload. It follows from the seed and its number alone.
+// Job is the input of a run of the workload. It follows from the seed and its number.
 type Job struct {
 	Name   string
 	Kind   Kind
-	Pauses []int // of each step: milliseconds
+	Pauses []int // of each step, in milliseconds
 	Nap    int   // milliseconds
 	Fails  []int // of each step: how often it fails first
 	Filler string
 }
 
-// Errand is what a client does about a job.
+// Errand is what a client does with a job.
 type Errand struct {
 	Job
-	Twice  bool          // started twice at once, under one request id
-	Cancel time.Duration // after the start; 0 not at all
+	Twice  bool          // started twice at once, with one request id
+	Cancel time.Duration // after the start; 0: not at all
 
-	Started func(*kagzi.Run) // told once the start is acknowledged; nil: nobody is
+	Started func(*kagzi.Run) // called once the start is acknowledged; may be nil
 }
 
-// Mix is a workload: what is started, of how many kinds.
+// Mix is a workload: what is started, and how many of each kind.
 type Mix struct {
 	Naps, Flaky, Fanned, Doomed, Cancelled, Twice float64 // shares of 1
 	Longest                                       int     // milliseconds of a step
 	Nap                                           int     // milliseconds of the longest sleep
 	Filler                                        int     // bytes of an input
-	Poison                                        int     // every so-manieth run; 0 none
-	// the most errands that are open at once, whatever the rate; 0 is no limit
+	Poison                                        int     // one run in this many; 0: none
+	// the most errands that are open at once, whatever the rate; 0: no limit
 	AtOnce int
 }
 
@@ -66,7 +66,7 @@ var Standard = Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 
 
 const (
 	stepsOfJob  = 3
-	MostFails   = 4 // of the five attempts that a step has
+	MostFails   = 4 // of the five attempts of a step
 	failureRate = 0.2
 )
 
@@ -107,7 +107,7 @@ func (m Mix) Errand(seed uint64, n int) Errand {
 	return e
 }
 
-// handler is the type of the run that is to follow when the errand's fails.
+// handler returns the type of the run that must follow if the errand's run fails.
 func (e Errand) handler() string {
 	if e.Kind == Doomed || e.Kind == Poison {
 		return HandlerType
@@ -123,5 +123,5 @@ func Filler(r *rand.Rand, size int) string {
 	return string(text)
 }
 
-// FloodType is that of the runs of a storm, which end as soon as they are begun.
+// FloodType is the type of the runs of a storm, which end as soon as they begin.
 const FloodType = "torture.flood"

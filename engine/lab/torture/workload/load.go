@@ -31,7 +31,7 @@ import (
 type Load struct {
 	Mix     Mix
 	Seed    uint64
-	rate    float64 // starts a second, of all clients
+	rate    float64 // starts a second, over all clients
 	Clients []*Client
 
 	Answers  answers
@@ -41,13 +41,13 @@ type Load struct {
 	group    sync.WaitGroup
 }
 
-// Client is one application with a connection of its own.
+// Client is one application with its own connection.
 type Client struct {
 	SDK *kagzi.Client
 	Log *history.Log
 }
 
-// CallLimit is how long a client waits for one answer before it asks again.
+// CallLimit is how long a client waits for an answer before it retries.
 const CallLimit = 5 * time.Second
 
 var Quiet = slog.New(slog.DiscardHandler)
@@ -67,8 +67,8 @@ func NewLoad(m Mix, seed uint64, rate float64, servers []string, clients int) (*
 	return l, nil
 }
 
-// Run starts errands at the load's rate, or as fast as earlier ones end where only so many may be
-// open, until ctx ends. Their clients go on until each has come to its end, or rest ends.
+// Run starts errands until ctx ends: at the load's rate or, if only some may be open, as fast as
+// earlier ones end. Their clients continue until each has ended, or rest ends.
 func (l *Load) Run(ctx, rest context.Context) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
 	defer tick.Stop()
@@ -92,7 +92,7 @@ func (l *Load) Run(ctx, rest context.Context) {
 	}
 }
 
-// Wait blocks until all that was begun has ended.
+// Wait blocks until everything that was begun has ended.
 func (l *Load) Wait() { l.group.Wait() }
 
 func (l *Load) Close() {
@@ -101,7 +101,7 @@ func (l *Load) Close() {
 	}
 }
 
-// Serve is the life of one errand.
+// Serve carries out one errand.
 func (l *Load) Serve(ctx context.Context, c *Client, e Errand) {
 	input, err := json.Marshal(e.Job)
 	if err != nil {
@@ -143,7 +143,7 @@ func (l *Load) Serve(ctx context.Context, c *Client, e Errand) {
 	}
 }
 
-// Start starts the errand's run, again and again until it is acknowledged.
+// Start starts the errand's run, repeatedly until it is acknowledged.
 func (c *Client) Start(ctx context.Context, e Errand) *kagzi.Run {
 	o := kagzi.StartOptions{RequestID: e.Name, OnFailure: e.handler()}
 	for ctx.Err() == nil {
@@ -163,18 +163,15 @@ func (c *Client) Start(ctx context.Context, e Errand) *kagzi.Run {
 	return nil
 }
 
-// cancel cancels the run, again and again until it is known what came of it.
+// cancel cancels the run, repeatedly until the outcome is known.
 func (c *Client) cancel(ctx context.Context, run *kagzi.Run) {
 	for ctx.Err() == nil {
 		event := c.Log.Begin(history.Event{Op: history.Cancel, Run: run.ID()})
 		call, cancel := context.WithTimeout(ctx, CallLimit)
-		err := run.Cancel(call, "torture")
+		_, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).CancelWorkflow(
+			call, &kagziv1.CancelWorkflowRequest{RunId: run.ID(), Reason: "torture"}, grpc.WaitForReady(true))
 		cancel()
-		event.Outcome, event.Code = Outcome(err)
-		var refusal *kagzi.Error
-		if errors.As(err, &refusal) {
-			event.Status = refusal.Metadata["status"]
-		}
+		event.Outcome, event.Code, event.Status = Refusal(err)
 		c.Log.Finish(event)
 		if event.Outcome != history.Unknown {
 			return
@@ -183,14 +180,14 @@ func (c *Client) cancel(ctx context.Context, run *kagzi.Run) {
 	}
 }
 
-// awaitEnd waits for the run's end and looks at it twice.
+// awaitEnd waits for the run's end and reads it twice.
 func (c *Client) awaitEnd(ctx context.Context, run *kagzi.Run) bool {
 	_, err := run.Wait(ctx)
 	return err == nil && c.LookTwice(ctx, run.ID())
 }
 
-// LookTwice reads the run until it has had two answers. One that is not there any more was lost: no
-// other answer will come, and the history has what the run was.
+// LookTwice reads the run until it has two answers. A run that does not exist any more was lost: no
+// other answer will come, and the history has what it was.
 func (c *Client) LookTwice(ctx context.Context, id string) bool {
 	for looks := 0; looks < 2; {
 		if ctx.Err() != nil {
@@ -208,7 +205,7 @@ func (c *Client) LookTwice(ctx context.Context, id string) bool {
 	return true
 }
 
-// Observe reads the run as it stands.
+// Observe reads the run's current state.
 func (c *Client) Observe(ctx context.Context, id string) error {
 	event := c.Log.Begin(history.Event{Op: history.Observe, Run: id})
 	call, cancel := context.WithTimeout(ctx, CallLimit)
@@ -231,7 +228,7 @@ func (c *Client) Observe(ctx context.Context, id string) error {
 	return err
 }
 
-// Outcome is what an error of a call tells of its effect.
+// Outcome returns what a call's error says about its effect.
 func Outcome(err error) (history.Outcome, string) {
 	if err == nil {
 		return history.OK, ""
@@ -248,7 +245,7 @@ func Outcome(err error) (history.Outcome, string) {
 	return history.Unknown, status.Code(err).String()
 }
 
-// Refusal is outcome for a call of the plain API, with where its run stands.
+// Refusal is Outcome for a call of the plain API, with the state of its run.
 func Refusal(err error) (o history.Outcome, code, stands string) {
 	o, code = Outcome(err)
 	for _, d := range status.Convert(err).Details() {

@@ -14,12 +14,12 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// Onlooker looks at lists, as people do, a few times a second, and writes down what it is shown: of
-// the newest runs, and of some that have ended long ago.
+// Onlooker reads lists a few times a second, as people do, and records what they show: of the
+// newest runs, and of some that ended long ago.
 type Onlooker struct {
 	Log     *history.Log
-	clients []*kagzi.Client // of each server
-	steps   bool            // it lists them as well
+	clients []*kagzi.Client // one per server
+	steps   bool            // it lists steps too
 	random  *rand.Rand
 	known   []string // runs that it was shown as ended
 }
@@ -27,10 +27,11 @@ type Onlooker struct {
 const (
 	readEvery = time.Second // three lists
 	readRows  = 10          // of a list of runs
-	knownRuns = 1000        // that it goes back to
+	knownRuns = 1000        // that it reads again
 )
 
-// NewOnlooker is that of a load. Steps with payloads of almost the largest size are no light reading.
+// NewOnlooker returns the onlooker of a load. It lists no steps if their payloads are of almost the
+// maximum size.
 func NewOnlooker(m Mix, seed uint64, servers []string) (*Onlooker, error) {
 	o := &Onlooker{Log: history.NewLog("onlooker"), steps: m.Filler == 0, random: rand.New(rand.NewPCG(seed, 1))}
 	for _, address := range servers {
@@ -73,7 +74,7 @@ func (o *Onlooker) Start(ctx context.Context) (stop func()) {
 	}
 }
 
-// read looks at the newest runs, and at one that has ended, whose server may have been another.
+// read reads the newest runs, and one that has ended, perhaps from another server.
 func (o *Onlooker) read(ctx context.Context, c *kagzi.Client) {
 	o.runs(ctx, c, nil)
 	if len(o.known) == 0 {
@@ -94,7 +95,7 @@ func (o *Onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
 	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).ListWorkflows(
 		ctx, &kagziv1.ListWorkflowsRequest{Search: id, Page: &kagziv1.PageRequest{PageSize: readRows}})
 	if err != nil {
-		return // whether calls are answered is for clients to tell
+		return // clients check whether calls are answered
 	}
 	for _, w := range answer.Workflows {
 		e := history.Event{Op: history.Listed, Run: w.RunId, Status: StatusName(w.Status)}
@@ -108,7 +109,7 @@ func (o *Onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
 	}
 }
 
-// remember keeps a run that has ended, in the place of another where there are many.
+// remember keeps an ended run; if there are many, it replaces another.
 func (o *Onlooker) remember(run string) {
 	if len(o.known) < knownRuns {
 		o.known = append(o.known, run)

@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// shelf is a server with a run that is at work and one that has failed, newest first.
+// shelf is a server with a running and a failed run, newest first.
 type shelf struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedAdminServiceServer

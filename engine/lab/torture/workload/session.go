@@ -16,13 +16,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// witness writes down what passes between a worker and the server: each operation before it is
-// sent, and its answer before the worker gets it.
+// witness records what passes between a worker and the server: each operation before it is sent,
+// and its answer before the worker gets it.
 type witness struct {
 	log *history.Log
 
 	mu     sync.Mutex
-	tokens map[string]string // run: the token under which this worker was handed it last
+	tokens map[string]string // run → the token under which this worker last got it
 	known  map[string]map[string]string
 }
 
@@ -30,7 +30,7 @@ func newWitness(log *history.Log) *witness {
 	return &witness{log: log, tokens: map[string]string{}, known: map[string]map[string]string{}}
 }
 
-// tokenOf is the token under which the worker was last handed a run.
+// tokenOf returns the token under which the worker last got a run.
 func (w *witness) tokenOf(run string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,8 @@ func (s *session) RecvMsg(m any) error {
 	return nil
 }
 
-// handed notes a claim: it happened at some time after the session was opened, and the history in it was true then.
+// handed records a claim: it happened at some time after the session was opened, and its history
+// was true then.
 func (w *witness) handed(t *kagziv1.Task, opened int64) {
 	e := history.Event{Op: history.Claim, Run: t.RunId, Token: t.LeaseToken, Steps: map[string]string{},
 		Part: t.NextHistoryToken != ""}
@@ -122,7 +123,7 @@ func (w *witness) handed(t *kagziv1.Task, opened int64) {
 	w.log.Note(e, opened)
 }
 
-// asked is the event of an operation on a run; false for what is none.
+// asked returns the event of an operation on a run; false for others.
 func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 	switch o := r.Operation.(type) {
 	case *kagziv1.SessionRequest_BeginStep:
@@ -153,8 +154,8 @@ func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 	return history.Event{}, false
 }
 
-// answered is what came of an operation. A complete or failed step is known by its name from here
-// on, under whatever id it was sent.
+// answered records the outcome of an operation. A completed or failed step is known by its name
+// from here on, whatever id it was sent under.
 func answered(e history.Event, r *kagziv1.SessionResponse) history.Event {
 	e.Outcome = history.OK
 	switch a := r.Event.(type) {
@@ -178,7 +179,8 @@ func answered(e history.Event, r *kagziv1.SessionResponse) history.Event {
 	return e
 }
 
-// Refused is an operation that got an error for an answer. Some errors leave it open whether it counted.
+// Refused returns the outcome of an operation that was answered with an error. Some errors leave
+// open whether it counted.
 func Refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
 	e.Code = strings.TrimPrefix(d.GetCode().String(), "ERROR_CODE_")
 	e.Status = d.GetMetadata()["status"]
@@ -187,21 +189,21 @@ func Refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
 	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL,
 		kagziv1.ErrorCode_ERROR_CODE_TIMEOUT,
 		kagziv1.ErrorCode_ERROR_CODE_CANCELLED, kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED:
-		if e.Why = d.GetMessage(); e.Why != BehindRefused { // which says that nothing was changed, and is held to that
+		if e.Why = d.GetMessage(); e.Why != BehindRefused { // which promises that nothing was changed, and is checked
 			e.Outcome = history.Unknown
 		}
 	}
 	return e
 }
 
-// BehindRefused is what a server says of an operation that stood behind one that was refused.
+// BehindRefused is the server's message about an operation whose predecessor was refused.
 const BehindRefused = "the operation that this one builds on was refused; nothing was changed"
 
 func StatusName(s kagziv1.WorkflowStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKFLOW_STATUS_")
 }
 
-// Confirmations are a worker's heartbeats that were confirmed, in their order.
+// Confirmations returns a worker's confirmed heartbeats in order.
 func Confirmations(events []history.Event) []history.Event {
 	var beats []history.Event
 	for _, e := range events {

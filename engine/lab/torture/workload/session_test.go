@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// wire is a worker's session whose server says what it is to say.
+// wire is a worker's session with scripted answers of the server.
 type wire struct {
 	grpc.ClientStream
 	says []*kagziv1.SessionResponse
@@ -38,7 +38,7 @@ func (w *wire) RecvMsg(m any) error {
 	return nil
 }
 
-// witnessed is a session with a witness, as a worker has it.
+// witnessed returns a session with a witness, as a worker has it.
 func witnessed(t *testing.T, says ...*kagziv1.SessionResponse) (*witness, grpc.ClientStream) {
 	t.Helper()
 	w := newWitness(history.NewLog("w"))

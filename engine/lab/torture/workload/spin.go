@@ -9,11 +9,10 @@ import (
 	"syscall"
 )
 
-// SpinSignal has a worker begin to spin, and the next has it end.
+// SpinSignal makes a worker begin to spin; the next one makes it stop.
 const SpinSignal = syscall.SIGUSR1
 
-// spinAtSignal has so many goroutines take what time of the processor there is, whenever it is told
-// to, until it is told again.
+// spinAtSignal makes this many goroutines use all CPU time from one signal to the next.
 func spinAtSignal(n int) {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, SpinSignal)
@@ -27,7 +26,7 @@ func spinAtSignal(n int) {
 	}
 }
 
-// spin never yields: others get the processor when the scheduler takes it away.
+// spin never yields: others run when the scheduler preempts it.
 func spin(enough *atomic.Bool) {
 	for !enough.Load() { //nolint:staticcheck // that it takes time is its purpose
 	}

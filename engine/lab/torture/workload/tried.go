@@ -13,9 +13,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TriedIn writes down each call of an SDK for a start whose effect is not known. The SDK makes such
-// a call again by itself, and tells of the last answer alone: a start that has counted may be
-// refused then, as by a server whose disk is full, which looks at nothing else.
+// TriedIn records each start call of the SDK whose effect is unknown. The SDK repeats such a call
+// by itself, and returns only the last answer. That one may refuse a start that has counted, for
+// example on a server with a full disk.
 func TriedIn(log *history.Log) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
@@ -33,7 +33,7 @@ func TriedIn(log *history.Log) grpc.DialOption {
 	})
 }
 
-// startsOf are the requests that a call is to start runs for.
+// startsOf returns the requests of the runs that a call starts.
 func startsOf(request any) []string {
 	switch r := request.(type) {
 	case *kagziv1.StartWorkflowRequest:
@@ -48,9 +48,8 @@ func startsOf(request any) []string {
 	return nil
 }
 
-// open reports whether the n-th start of a call may have counted although nobody says so. That it
-// has not, only the server itself can say: gRPC has the same codes for what befell the call on its
-// way.
+// open reports whether the n-th start of a call may have counted without an answer. Only the server
+// can say that it has not: gRPC uses the same codes for failures in transit.
 func open(reply any, n int, err error) (codes.Code, bool) {
 	if err != nil {
 		return status.Code(err), !saysNo(err)
@@ -71,7 +70,7 @@ func open(reply any, n int, err error) (codes.Code, bool) {
 	return one.Code(), !saysNo(one.Err())
 }
 
-// saysNo reports whether an error is a server's own word that a call did not count.
+// saysNo reports whether an error is the server's own statement that a call did not count.
 func saysNo(err error) bool {
 	if o, _ := Outcome(err); o != history.Refused {
 		return false

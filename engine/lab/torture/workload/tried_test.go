@@ -17,7 +17,7 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// moody answers starts with one error after the other, and then with a run.
+// moody answers starts with the given errors in order, and then with a run.
 type moody struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	errors []error
@@ -32,11 +32,11 @@ func (m *moody) StartWorkflow(context.Context, *kagziv1.StartWorkflowRequest) (*
 	return nil, next
 }
 
-// said is an error with the detail by which it is known to be a server's own.
+// said is an error with the detail that marks it as a server's own.
 func said(code codes.Code) error {
 	s, err := status.New(code, "said").WithDetails(&kagziv1.ErrorDetail{Message: "said"})
 	if err != nil {
-		panic(err) // the detail is of our own
+		panic(err) // the detail is our own
 	}
 	return s.Err()
 }
@@ -92,7 +92,7 @@ func TestEachStartOfABatchIsNotedByItself(t *testing.T) {
 		{Error: detail, StatusCode: int32(codes.ResourceExhausted)},
 		{Error: detail, StatusCode: int32(codes.Unavailable)},
 	}}
-	for n, want := range []bool{false, false, true, true} { // of the last there is no answer
+	for n, want := range []bool{false, false, true, true} { // the last one has no answer
 		if _, got := open(reply, n, nil); got != want {
 			t.Errorf("the start %d of a batch may have counted: %t, want %t", n, got, want)
 		}

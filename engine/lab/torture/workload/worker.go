@@ -25,17 +25,17 @@ import (
 // WorkerVariable makes this program a worker; it holds a WorkerSpec as JSON.
 const WorkerVariable = "KAGZI_TORTURE_WORKER"
 
-// WorkerSpec says what a worker process is to be.
+// WorkerSpec configures a worker process.
 type WorkerSpec struct {
 	Name    string
 	Address string
 	Log     string // file of its history
 	Slots   int
-	Spin    int // goroutines that do nothing but take the processor's time, from one spinSignal to the next
-	Stamp   int // of the process's life, in what its steps return
+	Spin    int // goroutines that only use CPU time, from one SpinSignal to the next
+	Stamp   int // number of the process's life, in what its steps return
 }
 
-// RunWorker is the life of a worker process, until a signal or its parent's end.
+// RunWorker runs a worker process until a signal or its parent's end.
 func RunWorker(text string) error {
 	var spec WorkerSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -134,5 +134,5 @@ func (h *worker) step(ctx kagzi.Context, in Job, i int) (string, error) {
 	}, retry)
 }
 
-// PoisonExit is how a worker process ends that took a run of the kind poison.
+// PoisonExit is the exit code of a worker process that ran a run of the kind poison.
 const PoisonExit = 66

@@ -32,12 +32,12 @@ func TestTheKeysAreReadAgain(t *testing.T) {
 		then                func(k *keyring)
 		reads               int
 	}{
-		{"never where no hint is lost", "in-process", func(*keyring) { time.Sleep(time.Hour) }, 1},
+		{"never if hints cannot be lost", "in-process", func(*keyring) { time.Sleep(time.Hour) }, 1},
 		{"after a hint", "in-process", func(k *keyring) { k.changed() }, 2},
-		{"not within four seconds where hints may be lost", "listen", func(*keyring) { time.Sleep(keyringAge - 1) }, 1},
-		{"after four seconds where hints may be lost", "listen", func(*keyring) { time.Sleep(keyringAge) }, 2},
-		{"likewise by polling", "polling", func(*keyring) { time.Sleep(keyringAge) }, 2},
-		{"after a hint there too", "listen", func(k *keyring) { k.changed() }, 2},
+		{"not within four seconds if hints may be lost", "listen", func(*keyring) { time.Sleep(keyringAge - 1) }, 1},
+		{"after four seconds if hints may be lost", "listen", func(*keyring) { time.Sleep(keyringAge) }, 2},
+		{"after four seconds with polling", "polling", func(*keyring) { time.Sleep(keyringAge) }, 2},
+		{"after a hint if hints may be lost", "listen", func(k *keyring) { k.changed() }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

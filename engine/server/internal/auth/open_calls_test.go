@@ -72,7 +72,7 @@ func inBubble(t *testing.T, notifications string, test func(t *testing.T, s *Gua
 }
 
 func TestALongCallEndsWithItsKey(t *testing.T) {
-	t.Run("at once on the server that hears of it", func(t *testing.T) {
+	t.Run("at once on a notified server", func(t *testing.T) {
 		for _, notifications := range []string{"in-process", "listen", "polling"} {
 			inBubble(t, notifications, func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 				secrets := []string{l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}),
@@ -90,7 +90,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			})
 		}
 	})
-	t.Run("within five seconds where the hint is lost", func(t *testing.T) {
+	t.Run("within five seconds if the hint is lost", func(t *testing.T) {
 		inBubble(t, "listen", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			one := openCallWith(t, s, l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}))
 			time.Sleep(time.Minute)
@@ -127,7 +127,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			})
 		}
 	})
-	t.Run("when the key expires, also of the first one after all others have gone", func(t *testing.T) {
+	t.Run("when the key of the first call after all others expires", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			secrets := []string{
 				l.Make(engine.APIKey{Name: "first", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Minute)}),
@@ -148,7 +148,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			}
 		})
 	})
-	t.Run("when the key expires before the next look that was planned", func(t *testing.T) {
+	t.Run("when the key expires before the next planned check", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			secrets := []string{
 				l.Make(engine.APIKey{Name: "late", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Hour)}),
@@ -163,7 +163,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			}
 		})
 	})
-	t.Run("when the key ends between the look at it and the call", func(t *testing.T) {
+	t.Run("when the key ends between its check and the call", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			key, err := s.identify(t.Context(), []string{
 				"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
@@ -182,7 +182,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			leave()
 		})
 	})
-	t.Run("and leaves nothing behind", func(t *testing.T) {
+	t.Run("a call that ends with its key leaves nothing behind", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			key, err := s.identify(t.Context(), []string{
 				"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
@@ -199,7 +199,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			}
 		})
 	})
-	t.Run("when the clock is set past its expiry, or the machine has slept until then", func(t *testing.T) {
+	t.Run("when the clock jumps past the key's expiry", func(t *testing.T) {
 		for _, notifications := range []string{"in-process", "listen"} {
 			inBubble(t, notifications, func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 				secrets := []string{
@@ -230,7 +230,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			}
 		})
 	})
-	t.Run("also when its handler is stuck", func(t *testing.T) {
+	t.Run("when its handler is stuck", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			secret := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
 			key, err := s.identify(t.Context(), []string{"Bearer " + secret})
@@ -251,7 +251,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 			close(stuck)
 		})
 	})
-	t.Run("and not for trouble of the database", func(t *testing.T) {
+	t.Run("not when the database fails", func(t *testing.T) {
 		inBubble(t, "listen", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			one := openCallWith(t, s, l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}))
 			l.Set(func() { l.Broken = servertest.ErrBroken })

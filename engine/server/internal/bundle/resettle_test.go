@@ -109,7 +109,7 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 		{"the child was started while the capsule was made", engine.StepRunning, 0, 0, engine.ID{}, "interrupted"},
 		{"the run is about to start another child", engine.StepPending, failed, 0, engine.ID{},
 			"PENDING for the child"},
-		{"the run is about to start another child, and the first is gone", engine.StepPending, 0, 0, engine.ID{},
+		{"the run will start another child, the first is gone", engine.StepPending, 0, 0, engine.ID{},
 			"PENDING for nothing"},
 	} {
 		failure := engine.Failure{Message: "the child failed"}

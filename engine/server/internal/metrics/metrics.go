@@ -93,6 +93,8 @@ type Metrics struct {
 
 	LastBackup    time.Time // the last scheduled backup; unset: unknown
 	BackupsFailed int64     // scheduled backups that failed
+
+	LogLinesDropped uint64 // because stderr was full or closed
 }
 
 // MethodMetrics says how a method of the API was used.

@@ -16,6 +16,8 @@ type StubStore struct {
 
 func (StubStore) Now() time.Time { return engine.Micros(time.Now()) }
 
+func (StubStore) Uncertainty() time.Duration { return 0 }
+
 func (StubStore) Health(context.Context) error { return nil }
 
 func (s StubStore) GetRun(context.Context, string, engine.ID) (engine.Run, error) {

@@ -56,6 +56,7 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced,
 		return nil, err
 	}
 	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(),
+		Margin: s.store.Uncertainty(),
 		Jitter: engine.Jitter()}
 	began := s.options.Clock()
 	verdict, err := s.store.FailRun(ctx, p)

@@ -59,7 +59,7 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("sent %v", l.taken)
 			}
 		}},
-		{"keeps what a broken stream did not take, and sends nothing after it",
+		{"keeps what a broken stream did not take",
 			func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 				var broken error
 				for seq := range int64(4) {
@@ -81,7 +81,7 @@ func TestOutbox(t *testing.T) {
 					t.Errorf("broken %v, sent %v, left %v", broken, l.taken, left)
 				}
 			}},
-		{"sends answers before what nobody has asked for, the first of which may be under way",
+		{"sends answers before unsolicited messages",
 			func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 				unasked := func(seq int64) outgoing {
 					return outgoing{message: &kagziv1.SessionResponse{Seq: seq}, unasked: true}

@@ -147,7 +147,7 @@ func TestOperationsOfARun(t *testing.T) {
 		store *grouping
 		tell  func(t *testing.T, w *session, l *grouping)
 	}{
-		{"share a commit, with its end last, and are answered in their order", &grouping{},
+		{"share a commit with the end last, answered in order", &grouping{},
 			func(t *testing.T, w *session, l *grouping) {
 				var requests []*kagziv1.SessionRequest
 				var names, answers []string
@@ -162,7 +162,7 @@ func TestOperationsOfARun(t *testing.T) {
 				l.wantDone(t, append(names, "end")...)
 				wantReplies(t, w, append(answers, "102")...)
 			}},
-		{"fall in the commit of the one that they build on", &grouping{refuse: map[string]error{"a": refused}},
+		{"fail in the commit of the operation before them", &grouping{refuse: map[string]error{"a": refused}},
 			func(t *testing.T, w *session, l *grouping) {
 				w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), stepOf(1, 4, 0, "free"), runDone(1, 5, 3))
 				if n := l.commit(); n != 4 {
@@ -171,7 +171,7 @@ func TestOperationsOfARun(t *testing.T) {
 				l.wantDone(t, "free")
 				wantReplies(t, w, "2!CONFLICT", "3!UNAVAILABLE", "4", "5!UNAVAILABLE")
 			}},
-		{"fall in the commit after it", &grouping{refuse: map[string]error{"a": refused}},
+		{"fail in the next commit", &grouping{refuse: map[string]error{"a": refused}},
 			func(t *testing.T, w *session, l *grouping) {
 				w.give(t, stepOf(1, 2, 0, "a"))
 				l.commit()
@@ -181,20 +181,20 @@ func TestOperationsOfARun(t *testing.T) {
 				}
 				wantReplies(t, w, "2!CONFLICT", "3!UNAVAILABLE", "4!UNAVAILABLE")
 			}},
-		{"fall behind one that never came to the store", &grouping{}, func(t *testing.T, w *session, l *grouping) {
+		{"fail after one that never reached the store", &grouping{}, func(t *testing.T, w *session, l *grouping) {
 			w.give(t, stepOf(1, 2, 0, "not a name"), stepOf(1, 3, 2, "b"), runDone(1, 4, 3), stepOf(1, 5, 0, "free"))
 			l.commit()
 			l.wantDone(t, "free")
 			wantReplies(t, w, "2!INVALID_ARGUMENT", "3!UNAVAILABLE", "4!UNAVAILABLE", "5")
 		}},
-		{"go on behind one that broke the store's code", &grouping{panics: "a"},
+		{"continue after one that made the store panic", &grouping{panics: "a"},
 			func(t *testing.T, w *session, l *grouping) {
 				w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), stepOf(1, 4, 0, "free"))
 				l.commit()
 				l.wantDone(t, "free")
 				wantReplies(t, w, "2!INTERNAL", "3!UNAVAILABLE", "4")
 			}},
-		{"go to a store that keeps no order one by one, and other runs' at once", &grouping{unordered: true},
+		{"go to an unordered store one at a time per run", &grouping{unordered: true},
 			func(t *testing.T, w *session, l *grouping) {
 				w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), runDone(1, 4, 3), stepOf(2, 5, 0, "other"))
 				for i, want := range []int{2, 1, 1, 0} {

@@ -28,6 +28,7 @@ import (
 // Store is the part of a store that workers need.
 type Store interface {
 	Now() time.Time
+	Uncertainty() time.Duration
 	RegisterWorker(context.Context, engine.RegisterWorkerParams) (engine.Worker, error)
 	Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error)
 	DrainWorker(context.Context, engine.DrainWorkerParams) error

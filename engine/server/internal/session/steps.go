@@ -76,7 +76,7 @@ func (s *Service) beginStep(ctx context.Context, at engine.Sequenced,
 	p := engine.BeginStepParams{
 		Sequenced: at, Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: wire.PayloadOf(r.Input),
 		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs),
-		Now: s.store.Now(),
+		Now: s.store.Now(), Margin: s.store.Uncertainty(),
 	}
 	switch r.Kind {
 	case kagziv1.StepKind_STEP_KIND_UNSPECIFIED, kagziv1.StepKind_STEP_KIND_FUNCTION:
@@ -180,7 +180,7 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced,
 	}
 	p := engine.FailStepParams{
 		Sequenced: at, Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
-		Now: s.store.Now(), Jitter: engine.Jitter(),
+		Now: s.store.Now(), Margin: s.store.Uncertainty(), Jitter: engine.Jitter(),
 	}
 	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
 		return nil, err

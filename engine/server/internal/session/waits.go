@@ -21,7 +21,8 @@ func (s *Service) sleep(ctx context.Context, at engine.Sequenced,
 	if err != nil {
 		return nil, err
 	}
-	p := engine.SleepParams{Sequenced: at, Lease: lease, Hold: r.Hold, Now: s.store.Now()}
+	p := engine.SleepParams{Sequenced: at, Lease: lease, Hold: r.Hold, Now: s.store.Now(),
+		Margin: s.store.Uncertainty()}
 	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
 		return nil, err
 	}
 	p := engine.AwaitSignalParams{Sequenced: at, Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold,
-		Now: s.store.Now()}
+		Now: s.store.Now(), Margin: s.store.Uncertainty()}
 	if err := engine.CheckName("step_name", p.Step); err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func endOf(run engine.Run) (engine.ID, *engine.Ending) {
 
 func TestAwaitWorkflows(t *testing.T) {
 	const open = engine.RunRunning
-	t.Run("a run that started here is answered from the word of its end, and never read", func(t *testing.T) {
+	t.Run("a run started here is answered without a read", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			starts := []engine.StartRun{
 				{Run: engine.Run{ID: engine.ID{11}, Namespace: "default"}},
@@ -150,7 +150,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "reads", a.Asked(), "")
 		})
 	})
-	t.Run("a run that ended before, or of whose end only the name is told, is read", func(t *testing.T) {
+	t.Run("a run that ended before, or without details, is read", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			old := a.Add(runWith(1, engine.RunCompleted, "old"))
 			w.wait(old)
@@ -165,7 +165,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "afterwards", w.told(), "")
 		})
 	})
-	t.Run("what ends between the look and the wait is not missed", func(t *testing.T) {
+	t.Run("an end between the read and the wait is not missed", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			for i := range byte(50) {
 				id := a.Add(runWith(i, open, ""))
@@ -178,7 +178,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
-	t.Run("whoever asks for all of a run gets it", func(t *testing.T) {
+	t.Run("a caller that asks for the whole run gets it", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			run := runWith(1, open, "")
 			w.in <- &kagziv1.AwaitWorkflowsRequest{
@@ -189,7 +189,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "answer", w.told(), "1 whole COMPLETED all")
 		})
 	})
-	t.Run("an end in another namespace is not told", func(t *testing.T) {
+	t.Run("an end in another namespace is not sent", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			a.Asked()
@@ -199,7 +199,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "answer", w.told(), "")
 		})
 	})
-	t.Run("what is wrong with one wait is its own affair", func(t *testing.T) {
+	t.Run("a bad wait does not affect other waits", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			done := a.Add(runWith(1, engine.RunCompleted, "fine"))
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
@@ -218,7 +218,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "afterwards", w.told(), "7 COMPLETED fine")
 		})
 	})
-	t.Run("a stream holds so many waits, and one that is forgotten makes room", func(t *testing.T) {
+	t.Run("a stream's waits are limited; a forgotten one frees a slot", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			id := a.Add(runWith(1, open, ""))
 			many := make([]engine.ID, maxAwaiting+1)
@@ -243,7 +243,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a run of whose end nobody tells is found within a minute, and nothing is read while nobody waits",
+	t.Run("an unannounced end is found within a minute",
 		func(t *testing.T) {
 			withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 				w.wait(a.Add(runWith(1, open, "")), a.Add(runWith(2, open, "")))
@@ -260,7 +260,7 @@ func TestAwaitWorkflows(t *testing.T) {
 				servertest.Want(t, "reads in an hour of no wait", a.Asked(), "")
 			})
 		})
-	t.Run("a run of whose end nobody tells is found within a minute also while others come and go", func(t *testing.T) {
+	t.Run("an unannounced end is found while other waits come and go", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			a.Add(runWith(1, engine.RunCompleted, "lost"))
@@ -276,7 +276,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
 		})
 	})
-	t.Run("results that their caller does not take are not kept", func(t *testing.T) {
+	t.Run("results that the caller does not read are not kept", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.out = nil // takes nothing
 			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1),
@@ -302,7 +302,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
-	t.Run("no more waits are kept of a caller that takes no answers than those that are open and as many refusals",
+	t.Run("the waits kept for a caller that does not read are limited",
 		func(t *testing.T) {
 			withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 				one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1),
@@ -326,7 +326,7 @@ func TestAwaitWorkflows(t *testing.T) {
 				}
 			})
 		})
-	t.Run("large results go in several messages", func(t *testing.T) {
+	t.Run("large results are split into several messages", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			var ids []engine.ID
 			for i := range byte(5) {
@@ -384,7 +384,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a caller that closes its side gets the answers that are left", func(t *testing.T) {
+	t.Run("a caller that half-closes gets the remaining answers", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			close(w.in)
@@ -430,7 +430,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a stream that ends while its waits are taken leaves none", func(t *testing.T) {
+	t.Run("a stream that ends during an answer leaves no waits", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1),
 				waits: map[uint64]*waiter{}}

@@ -10,7 +10,7 @@ func TestFresh(t *testing.T) {
 	run := func(n byte) engine.StartRun {
 		return engine.StartRun{Run: engine.Run{ID: engine.ID{n, 1}, Namespace: "here"}}
 	}
-	t.Run("a run is fresh from before its start until its end is heard of, in its namespace", func(t *testing.T) {
+	t.Run("a run is recent from its start until its end is received", func(t *testing.T) {
 		var f recentStarts
 		f.add([]engine.StartRun{run(1), run(2)})
 		if !f.has("here", run(1).ID) || !f.has("here", run(2).ID) || f.has("there", run(1).ID) ||
@@ -26,7 +26,7 @@ func TestFresh(t *testing.T) {
 			t.Fatal("fresh although anything may have happened")
 		}
 	})
-	t.Run("only so many are remembered, the latest", func(t *testing.T) {
+	t.Run("only the latest runs are remembered", func(t *testing.T) {
 		var f recentStarts
 		first := run(1)
 		f.add([]engine.StartRun{first})

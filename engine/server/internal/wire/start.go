@@ -11,6 +11,8 @@ import (
 // StartReader reads the starts of runs.
 type StartReader struct {
 	Now func() time.Time
+	// Uncertainty returns the store's; nil is none.
+	Uncertainty func() time.Duration
 	// Trace returns the trace context to store with the run of a start.
 	Trace func(context.Context, *kagziv1.StartWorkflowRequest) string
 }
@@ -85,7 +87,11 @@ func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowReq
 	if err != nil {
 		return engine.StartRun{}, err
 	}
-	startAt, err := startAtOf(r, now)
+	var margin time.Duration
+	if s.Uncertainty != nil {
+		margin = s.Uncertainty()
+	}
+	startAt, err := startAtOf(r, now, margin)
 	if err != nil {
 		return engine.StartRun{}, err
 	}
@@ -121,7 +127,7 @@ func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowReq
 }
 
 // startAtOf returns when the run may start; zero: at once.
-func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time) (time.Time, error) {
+func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time, margin time.Duration) (time.Time, error) {
 	if r.StartIn == nil {
 		return TimeOf("start_at", r.StartAt)
 	}
@@ -129,7 +135,10 @@ func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time) (time.Time, error
 	if err == nil && (in < 0 || in > engine.MaxDelay) {
 		err = engine.Invalid("start_in", "must be between 0 and 10 years, got %s", in)
 	}
-	return now.Add(in), err
+	if err != nil || in == 0 {
+		return now, err
+	}
+	return engine.Micros(now.Add(min(in+margin, engine.MaxDelay))), nil
 }
 
 // settled returns a valid start with the fields that follow from others.

@@ -153,15 +153,11 @@ func opening(text []byte) (title, summary string) {
 	if !ok {
 		return "", ""
 	}
-	for _, b := range parse(rest) {
-		if b.kind != paragraph {
-			break
-		}
-		summary = plain(b.text)
+	if blocks := parse(rest); len(blocks) > 0 && blocks[0].kind == paragraph {
+		summary = plain(blocks[0].text)
 		if end := sentenceEnd.FindStringIndex(summary); end != nil {
 			summary = summary[:end[0]+1]
 		}
-		break
 	}
 	return plain(title), summary
 }

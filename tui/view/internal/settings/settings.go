@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view/internal/clock"
 )
 
@@ -41,7 +43,7 @@ func LoadConfig(path string) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	decoder := toml.NewDecoder(strings.NewReader(string(raw))).DisallowUnknownFields()
+	decoder := toml.NewDecoder(bytes.NewReader(render.FileText(raw))).DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
 		return Config{}, fmt.Errorf("%s: %s", path, explain(err))
 	}

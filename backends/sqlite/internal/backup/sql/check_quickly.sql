@@ -1,2 +1,2 @@
--- Damage, a line each, without what takes an index apart. The row ok: none.
+-- Damage, one row each, without checking indexes against their tables. The row "ok": none.
 pragma quick_check

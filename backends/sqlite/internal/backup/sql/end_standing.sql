@@ -1,2 +1,2 @@
--- It is not true any more, unless that has changed. No row: it is not what it was.
+-- Removes a state if it has the expected value. No row: it does not.
 delete from standing where name = @name and value = @old

@@ -1,2 +1,2 @@
--- Keys by whether they are revoked, by id. No row: there are none.
+-- Keys and whether they are revoked, by id. No row: none.
 select key_id, name from api_keys where (revoked_at is null) = @valid order by key_id

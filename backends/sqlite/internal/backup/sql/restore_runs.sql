@@ -1,4 +1,4 @@
--- Every run with how far it has come, newest first; of open ones alone when that is asked. No row: there is none.
+-- Every run, or every open run, with its progress, newest first. No row: none.
 select r.run_id, r.namespace, r.workflow_type, r.status, coalesce(l.steps, r.steps)
 from runs r
 left join leases l on l.run_id = r.run_id

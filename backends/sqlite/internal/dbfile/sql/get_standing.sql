@@ -1,2 +1,2 @@
--- What is true of the database as a whole. No row: it is not.
+-- A state of the database. No row: it is not set.
 select value, at from standing where name = @name

@@ -1,2 +1,2 @@
--- Whether the schema is one that can say how the file stands. No row: it is older.
+-- Whether the schema has the table standing. No row: it is older.
 select 1 from sqlite_schema where type = 'table' and name = 'standing'

@@ -1,2 +1,2 @@
--- Why the file is not to be served. No row: it may be.
+-- Why the file must not be served. No row: it may be.
 select name, value from standing where name in ('moved', 'filling') order by name

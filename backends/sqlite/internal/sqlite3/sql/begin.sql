@@ -1,2 +1,2 @@
--- A writer takes the lock at once, so that its reads are the newest.
+-- Takes the write lock at once, so that the writer's reads are current.
 begin immediate

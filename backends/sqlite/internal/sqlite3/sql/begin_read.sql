@@ -1,2 +1,2 @@
--- One snapshot for all statements of a method.
+-- Begins one snapshot for all statements of a method.
 begin

@@ -1,2 +1,2 @@
--- Checkpoint what readers allow. One row: whether it was kept from finishing, pages in the log, pages in the file.
+-- Checkpoints what readers allow. One row: whether another connection blocked it, pages in the log, pages copied.
 pragma wal_checkpoint(passive)

@@ -1,2 +1,2 @@
--- Checkpoint everything and cut the log to nothing. One row, as with a passive one.
+-- Checkpoints everything and truncates the log. One row, as for checkpoint.sql.
 pragma wal_checkpoint(truncate)

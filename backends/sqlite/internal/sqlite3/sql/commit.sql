@@ -1,2 +1,2 @@
--- With synchronous=full it is on the disk when this returns.
+-- With synchronous=full, the commit is on disk when this returns.
 commit

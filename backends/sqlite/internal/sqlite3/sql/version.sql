@@ -1,2 +1,2 @@
--- For the check that this SQLite is sound. Always one row.
+-- SQLite's version. Always one row.
 select sqlite_version()

@@ -13,12 +13,12 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// luck is decisions drawn from bytes, so that whoever changes the bytes changes the decisions. When
-// they are used up, each is the first choice.
-type luck struct{ bytes []byte }
+// entropy makes decisions from bytes, so that a fuzzer that changes the bytes changes the decisions.
+// When the bytes are used up, each decision is the first choice.
+type entropy struct{ bytes []byte }
 
-// n is a number below most, which is at most 256.
-func (l *luck) n(most int) int {
+// n returns a number below most; most is at most 256.
+func (l *entropy) n(most int) int {
 	if len(l.bytes) == 0 {
 		return 0
 	}
@@ -27,17 +27,17 @@ func (l *luck) n(most int) int {
 	return one
 }
 
-// some takes at most so many bytes as they are.
-func (l *luck) some(most int) []byte {
+// some returns at most that many raw bytes.
+func (l *entropy) some(most int) []byte {
 	taken := l.bytes[:min(l.n(most+1), len(l.bytes))]
 	l.bytes = l.bytes[len(taken):]
 	return slices.Clone(taken)
 }
 
-func pick[T any](l *luck, from []T) T { return from[l.n(len(from))] }
+func pick[T any](l *entropy, from []T) T { return from[l.n(len(from))] }
 
-// words are texts that may matter somewhere: what is there, what is not, edges of limits, and what
-// others would take for an order.
+// words returns texts that may matter: existing and missing names, edges of limits, and texts that
+// other programs would interpret.
 func words(at inputStage) []string {
 	return []string{
 		"", at.run, at.token, at.step, at.worker, at.schedule, nobody, "default", "spare", "input", "t", "first",
@@ -66,14 +66,14 @@ var (
 		math.SmallestNonzeroFloat64, math.Copysign(0, -1), 2, 1e9}
 )
 
-// forge makes the messages of a call out of luck. The stage is what they are about where they are about something.
+// forge makes the messages of a call from entropy. They refer to the fixture where they can.
 type forge struct {
-	*luck
+	*entropy
 	at    inputStage
 	words []string
 }
 
-// messages is what is sent to a method: nothing but bytes, or something that nearly makes sense.
+// messages returns what is sent to a method: random bytes, or something that almost makes sense.
 func (f *forge) messages(method protoreflect.MethodDescriptor) [][]byte {
 	first := []proto.Message{goodRequests(f.at)[string(method.Name())]}
 	switch method.Name() {
@@ -108,7 +108,8 @@ func (f *forge) messages(method protoreflect.MethodDescriptor) [][]byte {
 	return all
 }
 
-// aim has a request be about what is there where the good ones of other tests are about nobody so as to change nothing.
+// aim makes a request refer to the fixture where the good requests of other tests name nothing in
+// order to change nothing.
 func (f *forge) aim(request proto.Message) {
 	m := request.ProtoReflect()
 	for name, id := range map[protoreflect.Name]string{
@@ -123,14 +124,14 @@ func (f *forge) aim(request proto.Message) {
 	}
 }
 
-// field adds a field to a message; where there is one already, the wire has it that the last one counts.
+// field adds a field to a message; a later copy of a field overrides an earlier one.
 func (f *forge) field(raw []byte, m protoreflect.MessageDescriptor, deep int) []byte {
 	switch f.n(48) {
 	case 47:
-		// nested without an end
+		// endless nesting
 		return append(raw, slices.Repeat(protowire.AppendTag(nil, 1000, protowire.StartGroupType), 20_000)...)
 	case 46:
-		// a field that nobody knows
+		// an unknown field
 		return protowire.AppendVarint(protowire.AppendTag(raw, 1999, protowire.VarintType), 1)
 	}
 	fields := m.Fields()
@@ -140,11 +141,11 @@ func (f *forge) field(raw []byte, m protoreflect.MessageDescriptor, deep int) []
 	field := fields.Get(f.n(min(fields.Len(), 256)))
 	repeat := 1
 	if field.IsList() && f.n(16) == 15 {
-		repeat = pick(f.luck, []int{2, 32, 33, 1000, 1001, 20_000})
+		repeat = pick(f.entropy, []int{2, 32, 33, 1000, 1001, 20_000})
 	}
 	one := f.value(nil, field, deep)
 	if f.n(48) == 47 {
-		// of another kind than it is
+		// another wire type
 		one = protowire.AppendFixed32(protowire.AppendTag(nil, field.Number(), protowire.Fixed32Type), 7)
 	}
 	if len(one)*repeat > engine.MaxMessage {
@@ -166,19 +167,19 @@ func (f *forge) value(raw []byte, field protoreflect.FieldDescriptor, deep int) 
 		if f.n(8) == 7 {
 			return bytes(f.some(40))
 		}
-		return bytes([]byte(pick(f.luck, f.words)))
+		return bytes([]byte(pick(f.entropy, f.words)))
 	case protoreflect.BytesKind:
 		if f.n(32) == 31 {
-			return bytes(make([]byte, pick(f.luck, []int{engine.MaxPayload, engine.MaxPayload + 1})))
+			return bytes(make([]byte, pick(f.entropy, []int{engine.MaxPayload, engine.MaxPayload + 1})))
 		}
 		return bytes(f.some(64))
 	case protoreflect.BoolKind:
 		return varint(uint64(f.n(2)))
 	case protoreflect.EnumKind:
-		return varint(uint64(pick(f.luck, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1, 9999, math.MaxInt32})))
+		return varint(uint64(pick(f.entropy, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1, 9999, math.MaxInt32})))
 	case protoreflect.DoubleKind:
 		return protowire.AppendFixed64(protowire.AppendTag(raw, field.Number(), protowire.Fixed64Type),
-			math.Float64bits(pick(f.luck, fractions)))
+			math.Float64bits(pick(f.entropy, fractions)))
 	case protoreflect.MessageKind:
 		var inner []byte
 		if deep < 6 {
@@ -188,5 +189,5 @@ func (f *forge) value(raw []byte, field protoreflect.FieldDescriptor, deep int) 
 		}
 		return bytes(inner)
 	}
-	return varint(uint64(pick(f.luck, wholes)))
+	return varint(uint64(pick(f.entropy, wholes)))
 }

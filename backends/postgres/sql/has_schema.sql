@@ -1,0 +1,2 @@
+-- Whether a schema of that name exists. Always one row.
+select exists (select from pg_namespace where nspname = @schema)

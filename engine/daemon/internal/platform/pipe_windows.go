@@ -1,0 +1,4 @@
+package platform
+
+// IgnoreBrokenPipes does nothing: Windows sends no signal for a broken pipe.
+func IgnoreBrokenPipes() {}
