@@ -44,7 +44,8 @@ func startServerWith(t *testing.T, stderr *os.File) (cmd *exec.Cmd, calls, healt
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := regexp.MustCompile(`(?s)http://(\S+)/metrics\n.*--address (\S+)\n`).FindSubmatch(text); found != nil {
+		if found := regexp.MustCompile(`(?s)http://(\S+)/metrics\n.*--address (\S+)\n`).FindSubmatch(
+			text); found != nil {
 			return cmd, string(found[2]), string(found[1])
 		}
 	}

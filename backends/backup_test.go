@@ -47,7 +47,8 @@ func TestRestoreOntoPostgresTellsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := func(url string, dry bool) (engine.Restoration, error) {
-		return Restore(t.Context(), engine.RestoreParams{File: file, URL: url, Force: true, DryRun: dry, Now: time.Now()})
+		return Restore(t.Context(), engine.RestoreParams{
+			File: file, URL: url, Force: true, DryRun: dry, Now: time.Now()})
 	}
 	full, empty := pgtest.URL(t), pgtest.URL(t)
 	lease := heldRun(t, full)

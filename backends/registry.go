@@ -136,7 +136,8 @@ func sqlitePath(_, rest string) (string, error) {
 		return "",
 			urlError(
 				fmt.Sprintf(
-					"the database URL has settings after the file (?%s), but SQLite takes none: want sqlite:%s", settings, file))
+					"the database URL has settings after the file (?%s), but SQLite takes none: want sqlite:%s",
+					settings, file))
 	}
 	return path, nil
 }

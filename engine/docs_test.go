@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// documents have commands that must exist: tests, programs, scenarios, mistakes. The names are globs from the top of the repository.
+// documents have commands that must exist: tests, programs, scenarios, mistakes. The names are
+// globs from the top of the repository.
 var documents = []string{"*.md", "*/*.md", "engine/decisions/*.md", "installer/guide/*.md"}
 
 // top is the top of the repository, from this package's directory.
@@ -81,7 +82,8 @@ var testInBackticks = regexp.MustCompile("`(Test\\w+)`")
 // pathInBackticks is a file or a folder of the repository, from its top, as Go and SQL files in documents are named.
 var pathInBackticks = regexp.MustCompile("`((?:backends|engine|installer|migrations|proto|sdk|tui)/[\\w./*-]+)`")
 
-// pathsOf returns the files and folders that a document names from the top of the repository, but for patterns of names.
+// pathsOf returns the files and folders that a document names from the top of the repository, but
+// for patterns of names.
 func pathsOf(text string) (paths []string) {
 	for _, found := range pathInBackticks.FindAllStringSubmatch(text, -1) {
 		if !strings.Contains(found[1], "NNNN") && !strings.Contains(found[1], "...") {
@@ -95,8 +97,10 @@ func pathsOf(text string) (paths []string) {
 // commandsOf returns the go test and go run commands of a document, each once.
 func commandsOf(text string) []string {
 	var all []string
-	for _, found := range slices.Concat(inBackticks.FindAllStringSubmatch(text, -1), onALine.FindAllStringSubmatch(text, -1)) {
-		all = append(all, strings.Join(strings.Fields(comment.ReplaceAllString(strings.ReplaceAll(found[1], `\|`, "|"), "")), " "))
+	for _, found := range slices.Concat(inBackticks.FindAllStringSubmatch(text, -1),
+		onALine.FindAllStringSubmatch(text, -1)) {
+		all = append(all, strings.Join(strings.Fields(
+			comment.ReplaceAllString(strings.ReplaceAll(found[1], `\|`, "|"), "")), " "))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -115,7 +119,8 @@ type repository struct {
 var (
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 	packageName  = regexp.MustCompile(`(?m)^package (\w+)`)
-	flagName     = regexp.MustCompile(`\.(?:Bool|Int|String|Uint64|Uint|Float64|Duration|Func)(?:Var)?\((?:&[\w.]+, )?"([a-z][a-z.]*)"`)
+	flagName     = regexp.MustCompile(
+		`\.(?:Bool|Int|String|Uint64|Uint|Float64|Duration|Func)(?:Var)?\((?:&[\w.]+, )?"([a-z][a-z.]*)"`)
 	suiteName    = regexp.MustCompile(`(?m)^\t\t\{"([a-z -]+)", `)
 	scenarioName = regexp.MustCompile(`\bid:\s+"([A-Z]-[0-9]{2}[a-z-]*)"`)
 )
@@ -125,7 +130,8 @@ func readRepository(t *testing.T) *repository {
 	r := &repository{tests: map[string][]string{}, packages: map[string]string{}, flags: map[string]bool{},
 		scenarios: map[string]bool{}, mistakes: map[string]bool{}}
 	err := filepath.WalkDir(top, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata" || entry.Name() == "node_modules") {
+		if err != nil || entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata" ||
+			entry.Name() == "node_modules") {
 			return filepath.SkipDir
 		}
 		name := strings.TrimPrefix(filepath.ToSlash(path), top+"/")
@@ -219,7 +225,8 @@ func (r *repository) check(command string) (problems []string) {
 	return problems
 }
 
-// checkPattern holds a pattern of -run against the functions of the packages, and its second part against the suites of storetest.
+// checkPattern holds a pattern of -run against the functions of the packages, and its second part
+// against the suites of storetest.
 func (r *repository) checkPattern(packages []string, pattern string) (problems []string) {
 	functions, cases, _ := strings.Cut(pattern, "/")
 	if functions == "^$" || functions == "." || len(packages) == 0 {

@@ -75,10 +75,12 @@ func (e *Explanation) addSuspect(r *Run) {
 	case !s.Is():
 		return
 	case s.Of > 1:
-		e.add("it is one of %d suspects: worker %s was lost while it held them, and one worker gets at most %d of them at a time",
+		e.add(
+			"it is one of %d suspects: worker %s was lost while it held them, and one worker gets at most %d of them at a time",
 			s.Of, s.Worker, s.Limit())
 	case s.Again:
-		e.add("it is a suspect: worker %s was lost while it held the run; no worker gets another suspect beside it", s.Worker)
+		e.add("it is a suspect: worker %s was lost while it held the run; no worker gets another suspect beside it",
+			s.Worker)
 	default:
 		e.add("it is a suspect: worker %s was lost while it held the run", s.Worker)
 	}
@@ -401,7 +403,8 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		e.add("%s", running(c.RunningOfKey))
 	case r.Suspect.Of > 1 || r.Suspect.Is() && now.Sub(r.AvailableAt) > handOver:
 		e.Blocker = BlockedByBusyWorkers
-		e.Summary = fmt.Sprintf("due for %s, but it is one of %s of the loss of worker %s, and no free worker may hold another",
+		e.Summary = fmt.Sprintf(
+			"due for %s, but it is one of %s of the loss of worker %s, and no free worker may hold another",
 			brief(now.Sub(r.AvailableAt)), count(r.Suspect.Of, "suspect", "suspects"), r.Suspect.Worker)
 	case now.Sub(r.AvailableAt) <= handOver:
 		e.Blocker, e.anytime = BlockedByNothing, true

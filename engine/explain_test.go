@@ -128,7 +128,8 @@ func TestExplain(t *testing.T) {
 		}, "its worker w0 was lost, runs again now", BlockedByRetryDelay, time.Time{}, at(300 * time.Millisecond),
 			"it is one of 7 suspects: worker w0 was lost while it held them, and one worker gets at most 3 of them at a time|the suspicion ends when it records a result, waits or ends, or has run for 10m"},
 		{"a suspect that no worker may hold", func(c *Circumstances) {
-			c.Run.AvailableAt, c.Run.Suspect = at(-2*time.Second), Suspect{Of: 7, Worker: "w0", At: at(-3 * time.Second)}
+			c.Run.AvailableAt, c.Run.Suspect = at(-2*time.Second),
+				Suspect{Of: 7, Worker: "w0", At: at(-3 * time.Second)}
 		}, "due for 2s, but it is one of 7 suspects of the loss of worker w0, and no free worker may hold another",
 			BlockedByBusyWorkers, at(-2 * time.Second), time.Time{}, "at most 3 of them at a time"},
 		{"the only suspect, in the delay of a loss", func(c *Circumstances) {

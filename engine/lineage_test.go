@@ -100,7 +100,8 @@ func TestLineage(t *testing.T) {
 			return again.NewRun()
 		}()},
 		{"continuation", open, func() Run {
-			next := StartRun{Run: Run{ID: ID{9}, Input: Payload{Data: []byte("next")}, CreatedAt: now, AvailableAt: now}}
+			next := StartRun{Run: Run{ID: ID{9}, Input: Payload{Data: []byte("next")}, CreatedAt: now,
+				AvailableAt: now}}
 			next = Continuation(&open, next, now)
 			return next.NewRun()
 		}()},
@@ -128,7 +129,8 @@ func TestLineage(t *testing.T) {
 			zero := made.Field(f).IsZero()
 			is := map[fate]bool{kept: same && !zero, unset: zero, own: !same && !zero, free: true}
 			if !is[decided[i]] {
-				t.Errorf("%s of a %s is %v, and was %v: want it %s", name, w.name, made.Field(f), before.Field(f), decided[i])
+				t.Errorf("%s of a %s is %v, and was %v: want it %s", name, w.name, made.Field(f), before.Field(f),
+					decided[i])
 			}
 		}
 	}

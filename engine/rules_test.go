@@ -61,10 +61,13 @@ func TestAfterStepFailed(t *testing.T) {
 		{"RetryAfter may exceed the maximum interval", nil, nil, 1, Failure{RetryAfterMS: 3_600_000}, at(time.Hour)},
 		{"RetryAfter is at most ten years", nil, nil, 1, Failure{RetryAfterMS: 1 << 62}, at(MaxDelay)},
 		{"RetryAfter allows no further attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
-		{"a non-retryable failure is not retried", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42}, Verdict{}},
-		{"a failure type that the policy names is not retried", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"},
+		{"a non-retryable failure is not retried", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42},
 			Verdict{}},
-		{"a message prefix that the policy names is not retried", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1,
+		{"a failure type that the policy names is not retried", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1,
+			Failure{Type: "fatal"},
+			Verdict{}},
+		{"a message prefix that the policy names is not retried", nil,
+			&RetryPolicy{NonRetryable: []string{"no such"}}, 1,
 			Failure{Message: "no such card"}, Verdict{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

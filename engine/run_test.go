@@ -16,7 +16,8 @@ func TestNewRun(t *testing.T) {
 		t.Errorf("run = %+v, want a PENDING first attempt with times in microseconds", run)
 	}
 	later := map[string]bool{
-		"Failures": true, "LeaseLosses": true, "Suspect": true, "Steps": true, "Error": true, "Output": true, "StartedAt": true,
+		"Failures": true, "LeaseLosses": true, "Suspect": true, "Steps": true, "Error": true, "Output": true,
+		"StartedAt":  true,
 		"FinishedAt": true,
 		"HeldAt":     true, "CancelRequestedAt": true, "GraceUntil": true, "WorkerID": true, "WaitingFor": true,
 		"Note": true, "CancelReason": true,

@@ -65,8 +65,9 @@ type Runs interface {
 	// signal waits for AwaitSignal. A SIGNAL step whose WakeAt is not after Now times out instead.
 	//
 	// A SignalID that the run has received before is no error (Repeated), no matter what happened
-	// to the run since, even if the signal moved to the run that it continued as. Otherwise an ended run is RunEnded. It is ErrTooLarge if MaxSignals signals
-	// wait already, or if the run would pass MaxRunBytes.
+	// to the run since, even if the signal moved to the run that it continued as. Otherwise an
+	// ended run is RunEnded. It is ErrTooLarge if MaxSignals signals wait already, or if the run
+	// would pass MaxRunBytes.
 	SignalRun(ctx context.Context, p SignalRunParams) (Signalled, error)
 	// RetryRun makes a new PENDING run from a run that ended as FAILED, CANCELLED, TIMED_OUT or
 	// TERMINATED; any other status is ErrPrecondition with that status. The new run has the fields

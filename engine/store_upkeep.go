@@ -44,7 +44,8 @@ type Upkeep interface {
 	Prune(ctx context.Context, p PruneParams) (int, error)
 	// PruneRecords deletes workers that became OFFLINE before p.Workers, records of ticks fired
 	// before p.Fires, audit events whose ids were made before p.Audit, and request ids of deleted
-	// runs made before p.Requests: oldest first, at most p.Limit of each kind. more says that a kind reached the limit, so there may be others.
+	// runs made before p.Requests: oldest first, at most p.Limit of each kind. more says that a
+	// kind reached the limit, so there may be others.
 	PruneRecords(ctx context.Context, p PruneRecordsParams) (more bool, err error)
 }
 

@@ -27,7 +27,8 @@ func TestAfterLeaseLost(t *testing.T) {
 			t.Errorf("loss %d: due at +%s, want +%d s", before+1, got.AvailableAt.Sub(noon), delay)
 		}
 	}
-	if got := AfterLeaseLost(LostRun{Losses: 9}, lossOf(1, 0), noon); !got.Failed || got.Losses != 10 || got.Suspect.Is() {
+	if got := AfterLeaseLost(LostRun{Losses: 9}, lossOf(1, 0), noon); !got.Failed || got.Losses != 10 ||
+		got.Suspect.Is() {
 		t.Errorf("the tenth loss in a row: %+v, want the end", got)
 	}
 	got := AfterLeaseLost(LostRun{Losses: 9, Progressed: true}, lossOf(1, 0), noon)
@@ -53,9 +54,11 @@ func TestAfterLeaseLostBlamesTheOnlySuspect(t *testing.T) {
 		{"one of several runs", LostRun{Losses: 2}, lossOf(7, 0), 2, of(7, false)},
 		{"the only suspect", LostRun{Losses: 2, Suspect: suspect, ClaimedAt: fresh}, lossOf(7, 1), 3, of(1, true)},
 		{"a run beside the only suspect", LostRun{Losses: 2}, lossOf(7, 1), 2, of(6, false)},
-		{"one of several suspects", LostRun{Losses: 2, Suspect: suspect, ClaimedAt: fresh}, lossOf(9, 3), 2, of(3, true)},
+		{"one of several suspects", LostRun{Losses: 2, Suspect: suspect, ClaimedAt: fresh}, lossOf(9, 3), 2,
+			of(3, true)},
 		{"a run beside several suspects", LostRun{}, lossOf(4, 3), 0, of(1, false)},
-		{"a suspect that was in hand for long enough", LostRun{Losses: 2, Suspect: suspect, ClaimedAt: old}, lossOf(7, 0), 2,
+		{"a suspect that was in hand for long enough", LostRun{Losses: 2, Suspect: suspect, ClaimedAt: old},
+			lossOf(7, 0), 2,
 			of(7, false)},
 		{"one of several, after a result", LostRun{Losses: 2, Progressed: true}, lossOf(7, 0), 0, of(7, false)},
 	} {

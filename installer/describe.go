@@ -152,6 +152,7 @@ func newPrint(here hostFunc) *cobra.Command {
 	}
 	o.register(cmd)
 	cmd.Flags().StringVar(&system, "os", "", "operating system: linux, darwin or windows (default: this one)")
-	cmd.Flags().StringVar(&binary, "binary", "", "path of the program (default: this one, or the usual path on another system)")
+	cmd.Flags().StringVar(&binary, "binary", "",
+		"path of the program (default: this one, or the usual path on another system)")
 	return cmd
 }

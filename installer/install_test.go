@@ -324,7 +324,8 @@ func TestAnUpgradeNamesTheOtherServicesOfTheProgram(t *testing.T) {
 		out, err := b.kagzi(t, "install", "--copy-binary")
 		if err != nil ||
 			strings.Contains(out,
-				"second uses this program too; it runs the old version until: kagzi service restart --name second\n") != want {
+				"second uses this program too; it runs the old version until: kagzi service restart --name second\n") !=
+				want {
 			t.Errorf("install = %q, %v, want to be told what else is to be restarted: %v", out, err, want)
 		}
 	}

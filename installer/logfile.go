@@ -37,7 +37,8 @@ func openLog(dir string) (*logFile, error) {
 	}
 	crash, err := os.OpenFile(filepath.Join(dir, crashLogName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err == nil {
-		err = errors.Join(debug.SetCrashOutput(crash, debug.CrashOptions{}), crash.Close()) // SetCrashOutput duplicates the file
+		// SetCrashOutput duplicates the file
+		err = errors.Join(debug.SetCrashOutput(crash, debug.CrashOptions{}), crash.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log of crashes: %w", err), l.Close())

@@ -123,7 +123,8 @@ func stackOf(goroutine string) string {
 		if _, from, found := bytes.Cut(all, []byte("\n\ngoroutine "+goroutine+" [")); found {
 			own, _, whole := bytes.Cut(from, []byte("\n\n"))
 			if whole || n < size {
-				text, _, _ := strings.Cut("goroutine "+goroutine+" ["+string(own), "\ngithub.com/kagzi/kagzi/sdk.(*execution).run(")
+				text, _, _ := strings.Cut("goroutine "+goroutine+" ["+string(own),
+					"\ngithub.com/kagzi/kagzi/sdk.(*execution).run(")
 				text, _, _ = strings.Cut(text, "\ngithub.com/kagzi/kagzi/sdk.(*branch).start.")
 				return convert.CleanText(text, convert.MaxErrorText)
 			}

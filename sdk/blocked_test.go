@@ -20,7 +20,10 @@ func TestBlockedWorkflowCode(t *testing.T) {
 		has     string
 	}{
 		{"for ten seconds is reported once with its stack",
-			func(Context, struct{}) (int, error) { stuckFor(10 * time.Second); return 0, nil }, 1, "run=r type=w for=5s"},
+			func(Context, struct{}) (int, error) {
+				stuckFor(10 * time.Second)
+				return 0, nil
+			}, 1, "run=r type=w for=5s"},
 		{"for ten minutes is reported less and less often",
 			func(Context, struct{}) (int, error) { stuckFor(10 * time.Minute); return 0, nil }, 4, "run=r type=w for="},
 		{"after a step is reported",
@@ -47,7 +50,10 @@ func TestBlockedWorkflowCode(t *testing.T) {
 		{"that waits in calls of the SDK is not reported",
 			func(ctx Context, _ struct{}) (int, error) {
 				f := Go(ctx, func(ctx Context) (int, error) {
-					return Step(ctx, "long", func(context.Context) (int, error) { time.Sleep(5 * time.Minute); return 1, nil })
+					return Step(ctx, "long", func(context.Context) (int, error) {
+						time.Sleep(5 * time.Minute)
+						return 1, nil
+					})
 				})
 				Sleep(ctx, "nap", time.Minute)
 				if _, err := f.Wait(ctx); err != nil {
@@ -60,7 +66,10 @@ func TestBlockedWorkflowCode(t *testing.T) {
 			func(ctx Context, _ struct{}) (n int, err error) {
 				var group sync.WaitGroup
 				group.Go(func() {
-					n, err = Step(ctx, "long", func(context.Context) (int, error) { time.Sleep(time.Minute); return 1, nil })
+					n, err = Step(ctx, "long", func(context.Context) (int, error) {
+						time.Sleep(time.Minute)
+						return 1, nil
+					})
 				})
 				group.Wait()
 				return n, err
@@ -72,7 +81,8 @@ func TestBlockedWorkflowCode(t *testing.T) {
 				t.Errorf("got %q, want %d reports", got, c.reports)
 			}
 			for _, line := range got {
-				if !strings.Contains(line, c.has) || !strings.Contains(line, "sdk.stuckFor(") || strings.Contains(line, "(*execution).run(") {
+				if !strings.Contains(line, c.has) || !strings.Contains(line, "sdk.stuckFor(") ||
+					strings.Contains(line, "(*execution).run(") {
 					t.Errorf("got %q, want %q and the stack of stuckFor", line, c.has)
 				}
 			}

@@ -389,7 +389,8 @@ func TestChildErrorsNameTypeExternalIDAndStep(t *testing.T) {
 		})
 		running(t, w)
 		f.start("r", "order", "")
-		equal(t, f.await(t, "r").Error.GetMessage(), "child ship:piano of type shipment (external id o-9-piano, run r.1) "+
-			"failed: step book: carrier: too heavy")
+		equal(t, f.await(t, "r").Error.GetMessage(),
+			"child ship:piano of type shipment (external id o-9-piano, run r.1) "+
+				"failed: step book: carrier: too heavy")
 	})
 }

@@ -60,7 +60,8 @@ func TestDefine(t *testing.T) {
 
 	t.Run("panics for an invalid name", func(t *testing.T) {
 		defer func() {
-			equal(t, recover(), any(`kagzi: Define: workflow type name "a b": only letters, digits and . _ : / - are allowed`))
+			equal(t, recover(),
+				any(`kagzi: Define: workflow type name "a b": only letters, digits and . _ : / - are allowed`))
 		}()
 		Define[int, int]("a b")
 	})

@@ -27,10 +27,10 @@
 //
 // A run is one execution of a workflow function for one input. Everything that the function does to
 // other systems happens in steps: Step runs code with a result, Do code without one. The result of
-// each step is recorded on the server. A run that waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
-// calls the function from the beginning. Recorded steps return their results without running again,
-// so the function continues where it was. Each such period on a worker is one activation of the
-// run.
+// each step is recorded on the server. A run that waits is parked: it holds no worker and survives
+// restarts. When a worker claims the run again, it calls the function from the beginning. Recorded
+// steps return their results without running again, so the function continues where it was. Each
+// such period on a worker is one activation of the run.
 //
 // # Guarantees
 //

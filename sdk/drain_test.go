@@ -130,7 +130,8 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("logs its deregistration only if the server confirms it", func(t *testing.T) {
-		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the deregistration"} {
+		for refused, want := range map[bool]string{
+			false: "worker deregistered", true: "did not confirm the deregistration"} {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					if bye := r.GetGoodbye(); refused && bye != nil && !bye.GetDrain() {

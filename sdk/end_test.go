@@ -24,7 +24,8 @@ func TestAWorkerThatDoesNotEndLogsAllStacks(t *testing.T) {
 	defer stop()
 	select {
 	case line := <-said:
-		if !strings.Contains(line, "does not end") || !strings.Contains(line, "TestAWorkerThatDoesNotEndLogsAllStacks") {
+		if !strings.Contains(line, "does not end") ||
+			!strings.Contains(line, "TestAWorkerThatDoesNotEndLogsAllStacks") {
 			t.Errorf("log %q, want the stacks", line)
 		}
 	case <-time.After(10 * time.Second):

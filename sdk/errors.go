@@ -220,18 +220,22 @@ type ErrorCode string
 
 // Codes of the server.
 const (
-	CodeNotFound           ErrorCode = "NOT_FOUND"
-	CodeInvalidArgument    ErrorCode = "INVALID_ARGUMENT"
-	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED" // the run or schedule is not in a state that allows the call
-	CodeConflict           ErrorCode = "CONFLICT"            // an id or name is taken, or a RequestID was used with other content
-	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"        // the API key is missing, invalid or lacks the permission
-	CodeUnavailable        ErrorCode = "UNAVAILABLE"         // the server cannot be reached or cannot serve the call now
-	CodeInternal           ErrorCode = "INTERNAL"
-	CodeTimeout            ErrorCode = "TIMEOUT"
-	CodeCancelled          ErrorCode = "CANCELLED"
-	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED" // a limit is exceeded
-	CodeLeaseLost          ErrorCode = "LEASE_LOST"         // the worker no longer holds the run
-	CodeCrashed            ErrorCode = "CRASHED"            // the worker died or stopped answering while it held the run
+	CodeNotFound        ErrorCode = "NOT_FOUND"
+	CodeInvalidArgument ErrorCode = "INVALID_ARGUMENT"
+	// the run or schedule is not in a state that allows the call
+	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED"
+	// an id or name is taken, or a RequestID was used with other content
+	CodeConflict     ErrorCode = "CONFLICT"
+	CodeUnauthorized ErrorCode = "UNAUTHORIZED" // the API key is missing, invalid or lacks the permission
+	// the server cannot be reached or cannot serve the call now
+	CodeUnavailable       ErrorCode = "UNAVAILABLE"
+	CodeInternal          ErrorCode = "INTERNAL"
+	CodeTimeout           ErrorCode = "TIMEOUT"
+	CodeCancelled         ErrorCode = "CANCELLED"
+	CodeResourceExhausted ErrorCode = "RESOURCE_EXHAUSTED" // a limit is exceeded
+	CodeLeaseLost         ErrorCode = "LEASE_LOST"         // the worker no longer holds the run
+	// the worker died or stopped answering while it held the run
+	CodeCrashed ErrorCode = "CRASHED"
 )
 
 func errorCode(c kagziv1.ErrorCode) ErrorCode {

@@ -404,7 +404,8 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 		op.Refused(detail)
 	default: // only the announcement: the step's result is recorded or refused on its own
 		e.w.session.Settle(op)
-		e.w.log.Debug("start of a step not recorded", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error",
+		e.w.log.Debug("start of a step not recorded", "run", e.info.RunID, "step",
+			op.Msg.GetBeginStep().GetStepName(), "error",
 			detail.GetMessage())
 	}
 }
@@ -421,7 +422,8 @@ func (e *execution) leaving() bool {
 // counts.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	status := d.GetMetadata()["status"]
-	e.w.log.Info("lease lost; stopping the code of the run", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(),
+	e.w.log.Info("lease lost; stopping the code of the run", "run", e.info.RunID, "type", e.info.WorkflowType, "reason",
+		d.GetMessage(),
 		"status", status)
 	cause := errLeaseLost
 	if Status(status) == StatusCancelled || e.graceIsOver() {

@@ -58,7 +58,8 @@ func panicStack(stack string) string {
 // likely a bug that nobody would see otherwise. The stack is recorded with the run.
 func (w *Worker) panicked(value any, where ...any) *coded {
 	err := panicError(value)
-	w.log.Error("panic in workflow or step code", append(where, "error", convert.CleanText(err.text, convert.MaxErrorText))...)
+	w.log.Error("panic in workflow or step code",
+		append(where, "error", convert.CleanText(err.text, convert.MaxErrorText))...)
 	return err
 }
 

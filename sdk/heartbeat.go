@@ -146,7 +146,8 @@ func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 				next = e.heartbeatTimeout
 			}
 		default:
-			w.log.Warn("no contact with the server for longer than the lease; giving up a run", "run", e.info.RunID, "type",
+			w.log.Warn("no contact with the server for longer than the lease; giving up a run", "run",
+				e.info.RunID, "type",
 				e.info.WorkflowType,
 				"silent", silent.Round(time.Millisecond))
 			e.giveBack()

@@ -118,7 +118,8 @@ func TestLogger(t *testing.T) {
 			})
 			say(ctx, "joined")
 			return 0, err
-		}, []string{"begins x", "begins y", "begins z", "did x", "did y", "did z", "joined", "slept x", "slept y", "slept z"}},
+		}, []string{"begins x", "begins y", "begins z", "did x", "did y", "did z", "joined", "slept x", "slept y",
+			"slept z"}},
 		{"writes lines before a wait for a branch once", func(ctx Context, _ struct{}) (int, error) {
 			f := Go(ctx, func(ctx Context) (int, error) {
 				Sleep(ctx, "nap", time.Hour)

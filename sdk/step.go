@@ -51,9 +51,9 @@ func (t timeoutOption) applyStep(o *stepOptions) {
 func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 
 // Step runs fn and records its result. In a replay it returns the recorded result without running
-// fn. Do is for code without a result. fn runs again when it failed and the Retry allows another attempt, and when its result could
-// not be recorded because the worker died or the lease was lost. Pass IdempotencyKey to external
-// systems to make that safe.
+// fn. Do is for code without a result. fn runs again when it failed and the Retry allows another
+// attempt, and when its result could not be recorded because the worker died or the lease was lost.
+// Pass IdempotencyKey to external systems to make that safe.
 //
 // The name identifies the step in the run: 1 to 255 characters of A-Z a-z 0-9 . _ : / -
 // (kagzi:ended is reserved). A name that is used again later becomes name:2, name:3 and so on; used
@@ -355,7 +355,8 @@ func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int)
 	case <-done:
 		return
 	case <-hangs.C:
-		log.Warn("step code still runs after its context ended; it should return when ctx.Done() is closed", "for", hangAfter)
+		log.Warn("step code still runs after its context ended; it should return when ctx.Done() is closed",
+			"for", hangAfter)
 	}
 	since := time.Now()
 	<-done

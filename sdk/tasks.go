@@ -34,7 +34,8 @@ func (w *Worker) accept(t *kagziv1.Task) {
 	case draining:
 		e.giveBack()
 	case h == nil:
-		w.log.Error("no workflow function for the run's type; releasing the run", "run", t.GetRunId(), "type", t.GetWorkflowType())
+		w.log.Error("no workflow function for the run's type; releasing the run", "run", t.GetRunId(), "type",
+			t.GetWorkflowType())
 		e.giveBack()
 	default:
 		w.code.Add(1)
@@ -98,7 +99,8 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	case e == nil:
 	case c.GetGraceUntil() != nil:
 		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
-			w.log.Info("run is being cancelled; its code may clean up", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace",
+			w.log.Info("run is being cancelled; its code may clean up", "run", c.GetRunId(), "reason",
+				c.GetReason().GetMessage(), "grace",
 				until.Sub(e.now()).Round(time.Millisecond))
 		}
 	case !e.leaving():
@@ -150,7 +152,8 @@ func (w *Worker) watchEnd() (stop func()) {
 	const maxStacks = 256 << 10
 	timer := time.AfterFunc(endLimit, func() {
 		text := make([]byte, maxStacks)
-		w.log.Error("the worker has drained and does not end; Run waits for code that ignores its context", "worker", w.ID(),
+		w.log.Error("the worker has drained and does not end; Run waits for code that ignores its context",
+			"worker", w.ID(),
 			"after", endLimit, "goroutines", string(text[:runtime.Stack(text, true)]))
 	})
 	return func() { timer.Stop() }
@@ -178,7 +181,8 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	case <-w.emptied:
 	case <-served:
 	case <-limit.C:
-		w.log.Warn("the server did not confirm the release; it frees the runs when their leases expire", "runs", len(w.all()))
+		w.log.Warn("the server did not confirm the release; it frees the runs when their leases expire", "runs",
+			len(w.all()))
 	}
 	return fmt.Errorf("kagzi: %s: released %d unfinished runs", reason, len(ids))
 }

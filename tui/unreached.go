@@ -52,7 +52,8 @@ func WhyUnreached(address, message string) Unreached {
 			reason = message
 		}
 		return Unreached{Text: "the proxy " + proxy + " made no connection to the server" + at, Reason: reason,
-			Advice: "check the proxy, which HTTPS_PROXY names; to reach the server without it: NO_PROXY=" + hostOf(address)}
+			Advice: "check the proxy, which HTTPS_PROXY names; to reach the server without it: NO_PROXY=" +
+				hostOf(address)}
 	}
 	for _, trouble := range connectionTroubles {
 		if strings.Contains(reason, trouble.sign) {

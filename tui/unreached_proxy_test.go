@@ -19,12 +19,14 @@ func TestWhyUnreached_names_the_proxy(t *testing.T) {
 		`connection error: desc = "transport: Error while dialing: failed to do connect handshake, response: 403 Forbidden"`,
 	} {
 		got := WhyUnreached("kagzi.example:50051", message)
-		if !strings.Contains(got.Text, "the proxy proxy.corp:3128") || !strings.Contains(got.Advice, "NO_PROXY=kagzi.example") ||
+		if !strings.Contains(got.Text, "the proxy proxy.corp:3128") ||
+			!strings.Contains(got.Advice, "NO_PROXY=kagzi.example") ||
 			got.Reason == "" || got.Absent || strings.Contains(got.Text+got.Advice, "secret") {
 			t.Errorf("%s: %+v", message, got)
 		}
 	}
-	if got := WhyUnreached("127.0.0.1:50051", "connection refused"); strings.Contains(got.Text, "proxy") || !got.Absent {
+	if got := WhyUnreached("127.0.0.1:50051", "connection refused"); strings.Contains(got.Text, "proxy") ||
+		!got.Absent {
 		t.Errorf("without a proxy: %+v", got)
 	}
 }

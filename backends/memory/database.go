@@ -104,7 +104,8 @@ type Change struct{ Old, New *Run }
 // New returns an empty database.
 func New(o Options) *Database {
 	return &Database{
-		runs: map[engine.ID]*Run{}, requests: map[name]request{}, past: map[name]request{}, workers: map[string]*engine.Worker{},
+		runs: map[engine.ID]*Run{}, requests: map[name]request{}, past: map[name]request{},
+		workers:   map[string]*engine.Worker{},
 		losses:    map[string]*engine.Loss{},
 		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{},
 		namespaces: map[string]*engine.Namespace{},
@@ -183,7 +184,8 @@ func (d *Database) CloneWith(o Options) *Database {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Database{
-		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), past: maps.Clone(d.past), workers: maps.Clone(d.workers),
+		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), past: maps.Clone(d.past),
+		workers:   maps.Clone(d.workers),
 		losses:    maps.Clone(d.losses),
 		schedules: maps.Clone(d.schedules),
 		fires:     maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys),

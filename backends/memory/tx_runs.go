@@ -123,7 +123,8 @@ func (t *tx) Requested(namespace, requestID string) (engine.ID, error) {
 }
 
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
-	put(t, t.db.requests, name{start.Namespace, start.RequestID}, request{answer, start, engine.Micros(start.CreatedAt)})
+	put(t, t.db.requests, name{start.Namespace, start.RequestID},
+		request{answer, start, engine.Micros(start.CreatedAt)})
 	return nil
 }
 

@@ -112,7 +112,9 @@ func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) 
 // LatestOfChain returns the newest run that continues the chain.
 func (s *Store) LatestOfChain(ctx context.Context, namespace string, first engine.ID) (engine.ID, error) {
 	return read(ctx, s, "LatestOfChain", func(t *tx) (latest engine.ID, err error) {
-		chain := t.find(func(r *Run) bool { return r.Namespace == namespace && r.FirstRunID == first && !first.IsZero() })
+		chain := t.find(func(r *Run) bool {
+			return r.Namespace == namespace && r.FirstRunID == first && !first.IsZero()
+		})
 		for i, r := range chain { // by id
 			if r.ContinuedAs.IsZero() || i == len(chain)-1 && latest.IsZero() {
 				latest = r.ID

@@ -109,7 +109,9 @@ func (c *claim) takeSuspects(due []*Run) (blocked bool) {
 		if len(c.slots) == 0 {
 			break
 		}
-		i := slices.IndexFunc(c.slots, func(g engine.ClaimSlot) bool { return c.suspectsHeld(g.WorkerID).May(r.Suspect) })
+		i := slices.IndexFunc(c.slots, func(g engine.ClaimSlot) bool {
+			return c.suspectsHeld(g.WorkerID).May(r.Suspect)
+		})
 		if i < 0 {
 			blocked = true
 			continue

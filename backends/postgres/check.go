@@ -107,7 +107,8 @@ func refuseOldRows(ctx context.Context, tx pgx.Tx) error {
 	newest, err := newestMigration()
 	if err == nil && number < newest {
 		err = fmt.Errorf(
-			"the database has schema %d and this program checks schema %d: run `kagzi db migrate`, then check again", number, newest)
+			"the database has schema %d and this program checks schema %d: run `kagzi db migrate`, then check again",
+			number, newest)
 	}
 	return err
 }
@@ -142,8 +143,9 @@ func checkSchema(ctx context.Context, tx pgx.Tx) (findings []engine.Finding, err
 	if state, err := stateOf(ctx, tx); err != nil {
 		return nil, err
 	} else if state.foreign {
-		return nil, errors.New("the table schema_migrations belongs to another program, and the schema has no Kagzi tables: " +
-			"name the schema of kagzi with ?schema= in the database URL")
+		return nil,
+			errors.New("the table schema_migrations belongs to another program, and the schema has no Kagzi tables: " +
+				"name the schema of kagzi with ?schema= in the database URL")
 	}
 	if len(done) == 0 {
 		return nil, errors.New("the database has no schema: `kagzi db migrate` makes it")

@@ -136,7 +136,8 @@ func (a *address) setPools(url string) error {
 	has := func(name string) bool { return plain.RuntimeParams[name] != "" }
 	if has("pool_max_conns") {
 		if a.MaxConns < leastConnections {
-			return engine.Invalid("db", "has pool_max_conns=%d; want at least %d: one connection to write, one to read and one that listens",
+			return engine.Invalid("db",
+				"has pool_max_conns=%d; want at least %d: one connection to write, one to read and one that listens",
 				a.MaxConns, leastConnections)
 		}
 		a.views = max(1, (a.MaxConns-1)/4)
@@ -144,7 +145,8 @@ func (a *address) setPools(url string) error {
 	}
 	for _, name := range []string{"pool_min_conns", "pool_min_idle_conns"} {
 		if has(name) {
-			return engine.Invalid("db", "has %s, which has no effect: connections are opened when they are needed; leave it out", name)
+			return engine.Invalid("db",
+				"has %s, which has no effect: connections are opened when they are needed; leave it out", name)
 		}
 	}
 	for name, set := range map[string]func(){
@@ -317,7 +319,8 @@ func (a *address) refusal(err error) error {
 	case strings.HasPrefix(state, "28"):
 		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
-		return fmt.Errorf("the server of %s has no database of this name; create it, for example with: createdb --encoding UTF8 --template template0 %s",
+		return fmt.Errorf(
+			"the server of %s has no database of this name; create it, for example with: createdb --encoding UTF8 --template template0 %s",
 			describeDatabase(a), a.ConnConfig.Database)
 	case state == codeBadValue, state == codeUndefined, state == codeFixed, state == codeForbidden:
 		e, _ := errors.AsType[*pgconn.PgError](err)

@@ -23,8 +23,9 @@ func requireEncoding(ctx context.Context, q querier) error {
 	if err != nil || name == encodingUTF8 {
 		return err
 	}
-	return fmt.Errorf("the database %s has the encoding %s, which cannot store every text; create one with UTF8, for example with: "+
-		"createdb --encoding UTF8 --template template0 %s_utf8", database, name, database)
+	return fmt.Errorf(
+		"the database %s has the encoding %s, which cannot store every text; create one with UTF8, for example with: "+
+			"createdb --encoding UTF8 --template template0 %s_utf8", database, name, database)
 }
 
 // encodingWarning warns the operator of a database that cannot store every text; empty if it can.

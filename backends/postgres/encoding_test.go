@@ -15,7 +15,8 @@ import (
 
 func TestANewDatabaseWithoutUTF8IsRefused(t *testing.T) {
 	url, _ := pgtest.OwnDatabase(t, "encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'")
-	for name, err := range map[string]error{"Migrate": Migrate(t.Context(), url), "Open": second(Open(t.Context(), url, engine.OpenOptions{}))} {
+	for name, err := range map[string]error{"Migrate": Migrate(t.Context(), url),
+		"Open": second(Open(t.Context(), url, engine.OpenOptions{}))} {
 		if err == nil || !strings.Contains(err.Error(), "has the encoding LATIN1") ||
 			!strings.Contains(err.Error(), "createdb --encoding UTF8 --template template0 ") {
 			t.Errorf("%s: %v, want a refusal with the command to make a right one", name, err)
@@ -30,7 +31,8 @@ func oldStore(t *testing.T, encoding, clientEncoding string) (s *Store, log stri
 	t.Helper()
 	url, admin := pgtest.OwnDatabase(t, "encoding '"+encoding+"' lc_collate 'C' lc_ctype 'C'")
 	role := roleOf(t, url)
-	execute(t, admin, "grant create on schema public to "+role, "alter role "+role+" set client_encoding = '"+clientEncoding+"'")
+	execute(t, admin, "grant create on schema public to "+role,
+		"alter role "+role+" set client_encoding = '"+clientEncoding+"'")
 	text := createMigrationsSQL + ";\n"
 	for _, m := range migrationsOf(t) {
 		text += m.SQL + ";\n"

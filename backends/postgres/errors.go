@@ -97,7 +97,8 @@ func ofData(err error) bool {
 	return false
 }
 
-var untranslatable = regexp.MustCompile(`byte sequence ((?:0x[0-9a-f]{2} ?)+) in encoding "UTF8" has no equivalent in encoding "(\w+)"`)
+var untranslatable = regexp.MustCompile(
+	`byte sequence ((?:0x[0-9a-f]{2} ?)+) in encoding "UTF8" has no equivalent in encoding "(\w+)"`)
 
 var invalidBytes = regexp.MustCompile(`invalid byte sequence for encoding "(\w+)"`)
 
@@ -114,20 +115,25 @@ func refuseData(doing string, e *pgconn.PgError) error {
 			r, _ := utf8.DecodeRune(bytes)
 			character, encoding = fmt.Sprintf("the character %U", r), m[2]
 		}
-		refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold %s of a text of this call: %s",
+		refusal.Message = fmt.Sprintf(
+			"%s: the database, whose encoding is %s, cannot hold %s of a text of this call: %s",
 			doing, encoding, character, moveAdvice)
 	case codeNoCharacter:
 		refusal.Message = doing + ": a text of this call is not valid UTF-8, or holds a NUL character: leave it out"
 		if m := invalidBytes.FindStringSubmatch(e.Message); m != nil && m[1] != encodingUTF8 {
-			refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold a text of this call: %s", doing, m[1], moveAdvice)
+			refusal.Message = fmt.Sprintf("%s: the database, whose encoding is %s, cannot hold a text of this call: %s",
+				doing, m[1], moveAdvice)
 		}
 	case codeTooLong, codeLimit:
 		refusal.Kind = engine.KindTooLarge
-		refusal.Message = fmt.Sprintf("%s: the database cannot hold a value of this call: it is too large (SQLSTATE %s)", doing, e.Code)
+		refusal.Message = fmt.Sprintf(
+			"%s: the database cannot hold a value of this call: it is too large (SQLSTATE %s)", doing, e.Code)
 	case codeOutOfRange:
-		refusal.Message = fmt.Sprintf("%s: the database cannot hold a number of this call: it is out of range (SQLSTATE %s)", doing, e.Code)
+		refusal.Message = fmt.Sprintf(
+			"%s: the database cannot hold a number of this call: it is out of range (SQLSTATE %s)", doing, e.Code)
 	default:
-		refusal.Message = fmt.Sprintf("%s: the database refuses a value of this call (SQLSTATE %s, constraint %s)", doing, e.Code, e.ConstraintName)
+		refusal.Message = fmt.Sprintf("%s: the database refuses a value of this call (SQLSTATE %s, constraint %s)",
+			doing, e.Code, e.ConstraintName)
 	}
 	return refusal
 }
@@ -160,8 +166,9 @@ func translateState(doing string, e *pgconn.PgError) error {
 	case e.Code == codeFenced:
 		return unavailable("%s", e.Message) // written by the copy
 	case e.Code == codeTooMany:
-		return unavailable("the database accepts no more connections; raise the limit of its server, database or role to at least %d,"+
-			" or set pool_max_conns in the database URL", leastConnections)
+		return unavailable(
+			"the database accepts no more connections; raise the limit of its server, database or role to at least %d,"+
+				" or set pool_max_conns in the database URL", leastConnections)
 	case e.Code == codeReadOnly:
 		return errReadOnly
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:

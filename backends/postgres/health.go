@@ -38,7 +38,8 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		{Name: "connections to read", Value: reading},
 		{Name: "notifications", Value: s.listenText(listening, since)},
 		{Name: "clock offset", Value: s.clock.text()},
-		{Name: "clock uncertainty", Value: fmt.Sprintf("%.1f ms", float64(s.clock.uncertainty())/float64(time.Millisecond))},
+		{Name: "clock uncertainty", Value: fmt.Sprintf(
+			"%.1f ms", float64(s.clock.uncertainty())/float64(time.Millisecond))},
 	}
 	if restored != "" {
 		d.Facts = append([]engine.Fact{{Name: "restored", Value: restored}}, d.Facts...)
@@ -170,7 +171,8 @@ func (r *reading) at(local time.Time) time.Time { return r.remote.Add(local.Sub(
 
 func (r *reading) stale(local time.Time) bool {
 	monotonic, wall := local.Sub(r.local), local.Round(0).Sub(r.local.Round(0))
-	return monotonic > measureEvery || r.within > coarse && monotonic > measureSoon || (wall-monotonic).Abs() > suspended
+	return monotonic > measureEvery || r.within > coarse && monotonic > measureSoon ||
+		(wall-monotonic).Abs() > suspended
 }
 
 // now returns the database's time. If the reading is old, it starts a new one in the background.

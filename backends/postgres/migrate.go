@@ -280,7 +280,8 @@ func (p *place) requireEmpty(ctx context.Context, q querier) error {
 	switch {
 	case state.foreign:
 		return fmt.Errorf(
-			"the schema %s has a table schema_migrations of another program, which records its migrations there; %s", quoted(p.schema), advice)
+			"the schema %s has a table schema_migrations of another program, which records its migrations there; %s",
+			quoted(p.schema), advice)
 	case state.tables > 0:
 		return fmt.Errorf("the schema %s holds tables of another program; %s", quoted(p.schema), advice)
 	}

@@ -135,9 +135,11 @@ func TestMigrateWithARolesTimeouts(t *testing.T) {
 	expectNoFindings(t, findings, err)
 }
 
+// beforeRunsChange is a schema whose next migrations alter runs.
+const beforeRunsChange = 8
+
 func TestAMigrationThatWaitsForALockLetsCallsGoOn(t *testing.T) {
-	list := migrationsOf(t)
-	url := databaseOf(t, len(list)-1)
+	url := databaseOf(t, beforeRunsChange)
 	reader := adminConnection(t, url)
 	if _, err := reader.Exec(t.Context(), "begin; select count(*) from runs"); err != nil {
 		t.Fatal(err)
@@ -192,9 +194,10 @@ func TestAMigrationThatGetsNoLockSaysWhoHasIt(t *testing.T) {
 	old := migrateTimeout
 	migrateTimeout = 0
 	defer func() { migrateTimeout = old }()
-	url := databaseOf(t, len(migrationsOf(t))-1)
+	url := databaseOf(t, beforeRunsChange)
 	reader := adminConnection(t, url)
-	if _, err := reader.Exec(t.Context(), "set application_name = 'a long report'; begin; select count(*) from runs"); err != nil {
+	if _, err := reader.Exec(t.Context(),
+		"set application_name = 'a long report'; begin; select count(*) from runs"); err != nil {
 		t.Fatal(err)
 	}
 	if err := Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), `application "a long report"`) {

@@ -22,7 +22,8 @@ func TestPoolMaxConns(t *testing.T) {
 		}
 		work(t, s, 40)
 		var open int
-		err := admin.QueryRow(t.Context(), "select count(*) from pg_stat_activity where application_name = $1", name).Scan(&open)
+		err := admin.QueryRow(t.Context(), "select count(*) from pg_stat_activity where application_name = $1",
+			name).Scan(&open)
 		if err != nil || open < 3 || open > 4 {
 			t.Errorf("%d connections are open (%v), want 3 or 4", open, err)
 		}
@@ -31,7 +32,8 @@ func TestPoolMaxConns(t *testing.T) {
 		"pool_max_conns=2": "at least 3", "pool_max_conns=many": "not a valid", "pool_min_conns=2": "pool_min_conns",
 	} {
 		t.Run("is refused as "+value, func(t *testing.T) {
-			if _, err := parseURL("postgres://ada@db.internal/shop?" + value); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := parseURL("postgres://ada@db.internal/shop?" + value); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one that says %q", err, want)
 			}
 		})
@@ -55,10 +57,12 @@ func work(t *testing.T, s *Store, callers int) {
 		group.Go(func() {
 			for range 10 {
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); err != nil {
+				if _, err := s.StartRuns(ctx, engine.StartRunsParams{
+					Runs: []engine.StartRun{newStart(s)}}); err != nil {
 					t.Errorf("StartRuns: %v", err)
 				}
-				if _, _, err := s.ListRuns(ctx, engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 5}); err != nil {
+				if _, _, err := s.ListRuns(ctx, engine.RunFilter{Namespace: "default"},
+					engine.Page{Limit: 5}); err != nil {
 					t.Errorf("ListRuns: %v", err)
 				}
 				cancel()

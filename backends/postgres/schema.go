@@ -112,7 +112,8 @@ func (p *place) refuseSecond() error {
 	return &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf(
 		"the schema %s holds kagzi's tables, and search_path leads to the schema %s, which has none: "+
 			"name the one to use in the database URL: ?schema=%s to go on with what is there, or ?schema=%s to start empty",
-		strings.Join(quotedNames(p.others), ", "), quoted(p.schema), url.QueryEscape(p.others[0]), url.QueryEscape(p.schema))}
+		strings.Join(quotedNames(p.others), ", "), quoted(p.schema), url.QueryEscape(p.others[0]),
+		url.QueryEscape(p.schema))}
 }
 
 // ambiguity warns the operator of other tables on the same path; empty: none.

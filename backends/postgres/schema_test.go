@@ -171,7 +171,8 @@ func TestSchema(t *testing.T) {
 		for i, s := range []*Store{first, openAt(t, pooled+"&schema=shop")} {
 			var err error
 			for range 20 { // the sessions that were ended
-				if _, err = s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); err == nil {
+				if _, err = s.StartRuns(t.Context(), engine.StartRunsParams{
+					Runs: []engine.StartRun{newStart(s)}}); err == nil {
 					break
 				}
 			}
@@ -218,7 +219,8 @@ func TestATableOfMigrationsOfAnotherProgramIsNamed(t *testing.T) {
 			if status, err := Status(t.Context(), url); err != nil || !strings.Contains(status.Refusal, want) {
 				t.Errorf("Status = %+v (%v), want it to say %q", status, err, want)
 			}
-			if _, err := Check(context.Background(), url); err == nil || !strings.Contains(err.Error(), "belongs to another program") {
+			if _, err := Check(context.Background(), url); err == nil ||
+				!strings.Contains(err.Error(), "belongs to another program") {
 				t.Errorf("Check: %v, want it to name the table", err)
 			}
 		})

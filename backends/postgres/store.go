@@ -116,7 +116,8 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, warnings: warnings, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, warnings: warnings, database: describeDatabase(config), pooled: config.pooled(),
+		fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {

@@ -103,15 +103,16 @@ var measureUnconsumedSQL string
 
 // MeasureUnconsumed is exact while the run is locked.
 func (t *tx) MeasureUnconsumed(run engine.ID) (int64, error) {
-	sizes, err := collect(t, measureUnconsumedSQL, args{"run_id": [16]byte(run)}, func(r pgx.CollectableRow) (int64, error) {
-		var count, data int64
-		var text string
-		if err := r.Scan(&count, &data, &text); err != nil {
-			return 0, err
-		}
-		meta, err := storekit.ReadMapText(text)
-		return data + count*int64(engine.Payload{Metadata: meta}.Size()), err
-	})
+	sizes, err := collect(t, measureUnconsumedSQL, args{"run_id": [16]byte(run)},
+		func(r pgx.CollectableRow) (int64, error) {
+			var count, data int64
+			var text string
+			if err := r.Scan(&count, &data, &text); err != nil {
+				return 0, err
+			}
+			meta, err := storekit.ReadMapText(text)
+			return data + count*int64(engine.Payload{Metadata: meta}.Size()), err
+		})
 	var bytes int64
 	for _, size := range sizes {
 		bytes += size

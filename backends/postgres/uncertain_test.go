@@ -75,7 +75,8 @@ func TestTheUncertaintyOfTheClock(t *testing.T) {
 				}
 				timers, set = append(timers, now.Add(c.uncertainty()+d)), append(set, time.Now())
 				if ahead := time.Until(now) - time.Hour; ahead > 0 || ahead < -c.uncertainty() {
-					t.Fatalf("the clock is %s ahead of the database's, want at most %s behind it", ahead, c.uncertainty())
+					t.Fatalf("the clock is %s ahead of the database's, want at most %s behind it", ahead,
+						c.uncertainty())
 				}
 				time.Sleep(37 * time.Millisecond)
 			}

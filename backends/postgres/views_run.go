@@ -136,7 +136,8 @@ var getRunSQL = runColumns.Expand(getRunText)
 var getCircumstancesSQL string
 
 // ExplainInputs reads everything on one snapshot.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances, err error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances,
+	err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
 	batch := &pgx.Batch{}

@@ -44,7 +44,8 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 		step.StartedAt = p.Now
 	}
 	lease, err := t.lease(p.Lease)
-	if err != nil || lease == nil || lease.suspect || lease.steps >= engine.MaxSteps || lease.bytes+int64(size) > engine.MaxRunBytes {
+	if err != nil || lease == nil || lease.suspect || lease.steps >= engine.MaxSteps ||
+		lease.bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, false, err
 	}
 	if lease.steps > 0 && !lease.plain {

@@ -96,7 +96,8 @@ func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 func needsAllColumns(r *engine.Run) bool {
 	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" ||
 		!r.ScheduledAt.IsZero() ||
-		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero() ||
+		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() ||
+		!r.NamedDeadlineAt.IsZero() ||
 		r.BelowHandler || !r.FirstRunID.IsZero()
 }
 

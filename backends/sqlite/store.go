@@ -263,7 +263,8 @@ func (s *Store) tellSpace(left uint64, low bool) {
 			dbfile.BytesText(int64(left)), "needed", dbfile.BytesText(dbfile.LowWater), "directory", s.space.Dir)
 		return
 	}
-	s.log.Info("the disk has room again; taking new runs", "free", dbfile.BytesText(int64(left)), "directory", s.space.Dir)
+	s.log.Info("the disk has room again; taking new runs", "free", dbfile.BytesText(int64(left)), "directory",
+		s.space.Dir)
 }
 
 // lacksRoom reports whether new runs of clients are refused because the disk is nearly full. A

@@ -122,7 +122,9 @@ func (t *tx) MoveSignals(from, to engine.ID) error {
 var signalInChainSQL string
 
 func (t *tx) SignalInChain(first engine.ID, signalID string) (bool, error) {
-	return t.found(&signalInChainSQL, func(*row) error { return nil }, idArg("first", first), text("signal_id", signalID))
+	return t.found(&signalInChainSQL, func(*row) error {
+		return nil
+	}, idArg("first", first), text("signal_id", signalID))
 }
 
 //go:embed sql/consume_signal.sql

@@ -138,7 +138,8 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 // too.
 func (c *Coordinator) pruneOutcome(ctx context.Context, o outcome, now time.Time) error {
 	d := &c.deletion
-	p := engine.PruneParams{Namespace: o.namespace, Status: o.status, Before: now.Add(-o.keep), Limit: c.options.BatchSize}
+	p := engine.PruneParams{Namespace: o.namespace, Status: o.status, Before: now.Add(-o.keep),
+		Limit: c.options.BatchSize}
 	if keep := c.options.RequestRetention; keep > 0 {
 		p.Requests = now.Add(-keep)
 	}

@@ -241,7 +241,9 @@ func TestReloadAppliesTLSFiles(t *testing.T) {
 			next.TLSKey = c.TLSKey
 		}, []string{"level=WARN", "does not belong", "keeping the current certificate"}, other.Cert},
 		{"the first files", func() { next = c }, []string{"certificate loaded"}, c.TLSCert},
-		{"half of them", func() { next.TLSKey = "" }, []string{"level=WARN", "--tls-cert", "give both or neither"}, c.TLSCert},
+		{"half of them", func() {
+			next.TLSKey = ""
+		}, []string{"level=WARN", "--tls-cert", "give both or neither"}, c.TLSCert},
 	} {
 		step.change()
 		text := heard()
@@ -294,7 +296,9 @@ func TestFilesOfTLSThatAreMissingOrWrongEndTheStart(t *testing.T) {
 		{"a certificate alone", func(c *Config) {
 			c.TLSKey = ""
 		}, 64, []string{"--tls-cert", "--tls-key", "give both or neither"}},
-		{"a key alone", func(c *Config) { c.TLSCert = "" }, 64, []string{"--tls-cert", "--tls-key", "give both or neither"}},
+		{"a key alone", func(c *Config) {
+			c.TLSCert = ""
+		}, 64, []string{"--tls-cert", "--tls-key", "give both or neither"}},
 		{"authorities alone", func(c *Config) {
 			c.TLSCert, c.TLSKey, c.ClientCA = "", "", files.ClientCA
 		}, 64, []string{"--client-ca", "needs --tls-cert"}},

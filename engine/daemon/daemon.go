@@ -287,7 +287,9 @@ func netFor(d engine.Description) time.Duration {
 // tellHolder writes the server's address into the lock of a store that admits one process only.
 func (p *process) tellHolder(address string) {
 	if err := setHolder(p.store, "serving on "+address); err != nil {
-		p.log.Warn("cannot write the server's address to the database lock; other commands cannot find this server by it", "error", err)
+		p.log.Warn(
+			"cannot write the server's address to the database lock; other commands cannot find this server by it",
+			"error", err)
 	}
 }
 

@@ -167,7 +167,8 @@ func unserved(url string, s *engine.SchemaStatus) error {
 		return &exitError{code: exitConflict, err: errors.New(s.Refusal)}
 	case s.Applied > s.Newest:
 		return &exitError{code: exitConflict, err: fmt.Errorf(
-			"schema %d was made by a newer version, this one knows up to %d: use the newer version", s.Applied, s.Newest)}
+			"schema %d was made by a newer version, this one knows up to %d: use the newer version",
+			s.Applied, s.Newest)}
 	}
 	return nil
 }
@@ -206,7 +207,8 @@ type migrationDocument struct {
 
 func documentOfStatus(url string, s *engine.SchemaStatus) statusDocument {
 	return statusDocument{Database: withoutPassword(url), Exists: !s.Missing, Schema: s.Applied, Newest: s.Newest,
-		Pending: append([]string{}, s.Pending...), Place: s.Place, Warnings: s.Warnings, Standing: s.Standing, Refusal: s.Refusal}
+		Pending: append([]string{}, s.Pending...), Place: s.Place, Warnings: s.Warnings, Standing: s.Standing,
+		Refusal: s.Refusal}
 }
 
 func newCheck(b Backends) *cobra.Command {

@@ -47,8 +47,10 @@ a command.`,
 	flags.StringVar(&p.To, "to", "",
 		"target database, empty or partly filled by this copy; default as in --from")
 	flags.BoolVar(&p.Snapshot, "snapshot", false, "copy without fencing the source or stopping its servers")
-	flags.StringVar(&release, "release", "", "abandon the copy of this source, so that it can be served again; default as in --from")
-	flags.BoolVar(&force, "force", false, "with --release: even if the copy is complete (use only if no server has run on it)")
+	flags.StringVar(&release, "release", "",
+		"abandon the copy of this source, so that it can be served again; default as in --from")
+	flags.BoolVar(&force, "force", false,
+		"with --release: even if the copy is complete (use only if no server has run on it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case release != "" && (p.From != "" || p.To != "" || p.Snapshot):

@@ -96,7 +96,8 @@ func TestACompleteCopySaysSo(t *testing.T) {
 		return engine.CopyReport{Before: true}, nil
 	}}
 	out, _, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
-	if err != nil || !strings.Contains(out, "already complete") || !strings.Contains(out, "kagzi server --db sqlite:b.db") {
+	if err != nil || !strings.Contains(out, "already complete") ||
+		!strings.Contains(out, "kagzi server --db sqlite:b.db") {
 		t.Errorf("output = %q (%v)", out, err)
 	}
 }

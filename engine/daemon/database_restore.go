@@ -144,7 +144,8 @@ func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok b
 		Findings  []string       `json:"findings"`
 		Schedules int            `json:"schedules_moved_on"`
 	}{
-		ok && !p.DryRun, done.Database, done.Kept, done.Empty, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers,
+		ok && !p.DryRun, done.Database, done.Kept, done.Empty, documentOf(&done.Backup), done.Changed.Leases,
+		done.Changed.Workers,
 		done.Changed.Ticks,
 		runDocuments(done.Progress.Beyond, true), runDocuments(done.Progress.Only, false),
 		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findingLines(done.Findings),

@@ -137,7 +137,8 @@ func (c *Config) placeWarnings() (warnings []string) {
 	}
 	tell := func(flag, asked, used string) {
 		if asked != used {
-			warnings = append(warnings, fmt.Sprintf("%s: anybody may write to %s; using %s, which is for this user only",
+			warnings = append(warnings, fmt.Sprintf(
+				"%s: anybody may write to %s; using %s, which is for this user only",
 				flag, output.Plain(asked), output.Plain(used)))
 			asked = used
 		}

@@ -68,7 +68,8 @@ func TestServerDirectoryOfAKubernetesVolume(t *testing.T) {
 					t.Errorf("%s: %v, %v, want it with mode 0700", used, info, err)
 				}
 				said := strings.Join(c.placeWarnings(), "\n")
-				if try.says == "" && said != "" || try.says == "its group" && !strings.Contains(said, "the group of "+volume) ||
+				if try.says == "" && said != "" || try.says == "its group" &&
+					!strings.Contains(said, "the group of "+volume) ||
 					try.own && (!strings.Contains(said, try.says) || !strings.Contains(said, used)) ||
 					said != "" && !strings.Contains(said, flag) {
 					t.Errorf("warnings %q", said)

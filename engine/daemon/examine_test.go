@@ -47,7 +47,8 @@ func TestExamine(t *testing.T) {
 		fresh := free()
 		fresh["KAGZI_DATA_DIR"] = filepath.Join(dir, "none", "yet")
 		found := sick(t, engine.SchemaStatus{Newest: 3}, nil, fresh)
-		if !strings.Contains(found["data directory"], "ok") || !strings.Contains(found["database"], "does not exist yet") ||
+		if !strings.Contains(found["data directory"], "ok") ||
+			!strings.Contains(found["database"], "does not exist yet") ||
 			!strings.HasPrefix(found["disk"], "ok ") {
 			t.Errorf("before the first start: %q", found)
 		}

@@ -38,8 +38,9 @@ func (c *Config) orService(ctx context.Context, find func(context.Context) (Serv
 	}
 	url, err := s.database()
 	if err != nil {
-		return "", usagef("find the database of the service %s: %w; run the command as root, or name the database with --db",
-			s.Name, err)
+		return "",
+			usagef("find the database of the service %s: %w; run the command as root, or name the database with --db",
+				s.Name, err)
 	}
 	c.DB = url
 	c.Sources["db"] = "service " + s.Name

@@ -30,9 +30,10 @@ func TestDatabaseOfTheInstalledServiceIsFound(t *testing.T) {
 		want    string
 	}{
 		"data directory": {Service{}, plain},
-		"URL file":       {Service{DatabaseURLFile: put("db.url", "postgres://k:secret@h/kagzi\n")}, "postgres://k:secret@h/kagzi"},
-		"environment":    {Service{Environment: put("kagzi.env", "# x\nKAGZI_DB='sqlite:/e.db'\n")}, "sqlite:/e.db"},
-		"settings":       {Service{Config: put("kagzi.toml", "[server]\ndb = \"sqlite:/s.db\"\n")}, "sqlite:/s.db"},
+		"URL file": {Service{DatabaseURLFile: put("db.url", "postgres://k:secret@h/kagzi\n")},
+			"postgres://k:secret@h/kagzi"},
+		"environment": {Service{Environment: put("kagzi.env", "# x\nKAGZI_DB='sqlite:/e.db'\n")}, "sqlite:/e.db"},
+		"settings":    {Service{Config: put("kagzi.toml", "[server]\ndb = \"sqlite:/s.db\"\n")}, "sqlite:/s.db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "home"))
@@ -41,7 +42,8 @@ func TestDatabaseOfTheInstalledServiceIsFound(t *testing.T) {
 			c := Defaults()
 			c.Sources = map[string]string{}
 			note, err := c.orService(t.Context(), of(try.service))
-			if err != nil || c.DB != try.want || !strings.Contains(note, "service kagzi") || strings.Contains(note, "secret") {
+			if err != nil || c.DB != try.want || !strings.Contains(note, "service kagzi") ||
+				strings.Contains(note, "secret") {
 				t.Errorf("database %q, note %q, %v, want %q", c.DB, note, err, try.want)
 			}
 			own := Config{DataDir: filepath.Join(dir, "mine"), Sources: map[string]string{}}

@@ -120,7 +120,8 @@ func checkCommand(t *testing.T, file, run string, parts []string, covered map[st
 	t.Helper()
 	words := strings.Fields(run)
 	for i, word := range words {
-		if path := strings.TrimPrefix(word, "./"); strings.HasPrefix(word, "./") || strings.HasPrefix(word, ".ci/") || strings.HasPrefix(word, "installer/") {
+		if path := strings.TrimPrefix(word, "./"); strings.HasPrefix(word, "./") || strings.HasPrefix(word, ".ci/") ||
+			strings.HasPrefix(word, "installer/") {
 			if _, err := os.Stat(filepath.Join(repository, path)); err != nil {
 				t.Errorf("%s runs %q, of which %s does not exist", file, run, word)
 			}

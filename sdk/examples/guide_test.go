@@ -57,7 +57,8 @@ func TestTheGuideQuotesTheExamples(t *testing.T) {
 		default:
 			t.Errorf("%s differs from the files that it quotes: UPDATE=1 go test ./sdk/examples", chapter)
 		}
-		if blocks := regexp.MustCompile("(?m)^```go").FindAll(updated, -1); len(blocks) != len(quote.FindAll(updated, -1)) {
+		if blocks := regexp.MustCompile("(?m)^```go").FindAll(updated, -1); len(blocks) != len(
+			quote.FindAll(updated, -1)) {
 			t.Errorf("%s has a block of Go that is no quote", chapter)
 		}
 	}
@@ -84,7 +85,8 @@ func declaration(file, name string) (string, error) {
 		case *ast.FuncDecl:
 			declared, doc = d.Name.Name, d.Doc
 			if d.Recv != nil {
-				declared = strings.TrimPrefix(text(d.Recv.List[0].Type.Pos(), d.Recv.List[0].Type.End()), "*") + "." + declared
+				declared = strings.TrimPrefix(text(d.Recv.List[0].Type.Pos(), d.Recv.List[0].Type.End()), "*") +
+					"." + declared
 			}
 		case *ast.GenDecl:
 			if spec, ok := d.Specs[0].(*ast.TypeSpec); ok {

@@ -44,7 +44,8 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 
 		{"sleep, delay, timeout, retry delay", "| " + years},
 		{"timeout of a step's attempt", fmt.Sprintf("%d s | 10 years", engine.DefaultStepTimeout/time.Second)},
-		{"age of a schedule's newest due tick before it counts as missed", fmt.Sprintf("%d s", engine.OnTime/time.Second)},
+		{"age of a schedule's newest due tick before it counts as missed",
+			fmt.Sprintf("%d s", engine.OnTime/time.Second)},
 
 		{"attempts of a step", fmt.Sprintf("%d | %s, or -1", engine.DefaultAttempts, amount(engine.MaxRetryAttempts))},
 		{"attempts of a run", "1 | " + amount(engine.MaxRetryAttempts)},
@@ -52,7 +53,8 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 		{"coefficient", fmt.Sprintf("%v | at least 1", engine.DefaultCoefficient)},
 		{"longest delay", fmt.Sprintf("%d s", engine.DefaultMaximumInterval/time.Second)},
 		{"jitter", fmt.Sprintf("%v | 1", engine.DefaultJitter)},
-		{"final errors in a policy", fmt.Sprintf("none | %d entries of %d bytes", engine.MaxNonRetryable, engine.MaxName)},
+		{"final errors in a policy", fmt.Sprintf(
+			"none | %d entries of %d bytes", engine.MaxNonRetryable, engine.MaxName)},
 		{"workers lost in a row with one run", fmt.Sprintf("| %d, then the run fails", engine.MaxLeaseLosses)},
 
 		{"runs in hand of a worker", fmt.Sprintf("%d | %s", engine.DefaultConcurrent, amount(engine.MaxConcurrent))},

@@ -214,7 +214,9 @@ func TestAFailingTestSaysWhy(t *testing.T) {
 			kagzitest.ReplaceStep(env, "chrage", func(context.Context) (string, error) { return "", nil })
 			kagzitest.ReplaceDo(env, "notify", func(context.Context) error { return nil })
 			run := begin(t, env, func(ctx kagzi.Context, _ order) (string, error) {
-				if err := kagzi.Do(ctx, "notify", func(context.Context) error { return errors.New("not replaced") }); err != nil {
+				if err := kagzi.Do(ctx, "notify", func(context.Context) error {
+					return errors.New("not replaced")
+				}); err != nil {
 					return "", err
 				}
 				return kagzi.Step(ctx, "charge", func(context.Context) (string, error) { return "paid", nil })
@@ -235,7 +237,8 @@ func TestAFailingTestSaysWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), self, "-test.run=^(TestAFailingTestSaysWhy|TestRunsAfterAFailingTest)$",
+			cmd := exec.CommandContext(t.Context(), self,
+				"-test.run=^(TestAFailingTestSaysWhy|TestRunsAfterAFailingTest)$",
 				"-test.timeout=8m")
 			own := t.TempDir()
 			cmd.Env = append(os.Environ(), failingCase+"="+name, "TMPDIR="+own, "TMP="+own)

@@ -156,7 +156,8 @@ func (d *document) findProfiles(content map[string]any) error {
 	table, there := content["profile"]
 	profiles, ok := table.(map[string]any)
 	if there && !ok {
-		return errors.New("profile is not a table: a profile is [profile.NAME], and profile in [client] selects the default")
+		return errors.New(
+			"profile is not a table: a profile is [profile.NAME], and profile in [client] selects the default")
 	}
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		if _, ok := profiles[name].(map[string]any); !ok {

@@ -88,8 +88,9 @@ func (p Profile) warnings() []string {
 	}
 	for _, path := range []string{p.APIKeyFile, p.TLSKey} {
 		if path != "" && everybodyReads(path) {
-			found = append(found, fmt.Sprintf("%s is a secret, and every user of this machine can read it: run chmod 600",
-				plain(path)))
+			found = append(found,
+				fmt.Sprintf("%s is a secret, and every user of this machine can read it: run chmod 600",
+					plain(path)))
 		}
 	}
 	return found

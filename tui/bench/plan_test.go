@@ -100,7 +100,8 @@ func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
 		{"a full table fits a named SQLite", target{db: "sqlite:a.db"}, "W10", ""},
 		{"a full table is not put into a running server", target{address: "127.0.0.1:1"}, "W10", "127.0.0.1:1"},
 		{"a full table needs a separate Postgres database", target{db: "postgres://h/d"}, "W10", "--full-db"},
-		{"a full table with a separate Postgres database", target{db: "postgres://h/d", fullDB: "postgres://h/f"}, "W10", ""},
+		{"a full table with a separate Postgres database", target{db: "postgres://h/d", fullDB: "postgres://h/f"},
+			"W10", ""},
 		{"the others fit anywhere", target{address: "127.0.0.1:1"}, "W1,W9", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,9 +129,11 @@ func TestOnlyTheCommandLineNamesAServerThatRuns(t *testing.T) {
 		{"a namespace does not count", options{said: profile.Profile{Namespace: "n"}, servers: 1}, 0},
 		{"profile off does not count", options{said: profile.Profile{Name: profile.Off}, servers: 1}, 0},
 		{"an address counts", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 1}, exitUnavailable},
-		{"an address is refused for two servers", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2}, exitUsage},
-		{"an address is refused beside a database", options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d",
-			servers: 1}, exitUsage},
+		{"an address is refused for two servers", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2},
+			exitUsage},
+		{"an address is refused beside a database",
+			options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d",
+				servers: 1}, exitUsage},
 		{"a key is for a running server", options{said: profile.Profile{APIKeyFile: "k"}, servers: 1}, exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {

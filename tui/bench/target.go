@@ -114,7 +114,8 @@ func unanswered(address string, err error) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return &exitError{exitUnavailable, fmt.Errorf(
-			"no server answers at %s; start one with kagzi server, or omit the address to measure a private one", address)}
+			"no server answers at %s; start one with kagzi server, or omit the address to measure a private one",
+			address)}
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return &exitError{exitPermissionDenied, fmt.Errorf(
 			"the server at %s refused: %s", address, status.Convert(err).Message())}
@@ -203,7 +204,8 @@ func (t *target) suits(chosen []workload) error {
 		switch {
 		case w.fills && t.address != "":
 			return usagef(
-				"%s fills a database with ended runs, so it needs private servers: use --db, not the server at %s", w.id, t.address)
+				"%s fills a database with ended runs, so it needs private servers: use --db, not the server at %s",
+				w.id, t.address)
 		case w.fills && t.db != "" && !strings.HasPrefix(t.db, "sqlite:") && t.fullDB == "":
 			return usagef("%s compares two databases: give an empty one with --db and the one to fill with --full-db",
 				w.id)

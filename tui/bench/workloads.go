@@ -208,7 +208,8 @@ func measurePace(ctx context.Context, r *fixture, p plan) (sample, error) {
 	}
 	if got.Executed != in.Steps {
 		return sample{},
-			fmt.Errorf("the run moved to another execution midway (%d of %d steps in the last one): its pace is meaningless",
+			fmt.Errorf(
+				"the run moved to another execution midway (%d of %d steps in the last one): its pace is meaningless",
 				got.Executed, in.Steps)
 	}
 	return sample{

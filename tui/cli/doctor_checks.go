@@ -46,7 +46,8 @@ func (p *examined) checks() []Check {
 	}
 	if len(p.refused) > 0 {
 		list = append(list, Check{Name: "left out", State: checkWarn,
-			Text: "not checked, the key may not see them: " + strings.Join(p.refused, ", "), Advice: "use an admin's key to check everything"})
+			Text:   "not checked, the key may not see them: " + strings.Join(p.refused, ", "),
+			Advice: "use an admin's key to check everything"})
 	}
 	return list
 }
@@ -113,7 +114,8 @@ func (p *examined) ofClock() Check {
 	c := Check{Name: "clock", State: checkOK,
 		Text: "the server's and this machine's clocks agree within " + render.Duration(max(off, p.trip))}
 	if off-p.trip > skewWarn {
-		c.State, c.Text = checkWarn, fmt.Sprintf("the server's clock is %s %s this machine's", render.Duration(off), ahead)
+		c.State, c.Text = checkWarn, fmt.Sprintf(
+			"the server's clock is %s %s this machine's", render.Duration(off), ahead)
 		c.Advice = "enable NTP on both machines: timedatectl set-ntp true"
 	}
 	if off-p.trip > skewBad {

@@ -92,8 +92,10 @@ func TestDoctor(t *testing.T) {
 			fact("backups", "last", "none yet")(f)
 			fact("backups", "last error", "no room")(f)
 		}, "backups", "bad the last backup failed: no room", ExitError},
-		"a schema":    {fact("database", "schema", "shop"), "database", "ok sqlite 3.51, kagzi.db, 3.0 MiB, schema 1 in the Postgres schema shop", ExitOK},
-		"an encoding": {fact("database", "warning", "move to UTF8"), "database", "warn sqlite 3.51, kagzi.db, 3.0 MiB, schema 1 / move to UTF8", ExitOK},
+		"a schema": {fact("database", "schema", "shop"), "database",
+			"ok sqlite 3.51, kagzi.db, 3.0 MiB, schema 1 in the Postgres schema shop", ExitOK},
+		"an encoding": {fact("database", "warning", "move to UTF8"), "database",
+			"warn sqlite 3.51, kagzi.db, 3.0 MiB, schema 1 / move to UTF8", ExitOK},
 		"an exposed server": {func(f *fake) {
 			f.info.Warnings = []string{"other machines can reach it"}
 		}, "exposure", "warn other machines can reach it", ExitOK},
@@ -131,7 +133,8 @@ func TestDoctor(t *testing.T) {
 		}, "database", "ok postgres / ", ExitOK},
 		"what a worker's key is not told": {func(f *fake) {
 			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
-		}, "left out", "warn not checked, the key may not see them: how the server is set up / use an admin's key to check everything", ExitOK},
+		}, "left out",
+			"warn not checked, the key may not see them: how the server is set up / use an admin's key to check everything", ExitOK},
 		"what a worker's key does not know of the servers": {func(f *fake) {
 			f.info = &kagziv1.GetServerInfoResponse{Version: "1.2.3", Backend: "postgres", HeartbeatIntervalMs: 10_000}
 		}, "notifications", "nothing", ExitOK},

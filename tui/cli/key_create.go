@@ -73,7 +73,8 @@ command asks for confirmation; -y skips it, and is required without a terminal.`
 	f.StringSliceVar(&o.types, "type", nil, "workflow types a worker with this key may run; may be repeated")
 	f.StringVar(&o.expires, "expires", "",
 		"when the key expires: 90d, 2027-01-31, 2027-01-31T12:00:00Z (default: never)")
-	f.StringVar(&o.file, "output-file", "", "write the secret to this new file, readable by its owner only, instead of stdout")
+	f.StringVar(&o.file, "output-file", "",
+		"write the secret to this new file, readable by its owner only, instead of stdout")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	o.near.register(cmd)
 	for flag, from := range map[string]completer{

@@ -258,17 +258,18 @@ func TestUsage_errors(t *testing.T) {
 		"replay":                                           "did you mean: kagzi check\n",
 		"workflow export a --output-file b":                "did you mean: --file\n",
 		"worker list --disabled":                           "see: kagzi worker list --help\n",
-		"version x":                                        `error: unexpected argument "x"; kagzi version takes none` + "\n",
-		"workflow show a b":                                `error: unexpected argument "b"; kagzi workflow show takes ID` + "\n",
-		"workflow signal x":                                "error: NAME is missing\n  usage: kagzi workflow signal ID NAME [flags]\n  see: kagzi workflow signal --help\n",
-		"workflow pin":                                     "error: no runs given: name their ids, or a filter with -q\n  usage: kagzi workflow pin ID... | -q FILTER [flags]\n",
-		`workflow pin -q type=b`:                           "error: confirmation needs a terminal\n  -y skips the confirmation; list the selected runs first: kagzi workflow list -q 'type = \"b\"'\n",
-		"schedule pause":                                   "error: ID or NAME is missing\n",
-		"schedule preview":                                 "error: EXPR is missing\n",
-		"schedule update a --cron 0 9 * * *":               "quote the expression",
-		"check --timeout 3s":                               "error: COMMAND is missing\n",
-		"help foo":                                         "error: unknown command \"foo\" for kagzi\n",
-		"help workflow lst":                                "did you mean: kagzi workflow list",
+		"version x": `error: unexpected argument "x"; kagzi version takes none` +
+			"\n",
+		"workflow show a b":                  `error: unexpected argument "b"; kagzi workflow show takes ID` + "\n",
+		"workflow signal x":                  "error: NAME is missing\n  usage: kagzi workflow signal ID NAME [flags]\n  see: kagzi workflow signal --help\n",
+		"workflow pin":                       "error: no runs given: name their ids, or a filter with -q\n  usage: kagzi workflow pin ID... | -q FILTER [flags]\n",
+		`workflow pin -q type=b`:             "error: confirmation needs a terminal\n  -y skips the confirmation; list the selected runs first: kagzi workflow list -q 'type = \"b\"'\n",
+		"schedule pause":                     "error: ID or NAME is missing\n",
+		"schedule preview":                   "error: EXPR is missing\n",
+		"schedule update a --cron 0 9 * * *": "quote the expression",
+		"check --timeout 3s":                 "error: COMMAND is missing\n",
+		"help foo":                           "error: unknown command \"foo\" for kagzi\n",
+		"help workflow lst":                  "did you mean: kagzi workflow list",
 	} {
 		_, msg := (&session{}).want(t, ExitUsage, strings.Fields(line)...)
 		if !strings.HasPrefix(msg, "error: ") || !strings.Contains(msg, want) {
@@ -365,7 +366,8 @@ func TestLarge_payloads_are_warned_about(t *testing.T) {
 	line := `{"input":"` + strings.Repeat("x", largePayload) + `"}` + "\n"
 	_, msg := (&session{server: sampleServer(), stdin: line + `{"input":1}` + "\n" + line}).want(
 		t, ExitOK, "wf", "start", "order", "--batch", "-")
-	if !strings.Contains(msg, "warning: 2 of the inputs are large, more than 256.0 KiB: each is stored and sent whole") {
+	if !strings.Contains(msg,
+		"warning: 2 of the inputs are large, more than 256.0 KiB: each is stored and sent whole") {
 		t.Errorf("a batch: stderr %q", msg)
 	}
 }

@@ -75,7 +75,8 @@ func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 		},
 	}
 	o.scheduleFlags.register(e, cmd)
-	cmd.Flags().BoolVar(&o.disabled, "disabled", false, "create it paused: it does not fire until kagzi schedule resume")
+	cmd.Flags().BoolVar(&o.disabled, "disabled", false,
+		"create it paused: it does not fire until kagzi schedule resume")
 	cmd.Flags().StringVar(&o.requestID, "request-id", "",
 		"idempotency key of this call, to repeat it safely (default: a new one)")
 	return cmd

@@ -68,7 +68,8 @@ reported as unchanged.`, "--from-step charge")
 	fs.StringVar(&o.fromStep, "from-step", "", "run this step and all steps started after it again")
 	fs.BoolVar(&o.restart, "restart", false, "keep no steps")
 	fs.BoolVar(&o.keepAll, "keep-all", false, "keep steps started after the first failure too")
-	fs.StringVar(&o.requestID, "request-id", "", "idempotency key of this retry, to repeat it safely (default: a new one)")
+	fs.StringVar(&o.requestID, "request-id", "",
+		"idempotency key of this retry, to repeat it safely (default: a new one)")
 	o.input.register(fs)
 	_ = cmd.RegisterFlagCompletionFunc("from-step", e.completeStep()) // fails only if the flag does not exist
 	return cmd

@@ -51,7 +51,8 @@ Exit code: 0 when every result is correct, 1 when not, 130 when interrupted.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the server and a worker running until Ctrl-C, and print commands to try")
+	cmd.Flags().BoolVar(&o.keep, "keep", false,
+		"keep the server and a worker running until Ctrl-C, and print commands to try")
 	cmd.Flags().BoolVar(&o.noColour, "no-color", false, "disable colours, like NO_COLOR")
 	cmd.AddCommand(newWorker())
 	return cmd

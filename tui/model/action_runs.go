@@ -122,7 +122,8 @@ func (s Scope) Retry(runs []string, o RetryOptions) Action {
 				Namespace: s.namespace(), RunId: run, FromStep: o.FromStep, Restart: o.Restart, Input: input,
 				RequestId: id, Reason: o.Reason, KeepAll: o.KeepAll,
 			})
-			if s := status.Convert(err); s.Code() == codes.FailedPrecondition && strings.Contains(s.Message(), "keep_all") {
+			if s := status.Convert(err); s.Code() == codes.FailedPrecondition &&
+				strings.Contains(s.Message(), "keep_all") {
 				// The advice comes first: the end of a long line does not show.
 				err = status.Error(s.Code(), "give :retry a step, --restart or --keep-all; "+s.Message())
 			}

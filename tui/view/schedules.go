@@ -26,7 +26,8 @@ func openSchedules(a *App, _ []string) (page, error) {
 	row := func(s *kagziv1.WorkflowSchedule) widget.Row {
 		return a.tables.Schedule(s, latest.Run(s.GetScheduleId()))
 	}
-	p := &schedulesPage{listPage: newListPage(a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link),
+	p := &schedulesPage{listPage: newListPage(
+		a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link),
 		row), latest: latest}
 	p.order = scheduleOrder
 	p.empty = func() []widget.Line {

@@ -54,7 +54,8 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 	return engine.Started{RunID: p.Runs[0].Run.ID}, u.flush()
 }
 
-func (u *unitOfWork) importedBefore(namespace, requestID string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
+func (u *unitOfWork) importedBefore(namespace, requestID string, id engine.ID,
+	wanted *engine.Run) (engine.Started, error) {
 	run, err := u.find(namespace, id)
 	if err != nil {
 		return engine.Started{}, err

@@ -20,7 +20,8 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	case prev != nil && recordedBefore(prev, &p):
 		return *prev, nil
 	case !run.Paused && !endedBadly(run.Status):
-		return engine.Step{}, notNow(run, "have a step overridden unless it is paused, FAILED, CANCELLED, TIMED_OUT or TERMINATED")
+		return engine.Step{},
+			notNow(run, "have a step overridden unless it is paused, FAILED, CANCELLED, TIMED_OUT or TERMINATED")
 	case prev == nil:
 		return engine.Step{}, engine.StepNotFound(engine.StepRef{Name: p.Step})
 	case hasResult(prev, &p):

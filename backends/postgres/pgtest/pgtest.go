@@ -83,7 +83,8 @@ func OwnDatabase(t T, options string) (own, admin string) {
 		options += " template template0"
 	}
 	name := "kagzi_test_" + randomHex()
-	for _, statement := range []string{"create role " + name + " login", "create database " + name + " owner " + name + " " + options} {
+	for _, statement := range []string{"create role " + name + " login",
+		"create database " + name + " owner " + name + " " + options} {
 		if err := fast.administer(statement); err != nil {
 			t.Fatalf("a database for the test: %v", err)
 		}

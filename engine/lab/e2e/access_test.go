@@ -48,7 +48,8 @@ func (s *Server) as(t testing.TB, secret string) *Server {
 			next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			return next(show(ctx), d, cc, method, o...)
 		}))
-	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock, notify: s.notify, tb: t}
+	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock,
+		notify: s.notify, tb: t}
 }
 
 // key makes a key and returns it with its secret.

@@ -123,8 +123,9 @@ func (e explained) atWork() []plight {
 	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		RunId: told, Grace: hour, Reason: "closing"}))(e.t)
 	return []plight{
-		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker's last heartbeat was",
-			since: sinceStarted, next: never},
+		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id,
+			detail: "the worker's last heartbeat was",
+			since:  sinceStarted, next: never},
 		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id,
 			detail: "its deadline ends it in 2h", since: sinceStep, next: nextTimeout},
 		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was requested",

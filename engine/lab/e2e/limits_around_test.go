@@ -215,7 +215,7 @@ func TestEachLimitAroundARunHoldsAtItsEdge(t *testing.T) {
 			}, 1024, 1025},
 			{"terminate", "reason", func(n int) error {
 				return second(s.workflows().TerminateWorkflow(
-					ctx, &kagziv1.TerminateWorkflowRequest{RunId: idle, Reason: chars(n)}))
+					ctx, &kagziv1.TerminateWorkflowRequest{RunId: s.start(t, ofQueue("idle")), Reason: chars(n)}))
 			}, 1024, 1025},
 			{"override", "reason", func(n int) error {
 				return second(s.workflows().OverrideStep(

@@ -258,7 +258,8 @@ func (w *watch) blamed(c *memory.Call, old *memory.Run) {
 		}
 	}
 	w.report.check(8, len(held) == 1 || old.Suspect.Is() && suspects == 1,
-		"run %s counts the loss of worker %s, which held %d runs and %d suspects", old.ID, p.WorkerID, len(held), suspects)
+		"run %s counts the loss of worker %s, which held %d runs and %d suspects", old.ID, p.WorkerID,
+		len(held), suspects)
 }
 
 // recount counts the leases of each concurrency key and of each worker.

@@ -25,7 +25,8 @@ func TestAServerWhoseFileWasMovedMustStopByItself(t *testing.T) {
 	}{
 		"the documented end": {[]history.Event{before, start(11, history.Unknown)}, true,
 			fixture.ExitDisk, true},
-		"the documented end after another acknowledgement": {[]history.Event{before, after}, true, fixture.ExitDisk, false},
+		"the documented end after another acknowledgement": {
+			[]history.Event{before, after}, true, fixture.ExitDisk, false},
 		"by a panic":        {[]history.Event{before}, true, 2, false},
 		"a graceful end":    {[]history.Event{before}, true, 0, false},
 		"it still runs":     {[]history.Event{before}, false, fixture.ExitDisk, false},

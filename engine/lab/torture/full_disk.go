@@ -125,7 +125,8 @@ func littleRoom(t *torture) figure {
 // refusedAtOnce requires starts that do not fit to be refused without delay.
 func refusedAtOnce(t *torture) figure {
 	const limit = 100 * time.Millisecond
-	f := figure{name: "until a start is refused because the disk is full", got: "none was", limit: "p99 ≤ " + limit.String()}
+	f := figure{name: "until a start is refused because the disk is full", got: "none was",
+		limit: "p99 ≤ " + limit.String()}
 	var took []time.Duration
 	for _, e := range t.events {
 		if e.Op == history.Start && exhausted(e) {

@@ -41,7 +41,8 @@ func answer(t *testing.T, model http.Handler, weather func(context.Context, stri
 		}
 		kagzi.Handle(env.Worker, "answer", agent.Answer)
 		env.Start()
-		run, err := kagzi.Start(t.Context(), env.Client, "answer", "What is the weather in Berlin?", kagzi.StartOptions{})
+		run, err := kagzi.Start(t.Context(), env.Client, "answer", "What is the weather in Berlin?",
+			kagzi.StartOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

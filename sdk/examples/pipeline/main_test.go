@@ -111,7 +111,8 @@ func TestMissingFileFailsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var failed *kagzi.RunError
-		if _, err := kagzi.Result[Result](t.Context(), run); !errors.As(err, &failed) || failed.Status != kagzi.StatusFailed {
+		if _, err := kagzi.Result[Result](t.Context(), run); !errors.As(err, &failed) ||
+			failed.Status != kagzi.StatusFailed {
 			t.Errorf("got %v, want a failed run", err)
 		}
 	})

@@ -195,7 +195,8 @@ func TestTriggeredRunHasNoTick(t *testing.T) {
 func TestResumedSchedule(t *testing.T) {
 	for _, c := range []struct{ catchup, runs int }{{100, 3}, {2, 2}, {0, 0}} {
 		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
-			s, err := kagzi.CreateSchedule(t.Context(), env.Client, "report", "@daily", 0, kagzi.ScheduleOptions{Paused: true})
+			s, err := kagzi.CreateSchedule(t.Context(), env.Client, "report", "@daily", 0,
+				kagzi.ScheduleOptions{Paused: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -74,7 +74,8 @@ func TestTicketIsTheSameInEveryReplay(t *testing.T) {
 			return text, err
 		})
 	}, func(t *testing.T, env *kagzitest.Env) {
-		if _, err := kagzi.Result[string](t.Context(), start(t, env, "ticket", "opera", kagzi.StartOptions{})); err != nil {
+		if _, err := kagzi.Result[string](t.Context(),
+			start(t, env, "ticket", "opera", kagzi.StartOptions{})); err != nil {
 			t.Fatal(err)
 		}
 		if len(seen) != 2 || seen[0] != seen[1] || !strings.HasSuffix(seen[0], "of 2000-01-01") {

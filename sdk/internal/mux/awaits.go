@@ -214,7 +214,8 @@ func (s *awaitStream) run() {
 		failures++
 		if s.connected() {
 			delay := transport.Backoff(min(failures, awaitsTries))
-			log.Warn("cannot wait for runs; retrying", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in",
+			log.Warn("cannot wait for runs; retrying", "error", s.of.Explain(err), "attempt", failures,
+				"next_attempt_in",
 				delay.Round(time.Millisecond))
 			s.pause(delay)
 			continue

@@ -38,7 +38,8 @@ func Diagnose(ctx context.Context, path string, maxBytes int64) *Diagnosis {
 	}
 	defer c.Close()
 	size, _, err := c.Size(ctx)
-	if checked, failure := c.HasChecksums(); err != nil || failure != nil || !checked || maxBytes > 0 && size > maxBytes {
+	if checked, failure := c.HasChecksums(); err != nil || failure != nil || !checked || maxBytes > 0 &&
+		size > maxBytes {
 		return nil
 	}
 	d := &Diagnosis{Path: path}
@@ -86,17 +87,20 @@ func (d *Diagnosis) String() string {
 	}
 	switch {
 	case d.ByAnother():
-		return fmt.Sprintf("another program wrote the file: %d of %d pages have no checksum of Kagzi, the others match "+
-			"theirs, and SQLite finds the file sound (%s). If it is the file you want, accept it with the server "+
-			"stopped: %s. Copies by kagzi db backup need no such step", len(d.Bare), d.Pages, copied, accept)
+		return fmt.Sprintf(
+			"another program wrote the file: %d of %d pages have no checksum of Kagzi, the others match "+
+				"theirs, and SQLite finds the file sound (%s). If it is the file you want, accept it with the server "+
+				"stopped: %s. Copies by kagzi db backup need no such step", len(d.Bare), d.Pages, copied, accept)
 	case d.Sound:
-		return fmt.Sprintf("%d of %d pages do not match their checksum (the first is page %d) and %d have none, but SQLite "+
-			"finds the file sound: the pages are damaged, or another program changed them (%s). If you know that "+
-			"program did, accept the file with the server stopped: %s. Otherwise restore a backup: kagzi db restore",
+		return fmt.Sprintf(
+			"%d of %d pages do not match their checksum (the first is page %d) and %d have none, but SQLite "+
+				"finds the file sound: the pages are damaged, or another program changed them (%s). If you know that "+
+				"program did, accept the file with the server stopped: %s. Otherwise restore a backup: kagzi db restore",
 			len(d.Wrong), d.Pages, first(d.Wrong), len(d.Bare), copied, accept)
 	}
-	return fmt.Sprintf("the file is damaged: %d of %d pages do not match their checksum, %d have none, and SQLite finds "+
-		"it unsound; restore a backup: kagzi db restore", len(d.Wrong), d.Pages, len(d.Bare))
+	return fmt.Sprintf(
+		"the file is damaged: %d of %d pages do not match their checksum, %d have none, and SQLite finds "+
+			"it unsound; restore a backup: kagzi db restore", len(d.Wrong), d.Pages, len(d.Bare))
 }
 
 func first(numbers []int64) int64 {

@@ -112,7 +112,8 @@ func OfData(verb string, err error) error {
 		return &engine.Error{Kind: engine.KindTooLarge,
 			Message: verb + ": the database cannot hold a value that large; make it smaller"}
 	case sqlite3.CodeMismatch:
-		return &engine.Error{Kind: engine.KindInvalid, Message: verb + ": the database cannot hold a value of this call: it has the wrong type"}
+		return &engine.Error{Kind: engine.KindInvalid,
+			Message: verb + ": the database cannot hold a value of this call: it has the wrong type"}
 	}
 	return err
 }

@@ -43,8 +43,9 @@ type modelStart struct {
 type modelWrite struct{ content, answer string }
 
 func newModel() *model {
-	return &model{workers: map[string]*engine.Worker{}, losses: map[string]engine.Loss{}, requests: map[string]modelStart{},
-		writes: map[string]modelWrite{}}
+	return &model{workers: map[string]*engine.Worker{}, losses: map[string]engine.Loss{},
+		requests: map[string]modelStart{},
+		writes:   map[string]modelWrite{}}
 }
 
 func (m *model) run(id engine.ID) *modelRun {

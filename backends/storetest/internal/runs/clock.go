@@ -32,7 +32,8 @@ var ClockCases = []fixture.Case{
 			"nap":    func(p *engine.SleepParams) { p.Duration = time.Second },
 			"moment": func(p *engine.SleepParams) { p.Until = s.Now.Add(time.Second) },
 		} {
-			p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: s.ID(), Hold: true, Now: s.Now, Margin: margin}
+			p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: s.ID(), Hold: true, Now: s.Now,
+				Margin: margin}
 			change(&p)
 			s.Must(s.Store.Sleep(s.Ctx, p), "Sleep")
 			s.Must(s.Store.Sleep(s.Ctx, p), "Sleep, repeated")
@@ -56,7 +57,8 @@ var ClockCases = []fixture.Case{
 			engine.TimeoutStepsParams{Now: s.Now, Limit: 100, Margin: margin, Jitter: 0.5})
 		s.Must(err, "TimeoutSteps")
 		want := engine.AfterStepFailed(nil, nil, 1, engine.StepTimedOutFailure(), s.Now.Add(margin), 0.5)
-		fixture.Equal(s, "timed out", fixture.TimedOutText(out), fixture.TimedOutText(fixture.TimedOut(l.RunID, "limited", want)))
+		fixture.Equal(s, "timed out", fixture.TimedOutText(out),
+			fixture.TimedOutText(fixture.TimedOut(l.RunID, "limited", want)))
 
 		policy := engine.RetryPolicy{MaximumAttempts: 3}
 		l = s.HeldNext(fixture.WithPolicy(policy))

@@ -158,7 +158,8 @@ var GraceCases = []fixture.Case{
 		}
 		s.Failure("error of a child that never ran", s.Status(idle, engine.RunCancelled).Error,
 			engine.EndedByFailure(engine.RunCancelled, "the parent run "+told.String()+" is being cancelled"))
-		fixture.Equal(s, "mark of its step", s.Step(told, "idle").Error.Metadata[engine.MetaCancelledWithParent], "true")
+		fixture.Equal(s, "mark of its step", s.Step(
+			told, "idle").Error.Metadata[engine.MetaCancelledWithParent], "true")
 		fixture.Equal(s, "reason", s.Run(told).CancelReason, "the parent run "+l.RunID.String()+" is being cancelled")
 		for _, id := range append(left, over) {
 			s.SameTime("grace until", s.Run(id).GraceUntil, time.Time{})

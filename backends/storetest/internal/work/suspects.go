@@ -21,7 +21,8 @@ var SuspectCases = []fixture.Case{
 			fixture.Equal(s, "losses", run.LeaseLosses, 0)
 			fixture.Equal(s, "suspect", run.Suspect, engine.Suspect{Of: 7, Worker: "w1", At: lostAt})
 			if run.AvailableAt.Before(lostAt) || !run.AvailableAt.Before(lostAt.Add(engine.LossJitter)) {
-				s.Fatalf("available %s after the loss, want a part of %s", run.AvailableAt.Sub(lostAt), engine.LossJitter)
+				s.Fatalf("available %s after the loss, want a part of %s", run.AvailableAt.Sub(lostAt),
+					engine.LossJitter)
 			}
 		}
 		s.Worker("w1")
@@ -131,7 +132,10 @@ var SuspectCases = []fixture.Case{
 			do   func(l engine.Lease)
 		}{
 			{"a result", func(l engine.Lease) { s.Complete(l, "pay", "paid") }},
-			{"a result of a step that was begun", func(l engine.Lease) { s.Begin(l, "pay"); s.Complete(l, "pay", "paid") }},
+			{"a result of a step that was begun", func(l engine.Lease) {
+				s.Begin(l, "pay")
+				s.Complete(l, "pay", "paid")
+			}},
 			{"a failure", func(l engine.Lease) { s.Fail(l, "pay", "no", fixture.Holding) }},
 			{"a signal that it takes", func(l engine.Lease) {
 				s.Signal(l.RunID, "paid", "yes")
@@ -161,7 +165,8 @@ var SuspectCases = []fixture.Case{
 		l := s.ClaimLeases("w1", 2)[0]
 		ear := s.Listen()
 		s.Complete(l, "pay", "paid")
-		ear.Hears("CompleteStep of a suspect", engine.Notification{Kind: engine.NotifySlot, Namespace: fixture.Space, Name: fixture.Queue})
+		ear.Hears("CompleteStep of a suspect", engine.Notification{
+			Kind: engine.NotifySlot, Namespace: fixture.Space, Name: fixture.Queue})
 	}},
 	{Name: "a suspect in hand for ten minutes is none any more", Run: func(s *fixture.F) {
 		s.HeldTogether("w1", 4)

@@ -30,7 +30,8 @@ func New(ctx context.Context, version string, log *slog.Logger) (*sdktrace.Trace
 		return nil, nil
 	}
 	unusable := func(name, value, want string) (*sdktrace.TracerProvider, error) {
-		log.Warn("cannot use an OpenTelemetry variable; sending no traces", "variable", name, "value", value, "want", want)
+		log.Warn("cannot use an OpenTelemetry variable; sending no traces", "variable", name, "value", value,
+			"want", want)
 		return nil, nil
 	}
 	switch exporter, name := first("OTEL_TRACES_EXPORTER"); exporter {
@@ -47,7 +48,9 @@ func New(ctx context.Context, version string, log *slog.Logger) (*sdktrace.Trace
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return unusable(name, "…", "a URL such as http://127.0.0.1:4317") // it may hold a password
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("cannot send traces; dropping them", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.Warn("cannot send traces; dropping them", "error", err)
+	}))
 	named, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "kagzi"), attribute.String("service.version", version)),
 		resource.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES overrides ours, and OTEL_SERVICE_NAME overrides both

@@ -20,7 +20,8 @@ type sink struct {
 	headers  chan metadata.MD // nil: not kept
 }
 
-func (s sink) Export(ctx context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse,
+func (s sink) Export(ctx context.Context, r *collector.ExportTraceServiceRequest) (
+	*collector.ExportTraceServiceResponse,
 	error) {
 	s.requests <- r
 	if s.headers != nil {
@@ -32,7 +33,8 @@ func (s sink) Export(ctx context.Context, r *collector.ExportTraceServiceRequest
 
 // variables are those that these tests set; a test starts without any.
 var variables = []string{"OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT",
-	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME",
+	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_HEADERS",
+	"OTEL_SERVICE_NAME",
 	"OTEL_RESOURCE_ATTRIBUTES"}
 
 func setOnly(t *testing.T, env map[string]string) {

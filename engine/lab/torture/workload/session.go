@@ -131,13 +131,16 @@ func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 			Step: o.BeginStep.StepName}, true
 	case *kagziv1.SessionRequest_CompleteStep:
 		c := o.CompleteStep
-		return history.Event{Op: history.Complete, Run: c.RunId, Token: c.LeaseToken, Step: cmp.Or(c.GetStepName(), c.StepId),
+		return history.Event{Op: history.Complete, Run: c.RunId, Token: c.LeaseToken,
+			Step:  cmp.Or(c.GetStepName(), c.StepId),
 			Value: history.Digest(c.Output.GetData())}, true
 	case *kagziv1.SessionRequest_FailStep:
 		f := o.FailStep
-		return history.Event{Op: history.Fail, Run: f.RunId, Token: f.LeaseToken, Step: cmp.Or(f.GetStepName(), f.StepId), Held: f.Hold}, true
+		return history.Event{Op: history.Fail, Run: f.RunId, Token: f.LeaseToken,
+			Step: cmp.Or(f.GetStepName(), f.StepId), Held: f.Hold}, true
 	case *kagziv1.SessionRequest_Sleep:
-		return history.Event{Op: history.Park, Run: o.Sleep.RunId, Token: o.Sleep.LeaseToken, Step: cmp.Or(o.Sleep.GetStepName(), o.Sleep.StepId),
+		return history.Event{Op: history.Park, Run: o.Sleep.RunId, Token: o.Sleep.LeaseToken,
+			Step: cmp.Or(o.Sleep.GetStepName(), o.Sleep.StepId),
 			Held: o.Sleep.Hold}, true
 	case *kagziv1.SessionRequest_CompleteWorkflow:
 		c := o.CompleteWorkflow

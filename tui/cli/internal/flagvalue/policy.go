@@ -28,7 +28,8 @@ func (f *Policy) Register(fs *pflag.FlagSet) {
 	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0,
 		"attempts including the first; -1 for no limit, 0 for the default: 3 for steps, 1 for the run")
 	fs.Var(milliseconds(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
-	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "factor by which the delay grows after each failure (default 2)")
+	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0,
+		"factor by which the delay grows after each failure (default 2)")
 	fs.Var(milliseconds(&f.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
 	fs.Float64Var(&f.retryJitter, "retry-jitter", 0,
 		"random fraction added to a delay, up to 1; negative for none, 0 for the default 0.1")
