@@ -55,7 +55,8 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 		{"jitter", fmt.Sprintf("%v | 1", engine.DefaultJitter)},
 		{"final errors in a policy", fmt.Sprintf(
 			"none | %d entries of %d bytes", engine.MaxNonRetryable, engine.MaxName)},
-		{"workers lost in a row with one run", fmt.Sprintf("| %d, then the run fails", engine.MaxLeaseLosses)},
+		{"workers lost in a row with one run as the only suspect",
+			fmt.Sprintf("| %d, then the run fails", engine.MaxLeaseLosses)},
 
 		{"runs in hand of a worker", fmt.Sprintf("%d | %s", engine.DefaultConcurrent, amount(engine.MaxConcurrent))},
 		{"queues of a worker", "1 | " + amount(engine.MaxQueues)},
