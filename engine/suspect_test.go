@@ -124,7 +124,6 @@ func TestACrashingRunIsFoundByHalving(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			type run struct {
 				LostRun
-				due time.Time
 			}
 			runs := make([]run, n)
 			for i := range runs {

@@ -28,13 +28,15 @@ import (
 // edits.
 var may = map[engine.KeyRole]string{
 	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
-		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
+		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow
+		BulkWorkflows ImportWorkflow ExportWorkflow
 		DrainWorker ForceOfflineWorker
 		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule`,
 	engine.RoleClient: readingOf + startingOf,
 	engine.RoleViewer: readingOf + readOnlyOf,
 	engine.RoleWorker: `GetServerInfo WhoAmI ServerReflectionInfo
-		Register Session Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
+		Register Session Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep
+		AwaitSignal StartChild AwaitChildren
 		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote`,
 }
 

@@ -21,7 +21,8 @@ func TestStart_flags_become_one_request(t *testing.T) {
 	if err := cmd.ParseFlags(
 		strings.Fields(
 			`--input {"a":1} --queue q --external-id e --id-reuse never --request-id r --priority -5 --tag a=1 --tag b=x=y --require gpu=
-		--start-at 2026-11-21T00:00:00Z --deadline +48h --retry-attempts 5 --retry-initial 2s --retry-coefficient 1.5 --retry-max-interval 1m --retry-jitter -1 --retry-not A --retry-not B
+		--start-at 2026-11-21T00:00:00Z --deadline +48h --retry-attempts 5 --retry-initial 2s --retry-coefficient 1.5
+		--retry-max-interval 1m --retry-jitter -1 --retry-not A --retry-not B
 		--step-timeout 90s --heartbeat-timeout 1m --execution-timeout 7d --on-failure h --on-failure-queue hq --concurrency-key c --concurrency-limit 2 --workflow-version v2`)); err != nil {
 		t.Fatal(err)
 	}

@@ -44,9 +44,10 @@ steps started after it run again; with --restart every step does.
 
 A run that started steps after one had failed for good, or after it was cancelled, has probably
 undone others, as a saga does. Its retry is refused, with the names of those steps, unless you say
-what to do: --from-step the first step that was undone, --restart, or --keep-all. A signal wait that timed out is completed too:
-it times out again at once in the new run, unless --from-step names it. Signals that were not yet
-received are kept; signals received by a wait that runs again must be sent again.
+what to do: --from-step the first step that was undone, --restart, or --keep-all. A signal wait that
+timed out is completed too: it times out again at once in the new run, unless --from-step names it.
+Signals that were not yet received are kept; signals received by a wait that runs again must be sent
+again.
 
 A step that runs again has a new idempotency key, because the new run has its own id.
 

@@ -108,7 +108,7 @@ func sources() ([]string, error) {
 		return nil, fmt.Errorf("go list: %v", err) // without its exit code, which is not that of the tests
 	}
 	if len(out) == 0 {
-		return nil, errors.New("Kagzi's code is not here; run the command within the module")
+		return nil, errors.New("no code of Kagzi here; run the command within the module")
 	}
 	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	return slices.DeleteFunc(files, func(file string) bool {
