@@ -3,8 +3,8 @@
 -- transaction has locked are skipped. The first run with a concurrency key, and the runs after it, are left to gate.go.
 -- If nothing is due, nothing is locked or written; nor if one of the workers is not ONLINE: the next claim is made
 -- without its slots. The first seven columns describe what was found, in at least one row: among them the earliest time
--- of each lane, after the lane's id, and when the next run and the next suspect become due, if slots are left. The other columns are a
--- claimed run, null if none was.
+-- of each lane, after the lane's id, and when the next run and the next suspect become due, if slots are left. The other
+-- columns are a claimed run, null if none was; engine/lab/torture/commits.go counts on their number.
 --
 -- If a suspect is due, nothing is claimed here: gate.go knows which suspects the workers hold.
 --

@@ -272,7 +272,7 @@ func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
 	return false
 }
 
-// claimed reports whether a row of a claim names a claimed run: the first six columns of claim.sql
+// claimed reports whether a row of a claim names a claimed run: the first seven columns of claim.sql
 // are always there.
 func claimed(row []byte) bool {
 	if len(row) < 2 {
@@ -282,7 +282,7 @@ func claimed(row []byte) bool {
 	row = row[2:]
 	for i := 0; i < columns && len(row) >= 4; i++ {
 		size := int32(binary.BigEndian.Uint32(row))
-		if i == 6 {
+		if i == 7 {
 			return size >= 0
 		}
 		if row = row[4:]; size > 0 {
