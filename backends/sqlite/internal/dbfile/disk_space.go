@@ -16,6 +16,7 @@ type DiskSpace struct {
 	// Changed is called when the disk falls below LowWater, and when it has more again. nil: nothing
 	Changed func(left uint64, low bool)
 
+	now   func() time.Time // nil: time.Now
 	mu    sync.Mutex
 	asked time.Time
 	left  uint64
@@ -35,7 +36,11 @@ func (d *DiskSpace) Low() bool {
 func (d *DiskSpace) Left() (left uint64, low, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now := time.Now(); d.asked.IsZero() || now.Sub(d.asked) >= time.Second {
+	clock := d.now
+	if clock == nil {
+		clock = time.Now
+	}
+	if now := clock(); d.asked.IsZero() || now.Sub(d.asked) >= time.Second {
 		free := d.Free
 		if free == nil {
 			free = FreeBytes
