@@ -6,22 +6,28 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/conformance"
 	"github.com/kagzi/kagzi/engine/daemon"
 	"github.com/kagzi/kagzi/engine/sandbox"
 	"github.com/kagzi/kagzi/installer"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/bench"
 	"github.com/kagzi/kagzi/tui/child"
 	"github.com/kagzi/kagzi/tui/cli"
 	"github.com/kagzi/kagzi/tui/demo"
+	"github.com/kagzi/kagzi/tui/guide"
+	"github.com/kagzi/kagzi/tui/mcp"
 	"github.com/kagzi/kagzi/tui/scenario"
 )
 
@@ -69,6 +75,10 @@ func commands(v string) *cobra.Command {
 			return daemon.Service(s), found
 		},
 		Remote: daemon.Remote{Flags: fetcher.Flags, Fetch: fetcher.Fetch},
+		Agents: func(conn grpc.ClientConnInterface, writes bool) http.Handler {
+			topics, _ := guide.Load(guides) // a test loads them
+			return mcp.Handler(mcp.Options{API: tui.Over(conn), Version: v, Writes: writes, Topics: topics})
+		},
 	}
 	root := cli.Root(v, cli.Local{
 		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },
@@ -101,8 +111,15 @@ func commands(v string) *cobra.Command {
 		Health: cli.Health,
 		Listen: daemon.ListenIn,
 	}))
-	root.AddCommand(demo.Command(), bench.Command(), child.Command())
+	root.AddCommand(demo.Command(), bench.Command(), child.Command(), conformance.Command(inMemory))
 	return root
+}
+
+// inMemory makes a database for the conformance suite; changed is called after each write. The result
+// opens it, as often as servers start.
+func inMemory(changed func()) func() engine.Store {
+	d := memory.New(memory.Options{Endings: true, Wrote: changed})
+	return func() engine.Store { return d.Open(nil) }
 }
 
 // look opens a database file for the terminal UI.

@@ -232,7 +232,7 @@ func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	ui.text("grow")
 	ui.keys("Tab")
 	ui.text("e2e")
-	ui.keys("Tab", "e")
+	ui.keys("Tab", "C-o")
 	ui.shows("in the editor")
 	ui.keys("C-s")
 	ui.sees("the form is gone", func(screen string) bool { return !strings.Contains(screen, "Start a run") })
@@ -303,7 +303,7 @@ func TestCtrlCInTheEditorIsForTheEditorAlone(t *testing.T) {
 	ui.shows("STATUS", "Runs (1")
 	ui.keys("n")
 	ui.shows("Start a run")
-	ui.keys("Tab", "Tab", "e")
+	ui.keys("Tab", "Tab", "C-o")
 	ui.shows("editing")
 	ui.keys("C-c") // as in vi, where it ends typing
 	ui.shows("it was heard")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/backends/postgres/pgtest"
+	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -130,5 +131,43 @@ func TestABackupOfEitherKindIsRestoredOnEither(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Each restore is onto the other kind of database, so both make backups and both are filled.
+func TestARestoreKeepsThePlacesOfKeys(t *testing.T) {
+	for _, first := range []string{"sqlite", "postgres"} {
+		t.Run("from "+first, func(t *testing.T) {
+			fresh := map[string]func() string{
+				"sqlite":   func() string { return "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db") },
+				"postgres": func() string { return pgtest.URL(t) },
+			}
+			other := map[string]string{"sqlite": "postgres", "postgres": "sqlite"}
+			kind := first
+			url := fresh[kind]()
+			if err := Migrate(t.Context(), url); err != nil {
+				t.Fatal(err)
+			}
+			storetest.PlacesMoved(t, open(t, url), func(s engine.Store, now time.Time) engine.Store {
+				file := filepath.Join(t.TempDir(), "copy.db")
+				if _, err := Backup(t.Context(), url, file); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				kind = other[kind]
+				url = fresh[kind]()
+				if _, err := Restore(t.Context(), engine.RestoreParams{File: file, URL: url, Now: now}); err != nil {
+					t.Fatal(err)
+				}
+				return open(t, url)
+			}, func() {
+				t.Helper()
+				if findings, err := Check(t.Context(), url); err != nil || len(findings) > 0 {
+					t.Fatalf("findings = %v (%v), want none", findings, err)
+				}
+			})
+		})
 	}
 }

@@ -43,6 +43,7 @@ type APIKey struct {
 	Namespaces []string // sorted; empty: all, for admins only
 	Queues     []string // for RoleWorker: globs of queues; empty: all of its namespaces
 	Types      []string // for RoleWorker: globs of workflow types; empty: all
+	WorkerIDs  []string // for RoleWorker: globs of the ids that its workers may have; empty: any
 	Hash       [32]byte // SHA-256 of the secret, which holds 256 random bits and so needs nothing slower
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // not valid from then on; unset: never
@@ -65,6 +66,9 @@ func (k *APIKey) ServesQueue(name string) bool { return matchesAny(k.Queues, nam
 
 // ServesType says whether a worker with this key may take runs of the workflow type.
 func (k *APIKey) ServesType(name string) bool { return matchesAny(k.Types, name) }
+
+// ServesAs says whether a worker with this key may have the id.
+func (k *APIKey) ServesAs(worker string) bool { return matchesAny(k.WorkerIDs, worker) }
 
 func matchesAny(globs []string, name string) bool {
 	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return matchesGlob(glob, name) })
@@ -106,8 +110,9 @@ func CheckKey(k *APIKey) error {
 		CheckName("key.name", k.Name),
 		checkRole(k.Role),
 		checkKeyNamespaces(k),
-		checkGlobs("key.task_queues", k.Role, k.Queues),
-		checkGlobs("key.workflow_types", k.Role, k.Types),
+		checkGlobs("key.task_queues", k.Role, k.Queues, MaxName, nameByte, ". _ : / - *"),
+		checkGlobs("key.workflow_types", k.Role, k.Types, MaxName, nameByte, ". _ : / - *"),
+		checkGlobs("key.worker_ids", k.Role, k.WorkerIDs, MaxWorkerID, workerIDByte, "_ - *"),
 	}
 	if err := firstError(checks); err != nil {
 		return err
@@ -147,8 +152,9 @@ func checkKeyNamespaces(k *APIKey) error {
 }
 
 // checkGlobs returns an error if a key of another role than RoleWorker has globs, or if no name can
-// match one. A glob is a name in which * stands for any text.
-func checkGlobs(field string, role KeyRole, globs []string) error {
+// match one. A glob is a name in which * stands for any text. most and allowed are the limits of the
+// name, and signs names its characters beside letters and digits.
+func checkGlobs(field string, role KeyRole, globs []string, most int, allowed func(byte) bool, signs string) error {
 	switch {
 	case len(globs) > 0 && role != RoleWorker:
 		return Invalid(field, "must be empty: only a worker's key is for some of them")
@@ -156,11 +162,11 @@ func checkGlobs(field string, role KeyRole, globs []string) error {
 		return Invalid(field, "has %d entries, at most %d are allowed", len(globs), MaxKeyGlobs)
 	}
 	for _, glob := range globs {
-		if glob == "" || len(glob) > MaxName {
-			return Invalid(field, "must have entries of 1 to %d bytes, got one of %d", MaxName, len(glob))
+		if glob == "" || len(glob) > most {
+			return Invalid(field, "must have entries of 1 to %d bytes, got one of %d", most, len(glob))
 		}
-		if i := slices.IndexFunc([]byte(glob), func(c byte) bool { return !nameByte(c) && c != '*' }); i >= 0 {
-			return Invalid(field, "may hold only letters, digits and . _ : / - * (found %q)", firstRune(glob[i:]))
+		if i := slices.IndexFunc([]byte(glob), func(c byte) bool { return !allowed(c) && c != '*' }); i >= 0 {
+			return Invalid(field, "may hold only letters, digits and %s (found %q)", signs, firstRune(glob[i:]))
 		}
 	}
 	return nil

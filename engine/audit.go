@@ -6,7 +6,8 @@ import (
 
 // Actor says who requested a change.
 type Actor struct {
-	Name string // a key's name and id, or "local" without authentication
+	// a key's name and id, or "local" without authentication; ` via "NAME"` if an agent named itself
+	Name string
 	Peer string // address of the caller
 }
 

@@ -311,7 +311,10 @@ type OpenOptions struct {
 	// Volatile says that no data has to survive the process, as in demos and tests. "memory:" is
 	// opened only with it.
 	Volatile bool
-	Log      *slog.Logger
+	// Ahead returns how far the store's clock is ahead of the machine's, for tests; nil: not at all.
+	// SQLite only.
+	Ahead func() time.Duration
+	Log   *slog.Logger
 }
 
 // SchemaStatus compares a database with the migrations that this program has.

@@ -50,9 +50,9 @@
 //   - Successor: the new run that a run continues as, or that RetryRun makes from it.
 //   - Throttled (Claimed.Limited): due runs wait because their queue or type has as many leases as
 //     its limit allows.
-//   - Gated: a run waits because its ConcurrencyKey has as many leases as its limit allows.
+//   - Gated: a run waits because as many places of its ConcurrencyKey are taken as its limit allows.
 //   - Paused: a person keeps the run from workers. A gated or paused run is never due; HeldAt holds
-//     when it would be.
+//     when it would be. Pausing: it is to be paused when its worker has recorded what runs.
 //   - Tick: a time at which a Schedule fires, which starts a run.
 //   - Capsule: an exported run: a file with a run, its related runs and their payloads, to be
 //     imported elsewhere.

@@ -135,6 +135,14 @@ func ExternalIDOfOtherType(externalID string, run ID, workflowType string) error
 		Message: fmt.Sprintf("external id %q is in use by run %s of another type, %s", externalID, run, workflowType)}
 }
 
+// PlaceOfAncestor returns the error for a child that needs a place of a concurrency key of which its
+// parent, or a parent of that, has one until its end.
+func PlaceOfAncestor(child *Run, ancestor ID) error {
+	return &Error{Kind: KindPrecondition, Subject: "run", SubjectID: ancestor.String(),
+		Message: fmt.Sprintf("run %s has a place of concurrency key %s of type %s until it ends, so a child with this "+
+			"key could wait for ever: give the child another key, or abandon it", ancestor, child.ConcurrencyKey, child.Type)}
+}
+
 // StepNotFound returns the error for a step that the run has not begun.
 func StepNotFound(ref StepRef) error {
 	return &Error{Kind: KindNotFound, Subject: "step", SubjectID: ref.String(), Message: "no step " + ref.String()}

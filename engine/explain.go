@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,6 +34,8 @@ type Explanation struct {
 	Since   time.Time // zero if not known
 	NextAt  time.Time // when the run changes without outside action; zero if it does not, or if the time is not known
 
+	Blocked []BlockedCode // code that keeps the run from moving on, as of its worker's last heartbeat
+
 	anytime bool // NextAt is unset because something happens within seconds
 }
 
@@ -49,7 +52,7 @@ func Explain(c Circumstances, now time.Time) Explanation {
 		e = explainPause(&c, now)
 	case r.Gated:
 		e = explainKey(&c, r.HeldAt)
-		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey),
+		e.add("%s, and %s ahead of this one in line", takenBy(&c),
 			count(c.AheadInLine, "run is", "runs are"))
 	case r.AvailableAt.IsZero() || r.AvailableAt.After(now):
 		e = explainWait(&c, now)
@@ -107,7 +110,13 @@ func (e *Explanation) addLimits(r *Run, now time.Time) {
 			brief(now.Sub(r.CancelRequestedAt)), why, in(r.GraceUntil, now))
 		e.nextBy(r.GraceUntil)
 	}
-	if !r.DeadlineAt.IsZero() {
+	switch {
+	case r.DeadlineAt.IsZero():
+	case r.Paused && !r.PausedAt.IsZero():
+		e.add("its deadline does not run while it is paused; it has %s left", brief(r.DeadlineAt.Sub(r.PausedAt)))
+	case r.Paused:
+		e.add("its deadline does not run while it is paused")
+	default:
 		e.add("its deadline ends it %s", in(r.DeadlineAt, now))
 		e.nextBy(r.DeadlineAt)
 	}
@@ -165,9 +174,60 @@ func explainRunning(c *Circumstances, now time.Time) Explanation {
 			}
 		}
 	}
+	if r.Pausing {
+		e.addPausing(c, now)
+	}
+	e.addBlocked(c, now)
 	e.addWaits(c.Steps, now)
 	e.addHolder(c, now)
 	return e
+}
+
+// addBlocked adds what the worker has reported of code that keeps the run from moving on. Code outside
+// of SDK calls is in the summary, unless a step runs beside it.
+func (e *Explanation) addBlocked(c *Circumstances, now time.Time) {
+	r := &c.Run
+	i := slices.IndexFunc(c.Workers, func(w Worker) bool { return w.ID == r.WorkerID })
+	if i < 0 {
+		return
+	}
+	for _, b := range c.Workers[i].Stats.Blocked {
+		if b.RunID != r.ID.String() {
+			continue
+		}
+		e.Blocked = append(e.Blocked, b)
+		place := "its code"
+		if b.Branch != "" {
+			place = "the code of branch " + b.Branch
+		}
+		lasts := brief(now.Sub(b.Since))
+		if len(b.Held) > 0 {
+			e.add("new calls are held for %s (%s), because the code has not made recorded ones: %s; "+
+				"it diverges when no branch can make them", lasts, callNames(b.Held), callNames(b.Owed))
+			continue
+		}
+		if e.Since.Equal(r.StartedAt) && len(e.Blocked) == 1 {
+			e.Since = b.Since
+			e.Summary += fmt.Sprintf(", where %s is blocked outside of SDK calls for %s", place, lasts)
+		} else {
+			e.add("%s is blocked outside of SDK calls for %s", place, lasts)
+		}
+		e.add("it keeps its slot; wait with a sleep, a signal or a future of the SDK instead")
+	}
+}
+
+// addPausing says that a run in hand is to be paused.
+func (e *Explanation) addPausing(c *Circumstances, now time.Time) {
+	e.Summary = "pausing, as soon as what runs is recorded: " + e.Summary
+	if p := c.LastPause; p != nil {
+		why := ""
+		if p.Reason != "" {
+			why = ": " + p.Reason
+		}
+		e.add("the pause was asked for by %s %s ago%s", p.Actor.Name, brief(now.Sub(p.At)), why)
+	}
+	e.add("`kagzi workflow pause --now %[1]s` interrupts it, `kagzi workflow resume %[1]s` takes the pause back",
+		c.Run.ID)
 }
 
 // addHolder adds how long the worker that holds the run has been silent. If it is silent or gone,
@@ -200,7 +260,45 @@ func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
 	}
 }
 
+// explainDivergence explains a run whose code has diverged from its history: paused if no build's code
+// matches it, else due for another build.
+func explainDivergence(r *Run, now time.Time) Explanation {
+	last := r.Divergences[len(r.Divergences)-1]
+	e := Explanation{Blocker: BlockedByPause, Since: last.ReportedAt,
+		Summary: "paused, because its code has diverged from its history, " + brief(now.Sub(last.ReportedAt)) + " ago"}
+	if !r.Paused {
+		e.Blocker = BlockedByNoWorker
+		e.Summary = "waits for a worker of another build, because its code has diverged from its history"
+	}
+	for _, d := range r.Divergences {
+		e.add("build %s calls %s, and does not call the recorded %s", d.BuildID, callNames(d.Made), callNames(d.Owed))
+	}
+	if !r.Paused {
+		e.add("when every build in service has reported this, the run is paused")
+		return e
+	}
+	e.add("to go on, restore the code, or mark the change in it (Patched), and then `kagzi workflow resume %s`", r.ID)
+	e.add("or let the code skip what is recorded: `kagzi workflow resume %s --accept-divergence`", r.ID)
+	return e
+}
+
+// callNames lists the first few calls.
+func callNames(calls []Call) string {
+	const most = 5
+	names := make([]string, 0, most+1)
+	for _, c := range calls[:min(len(calls), most)] {
+		names = append(names, c.Name)
+	}
+	if more := len(calls) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return cmp.Or(strings.Join(names, ", "), "nothing")
+}
+
 func explainPause(c *Circumstances, now time.Time) Explanation {
+	if c.Run.Diverged() {
+		return explainDivergence(&c.Run, now)
+	}
 	e := Explanation{Blocker: BlockedByPause, Summary: "paused"}
 	if p := c.LastPause; p != nil {
 		e.Since = p.At
@@ -213,11 +311,37 @@ func explainPause(c *Circumstances, now time.Time) Explanation {
 	return e
 }
 
-// explainKey explains a run whose concurrency key has no free slot.
+// explainKey explains a run whose concurrency key has no free place.
 func explainKey(c *Circumstances, since time.Time) Explanation {
-	return Explanation{Blocker: BlockedByKey, Since: since,
-		Summary: fmt.Sprintf("waits for a slot of concurrency key %s, which allows %s at a time",
-			c.Run.ConcurrencyKey, count(c.Run.ConcurrencyLimit, "run", "runs"))}
+	key := c.Run.ConcurrencyKey
+	e := Explanation{Blocker: BlockedByKey, Since: since,
+		Summary: fmt.Sprintf("waits for a slot of concurrency key %s, which allows %s at a time", key,
+			count(c.Run.ConcurrencyLimit, "run", "runs"))}
+	if c.Run.ConcurrencyScope == ScopeOpen {
+		e.Summary = fmt.Sprintf("waits for a place of concurrency key %s: %d of %d taken%s", key, c.PlacesOfKey,
+			max(c.Run.ConcurrencyLimit, 1), byHolders(c))
+	}
+	return e
+}
+
+// takenBy says how many places of the run's concurrency key are taken, and by which runs.
+func takenBy(c *Circumstances) string {
+	return count(c.PlacesOfKey, "place is", "places are") + " taken" + byHolders(c)
+}
+
+func byHolders(c *Circumstances) string {
+	if len(c.HoldersOfKey) == 0 {
+		return ""
+	}
+	names := make([]string, len(c.HoldersOfKey))
+	for i, id := range c.HoldersOfKey {
+		names[i] = id.String()
+	}
+	by := " by " + strings.Join(names, ", ")
+	if more := c.PlacesOfKey - len(names); more > 0 {
+		by += fmt.Sprintf(" and %d more", more)
+	}
+	return by
 }
 
 // explainWait explains a run that a timer, signal, child or delay makes due.
@@ -359,7 +483,7 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 	switch {
 	case r.Failures > 0 && whole:
 		e.Summary = fmt.Sprintf("retries the whole run, attempt %d%s %s%s", r.Failures+1,
-			of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
+			of(firstPolicy(r.OwnPolicy())), in(r.AvailableAt, now), because(r.Error))
 	case r.Suspect.Of > 1 || r.Suspect.Is() && r.LeaseLosses == 0:
 		e.Summary = fmt.Sprintf("its worker %s was lost, runs again %s", r.Suspect.Worker, in(r.AvailableAt, now))
 	case r.LeaseLosses > 0:
@@ -385,6 +509,9 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		e.add("`kagzi namespace enable %s` lets it continue", r.Namespace)
 		return e
 	}
+	if len(r.Divergences) > 0 {
+		return explainDivergence(r, now)
+	}
 	fitting, free := fit(c)
 	switch {
 	case len(fitting) == 0:
@@ -396,11 +523,11 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 		e.Blocker = BlockedByBusyWorkers
 		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)",
 			brief(now.Sub(r.AvailableAt)), len(fitting))
-		e.addEach(fitting, func(w *Worker) string { return whyBusy(c, w) })
-	case r.ConcurrencyKey != "" && c.RunningOfKey >= r.ConcurrencyLimit:
+		e.addEach(fitting, func(w *Worker) string { return "worker " + w.ID + " " + MatchWorker(c, w).Reason })
+	case r.TakesPlace() && c.PlacesOfKey >= max(r.ConcurrencyLimit, 1):
 		// No claim has seen the run yet: the next one puts it in line.
 		e = explainKey(c, r.AvailableAt)
-		e.add("%s", running(c.RunningOfKey))
+		e.add("%s", takenBy(c))
 	case r.Suspect.Of > 1 || r.Suspect.Is() && now.Sub(r.AvailableAt) > handOver:
 		e.Blocker = BlockedByBusyWorkers
 		e.Summary = fmt.Sprintf(
@@ -441,34 +568,55 @@ func (e *Explanation) addUntaken(r *Run, free []*Worker, now time.Time) {
 // fit returns the ONLINE workers that can run c.Run, and among them those with a free slot.
 func fit(c *Circumstances) (fitting, free []*Worker) {
 	for i := range c.Workers {
-		w := &c.Workers[i]
-		if w.Status != WorkerOnline || !slices.Contains(w.Types, c.Run.Type) || !Meets(w.Offers(), c.Run.Requirements) {
-			continue
-		}
-		fitting = append(fitting, w)
-		limit, limited := w.TypeLimits[c.Run.Type]
-		if w.Active < w.MaxConcurrent && (w.QueueLimit == 0 || c.RunningInQueue < w.QueueLimit) &&
-			(!limited || c.RunningOfType < limit) {
-			free = append(free, w)
+		switch m := MatchWorker(c, &c.Workers[i]); {
+		case m.CanRun && m.Busy:
+			fitting = append(fitting, &c.Workers[i])
+		case m.CanRun:
+			fitting, free = append(fitting, &c.Workers[i]), append(free, &c.Workers[i])
 		}
 	}
 	return fitting, free
 }
 
-// whyBusy says which limit keeps a worker from claiming more.
-func whyBusy(c *Circumstances, w *Worker) string {
-	limit, limited := w.TypeLimits[c.Run.Type]
+// WorkerMatch says whether a worker can run a run.
+type WorkerMatch struct {
+	CanRun bool
+	Busy   bool   // it can, but a limit keeps it from taking one more run now
+	Reason string // why it cannot, or which limit keeps it; it follows the worker's name in a sentence
+}
+
+// MatchWorker says whether a worker can run c.Run, and why not. Of c it uses the run and the counts of running
+// runs.
+func MatchWorker(c *Circumstances, w *Worker) WorkerMatch {
+	r := &c.Run
+	switch {
+	case w.Status == WorkerOffline:
+		return WorkerMatch{Reason: "is offline"}
+	case w.Status == WorkerDraining:
+		return WorkerMatch{Reason: "is draining and takes nothing new"}
+	case !slices.Contains(w.Queues, r.Queue):
+		return WorkerMatch{Reason: fmt.Sprintf("does not serve queue %s: it serves %s", r.Queue, listed(w.Queues))}
+	case !slices.Contains(w.Types, r.Type):
+		return WorkerMatch{Reason: fmt.Sprintf("serves the queue, but not type %s: it serves %s", r.Type, listed(w.Types))}
+	case !Meets(w.Offers(), r.Requirements):
+		return WorkerMatch{Reason: "does not offer " + strings.Join(unmet(w, r.Requirements), ", ")}
+	case r.DivergedIn(w.BuildID):
+		return WorkerMatch{Reason: fmt.Sprintf("has build %s, whose code has diverged from the run's history", w.BuildID)}
+	}
+	limit, limited := w.TypeLimits[r.Type]
+	m := WorkerMatch{CanRun: true, Busy: true}
 	switch {
 	case w.Active >= w.MaxConcurrent:
-		return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
+		m.Reason = fmt.Sprintf("runs %d of %d", w.Active, w.MaxConcurrent)
 	case w.QueueLimit > 0 && c.RunningInQueue >= w.QueueLimit:
-		return fmt.Sprintf("worker %s: %d of at most %d runs of its queue are running", w.ID,
-			c.RunningInQueue, w.QueueLimit)
+		m.Reason = fmt.Sprintf("has to wait: %d of at most %d runs of its queue are running", c.RunningInQueue,
+			w.QueueLimit)
 	case limited && c.RunningOfType >= limit:
-		return fmt.Sprintf("worker %s: %d of at most %d runs of type %s are running", w.ID,
-			c.RunningOfType, limit, c.Run.Type)
+		m.Reason = fmt.Sprintf("has to wait: %d of at most %d runs of type %s are running", c.RunningOfType, limit, r.Type)
+	default:
+		m.Busy = false
 	}
-	return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
+	return m
 }
 
 // maxNamed limits how many workers or waits an explanation names.
@@ -494,16 +642,7 @@ func (e *Explanation) addMissing(c *Circumstances) {
 	for i := range c.Workers {
 		workers[i] = &c.Workers[i]
 	}
-	e.addEach(workers, func(w *Worker) string {
-		switch {
-		case w.Status == WorkerDraining:
-			return fmt.Sprintf("worker %s is draining and takes nothing new", w.ID)
-		case !slices.Contains(w.Types, r.Type):
-			return fmt.Sprintf("worker %s serves the queue, but not type %s: it serves %s", w.ID, r.Type,
-				listed(w.Types))
-		}
-		return fmt.Sprintf("worker %s does not offer %s", w.ID, strings.Join(unmet(w, r.Requirements), ", "))
-	})
+	e.addEach(workers, func(w *Worker) string { return "worker " + w.ID + " " + MatchWorker(c, w).Reason })
 }
 
 func unmet(w *Worker, requirements map[string]string) (missing []string) {

@@ -62,6 +62,23 @@ func TestExplain(t *testing.T) {
 				StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
 		}, "runs step charge (attempt 2) on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(time.Minute),
 			"last heartbeat was 1s ago"},
+		{"running, blocked outside of calls", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt = RunRunning, "w1", at(-time.Minute)
+			c.Workers[0].Stats.Blocked = []BlockedCode{
+				{RunID: FirstID(at(time.Hour)).String(), Since: at(-time.Hour)},
+				{RunID: c.Run.ID.String(), Since: at(-12 * time.Second), Stack: "main.wait()"},
+				{RunID: c.Run.ID.String(), Branch: "2.1", Since: at(-9 * time.Second)}}
+		}, "runs on worker w1, where its code is blocked outside of SDK calls for 12s", BlockedByNothing,
+			at(-12 * time.Second), time.Time{},
+			"it keeps its slot; wait with|the code of branch 2.1 is blocked outside of SDK calls for 9s"},
+		{"running, with held calls beside a step", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt = RunRunning, "w1", at(-time.Minute)
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning,
+				StartedAt: at(-4 * time.Second)}}
+			c.Workers[0].Stats.Blocked = []BlockedCode{{RunID: c.Run.ID.String(), Since: at(-6 * time.Second),
+				Held: []Call{{Name: "bill"}}, Owed: []Call{{Name: "ship"}, {Name: "nap"}}}}
+		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), time.Time{},
+			"new calls are held for 6s (bill), because the code has not made recorded ones: ship, nap"},
 		{"running, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
 				30*time.Second
@@ -119,6 +136,11 @@ func TestExplain(t *testing.T) {
 			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = at(time.Second), 1,
 				&RetryPolicy{MaximumAttempts: -1}, declined
 		}, "retries the whole run, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{},
+			at(time.Second), ""},
+		{"run retry by its own policy", func(c *Circumstances) {
+			c.Run.AvailableAt, c.Run.Failures, c.Run.Error = at(time.Second), 1, declined
+			c.Run.RetryPolicy, c.Run.RunRetryPolicy = &RetryPolicy{MaximumAttempts: 9}, &RetryPolicy{MaximumAttempts: 4}
+		}, "retries the whole run, attempt 2 of 4 in 1s: card declined", BlockedByRetryDelay, time.Time{},
 			at(time.Second), ""},
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
 			"lost 3 workers in a row, runs again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
@@ -178,15 +200,30 @@ func TestExplain(t *testing.T) {
 		}, "paused by ada 1h ago: wrong price", BlockedByPause, at(-time.Hour), time.Time{}, "kagzi workflow resume"},
 		{"key", func(c *Circumstances) {
 			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
-			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.AheadInLine = "customer-1", 2, 2, 1
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.PlacesOfKey, c.AheadInLine = "customer-1", 2, 2, 1
 		}, "waits for a slot of concurrency key customer-1, which allows 2 runs at a time", BlockedByKey,
-			at(-time.Minute), time.Time{}, "2 runs are running, and 1 run is ahead"},
+			at(-time.Minute), time.Time{}, "2 places are taken, and 1 run is ahead"},
 		{"key that no claim has met", func(c *Circumstances) {
-			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 2
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.PlacesOfKey = "customer-1", 2, 2
 		}, "waits for a slot of concurrency key customer-1, which allows 2 runs at a time", BlockedByKey,
-			at(-90 * time.Second), time.Time{}, "2 runs are running"},
+			at(-90 * time.Second), time.Time{}, "2 places are taken"},
+		{"key of open runs", func(c *Circumstances) {
+			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.Run.ConcurrencyScope = "customer-1", 2, ScopeOpen
+			c.PlacesOfKey, c.HoldersOfKey = 2, []ID{FirstID(at(-time.Hour)), FirstID(at(-time.Minute))}
+		}, "waits for a place of concurrency key customer-1: 2 of 2 taken by " + FirstID(at(-time.Hour)).String() +
+			", " + FirstID(at(-time.Minute)).String(), BlockedByKey, at(-time.Minute), time.Time{}, "0 runs are ahead"},
+		{"more places of a key than are named", func(c *Circumstances) {
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.Run.ConcurrencyScope = "customer-1", 3, ScopeOpen
+			c.PlacesOfKey, c.HoldersOfKey = 3, []ID{FirstID(at(-time.Hour))}
+		}, "waits for a place of concurrency key customer-1: 3 of 3 taken by " + FirstID(at(-time.Hour)).String() +
+			" and 2 more", BlockedByKey, at(-90 * time.Second), time.Time{}, "3 places are taken by"},
+		{"a place that it has", func(c *Circumstances) {
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.Run.ConcurrencyScope = "customer-1", 1, ScopeOpen
+			c.Run.HasPlace, c.PlacesOfKey, c.Run.AvailableAt = true, 1, at(-time.Second)
+		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"key with a slot", func(c *Circumstances) {
-			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1,
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.PlacesOfKey, c.Run.AvailableAt = "customer-1", 2, 1,
 				at(-time.Second)
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
@@ -201,6 +238,13 @@ func TestExplain(t *testing.T) {
 				WakeAt: at(time.Hour)}}
 		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Hour), at(time.Hour),
 			"namespace default is disabled; the run cannot continue until `kagzi namespace enable default`"},
+		{"paused, because no build's code matches", func(c *Circumstances) {
+			c.Run.Paused, c.Run.Divergences = true, diverged(at(-time.Hour))
+		}, "paused, because its code has diverged from its history, 1h ago", BlockedByPause, at(-time.Hour), time.Time{},
+			"build one calls bill, and does not call the recorded a, b, c, d, e, 1 more|restore the code|--accept-divergence"},
+		{"due, and waits for another build", func(c *Circumstances) { c.Run.Divergences = diverged(at(-time.Hour)) },
+			"waits for a worker of another build, because its code has diverged from its history", BlockedByNoWorker,
+			at(-time.Hour), time.Time{}, "build one calls bill|every build in service"},
 		{"paused, namespace disabled", func(c *Circumstances) {
 			c.NamespaceEnabled, c.Run.Paused, c.Run.AvailableAt = false, true, time.Time{}
 		},
@@ -277,8 +321,21 @@ func TestExplain(t *testing.T) {
 				WakeAt: at(time.Minute)}}
 		}, "sleeps in nap, wakes in 1m", BlockedByTimer, at(-time.Second), at(time.Minute),
 			"its deadline ends it in 2m"},
-		{"paused, with a deadline", func(c *Circumstances) { c.Run.Paused, c.Run.DeadlineAt = true, at(2*time.Minute) },
-			"paused", BlockedByPause, time.Time{}, at(2 * time.Minute), "its deadline ends it in 2m"},
+		{"paused, with a deadline", func(c *Circumstances) {
+			c.Run.Paused, c.Run.PausedAt, c.Run.DeadlineAt = true, at(-time.Minute), at(2*time.Minute)
+		}, "paused", BlockedByPause, time.Time{}, time.Time{},
+			"its deadline does not run while it is paused; it has 3m left"},
+		{"paused by an older version, with a deadline", func(c *Circumstances) {
+			c.Run.Paused, c.Run.DeadlineAt = true, at(2*time.Minute)
+		}, "paused", BlockedByPause, time.Time{}, time.Time{}, "its deadline does not run while it is paused"},
+		{"pausing", func(c *Circumstances) {
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.Run.Pausing = RunRunning, "w1", at(-time.Hour), true
+			c.Steps = []Step{{Name: "ship", Kind: StepFunction, Status: StepRunning, Attempt: 1,
+				StartedAt: at(-time.Minute)}}
+			c.LastPause = &AuditEvent{At: at(-time.Second), Actor: Actor{Name: "ada"}, Reason: "wrong price"}
+		}, "pausing, as soon as what runs is recorded: runs step ship on worker w1 for 1m", BlockedByNothing,
+			at(-time.Minute), time.Time{},
+			"the pause was asked for by ada 1s ago: wrong price|`kagzi workflow pause --now"},
 		{"no worker takes it, and its grace ends first", func(c *Circumstances) {
 			c.Workers, c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil = nil, at(time.Hour),
 				at(-time.Second), at(time.Minute)
@@ -489,5 +546,56 @@ func TestADeadlineThatIsToBeNeverIsFarOff(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if got := in(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), now); got != "in 106751d23h" {
 		t.Errorf("the year 9999 is %q, want all the days that a duration can hold", got)
+	}
+}
+
+// diverged is a report of one build.
+func diverged(at time.Time) []Divergence {
+	d := Divergence{BuildID: "one", ReportedAt: at, Made: []Call{{Name: "bill", Kind: StepFunction}}}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		d.Owed = append(d.Owed, Call{Name: name, Kind: StepFunction})
+	}
+	return []Divergence{d}
+}
+
+func TestMatchWorker(t *testing.T) {
+	run := Run{Queue: "orders", Type: "order", Requirements: map[string]string{"gpu": "", "zone": "eu"},
+		Divergences: []Divergence{{BuildID: "old"}}}
+	for _, c := range []struct {
+		name   string
+		change func(w *Worker, c *Circumstances)
+		want   WorkerMatch
+	}{
+		{"free", func(*Worker, *Circumstances) {}, WorkerMatch{CanRun: true}},
+		{"offline", func(w *Worker, _ *Circumstances) { w.Status = WorkerOffline }, WorkerMatch{Reason: "is offline"}},
+		{"draining", func(w *Worker, _ *Circumstances) { w.Status = WorkerDraining },
+			WorkerMatch{Reason: "is draining and takes nothing new"}},
+		{"of another queue", func(w *Worker, _ *Circumstances) { w.Queues = []string{"mail", "sms"} },
+			WorkerMatch{Reason: "does not serve queue orders: it serves mail, sms"}},
+		{"of another type", func(w *Worker, _ *Circumstances) { w.Types = []string{"refund"} },
+			WorkerMatch{Reason: "serves the queue, but not type order: it serves refund"}},
+		{"without a capability", func(w *Worker, _ *Circumstances) { w.Capabilities = nil; w.Labels["zone"] = "us" },
+			WorkerMatch{Reason: "does not offer gpu, zone=eu"}},
+		{"whose build has diverged", func(w *Worker, _ *Circumstances) { w.BuildID = "old" },
+			WorkerMatch{Reason: "has build old, whose code has diverged from the run's history"}},
+		{"full", func(w *Worker, _ *Circumstances) { w.Active = 2 },
+			WorkerMatch{CanRun: true, Busy: true, Reason: "runs 2 of 2"}},
+		{"of a full queue", func(w *Worker, c *Circumstances) { w.QueueLimit, c.RunningInQueue = 3, 3 },
+			WorkerMatch{CanRun: true, Busy: true,
+				Reason: "has to wait: 3 of at most 3 runs of its queue are running"}},
+		{"of a full type", func(w *Worker, c *Circumstances) {
+			w.TypeLimits, c.RunningOfType = map[string]int{"order": 1}, 1
+		}, WorkerMatch{CanRun: true, Busy: true, Reason: "has to wait: 1 of at most 1 runs of type order are running"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := Worker{ID: "w", Status: WorkerOnline, Queues: []string{"orders"}, Types: []string{"order"}, BuildID: "new",
+				Labels: map[string]string{"zone": "eu"}, Capabilities: map[string]string{"gpu": "a100"}, MaxConcurrent: 2,
+				Active: 1}
+			circumstances := Circumstances{Run: run}
+			c.change(&w, &circumstances)
+			if got := MatchWorker(&circumstances, &w); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
 	}
 }

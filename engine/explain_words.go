@@ -66,8 +66,6 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func running(n int) string { return count(n, "run is", "runs are") + " running" }
-
 // in returns "in 38s", or "now" for less than a second. It rounds up and looks like times elsewhere
 // (tui/render): a run that was just delayed by 1h is due in 1h.
 func in(at, now time.Time) string {

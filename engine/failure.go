@@ -257,7 +257,7 @@ func failedEventOf(run *Run) Payload {
 		Queue:      run.Queue,
 		ExternalID: run.ExternalID, Status: run.Status.String(), Input: run.Input.Data,
 		InputMetadata: run.Input.Metadata,
-		Attempts:      run.Attempts, FailedAt: run.FinishedAt.UTC().Format(time.RFC3339Nano),
+		Attempts:      run.Attempt(), FailedAt: run.FinishedAt.UTC().Format(time.RFC3339Nano),
 	}
 	if !run.StartedAt.IsZero() {
 		e.StartedAt = run.StartedAt.UTC().Format(time.RFC3339Nano)

@@ -20,6 +20,7 @@ func ChildOf(parent *Run, step ID, wanted StartRun, now time.Time) StartRun {
 	c.BelowHandler = parent.BelowHandler || parent.IsHandler()
 	c.Origin, c.ScheduleID, c.ScheduledAt = OriginUser, "", time.Time{}
 	c.FailedRunID, c.RetriedFrom, c.ContinuedFrom, c.FirstRunID = ID{}, ID{}, ID{}, ID{}
+	c.HasPlace = false
 	c.Run = c.NewRun()
 	return c
 }
@@ -28,13 +29,16 @@ func ChildOf(parent *Run, step ID, wanted StartRun, now time.Time) StartRun {
 // importing server. An open run is paused until it is resumed. Requests to cancel it and deadlines
 // that have passed are dropped.
 func Imported(run Run, namespace string, now time.Time) Run {
-	run.Namespace, run.Origin, run.Suspect = namespace, OriginImport, Suspect{}
+	run.Namespace, run.Origin, run.Suspect, run.Divergences = namespace, OriginImport, Suspect{}, nil
+	run.OwedFrom, run.HasPlace = 0, false
 	if run.Status.Ended() {
 		return run
 	}
 	run.Status, run.WaitingFor, run.WorkerID, run.ScheduleID = RunPending, "", "", ""
-	run.Output, run.FinishedAt, run.ContinuedAs = Payload{}, time.Time{}, ID{}
-	run.Paused, run.Gated, run.AvailableAt, run.HeldAt = true, false, time.Time{}, now
+	run.Output, run.FinishedAt, run.ContinuedAs, run.Unreached = Payload{}, time.Time{}, ID{}, nil
+	run.UnreadSignals = 0
+	run.Pausing, run.Paused, run.PausedAt = false, true, now
+	run.Gated, run.AvailableAt, run.HeldAt = false, time.Time{}, now
 	run.CancelRequestedAt, run.CancelReason, run.GraceUntil = time.Time{}, "", time.Time{}
 	if !run.NamedDeadlineAt.After(now) {
 		run.NamedDeadlineAt = time.Time{}

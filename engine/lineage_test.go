@@ -47,7 +47,9 @@ var fates = map[string][6]fate{
 	"WaitingFor":        {unset, unset, unset, unset, unset, kept},
 	"Note":              {unset, unset, unset, unset, kept, kept},
 	"NamedDeadlineAt":   {free, free, kept, unset, kept, kept},
+	"Pausing":           {unset, unset, unset, unset, unset, kept},
 	"Paused":            {unset, unset, unset, unset, own, kept},
+	"PausedAt":          {unset, unset, unset, unset, own, kept},
 	"Gated":             {unset, unset, unset, unset, unset, kept},
 	"HeldAt":            {unset, unset, unset, unset, own, kept},
 	"Pinned":            {unset, unset, unset, unset, kept, kept},
@@ -55,6 +57,7 @@ var fates = map[string][6]fate{
 	"CancelReason":      {unset, unset, unset, unset, unset, kept},
 	"GraceUntil":        {unset, unset, unset, unset, unset, kept},
 	"RetryPolicy":       {kept, kept, kept, unset, kept, kept},
+	"RunRetryPolicy":    {kept, kept, kept, unset, kept, kept},
 	"Timeouts":          {kept, kept, kept, unset, kept, kept},
 	"Tags":              {kept, kept, kept, unset, kept, kept},
 	"Requirements":      {kept, kept, kept, unset, kept, kept},
@@ -62,6 +65,8 @@ var fates = map[string][6]fate{
 	"OnFailureQueue":    {kept, kept, kept, unset, kept, kept},
 	"ConcurrencyKey":    {kept, kept, kept, unset, kept, kept},
 	"ConcurrencyLimit":  {kept, kept, kept, unset, kept, kept},
+	"ConcurrencyScope":  {kept, kept, kept, unset, kept, kept},
+	"HasPlace":          {unset, kept, unset, unset, unset, unset}, // a continuation under the same key keeps it
 	"ParentRunID":       {kept, kept, own, unset, kept, kept},
 	"ParentStepID":      {unset, kept, own, unset, kept, kept},
 	"ParentClose":       {unset, kept, kept, unset, kept, kept},
@@ -75,6 +80,10 @@ var fates = map[string][6]fate{
 	"FirstRunID":        {unset, kept, unset, unset, kept, kept},
 	"BelowHandler":      {kept, kept, own, unset, kept, kept},
 	"Suspect":           {unset, unset, unset, unset, unset, unset},
+	"Divergences":       {unset, unset, unset, unset, unset, unset},
+	"Unreached":         {unset, unset, unset, unset, unset, kept},
+	"OwedFrom":          {unset, unset, unset, unset, unset, unset}, // what follows from its steps is set with these
+	"UnreadSignals":     {unset, unset, unset, unset, unset, kept},
 }
 
 // TestLineage fails for a field of Run without a decision in fates, and for each that differs from

@@ -66,9 +66,11 @@ const (
 	MaxWorkerID   = 64  // bytes, of [A-Za-z0-9_-]
 	MaxNamespace  = 63  // bytes, of [a-z0-9-]
 	MaxRequestID  = 64  // bytes
-	MaxLabels     = 32  // labels, tags, requirements, capabilities, a payload's metadata
+	MaxLabels     = 32  // labels, tags, requirements, a payload's metadata
 	MaxLabelKey   = 63  // bytes
 	MaxLabelValue = 255 // bytes
+
+	MaxCapabilities = 1024 // of one worker; their keys and values are as long as those of labels
 
 	MaxPayload  = 2 << 20   // bytes of one payload, its metadata included
 	MaxMetadata = 16 << 10  // bytes of one payload's metadata
@@ -107,6 +109,8 @@ const (
 	MaxKeyGlobs      = 64   // of one key, queues and types each
 
 	MaxCatchup     = 100_000          // missed ticks that a schedule replays
+	MaxJitter      = 24 * time.Hour   // of a schedule
+	MaxBackfill    = 1000             // ticks of one BackfillSchedule
 	DefaultCatchup = 100              // of a schedule that sets none
 	OnTime         = 10 * time.Second // the newest due tick of a schedule is missed if it is older than this
 )

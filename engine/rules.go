@@ -9,6 +9,7 @@ type Verdict struct {
 	// Failures counts the failures of the code, including this one. It is set only with Retry, and
 	// 0 in the answer to a repeated call.
 	Failures int
+	Settled  int64 // as in Step, unless it is retried
 }
 
 // RunVerdict says what follows from a failure of a run's code.
@@ -27,13 +28,13 @@ func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, ji
 	return decide(firstPolicy(step, run), n, f, now, jitter)
 }
 
-// AfterRunFailed decides about a run whose code has returned n errors. A run is retried only if it
-// was started with a policy. Failures of its steps do not count.
-func AfterRunFailed(run *RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
-	if run == nil {
+// AfterRunFailed decides about a run whose code has returned n errors, by its OwnPolicy; nil: it is
+// not retried. Failures of its steps do not count.
+func AfterRunFailed(own *RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
+	if own == nil {
 		return Verdict{}
 	}
-	return decide(*run, n, f, now, jitter)
+	return decide(*own, n, f, now, jitter)
 }
 
 func decide(p RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
@@ -99,9 +100,9 @@ func Park(steps []Step, claimed, now time.Time) Parked {
 			case at.Before(now):
 				at = now
 			}
-		case s.Kind == StepSignal && s.Status == StepRunning && s.Awaited != 0:
+		case s.Kind == StepSignal && s.Status == StepRunning && s.Awaited > 0:
 			at, waiting = s.WakeAt, "signal:"+s.SignalName
-		case s.Kind == StepChild && s.Status == StepRunning && s.Awaited != 0:
+		case s.Kind == StepChild && s.Status == StepRunning && s.Awaited > 0:
 			waiting = "child:" + s.ChildRunID.String()
 		case s.Status == StepPending && s.RetryAt.After(claimed):
 			at, status = s.RetryAt, RunPending
@@ -129,7 +130,7 @@ func satisfied(steps []Step) bool {
 		}
 	}
 	for _, s := range steps {
-		if s.Awaited != 0 && !s.Open() && !open[s.Awaited] {
+		if s.Awaited > 0 && !s.Open() && !open[s.Awaited] {
 			return true
 		}
 	}

@@ -91,7 +91,8 @@ func TestAfterRunFailed(t *testing.T) {
 	}
 	p := &RetryPolicy{Jitter: -1}
 	for n, want := range map[int]Verdict{
-		1: {true, Micros(noon.Add(time.Second)), 1}, 2: {true, Micros(noon.Add(2 * time.Second)), 2}, 3: {},
+		1: {Retry: true, RetryAt: Micros(noon.Add(time.Second)), Failures: 1},
+		2: {Retry: true, RetryAt: Micros(noon.Add(2 * time.Second)), Failures: 2}, 3: {},
 	} {
 		if got := AfterRunFailed(p, n, Failure{}, noon, 0); got != want {
 			t.Errorf("after failure %d: %+v, want %+v", n, got, want)

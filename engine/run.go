@@ -59,8 +59,10 @@ type Run struct {
 	Status     RunStatus
 	Priority   int // -100 to 100, higher first
 
-	Attempts    int // 1 plus the retried failures of its steps and of the run itself
-	Failures    int // failures of the run itself (FailRun), counted by its own RetryPolicy
+	// Attempts is 1 plus all failures that were retried: its steps' and those of the run itself.
+	// People see Attempt and StepRetries, which are made from it.
+	Attempts    int
+	Failures    int // failures of the run itself (FailRun) that were retried
 	LeaseLosses int // workers lost in a row while the run was their only suspect
 
 	Steps int64 // distinct steps begun so far
@@ -89,8 +91,12 @@ type Run struct {
 	// the deadline given.
 	NamedDeadlineAt time.Time
 
-	Paused bool // PauseRun keeps it from workers
-	Gated  bool // all slots of its concurrency key were taken when it was due
+	// Pausing says that PauseRun was asked to keep it from workers while a worker held it. It becomes
+	// Paused when that lease ends.
+	Pausing  bool
+	Paused   bool      // PauseRun keeps it from workers
+	PausedAt time.Time // while Paused: since when; unset if an older version paused it
+	Gated    bool      // all places of its concurrency key were taken when it was due
 	// HeldAt is what AvailableAt would be if the run were neither Paused nor Gated. While Gated it
 	// is the run's place in the line.
 	HeldAt time.Time
@@ -101,19 +107,28 @@ type Run struct {
 	CancelReason      string
 	GraceUntil        time.Time
 
-	RetryPolicy  *RetryPolicy // the default for steps; the run itself is retried only if it is set
-	Timeouts     Timeouts
-	Tags         map[string]string
-	Requirements map[string]string
+	// RetryPolicy is the default for steps. If RunRetryPolicy is nil, it is for the run itself, too;
+	// without either the run is not retried.
+	RetryPolicy    *RetryPolicy
+	RunRetryPolicy *RetryPolicy // of the run itself
+	Timeouts       Timeouts
+	Tags           map[string]string
+	Requirements   map[string]string
 
 	OnFailureWorkflow string
 	OnFailureQueue    string
 	ConcurrencyKey    string
 	ConcurrencyLimit  int
-	ParentRunID       ID
-	ParentStepID      ID // the first attempt of the step that started it; a CHILD step ends with it
-	ParentClose       ParentClose
-	Traceparent       string
+	ConcurrencyScope  ConcurrencyScope
+	// HasPlace says that a run of ScopeOpen has a place of its key. It has it from its first claim,
+	// or from the run that it continues, and gives it back at its end.
+	HasPlace    bool
+	ParentRunID ID
+	// ParentStepID is the first attempt of the CHILD step that started it and ends with it, or the
+	// attempt whose code started it (CloseUnset).
+	ParentStepID ID
+	ParentClose  ParentClose
+	Traceparent  string
 
 	Origin        Origin
 	ScheduleID    string
@@ -130,7 +145,28 @@ type Run struct {
 
 	// Suspect says that the run was in the hands of a worker that was lost, and may have killed it.
 	Suspect Suspect
+
+	// Divergences are the reports, one of each build, that its code does not match what the run has
+	// recorded, since it recorded something. If the run is Paused, it is because of them.
+	Divergences []Divergence
+	// Unreached names recorded calls that the code had not made when it ended.
+	Unreached []string
+
+	// OwedFrom says what the code has to reach: not the steps whose BegunIn is below it. It counts
+	// how often the run was retried in place or a step of it was overridden.
+	OwedFrom int64
+	// UnreadSignals is how many signals the run had not received when it ended.
+	UnreadSignals int
 }
+
+// Attempt returns which run of the workflow function this is: 1 plus its failures that were retried.
+func (r *Run) Attempt() int { return 1 + r.Failures }
+
+// OwnPolicy returns the policy by which the run itself is retried; nil if it is not.
+func (r *Run) OwnPolicy() *RetryPolicy { return cmp.Or(r.RunRetryPolicy, r.RetryPolicy) }
+
+// StepRetries returns how many failures of its steps were retried.
+func (r *Run) StepRetries() int { return max(0, r.Attempts-r.Attempt()) }
 
 // Chain returns the first run of the chain of runs that continued as one another, which may be r.
 func (r *Run) Chain() ID {
@@ -144,7 +180,7 @@ func (r *Run) Chain() ID {
 // end, or its end removes an Error, as an imported run may have.
 func (r *Run) Tied() bool {
 	return r.Error != nil || r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" ||
-		!r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
+		!r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero() || r.Pausing
 }
 
 // NeverRan says that no worker has run the code of the run, or of one whose results it keeps or
@@ -154,12 +190,29 @@ func (r *Run) NeverRan() bool {
 }
 
 // ExpiresAt returns when Kagzi ends the run by itself: DeadlineAt or GraceUntil, whichever is
-// first.
+// first. Deadlines do not run while the run is Paused.
 func (r *Run) ExpiresAt() time.Time {
-	if r.DeadlineAt.IsZero() || !r.GraceUntil.IsZero() && r.GraceUntil.Before(r.DeadlineAt) {
+	if r.Paused || r.DeadlineAt.IsZero() || !r.GraceUntil.IsZero() && r.GraceUntil.Before(r.DeadlineAt) {
 		return r.GraceUntil
 	}
 	return r.DeadlineAt
+}
+
+// LeaseKey returns the concurrency key of which each lease of the run takes a place; empty if none.
+func (r *Run) LeaseKey() string {
+	if r.ConcurrencyScope == ScopeOpen {
+		return ""
+	}
+	return r.ConcurrencyKey
+}
+
+// TakesPlace says whether the run's next claim has to take a place of its concurrency key.
+func (r *Run) TakesPlace() bool { return r.ConcurrencyKey != "" && !r.HasPlace }
+
+// SharesKey says whether both runs compete for the places of one concurrency key.
+func (r *Run) SharesKey(other *Run) bool {
+	return r.ConcurrencyKey != "" && r.ConcurrencyKey == other.ConcurrencyKey && r.Type == other.Type &&
+		r.Namespace == other.Namespace
 }
 
 // RunFilter selects runs. Every field that is set must match; of a list, any entry.
@@ -217,11 +270,30 @@ const (
 type ParentClose uint8
 
 const (
-	CloseUnset     ParentClose = 0 // as CloseAbandon
+	// CloseUnset is that of a run which is no child of a CHILD step: its parent neither waits for it
+	// nor ends it, and is only where it comes from. Such are runs that a step's code started and
+	// retried children. Servers before 2026-11-28 stored it for children whose policy was not given.
+	CloseUnset     ParentClose = 0
 	CloseAbandon   ParentClose = 1
 	CloseCancel    ParentClose = 2 // it gets what is left of the parent's grace
 	CloseTerminate ParentClose = 3
 )
+
+// ConcurrencyScope says when a run counts for the limit of its ConcurrencyKey. The numbers are
+// stored.
+type ConcurrencyScope uint8
+
+const (
+	ScopeSlot ConcurrencyScope = 0 // while a worker holds it
+	ScopeOpen ConcurrencyScope = 1 // from its first claim to its end, waits and retries included
+)
+
+func (s ConcurrencyScope) String() string {
+	if s == ScopeOpen {
+		return "OPEN"
+	}
+	return "SLOT"
+}
 
 // Timeouts limit a run and its steps. Zero means the default.
 type Timeouts struct {
@@ -255,7 +327,10 @@ func (s *StartRun) NewRun() Run {
 	r.StartedAt, r.FinishedAt, r.HeldAt, r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}, time.Time{},
 		time.Time{}, time.Time{}
 	r.WorkerID, r.WaitingFor, r.Note, r.CancelReason = "", "", "", ""
-	r.Paused, r.Gated, r.Pinned, r.ContinuedAs, r.Suspect = false, false, false, ID{}, Suspect{}
+	r.Pausing, r.Paused, r.PausedAt = false, false, time.Time{}
+	r.Gated, r.Pinned, r.ContinuedAs, r.Suspect = false, false, ID{}, Suspect{}
+	r.Divergences, r.Unreached = nil, nil
+	r.OwedFrom, r.UnreadSignals = 0, 0
 	for _, at := range []*time.Time{&r.CreatedAt, &r.AvailableAt, &r.DeadlineAt, &r.NamedDeadlineAt, &r.ScheduledAt} {
 		*at = Micros(*at)
 	}
@@ -293,8 +368,11 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	s.Queue, s.Type, s.Version = cmp.Or(next.Queue, run.Queue), cmp.Or(next.Type, run.Type),
 		cmp.Or(next.Version, run.Version)
 	s.Priority = cmp.Or(next.Priority, run.Priority)
-	if next.RetryPolicy != nil {
-		s.RetryPolicy = next.RetryPolicy
+	if next.RetryPolicy != nil { // alone it is for both
+		s.RetryPolicy, s.RunRetryPolicy = next.RetryPolicy, nil
+	}
+	if next.RunRetryPolicy != nil {
+		s.RunRetryPolicy = next.RunRetryPolicy
 	}
 	if next.AvailableAt.After(next.CreatedAt) && next.AvailableAt.After(now) {
 		// the code asked for a later start; otherwise AvailableAt is only when next was read
@@ -317,8 +395,11 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 		s.Requirements = next.Requirements
 	}
 	if next.ConcurrencyKey != "" {
-		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
+		s.ConcurrencyKey, s.ConcurrencyLimit, s.ConcurrencyScope = next.ConcurrencyKey, next.ConcurrencyLimit,
+			next.ConcurrencyScope
 	}
+	// A chain is one piece of work: under the same key it keeps its place, whatever waits for one.
+	s.HasPlace = run.HasPlace && s.SharesKey(run) && s.ConcurrencyScope == run.ConcurrencyScope
 	s.ContinuedFrom, s.FirstRunID = run.ID, run.Chain()
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
@@ -380,10 +461,11 @@ func successor(run *Run, id ID, now time.Time) StartRun {
 		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type,
 		Version: run.Version,
 		Status:  RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now,
-		RetryPolicy: run.RetryPolicy, Timeouts: run.Timeouts, Tags: maps.Clone(run.Tags),
+		RetryPolicy: run.RetryPolicy, RunRetryPolicy: run.RunRetryPolicy, Timeouts: run.Timeouts,
+		Tags:              maps.Clone(run.Tags),
 		Requirements:      maps.Clone(run.Requirements),
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
-		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
-		BelowHandler: run.BelowHandler,
+		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit,
+		ConcurrencyScope: run.ConcurrencyScope, Traceparent: run.Traceparent, BelowHandler: run.BelowHandler,
 	}}
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,12 +18,14 @@ func TestNewRun(t *testing.T) {
 		t.Errorf("run = %+v, want a PENDING first attempt with times in microseconds", run)
 	}
 	later := map[string]bool{
-		"Failures": true, "LeaseLosses": true, "Suspect": true, "Steps": true, "Error": true, "Output": true,
+		"Failures": true, "LeaseLosses": true, "Suspect": true, "OwedFrom": true, "UnreadSignals": true,
+		"Steps": true, "Error": true, "Output": true,
 		"StartedAt":  true,
 		"FinishedAt": true,
 		"HeldAt":     true, "CancelRequestedAt": true, "GraceUntil": true, "WorkerID": true, "WaitingFor": true,
 		"Note": true, "CancelReason": true,
-		"Paused": true, "Gated": true, "Pinned": true, "ContinuedAs": true,
+		"Pausing": true, "Paused": true, "PausedAt": true, "Gated": true, "Pinned": true, "ContinuedAs": true,
+		"Divergences": true, "Unreached": true,
 	}
 	for i, fields := 0, reflect.TypeFor[Run](); i < fields.NumField(); i++ {
 		name := fields.Field(i).Name
@@ -51,7 +55,8 @@ func fill(v reflect.Value, at time.Time) {
 	case reflect.Array:
 		v.Index(0).SetUint(1)
 	case reflect.Slice:
-		v.SetBytes([]byte("x"))
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), at)
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"k": "v"}))
 	case reflect.Pointer:
@@ -63,6 +68,26 @@ func fill(v reflect.Value, at time.Time) {
 		}
 		for i := range v.NumField() {
 			fill(v.Field(i), at)
+		}
+	}
+}
+
+func TestARunsAttemptCountsOnlyFailuresOfItsFunction(t *testing.T) {
+	for _, c := range []struct{ stored, failures, attempt, retries int }{
+		{1, 0, 1, 0},
+		{5, 0, 1, 4}, // four failures of steps
+		{3, 2, 3, 0}, // two of the function
+		{6, 2, 3, 3},
+		{0, 0, 1, 0}, // before NewRun
+	} {
+		r := Run{Attempts: c.stored, Failures: c.failures}
+		if r.Attempt() != c.attempt || r.StepRetries() != c.retries {
+			t.Errorf("%+v is at attempt %d with %d retries of steps", c, r.Attempt(), r.StepRetries())
+		}
+		r.Error = &Failure{}
+		if event := string(HandlerOf(&r, "mourn", "graves", false, noon).Input.Data); !strings.Contains(event,
+			fmt.Sprintf(`"attempts":%d`, c.attempt)) {
+			t.Errorf("%+v: the failure handler is told %s", c, event)
 		}
 	}
 }

@@ -25,25 +25,33 @@ type Schedule struct {
 	TimeZone  string // IANA name; empty: UTC
 	Enabled   bool
 
+	PauseReason string // of the pause, for people; empty while Enabled
+
 	Queue             string
 	Type              string
 	Version           string
 	Input             Payload
 	RetryPolicy       *RetryPolicy
+	RunRetryPolicy    *RetryPolicy
 	Timeouts          Timeouts
 	OnFailureWorkflow string
 	OnFailureQueue    string
 	Tags              map[string]string
+	ConcurrencyKey    string
+	ConcurrencyLimit  int
+	ConcurrencyScope  ConcurrencyScope
 
 	MaxCatchup int // how many missed ticks are replayed; the most recent ones
 	Overlap    Overlap
+	Jitter     time.Duration // a tick's run starts up to this much later, at most MaxJitter; 0: at once
 
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	NextFireAt  time.Time // the next tick to decide about; unset: no more ticks, or Broken
-	LastFiredAt time.Time // the newest tick that has fired
-	Buffered    time.Time // the tick that waits for the open run to end
-	Broken      string    // why it cannot fire any more; empty: it can
+	NextFireAt  time.Time     // the next tick to decide about; unset: no more ticks, or Broken
+	Delay       time.Duration // by Jitter, how long after NextFireAt to decide; 0 also if not computed yet
+	LastFiredAt time.Time     // the newest tick that has fired
+	Buffered    time.Time     // the tick that waits for the open run to end
+	Broken      string        // why it cannot fire any more; empty: it can
 
 	Fired     int64 // runs started, by ticks and by TriggerSchedule
 	Completed int64 // runs that COMPLETED
@@ -59,6 +67,14 @@ type Schedule struct {
 type ScheduleFilter struct {
 	Namespace string
 	Queue     string
+}
+
+// FiresAt returns when to decide about the tick of NextFireAt; unset if there is none.
+func (s *Schedule) FiresAt() time.Time {
+	if s.NextFireAt.IsZero() {
+		return s.NextFireAt
+	}
+	return s.NextFireAt.Add(s.Delay)
 }
 
 // TickID returns the external id of the run that a tick starts.
@@ -81,10 +97,15 @@ func (s *Schedule) Start(id ID, tick, now time.Time) StartRun {
 		ID: id, Namespace: s.Namespace, ExternalID: external, Queue: s.Queue, Type: s.Type, Version: s.Version,
 		Status: RunPending, Attempts: 1,
 		Input: s.Input, Bytes: int64(s.Input.Size()), CreatedAt: now, AvailableAt: now, ScheduledAt: tick,
-		RetryPolicy: s.RetryPolicy, Timeouts: s.Timeouts, OnFailureWorkflow: s.OnFailureWorkflow,
-		OnFailureQueue: s.OnFailureQueue, Tags: s.Tags,
+		RetryPolicy: s.RetryPolicy, RunRetryPolicy: s.RunRetryPolicy, Timeouts: s.Timeouts,
+		OnFailureWorkflow: s.OnFailureWorkflow, OnFailureQueue: s.OnFailureQueue, Tags: s.Tags,
+		ConcurrencyKey:   s.ConcurrencyKey,
+		ConcurrencyLimit: s.ConcurrencyLimit, ConcurrencyScope: s.ConcurrencyScope,
 		Origin: OriginSchedule, ScheduleID: s.ID.String(),
 	}}
+	if s.ConcurrencyKey != "" && s.ConcurrencyLimit == 0 {
+		start.ConcurrencyLimit = 1
+	}
 	if s.Timeouts.Execution > 0 {
 		start.DeadlineAt = now.Add(s.Timeouts.Execution)
 	}
@@ -134,7 +155,18 @@ func NamespaceDisabled(name string) error {
 		Message: "namespace " + name + " is disabled: enable it with `kagzi namespace enable " + name + "`"}
 }
 
-// NamespaceNotFound returns the error for a namespace that was never used.
+// NamespaceUnknown returns the error for a call in a namespace that does not exist. nearest is an
+// existing name to suggest, if there is one.
+func NamespaceUnknown(name, nearest string) error {
+	message := "no namespace " + name
+	if nearest != "" {
+		message += " (did you mean " + nearest + "?)"
+	}
+	return &Error{Kind: KindNotFound, Subject: "namespace", SubjectID: name,
+		Message: message + ": create it with `kagzi namespace create " + name + "`"}
+}
+
+// NamespaceNotFound returns the error for a namespace that does not exist.
 func NamespaceNotFound(name string) error {
 	return &Error{Kind: KindNotFound, Subject: "namespace", SubjectID: name, Message: "no namespace " + name}
 }

@@ -51,6 +51,17 @@ func (k StepKind) String() string {
 	return "UNKNOWN"
 }
 
+const (
+	// Unsettled is the Settled of a result from outside, such as the end of a child, until a worker
+	// is told.
+	Unsettled = -1
+	// AwaitedByNone is the Awaited of an Unsettled result that the run's code does not wait for.
+	AwaitedByNone = -1
+)
+
+// CancelledStep is the step with which an SDK records that a cancellation has taken effect.
+const CancelledStep = OwnStepPrefix + "cancelled"
+
 // OwnStepPrefix begins the names of steps that an SDK records by itself, such as kagzi:now.
 const OwnStepPrefix = "kagzi:"
 
@@ -84,12 +95,20 @@ type Step struct {
 	RetryPolicy *RetryPolicy // of the step; nil: that of the run
 
 	SignalName string // of a SIGNAL
+	ChildType  string // of a CHILD: the type of the run that the code started; empty in older records
 	TimedOut   bool   // of a COMPLETED SIGNAL: its limit passed before a signal came
 	ChildRunID ID     // of a CHILD: the run that it started
-	// Awaited is not 0 if the run's code waits for this SIGNAL or CHILD. With 1, the end of the
-	// step wakes the run. A larger number marks a group of steps, all of which have to end. The
-	// next claim resets it to 0.
+	// Awaited is above 0 if the run's code waits for this SIGNAL or CHILD. With 1, the end of the
+	// step wakes the run. A larger number marks a group of steps, all of which have to end. It is
+	// AwaitedByNone if nobody waits for a result that is Unsettled. The next claim resets it to 0.
 	Awaited int64
+
+	// Settled is the place of the result in the order in which results reached the run's code, from
+	// 1; Unsettled if the step has ended but no worker was told yet; 0 if it has not ended for good,
+	// and for results that older versions recorded.
+	Settled int64
+	Branch  string // of the code that made the call: ordinals of forks, such as 2.1; empty: the function itself
+	BegunIn int64  // the run's OwedFrom when the attempt began; -1 for records of older versions
 
 	OverriddenBy   string // the actor that recorded this with OverrideStep
 	OverrideReason string

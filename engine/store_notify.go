@@ -34,6 +34,11 @@ const (
 	// upkeep has something new to wait for: an attempt with a timeout, a deadline, a schedule
 	NotifyTimer
 	NotifyKeys // a key was made or revoked
+	// a run waits that some builds have diverged from: PauseDiverged may have something to do
+	NotifyDiverged
+	// Name, ID, Step: something has happened that this step of a run which the worker holds may wait
+	// for: a signal came, or its child ended
+	NotifyWait
 )
 
 // Notification is one hint.
@@ -42,6 +47,7 @@ type Notification struct {
 	Namespace string
 	Name      string
 	ID        ID
+	Step      string
 	// Claimed may be set on NotifyQueue: every run that the notification is sent for was claimed in
 	// the commit that made it, so a claim would find none of them.
 	Claimed bool

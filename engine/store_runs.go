@@ -10,8 +10,8 @@ import (
 // The same holds for Schedules and Namespaces.
 type Runs interface {
 	// StartRuns makes runs, all in one commit, and returns one Started for each, in the order of
-	// p.Runs. A start that is refused fails alone (Started.Err). A new namespace is made. For each
-	// start the first rule that applies counts:
+	// p.Runs. A start that is refused fails alone (Started.Err). A new namespace is made, unless
+	// p.NamespaceMustExist. For each start the first rule that applies counts:
 	//
 	//   - RequestID is known in the namespace: the first answer again (RunID, Existed, with
 	//     Repeated set), no matter what happened to the run since. If type, queue, external id or
@@ -41,39 +41,51 @@ type Runs interface {
 	//
 	// With a Grace, CancelRun asks the run's code to stop. It sets CancelRequestedAt, CancelReason
 	// and GraceUntil, and sends NotifyTimer. It notifies the run's worker; a run without one
-	// becomes PENDING and due now, and is no longer paused. If cancellation was requested before,
-	// only an earlier GraceUntil has an effect (otherwise Changed is false). CompleteRun, FailRun
+	// becomes PENDING and due now, and is no longer paused; a request to pause is dropped. If cancellation was
+	// requested before, only an earlier GraceUntil has an effect (otherwise Changed is false). CompleteRun, FailRun
 	// and EndExpired say how such a run ends. The code of its open children with CloseCancel, and
 	// of theirs, is asked to stop by the same GraceUntil. A run or child that NeverRan has no code
 	// to ask: it ends at once.
 	CancelRun(ctx context.Context, p EndRunParams) (RunEnd, error)
 	// TerminateRun ends the run as TERMINATED, in the same way as CancelRun without a Grace.
 	TerminateRun(ctx context.Context, p EndRunParams) (RunEnd, error)
-	// PauseRun keeps an open run from workers until ResumeRun, and returns the run. It ends a lease
-	// and notifies the worker. A RUNNING run becomes PENDING. AvailableAt moves to HeldAt; while
-	// the run is paused, events that would make it due set HeldAt instead. Deadlines still apply. A
-	// run that is paused already is no error; an ended run is RunEnded.
-	PauseRun(ctx context.Context, p SteerParams) (Run, error)
-	// ResumeRun ends the pause and returns the run: HeldAt becomes AvailableAt again, and the queue
-	// is notified. A run that is not paused is no error; an ended run is RunEnded.
-	ResumeRun(ctx context.Context, p SteerParams) (Run, error)
+	// PauseRun keeps an open run from workers until ResumeRun, and returns the run. A run that nobody
+	// holds, and with AtOnce any run, is Paused now: its lease ends, its worker is notified, and a
+	// RUNNING run becomes PENDING. AvailableAt moves to HeldAt; while the run is Paused, events that
+	// would make it due set HeldAt instead, and its DeadlineAt does not run (GraceUntil does). A run
+	// that is paused already is no error; an ended run is RunEnded.
+	//
+	// Without AtOnce, a run that a worker holds becomes Pausing, and the worker is notified. A worker
+	// with PausesRuns lets the steps that run finish, and then releases the run. From another worker
+	// the run is taken once it has recorded something: after CompleteStep and StartChild, and after a
+	// final FailStep or an AwaitSignal without Hold. In each case the run becomes Paused when its lease ends
+	// without ending it, whatever ends the lease; HeldAt is then what AvailableAt would be. If the
+	// run ContinuedAs another, that one is Paused. The pause request is dropped when the run ends in
+	// another way. Asking again changes nothing, except that AtOnce takes effect.
+	PauseRun(ctx context.Context, p PauseRunParams) (Run, error)
+	// ResumeRun ends the pause and returns the run: HeldAt becomes AvailableAt again, DeadlineAt and
+	// NamedDeadlineAt move by the time since PausedAt, and the queue is notified. If the run is only
+	// Pausing, the request is dropped and its worker is notified. In any case the Divergences are
+	// forgotten, so that each build may have the run again. With AcceptDivergence, OwedFrom grows by
+	// one if there are any. A run with none of these is no error; an ended run is RunEnded.
+	ResumeRun(ctx context.Context, p ResumeRunParams) (Run, error)
 	// PinRun sets or clears Pinned, which keeps the run from Prune, and returns the run.
 	PinRun(ctx context.Context, p PinRunParams) (Run, error)
-	// SignalRun stores a signal for the run. The oldest open SIGNAL step of that signal name
-	// consumes it at once, whether the step is Awaited or its lease is held: the step becomes
-	// COMPLETED with the payload, and the run becomes due if Park says so. Without such a step the
-	// signal waits for AwaitSignal. A SIGNAL step whose WakeAt is not after Now times out instead.
+	// SignalRun stores a signal for the run, which AwaitSignal or a claim consumes. If no worker
+	// holds the run and a RUNNING SIGNAL step of that signal name is Awaited, the run becomes due;
+	// but not if the step's WakeAt is before Now. If a worker holds the run, NotifyWait is sent
+	// for each RUNNING SIGNAL step of that name.
 	//
 	// A SignalID that the run has received before is no error (Repeated), no matter what happened
 	// to the run since, even if the signal moved to the run that it continued as. Otherwise an
-	// ended run is RunEnded. It is ErrTooLarge if MaxSignals signals wait already, or if the run
-	// would pass MaxRunBytes.
+	// ended run is RunEnded. It is ErrTooLarge if the run would pass MaxRunBytes, or if MaxSignals
+	// signals wait already and none of the run's RUNNING SIGNAL steps waits for one of that name.
 	SignalRun(ctx context.Context, p SignalRunParams) (Signalled, error)
 	// RetryRun makes a new PENDING run from a run that ended as FAILED, CANCELLED, TIMED_OUT or
 	// TERMINATED; any other status is ErrPrecondition with that status. The new run has the fields
 	// of RetryOf, and copies of the latest attempts of the COMPLETED steps: all of them, those with
 	// a sequence before FromStep's, or none with Restart. Copies get new ids, no token, and
-	// sequences from 1 without gaps. Signals that no step has consumed are copied too. A FromStep
+	// sequences from 1 without gaps. The new run's OwedFrom is one more than their highest BegunIn. Signals that no step has consumed are copied too. A FromStep
 	// that the run has not begun is StepNotFound. Without FromStep, Restart and KeepAll, a run that
 	// began FUNCTION or CHILD steps after its first final failure, or after it was told to stop, is
 	// RetryWouldKeep: those steps have probably undone what the retry would build on.
@@ -91,8 +103,8 @@ type Runs interface {
 	// be paused, or have ended as FAILED, CANCELLED, TIMED_OUT or TERMINATED; otherwise
 	// ErrPrecondition. The result is a new attempt with OverriddenBy, OverrideReason and a zero
 	// token: COMPLETED with Output, or FAILED for good with Failure. The attempt before it is kept
-	// but is no longer the latest; if it was open, it becomes FAILED with OverriddenFailure. A
-	// paused run becomes due when it is resumed.
+	// but is no longer the latest; if it was open, it becomes FAILED with OverriddenFailure. The
+	// run's OwedFrom grows by one. A paused run becomes due when it is resumed.
 	//
 	// If the step has the same result already, nothing changes and that attempt is returned; with
 	// the same Actor and Reason too, no matter what happened to the run since. A step that was not
@@ -100,7 +112,8 @@ type Runs interface {
 	OverrideStep(ctx context.Context, p OverrideStepParams) (Step, error)
 	// ImportRuns makes runs with the ids and fields given, in one commit, parents before their
 	// children, and returns the first. Open runs become paused and PENDING with HeldAt = Now,
-	// without output, end or continuation, and hold no external id. If an id exists, it is
+	// without output, end or continuation, and hold no external id. OwedFrom is one more than the
+	// highest BegunIn of the run's steps. If an id exists, it is
 	// ErrExists and nothing is made. RequestID belongs to the first run: if it is known, the first
 	// run is returned again (Repeated), or ErrConflict if that run has another type, queue,
 	// external id or input.
@@ -112,6 +125,10 @@ type StartRunsParams struct {
 	Sequenced
 	Runs    []StartRun
 	Handoff Handoff // nil: no hand-off
+	// NamespaceMustExist refuses what would make a namespace, except the default one, with
+	// NamespaceUnknown. The decision is part of the transaction, so nothing brings back a namespace
+	// that is deleted at the same time.
+	NamespaceMustExist bool
 }
 
 // EndRunParams names a run to cancel or terminate.
@@ -141,6 +158,18 @@ type SteerParams struct {
 	By        Actor
 	AuditID   ID
 	Now       time.Time
+}
+
+// PauseRunParams names a run to pause.
+type PauseRunParams struct {
+	SteerParams
+	AtOnce bool // interrupts the steps that run
+}
+
+// ResumeRunParams names a run to resume.
+type ResumeRunParams struct {
+	SteerParams
+	AcceptDivergence bool // code need not reach what is recorded so far
 }
 
 // PinRunParams names a run to pin or to unpin.
@@ -188,11 +217,13 @@ type OverrideStepParams struct {
 // ImportRunsParams holds complete runs to import.
 type ImportRunsParams struct {
 	Namespace string
-	RequestID string
-	Runs      []ImportedRun
-	By        Actor
-	AuditID   ID
-	Now       time.Time
+	// NamespaceMustExist: see StartRunsParams.
+	NamespaceMustExist bool
+	RequestID          string
+	Runs               []ImportedRun
+	By                 Actor
+	AuditID            ID
+	Now                time.Time
 }
 
 // ImportedRun is one run of an import with its steps and signals. The fields of Run that name other

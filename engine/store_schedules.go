@@ -14,8 +14,8 @@ type Schedules interface {
 	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// UpdateSchedule replaces all fields of a schedule that clients set: every field of p.Schedule
 	// except its counters, LastFiredAt, Buffered and CreatedAt. Broken is taken from p.Schedule
-	// too. The revision grows, and NotifyTimer is sent. p.Schedule.Revision is the revision that
-	// the client read; another one is ErrConflict, unless the schedule has exactly these fields
+	// too, and PauseReason unless Enabled. The revision grows, and NotifyTimer is sent. p.Schedule.Revision is the
+	// revision that the client read; another one is ErrConflict, unless the schedule has exactly these fields
 	// already.
 	//
 	// Buffered ticks: unless Overlap is OverlapBufferOne, the tick is dropped and counts as
@@ -40,23 +40,30 @@ type Schedules interface {
 	// If a run of the schedule is open, OverlapSkip counts a tick as skipped. OverlapBufferOne
 	// makes it Buffered, or counts it as skipped if another tick is Buffered. A Buffered tick with
 	// no open run starts before p.Ticks, even if these are empty. Broken is stored if it is set,
-	// and keeps the schedule out of DueSchedules until it is updated.
+	// and keeps the schedule out of DueSchedules until it is updated. p.Delay is stored with p.Next.
 	FireSchedule(ctx context.Context, p FireScheduleParams) (Fired, error)
 	// TriggerSchedule starts one run now, independent of the ticks and of Overlap. A known
 	// RequestID returns the same run again. A disabled namespace is NamespaceDisabled.
 	TriggerSchedule(ctx context.Context, p TriggerScheduleParams) (Started, error)
+	// BackfillSchedule starts the runs of p.Ticks, in order, whether or not they are due, independent
+	// of Overlap and of a pause, and returns for each its run. A tick that has its record already
+	// returns the run of the record, with Existed, and starts none. NextFireAt does not change: ticks
+	// that are decided later are passed over then. A disabled namespace is NamespaceDisabled.
+	BackfillSchedule(ctx context.Context, p BackfillScheduleParams) ([]Started, error)
 }
 
 // ScheduleParams holds a schedule to create or update.
 type ScheduleParams struct {
 	Schedule Schedule
-	Read     time.Time // for UpdateSchedule: the NextFireAt read together with the revision; unset: unknown
-	Skipped  int64     // for UpdateSchedule: the number of ticks from Read to Now that the change skips
-	Method   string    // for the audit: "PauseWorkflowSchedule", …
-	Reason   string
-	By       Actor
-	AuditID  ID
-	Now      time.Time
+	// NamespaceMustExist, for CreateSchedule: see StartRunsParams.
+	NamespaceMustExist bool
+	Read               time.Time // for UpdateSchedule: the NextFireAt read together with the revision; unset: unknown
+	Skipped            int64     // for UpdateSchedule: the number of ticks from Read to Now that the change skips
+	Method             string    // for the audit: "PauseWorkflowSchedule", …
+	Reason             string
+	By                 Actor
+	AuditID            ID
+	Now                time.Time
 }
 
 // DeleteScheduleParams names a schedule, by id or name.
@@ -82,7 +89,8 @@ type FireScheduleParams struct {
 	Expect     time.Time
 	Ticks      []Tick
 	Skipped    int64
-	Next       time.Time // unset: no more ticks
+	Next       time.Time     // unset: no more ticks
+	Delay      time.Duration // of Next, by the schedule's Jitter
 	Broken     string
 	Now        time.Time
 }
@@ -105,6 +113,18 @@ type TriggerScheduleParams struct {
 	Now       time.Time
 }
 
+// BackfillScheduleParams names a schedule and the ticks to start, at most MaxBackfill.
+type BackfillScheduleParams struct {
+	Namespace string
+	Ref       string
+	Ticks     []Tick
+	From, To  time.Time // the range that was asked for, for the audit
+	Reason    string
+	By        Actor
+	AuditID   ID
+	Now       time.Time
+}
+
 // Namespaces holds the operations on namespaces, which separate users from each other.
 type Namespaces interface {
 	// CreateNamespace makes a namespace that nothing has used yet, and sends NotifyNamespace; with
@@ -118,7 +138,59 @@ type Namespaces interface {
 	// ErrConflict, unless the namespace has exactly these fields already. If it is unset, it is not
 	// compared. A namespace that does not exist is ErrNotFound.
 	UpdateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
+	// DeleteNamespace deletes a namespace that holds nothing, with its request ids of deleted runs and
+	// its OFFLINE workers; its audit events stay. It sends NotifyNamespace and NotifyAll. One that
+	// still holds something (Contents) is NamespaceNotEmpty, one that does not exist ErrNotFound. A
+	// start, import, registration or new schedule at the same time takes effect before, so that the
+	// namespace is not empty, or after; then NamespaceMustExist refuses it.
+	DeleteNamespace(ctx context.Context, p DeleteNamespaceParams) error
+	// EmptyNamespace deletes part of what a namespace holds: at most p.Limit schedules, runs and
+	// request ids of deleted runs. Open runs end as TERMINATED before they are deleted, also pinned
+	// ones. Once there are no runs, its workers are deleted, keys for this namespace alone are
+	// revoked, and other keys lose its name. More says that another call is needed. The first call,
+	// without Again, disables the namespace and writes the audit event. A call with Again is
+	// ErrConflict if somebody has enabled the namespace since. A namespace that does not exist is
+	// ErrNotFound. It may be repeated, also by another server.
+	EmptyNamespace(ctx context.Context, p EmptyNamespaceParams) (Emptied, error)
 }
+
+// DeleteNamespaceParams names a namespace to delete.
+type DeleteNamespaceParams struct {
+	Name    string
+	Reason  string
+	Detail  string // for the audit
+	By      Actor
+	AuditID ID
+	Now     time.Time
+}
+
+// EmptyNamespaceParams names a namespace to empty.
+type EmptyNamespaceParams struct {
+	Name    string
+	Again   bool // the deletion has begun
+	Limit   int  // how much one call deletes; at least 1
+	Reason  string
+	By      Actor
+	AuditID ID // of the audit event; events about keys get ids made from it
+	Now     time.Time
+}
+
+// Emptied answers EmptyNamespace.
+type Emptied struct {
+	Contents // deleted by this call
+	More     bool
+}
+
+// Contents counts what keeps a namespace from being deleted.
+type Contents struct {
+	Runs      int64
+	Schedules int64
+	Workers   int64 // that are not OFFLINE
+	Keys      int64 // that are not revoked and name it
+}
+
+// MaxContents limits how far Contents counts; one more means that there are more.
+const MaxContents = 1000
 
 // NamespaceParams holds a namespace to create or update; the store sets ID and CreatedAt itself.
 type NamespaceParams struct {

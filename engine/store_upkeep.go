@@ -26,8 +26,14 @@ type Upkeep interface {
 	// TIMED_OUT with DeadlineFailure. It ends at most p.Limit runs, earliest first, after skipping
 	// the first p.Skip.
 	EndExpired(ctx context.Context, p EndExpiredParams) (Expired, error)
+	// PauseDiverged pauses runs that wait and have Divergences if at least one ONLINE worker serves
+	// them (Worker.Serves), and all of these are of builds that have reported (Stranded). A run that
+	// was asked to stop is not paused. It pauses at most p.Limit runs and returns them. It has to be
+	// called after NotifyDiverged, NotifyWorker and NotifyAll; it is one look into an empty index if no
+	// such run waits.
+	PauseDiverged(ctx context.Context, p PauseDivergedParams) ([]ID, error)
 	// DueSchedules returns the enabled schedules of enabled namespaces, not Broken, whose
-	// NextFireAt is not after now: earliest first, then by id, at most limit, without their inputs.
+	// FiresAt is not after now: earliest first, then by id, at most limit, without their inputs.
 	// The second result is when the next of the others fires; zero: none.
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]Schedule, time.Time, error)
 	// Prune deletes runs of p.Namespace that ended with p.Status before p.Before, with everything
@@ -62,6 +68,12 @@ type Expired struct {
 	Cancelled []ID      // those ended by GraceUntil, earliest first
 	TimedOut  []ID      // those ended by their deadline, earliest first
 	Next      time.Time // when the next run after those expires; zero: none
+}
+
+// PauseDivergedParams limits one call of PauseDiverged.
+type PauseDivergedParams struct {
+	Now   time.Time
+	Limit int
 }
 
 // LiveWorker is a worker that is not OFFLINE, and when it was last heard from.

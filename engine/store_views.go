@@ -99,6 +99,9 @@ type Stats struct {
 	OldestDue        time.Time
 }
 
+// NamedHolders limits how many runs with a place of a concurrency key an explanation names.
+const NamedHolders = 5
+
 // Circumstances holds a run and what it may wait for.
 type Circumstances struct {
 	Run     Run      // without payloads
@@ -109,8 +112,10 @@ type Circumstances struct {
 	// RunningInQueue and RunningOfType count leases: of the queue, and of the run's type in it.
 	RunningInQueue int
 	RunningOfType  int
-	// RunningOfKey counts the leases of its ConcurrencyKey.
-	RunningOfKey int
+	// PlacesOfKey counts the places of its ConcurrencyKey that are taken. HoldersOfKey are the runs
+	// that have them, the first NamedHolders by ID.
+	PlacesOfKey  int
+	HoldersOfKey []ID
 	// AheadInLine counts the runs Gated by the same key that come before this one, by priority,
 	// HeldAt and ID.
 	AheadInLine int

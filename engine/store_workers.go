@@ -86,7 +86,9 @@ type Workers interface {
 type RegisterWorkerParams struct {
 	Worker Worker
 	Chosen bool // the worker chose its id itself
-	Now    time.Time
+	// NamespaceMustExist: see StartRunsParams.
+	NamespaceMustExist bool
+	Now                time.Time
 }
 
 // New returns the worker to store for an instance that is not registered yet.
@@ -138,11 +140,13 @@ type Beat struct {
 	Status     WorkerStatus
 	Lost       []Lease // those of Held that the worker does not hold any more
 	Cancelling []Held  // those of Held whose code has to stop
+	Pausing    []Lease // those of Held whose run is Pausing
 }
 
-// Held is a lease, with the request to cancel its run if there is one.
+// Held is a lease, with the requests to cancel and to pause its run if there are any.
 type Held struct {
 	Lease        Lease
+	Pausing      bool
 	GraceUntil   time.Time // set: cancellation was requested
 	CancelReason string
 }

@@ -55,3 +55,23 @@ func TestADeadlineGivenAtTheStartHoldsForSuccessors(t *testing.T) {
 		}
 	}
 }
+
+// A policy that a continuation names alone is for steps and run, as in a start.
+func TestAContinuationsPolicies(t *testing.T) {
+	a, b, c := &RetryPolicy{MaximumAttempts: 1}, &RetryPolicy{MaximumAttempts: 2}, &RetryPolicy{MaximumAttempts: 3}
+	for _, want := range []struct {
+		name              string
+		next              Run
+		steps, run, asOne *RetryPolicy
+	}{
+		{"none named", Run{}, a, b, b},
+		{"one for both", Run{RetryPolicy: c}, c, nil, c},
+		{"the run's", Run{RunRetryPolicy: c}, a, c, c},
+		{"each", Run{RetryPolicy: c, RunRetryPolicy: a}, c, a, a},
+	} {
+		got := Continuation(&Run{RetryPolicy: a, RunRetryPolicy: b}, StartRun{Run: want.next}, noon)
+		if got.RetryPolicy != want.steps || got.RunRetryPolicy != want.run || got.OwnPolicy() != want.asOne {
+			t.Errorf("%s: it has %v for steps and %v for the run", want.name, got.RetryPolicy, got.RunRetryPolicy)
+		}
+	}
+}

@@ -40,6 +40,39 @@ func firstRune(s string) rune {
 	return r
 }
 
+// CheckBranch returns an error unless branch is empty or ordinals of forks, such as 2.1, in at most
+// MaxName bytes.
+func CheckBranch(field, branch string) error {
+	if len(branch) > MaxName {
+		return Invalid(field, "is %d bytes long, at most %d are allowed", len(branch), MaxName)
+	}
+	start := true // of an ordinal
+	for i := range len(branch) {
+		c := branch[i]
+		if c == '.' && start || c == '0' && start || c != '.' && (c < '0' || c > '9') {
+			return Invalid(field, "must be ordinals of forks, such as 2.1 (found %q)", firstRune(branch[i:]))
+		}
+		start = c == '.'
+	}
+	if branch != "" && start {
+		return Invalid(field, "must be ordinals of forks, such as 2.1 (ends with '.')")
+	}
+	return nil
+}
+
+// CheckStepNames returns an error unless these are at most MaxSteps names.
+func CheckStepNames(field string, names []string) error {
+	if len(names) > MaxSteps {
+		return Invalid(field, "names %d steps, at most %d are allowed", len(names), MaxSteps)
+	}
+	for _, name := range names {
+		if err := CheckName(field, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CheckNamespace returns an error unless name is 1 to MaxNamespace lower-case letters, digits and
 // hyphens.
 func CheckNamespace(field, name string) error {
@@ -61,13 +94,28 @@ func CheckWorkerID(field, id string) error {
 		return Invalid(field, "Invalid worker_id: must have 1 to %d characters, got %d", MaxWorkerID, len(id))
 	}
 	for i := range len(id) {
-		if c := id[i]; !nameByte(c) && c != '_' || strings.IndexByte(".:/", c) >= 0 {
+		if !workerIDByte(id[i]) {
 			return Invalid(field, "Invalid worker_id: may hold only letters, digits, '-' and '_' (found %q)",
 				firstRune(id[i:]))
 		}
 	}
 	return nil
 }
+
+// CheckBuildID returns an error unless id is empty or 1 to MaxBuildID printable ASCII characters.
+func CheckBuildID(field, id string) error {
+	if len(id) > MaxBuildID {
+		return Invalid(field, "is %d bytes long, at most %d are allowed", len(id), MaxBuildID)
+	}
+	for i := range len(id) {
+		if id[i] < ' ' || id[i] > '~' {
+			return Invalid(field, "may hold only printable ASCII characters (found %q)", firstRune(id[i:]))
+		}
+	}
+	return nil
+}
+
+func workerIDByte(c byte) bool { return nameByte(c) && strings.IndexByte(".:/", c) < 0 }
 
 // CheckText returns an error if text is longer than limit bytes, is not UTF-8, or holds a NUL,
 // which Postgres cannot store.
@@ -84,18 +132,44 @@ func CheckText(field, text string, limit int) error {
 	return nil
 }
 
-// CheckLabels returns an error unless labels (or tags, requirements, …) has at most MaxLabels
-// entries, with names of at most MaxLabelKey bytes as keys and text of at most MaxLabelValue bytes
-// as values.
+// CheckLabels returns an error unless labels (or tags, …) has at most MaxLabels entries, with names
+// of at most MaxLabelKey bytes as keys and text of at most MaxLabelValue bytes as values.
 func CheckLabels(field string, labels map[string]string) error {
-	if len(labels) > MaxLabels {
-		return Invalid(field, "has %d entries, at most %d are allowed", len(labels), MaxLabels)
+	return checkPairs(field, labels, MaxLabels, CheckName)
+}
+
+// CheckRequirements is CheckLabels for requirements, whose keys may be those of capabilities.
+func CheckRequirements(field string, requirements map[string]string) error {
+	return checkPairs(field, requirements, MaxLabels, checkCapabilityKey)
+}
+
+// CheckCapabilities returns an error unless capabilities has at most MaxCapabilities entries, with
+// printable ASCII but '=' and ',' as keys, and otherwise the limits of CheckLabels.
+func CheckCapabilities(field string, capabilities map[string]string) error {
+	return checkPairs(field, capabilities, MaxCapabilities, checkCapabilityKey)
+}
+
+func checkCapabilityKey(field, key string) error {
+	if key == "" {
+		return Invalid(field, "must not be empty")
+	}
+	for i := range len(key) {
+		if c := key[i]; c < ' ' || c > '~' || c == '=' || c == ',' {
+			return Invalid(field, "may hold only printable ASCII other than = and , (found %q)", firstRune(key[i:]))
+		}
+	}
+	return nil
+}
+
+func checkPairs(field string, labels map[string]string, most int, checkKey func(field, key string) error) error {
+	if len(labels) > most {
+		return Invalid(field, "has %d entries, at most %d are allowed", len(labels), most)
 	}
 	for key, value := range labels {
 		if len(key) > MaxLabelKey {
 			return Invalid(field, "has a key of %d bytes, at most %d are allowed", len(key), MaxLabelKey)
 		}
-		if err := CheckName(field+" key", key); err != nil {
+		if err := checkKey(field+" key", key); err != nil {
 			return asField(err, field)
 		}
 		if err := CheckText(field+"["+key+"]", value, MaxLabelValue); err != nil {
@@ -208,11 +282,12 @@ func (s *StartRun) validate(checkName func(field, name string) error) error {
 		CheckPayload("input", s.Input),
 		CheckOptionalName("version", s.Version),
 		CheckRetryPolicy("retry_policy", s.RetryPolicy),
+		CheckRetryPolicy("run_retry_policy", s.RunRetryPolicy),
 		checkTimeouts(s.Timeouts),
 		CheckOptionalName("on_failure_workflow", s.OnFailureWorkflow),
 		CheckOptionalName("on_failure_task_queue", s.OnFailureQueue),
 		CheckLabels("tags", s.Tags),
-		CheckLabels("requirements", s.Requirements),
+		CheckRequirements("requirements", s.Requirements),
 		CheckOptionalName("concurrency_key", s.ConcurrencyKey),
 		CheckRequestID(s.RequestID),
 		CheckText("traceparent", s.Traceparent, MaxName),
@@ -258,6 +333,10 @@ func (s *StartRun) checkNumbers() error {
 		return Invalid("concurrency_limit", "must be between 0 and %d, got %d", MaxConcurrencyLimit, s.ConcurrencyLimit)
 	case s.ConcurrencyLimit > 0 && s.ConcurrencyKey == "":
 		return Invalid("concurrency_limit", "needs a concurrency_key")
+	case s.ConcurrencyScope > ScopeOpen:
+		return Invalid("concurrency_scope", "has the unknown value %d", s.ConcurrencyScope)
+	case s.ConcurrencyScope != ScopeSlot && s.ConcurrencyKey == "":
+		return Invalid("concurrency_scope", "needs a concurrency_key")
 	case s.OnFailureQueue != "" && s.OnFailureWorkflow == "":
 		return Invalid("on_failure_task_queue", "needs an on_failure_workflow")
 	case s.Reuse > ReuseReject:
@@ -288,6 +367,9 @@ func (s *Schedule) Validate() error {
 		return Invalid("max_catchup", "must be between 0 (none) and %d, got %d", MaxCatchup, s.MaxCatchup)
 	case s.Overlap > OverlapBufferOne:
 		return Invalid("overlap_policy", "has the unknown value %d", s.Overlap)
+	case s.Jitter < 0 || s.Jitter > MaxJitter:
+		return Invalid("jitter_ms", "must be between 0 (none) and %d (24 h), got %d", MaxJitter.Milliseconds(),
+			s.Jitter.Milliseconds())
 	}
 	// All runs that it starts have the same fields as one started now.
 	start := s.Start(s.ID, s.CreatedAt, s.CreatedAt)

@@ -16,8 +16,10 @@ func (r *Run) ValidateImport() error {
 		CheckText("note", r.Note, MaxNote),
 		CheckText("waiting_for", r.WaitingFor, 2*MaxName),
 		checkOptionalWorkerID(r.WorkerID),
-		checkCount("attempts", r.Attempts, 1),
-		checkCount("lease_losses", r.LeaseLosses, 0),
+		CheckCount("attempts", r.Attempts, 1),
+		CheckCount("lease_losses", r.LeaseLosses, 0),
+		CheckCount("unread_signals", r.UnreadSignals, 0),
+		CheckUnreached(r.Unreached),
 	})
 }
 
@@ -39,10 +41,14 @@ func (s *Step) ValidateImport() error {
 		CheckPayload("input", s.Input),
 		CheckPayload("output", s.reported()),
 		CheckOptionalName("signal_name", s.SignalName),
+		CheckOptionalName("child_type", s.ChildType),
 		CheckText("overridden_by", s.OverriddenBy, MaxName),
 		CheckText("override_reason", s.OverrideReason, MaxReason),
 		checkOptionalWorkerID(s.WorkerID),
-		checkCount("attempt_number", s.Attempt, 1),
+		CheckCount("attempt_number", s.Attempt, 1),
+		CheckBranch("branch", s.Branch),
+		checkPlace("settled", s.Settled, Unsettled),
+		checkPlace("begun_in", s.BegunIn, -1),
 	})
 }
 
@@ -112,7 +118,18 @@ func checkOptionalWorkerID(id string) error {
 	return CheckWorkerID("worker_id", id)
 }
 
-func checkCount(field string, n, least int) error {
+// maxPlace limits counters of a run in a capsule, so that they can go on growing.
+const maxPlace = 1 << 50
+
+func checkPlace(field string, n, least int64) error {
+	if n < least || n > maxPlace {
+		return Invalid(field, "must be between %d and %d, got %d", least, int64(maxPlace), n)
+	}
+	return nil
+}
+
+// CheckCount returns an error that names the field if n is not a count from least up.
+func CheckCount(field string, n, least int) error {
 	if n < least || n > 1<<31-1 {
 		return Invalid(field, "must be at least %d, got %d", least, n)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -119,6 +120,49 @@ func TestCheckLabels(t *testing.T) {
 		}
 		check(t, c.name, CheckLabels("f", c.labels), field, KindInvalid)
 	}
+}
+
+func TestCheckCapabilities(t *testing.T) {
+	all := ""
+	for c := ' '; c <= '~'; c++ {
+		if c != '=' && c != ',' {
+			all += string(c)
+		}
+	}
+	full := map[string]string{}
+	for i := range MaxCapabilities {
+		full[fmt.Sprintf("%0*d", MaxLabelKey, i)] = strings.Repeat("v", MaxLabelValue)
+	}
+	over := maps.Clone(full)
+	over["one more"] = ""
+	for _, c := range []struct {
+		name string
+		of   map[string]string
+		ok   bool
+	}{
+		{"none", nil, true},
+		{"as many as allowed, of full length", full, true},
+		{"one too many", over, false},
+		{"every character that is allowed", map[string]string{all[:MaxLabelKey]: "1", all[len(all)-30:]: "2"}, true},
+		{"a longer key", map[string]string{strings.Repeat("k", MaxLabelKey+1): ""}, false},
+		{"a longer value", map[string]string{"k": strings.Repeat("v", MaxLabelValue+1)}, false},
+		{"an empty key", map[string]string{"": "v"}, false},
+		{"an equals sign", map[string]string{"a=b": ""}, false},
+		{"a comma", map[string]string{"a,b": ""}, false},
+		{"a control character", map[string]string{"a\x1f": ""}, false},
+		{"DEL", map[string]string{"a\x7f": ""}, false},
+		{"a letter beyond ASCII", map[string]string{"é": ""}, false},
+	} {
+		field := "f"
+		if c.ok {
+			field = ""
+		}
+		check(t, c.name, CheckCapabilities("f", c.of), field, KindInvalid)
+		if len(c.of) <= MaxLabels {
+			check(t, c.name+", required", CheckRequirements("f", c.of), field, KindInvalid)
+		}
+	}
+	check(t, "too many requirements", CheckRequirements("f", labels(MaxLabels+1)), "f", KindInvalid)
 }
 
 func TestCheckPayload(t *testing.T) {
@@ -262,6 +306,9 @@ func TestStartRunValidate(t *testing.T) {
 			s.ConcurrencyKey, s.ConcurrencyLimit = "k", -1
 		}},
 		{"concurrency_limit", func(s *StartRun) {}, func(s *StartRun) { s.ConcurrencyLimit = 1 }},
+		{"concurrency_scope", func(s *StartRun) {}, func(s *StartRun) { s.ConcurrencyScope = ScopeOpen }},
+		{"concurrency_scope", func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyScope = "k", ScopeOpen },
+			func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyScope = "k", ScopeOpen+1 }},
 		{"external_id_reuse", func(s *StartRun) { s.Reuse = ReuseReject }, func(s *StartRun) {
 			s.Reuse = ReuseReject + 1
 		}},
@@ -272,6 +319,9 @@ func TestStartRunValidate(t *testing.T) {
 		{"deadline_at", func(s *StartRun) { s.DeadlineAt = noon.Add(MaxDelay) }, func(s *StartRun) {
 			s.DeadlineAt = noon.Add(MaxDelay + 1)
 		}},
+		{"run_retry_policy.maximum_attempts", func(s *StartRun) {
+			s.RunRetryPolicy = &RetryPolicy{MaximumAttempts: MaxRetryAttempts}
+		}, func(s *StartRun) { s.RunRetryPolicy = &RetryPolicy{MaximumAttempts: MaxRetryAttempts + 1} }},
 		{"retry_policy.jitter", func(s *StartRun) { s.RetryPolicy = &RetryPolicy{Jitter: 1} }, func(s *StartRun) {
 			s.RetryPolicy = &RetryPolicy{Jitter: 2}
 		}},

@@ -45,10 +45,17 @@ type Worker struct {
 	Labels       map[string]string
 	Capabilities map[string]string
 
+	// BuildID names its code; workers of one build run the same. Empty: it reports no divergence.
+	BuildID string
+
 	Hostname string
 	PID      int
 	Version  string
 	Platform string
+
+	// PausesRuns says that it knows Held.Pausing: it then starts no step of the run, and releases the
+	// run when the steps that run have been recorded.
+	PausesRuns bool
 
 	MaxConcurrent int            // runs at a time on this worker
 	QueueLimit    int            // runs at a time in each of its queues, across all workers; 0: no limit
@@ -83,6 +90,27 @@ type WorkerStats struct {
 	DiskAvailableBytes int64   `json:"disk_available_bytes,omitempty"`
 	UptimeSeconds      int64   `json:"uptime_seconds,omitempty"`
 	AverageRunMS       float64 `json:"average_run_ms,omitempty"`
+
+	// Blocked is code of held runs that keeps them from moving on, as of the last heartbeat.
+	Blocked []BlockedCode `json:"blocked,omitempty"`
+}
+
+// Limits of what is kept of blocked code.
+const (
+	MaxBlocked      = 16
+	MaxBlockedStack = 4 << 10 // bytes
+	MaxBlockedCalls = 10
+)
+
+// BlockedCode is workflow code that has kept its run from moving on for a while: code outside of the
+// SDK's calls, or new calls that are held because the code has not made recorded ones.
+type BlockedCode struct {
+	RunID  string    `json:"run_id"`
+	Branch string    `json:"branch,omitempty"` // as in Call
+	Since  time.Time `json:"since"`
+	Stack  string    `json:"stack,omitempty"` // of code outside of calls
+	Held   []Call    `json:"held,omitempty"`
+	Owed   []Call    `json:"owed,omitempty"`
 }
 
 // WorkerFilter selects workers. Every field that is set must match.
@@ -105,6 +133,34 @@ type ClaimSlot struct {
 	WorkerID string
 	Token    Token
 }
+
+// SetSince makes the task one for a worker that keeps the run in memory: steps are those that it does not
+// know. It returns false if they are more than so many bytes.
+func (t *Task) SetSince(base Token, steps []Step, bytes int) bool {
+	size := 0
+	for i := range steps {
+		size += 200 + steps[i].Output.Size()
+		if steps[i].Error != nil {
+			size += steps[i].Error.Size()
+		}
+	}
+	if size > bytes {
+		return false
+	}
+	t.Base, t.History = base, steps
+	return true
+}
+
+// KeptRun says which worker keeps the code of a parked run in memory, and the token of the lease under
+// which it parked the run. Zero: none is known to. It is a hint.
+type KeptRun struct {
+	WorkerID string
+	Token    Token
+	Room     bool // the worker can take the run now, so it should get it
+}
+
+// KeepTime is how long a due run is kept for a worker with Room that keeps it in memory.
+const KeepTime = 100 * time.Millisecond
 
 // Offer is one capability or label of a worker.
 type Offer struct{ Key, Value string }
@@ -135,5 +191,8 @@ type Task struct {
 	// NextSequence is where the rest of the history begins (HistoryParams.From); 0: History is
 	// complete.
 	NextSequence int64
-	ClaimedAt    time.Time
+	// Base is set if the slot's worker keeps the run in memory since it parked it under this token.
+	// History then holds only the steps that were settled since, by this claim; it is complete.
+	Base      Token
+	ClaimedAt time.Time
 }

@@ -2,15 +2,11 @@ package installer
 
 import (
 	_ "embed"
-	"fmt"
 	"strings"
-	"text/template"
 )
 
 //go:embed kagzi.service.tmpl
 var unitText string
-
-var unitTemplate = template.Must(template.New("unit").Parse(unitText))
 
 // unit returns the systemd unit of a Spec.
 func unit(s Spec) (string, error) {
@@ -22,35 +18,39 @@ func unit(s Spec) (string, error) {
 	for _, arg := range s.arguments() {
 		command = append(command, unitArgument(arg))
 	}
-	view := map[string]any{
-		"Flags": s.flags(), "Edited": "", "Record": record, "User": s.User, "Dynamic": s.dynamic(),
-		"Account": s.Account, "Group": s.Group,
-		"Description":      "Kagzi durable workflows" + instance(s.Name),
-		"ExecStart":        strings.Join(command, " "),
-		"EnvironmentFile":  unitGlob(joinOn(s.System, dir(s.System, s.Config), "kagzi.env")),
-		"WorkingDirectory": unitLine(s.DataDir),
-		"StateDirectory":   "", "ReadWritePaths": unitWord(s.DataDir),
-	}
-	if s.DataDir == joinOn(s.System, "/var/lib", s.Name) {
-		view["StateDirectory"] = s.Name
-	}
+	edited, workingDirectory, target := "", unitLine(s.DataDir), "multi-user.target"
 	if s.Name != defaultName {
-		view["Edited"] = " " + s.Name
+		edited = " " + s.Name
 	}
 	if s.User {
-		view["Edited"] = " --user " + s.Name
-		view["WorkingDirectory"] = "-" + unitLine(s.DataDir) // created by the first start
+		edited = " --user " + s.Name
+		workingDirectory = "-" + workingDirectory // created by the first start
+		target = "default.target"
 	}
-	var credentials []string
-	for _, c := range s.credentials() {
-		credentials = append(credentials, c.name+":"+unitLine(c.path))
+	view := map[string][]string{
+		"Flags": {s.flags()}, "Edited": {edited}, "Record": {record},
+		"Description":      {"Kagzi durable workflows" + instance(s.Name)},
+		"ExecStart":        {strings.Join(command, " ")},
+		"WorkingDirectory": {workingDirectory}, "Target": {target},
 	}
-	view["Credentials"] = credentials
-	var b strings.Builder
-	if err := unitTemplate.Execute(&b, view); err != nil {
-		return "", fmt.Errorf("render the unit: %w", err)
+	if !s.User {
+		view["System"] = []string{""}
+		view["EnvironmentFile"] = []string{unitGlob(joinOn(s.System, dir(s.System, s.Config), "kagzi.env"))}
+		for _, c := range s.credentials() {
+			view["Credentials"] = append(view["Credentials"], c.name+":"+unitLine(c.path))
+		}
+		if s.dynamic() {
+			view["Dynamic"] = []string{""}
+		} else {
+			view["Account"], view["Group"] = []string{s.Account}, []string{s.Group}
+		}
+		if s.DataDir == joinOn(s.System, "/var/lib", s.Name) {
+			view["StateDirectory"] = []string{s.Name}
+		} else {
+			view["ReadWritePaths"] = []string{unitWord(s.DataDir)}
+		}
 	}
-	return b.String(), nil
+	return fill(unitText, view), nil
 }
 
 // instance returns the name of a service for display, if it is not the default.

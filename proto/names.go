@@ -57,6 +57,7 @@ var StoreMethods = map[string]string{
 var OwnNames = map[string]string{
 	"WatchWorkflow":   "several: GetRun, ListSteps and HeldBy, again after each change",
 	"ExportWorkflow":  "several: GetRun, ListRuns, ListSteps, ListSignals and ListAuditEvents",
+	"MatchWorkers":    "several: ListWorkers, and ExplainInputs or the counts of its queue",
 	"BulkWorkflows":   "several: ListRuns, then CancelRun, TerminateRun or RetryRun for each",
 	"Deregister":      "several: DrainWorker or ForceOfflineWorker, as the request says",
 	"Session":         "several: RegisterWorker, then the operations of a worker",

@@ -2,6 +2,7 @@ package kagzi
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -88,4 +89,70 @@ func TestBlockedWorkflowCode(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBlockedCodeInHeartbeats(t *testing.T) {
+	t.Run("has its branch, time and stack, until it goes on", func(t *testing.T) {
+		withFake(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				Sleep(ctx, "nap", time.Hour)
+				_, err := Go(ctx, func(Context) (int, error) { stuckFor(30 * time.Second); return 0, nil }).Wait(ctx)
+				return 0, errors.Join(err, Do(ctx, "long", func(context.Context) error { time.Sleep(time.Minute); return nil }))
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.until(t, func() bool { return len(f.blocked) > 0 })
+			b := f.blocked[0]
+			if len(f.blocked) != 1 || b.GetRunId() != "r" || b.GetBranch() != "1" || len(b.GetHeld()) > 0 ||
+				!strings.Contains(b.GetStack(), "sdk.stuckFor(") || len(b.GetStack()) > 4096 {
+				t.Fatalf("reported %v", f.blocked)
+			}
+			if d := f.now().Sub(b.GetSince().AsTime()); d < 5*time.Second || d > 16*time.Second {
+				t.Fatalf("blocked for %v", d)
+			}
+			f.until(t, func() bool { return len(f.blocked) == 0 })
+			f.await(t, "r")
+		})
+	})
+
+	t.Run("has the calls that are held and those that are owed", func(t *testing.T) {
+		lines := &logLines{}
+		withFake(t, func(t *testing.T, f *fake) {
+			w := testWorker(f)
+			w.log = lines.logger()
+			pass := 0
+			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+				if pass++; pass == 1 {
+					_ = Do(ctx, "a", func(context.Context) error { return nil })
+					Sleep(ctx, "nap", time.Hour)
+				}
+				other := Go(ctx, func(ctx Context) (int, error) {
+					stuckFor(30 * time.Second)
+					err := Do(ctx, "a", func(context.Context) error { return nil })
+					Sleep(ctx, "nap", time.Hour)
+					return 0, err
+				})
+				err := Do(ctx, "b", func(context.Context) error { return nil })
+				_, failed := other.Wait(ctx)
+				return 0, errors.Join(err, failed)
+			})
+			running(t, w)
+			f.start("r", "w", "")
+			f.until(t, func() bool { return len(f.blocked) == 2 })
+			b := f.blocked[0]
+			if b.GetStack() != "" {
+				b = f.blocked[1]
+			}
+			equal(t, callNames(b.GetHeld()), "step b")
+			equal(t, callNames(b.GetOwed()), "step a, sleep nap")
+			if r := f.await(t, "r"); r.Error != nil {
+				t.Fatalf("failed: %v", r.Error)
+			}
+		})
+		if got := lines.with("are held until"); len(got) != 1 || !strings.Contains(got[0], "for=5s") ||
+			!strings.Contains(got[0], `held="step b" owed="step a, sleep nap"`) {
+			t.Fatalf("logged %q", got)
+		}
+	})
 }

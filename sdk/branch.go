@@ -6,19 +6,19 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
-	"time"
 )
 
 // branch is one line of execution of a run: the workflow function, or a function given to Go. All
 // fields but the first three are guarded by e.mu.
 //
 // A branch is busy while it can continue by itself. It is not when all of its calls wait for
-// another branch or for a time. When no branch is busy the run is parked.
+// another branch or for a time. When no branch is busy the run is parked. A branch is coding while
+// its code runs outside of calls; when none is, the next result is handed over.
 type branch struct {
 	e         *execution
 	parent    *branch
-	ended     chan struct{}
 	ordinal   int // among the branches of its parent, from 1
 	startedAt int // the parent's clock at the start
 	clock     int // counts the named calls, forks and joins
@@ -28,17 +28,17 @@ type branch struct {
 	joinedAt int             // the parent's clock at that time
 	joins    map[*branch]int // other branches that have waited, with their clocks
 
-	calls   int      // calls in progress
-	blocked int      // those of them that cannot continue by themselves
-	last    string   // its latest named call
-	behind  *branch  // the branch that it has waited for since that call, if any
-	told    bool     // a call, or a branch that it waited for, reported the cancellation
-	untold  bool     // it ended after its Context did, without a call that reported the cancellation
-	ends    []string // the latest calls of the untold branches that it waited for
-	loose   bool
-	busy    bool
-	done    bool
-	waiters []*branch
+	calls    int  // calls in progress
+	blocked  int  // those of them that cannot continue by themselves
+	inside   int  // those of them that the branch's own goroutine makes: at most one
+	waits    int  // those of these whose result is handed over in order
+	loose    bool // plain goroutines make calls of this branch
+	busy     bool
+	coding   bool // its code runs outside of SDK calls
+	detached bool // its code is blocked there, so results of other branches do not wait for it
+	done     bool
+	order    int64 // key of the result during whose handing over it ended
+	waiters  []*joining
 
 	replayed  bool       // its latest call returned from the record
 	ownResult bool       // the worker that made that call also made its result
@@ -132,7 +132,7 @@ func (b *branch) forkLocked() (*branch, error) {
 	}
 	b.clock++
 	b.forks++
-	child := &branch{e: b.e, parent: b, ended: make(chan struct{}), ordinal: b.forks, startedAt: b.clock, told: b.told,
+	child := &branch{e: b.e, parent: b, ordinal: b.forks, startedAt: b.clock,
 		replayed: b.replayed, ownResult: b.ownResult}
 	child.settle()
 	return child, nil
@@ -170,6 +170,14 @@ func (b *branch) start(scope context.Context, body func(ctx Context)) {
 	})
 }
 
+// joining is a call that waits until one of some branches has ended.
+type joining struct {
+	by    *branch
+	own   bool // by's own goroutine waits
+	ended chan struct{}
+	over  bool
+}
+
 // finish wakes the waiting branches before this one counts as done, so that the run never looks
 // idle in between.
 func (b *branch) finish() {
@@ -180,124 +188,142 @@ func (b *branch) finish() {
 	b.e.mu.Lock()
 	defer b.e.mu.Unlock()
 	for _, w := range b.waiters {
-		w.blocked--
-		w.settle()
+		w.wake()
 	}
 	b.waiters = nil
-	b.done = true
+	b.done, b.order = true, b.e.current
 	delete(b.e.watch.branches, b)
-	b.untold = b.e.ctx.Err() != nil && !b.told
-	close(b.ended)
 	b.settle()
+}
+
+// wake lets the waiting branch go on. Needs e.mu.
+func (w *joining) wake() {
+	if w.over {
+		return
+	}
+	w.over = true
+	w.by.blocked--
+	w.by.calls--
+	if w.own {
+		w.by.inside--
+		w.by.waits--
+	} else {
+		w.by.e.unsure = true
+	}
+	w.by.settle()
+	w.by.e.watchOutside()
+	close(w.ended)
+}
+
+// awaitAny waits until one of the branches has ended.
+func (by *branch) awaitAny(branches []*branch) {
+	e, own := by.e, onBranchGoroutine()
+	e.lock()
+	by.clock++
+	by.comesToWait()
+	if slices.ContainsFunc(branches, func(b *branch) bool { return b.done }) {
+		e.mu.Unlock()
+		return
+	}
+	w := &joining{by: by, own: own, ended: make(chan struct{})}
+	for _, b := range branches {
+		b.waiters = append(b.waiters, w)
+	}
+	by.calls++
+	by.blocked++
+	if own {
+		by.inside++
+		by.waits++
+	} else {
+		by.loose = true
+		e.outsiders++
+	}
+	by.settle()
+	by.waitsToo()
+	e.mu.Unlock()
+	await(e, w.ended)
+	if !own {
+		e.lock()
+		e.outsiders--
+		e.mu.Unlock()
+	}
 }
 
 func (b *branch) join(by *branch) {
 	e := b.e
 	by.enterOutsideSteps("a wait for a branch")
+	by.awaitAny([]*branch{b})
 	e.lock()
-	by.clock++
-	by.comesToWait()
-	if !b.done {
-		own := onBranchGoroutine() // checked only when it has to wait: the check is costly
-		if !own {
-			e.outsiders++
-		}
-		by.calls++
-		by.blocked++
-		b.waiters = append(b.waiters, by)
-		by.settle()
-		e.mu.Unlock()
-		await(e, b.ended)
-		e.lock()
-		if !own {
-			e.outsiders--
-		}
-		by.calls--
-		by.settle()
-		e.watchOutside()
-	}
 	var lines []heldLine
 	if b.replayed {
 		by.ownResult = by.ownResult && b.ownResult
 	} else {
 		lines = by.fresh()
 	}
-	by.told = by.told || b.told
-	if b.joined(by) {
-		by.noteJoin(b)
-	}
+	b.joined(by)
 	e.mu.Unlock()
 	writeLines(lines)
 }
 
 // joined records that another branch has waited for this one: what this one did comes before what
-// that one does now. It returns true the first time. Needs e.mu.
-func (b *branch) joined(by *branch) bool {
+// that one does now. Needs e.mu.
+func (b *branch) joined(by *branch) {
 	switch _, again := b.joins[by]; {
 	case by == b.parent && b.joinedBy == nil:
 		b.joinedBy, b.joinedAt = by, by.clock
 	case by == b.parent, again:
-		return false
 	case b.joins == nil:
 		b.joins = map[*branch]int{by: by.clock}
 	default:
 		b.joins[by] = by.clock
 	}
-	return true
 }
 
-// begin and end enclose a call that may block.
-func (b *branch) begin() {
-	if b.e.replay != nil {
-		b.halt() // the answer to this call is not recorded
-	}
-	b.e.lock()
-	b.calls++
-	if b.calls > 1 {
-		b.loose = true
-	}
-	b.settle()
-	b.outside.since = time.Time{}
-	lines := b.fresh()
-	b.e.mu.Unlock()
-	writeLines(lines)
-}
-
-func (b *branch) end() {
-	b.e.mu.Lock()
-	defer b.e.mu.Unlock()
-	b.calls--
-	b.settle()
-	b.e.watchOutside()
-}
-
-// settle updates whether the branch counts as busy. Needs e.mu.
+// settle updates what the branch counts as. Needs e.mu.
 func (b *branch) settle() {
+	e := b.e
 	busy := !b.done && (b.calls == 0 || b.blocked < b.calls)
-	if busy == b.busy {
+	coding := !b.done && b.waits == 0
+	back := b.detached && (!coding || b.inside > 0)
+	if back {
+		b.attach()
+	}
+	coding = coding && !b.detached
+	if busy == b.busy && coding == b.coding && !back {
 		return
 	}
-	b.busy = busy
-	b.e.generation++
-	if busy {
-		b.e.busy++
-		return
-	}
-	b.e.busy--
-	if b.e.busy == 0 {
-		b.e.idle()
+	e.generation++
+	e.busy += change(b.busy, busy)
+	e.coding += change(b.coding, coding)
+	b.busy, b.coding = busy, coding
+	e.moved()
+}
+
+// waitsToo follows settle when a goroutine comes to wait. If others of its branch wait already, the
+// branch counts as before, and nothing else would let the run go on. Needs e.mu.
+func (b *branch) waitsToo() {
+	if b.loose {
+		b.e.moved()
 	}
 }
 
-// alone reports whether nothing else of the run is active or holds a timer, so that a call of this
-// branch may park the run in one message. own means that the call comes from the branch's own
-// goroutine. A call from another goroutine marks the branch as loose: more such goroutines of the
-// user may be about to call. Needs e.mu.
-func (b *branch) alone(own bool) bool {
-	if !own {
-		b.loose = true
+func change(from, to bool) int {
+	switch {
+	case to && !from:
+		return 1
+	case from && !to:
+		return -1
 	}
-	return b.e.busy == 1 && b.calls == 1 && !b.loose && len(b.e.parked) == 0
+	return 0
+}
+
+// alone reports whether nothing else of the run is active, asked about or holds a timer, so that a
+// call of this branch may park the run in one message. More plain goroutines of a loose branch may be
+// about to call. Needs e.mu.
+func (b *branch) alone() bool {
+	e := b.e
+	return e.busy == 1 && e.asking == 0 && b.calls == 1 && !b.loose && len(e.parked) == 0 && len(e.results) == 0 &&
+		len(e.endings) == 0 && len(e.held) == 0 && (e.cancelled || !e.cancelAsked)
 }
 
 // path returns the ordinals of the branch's ancestors and itself: "" for the workflow function,
@@ -313,6 +339,14 @@ func (b *branch) path() string {
 	return own
 }
 
+// ordinals is path as numbers.
+func (b *branch) ordinals() []int {
+	if b.parent == nil {
+		return nil
+	}
+	return append(b.parent.ordinals(), b.ordinal)
+}
+
 // branchGoroutine is the first function of every goroutine that the SDK starts for workflow code.
 //
 //go:noinline
@@ -321,7 +355,6 @@ func branchGoroutine(f func()) { f() }
 var branchEntry = reflect.ValueOf(branchGoroutine).Pointer()
 
 // onBranchGoroutine reports whether the SDK, not the user's code, started the calling goroutine.
-// Only calls that may park the run pay for it.
 func onBranchGoroutine() bool { return onGoroutine(branchEntry) }
 
 // onGoroutine reports whether a function is at the root of the calling goroutine.
@@ -329,13 +362,14 @@ func onGoroutine(entry uintptr) bool {
 	var pcs [64]uintptr
 	for skip := 0; ; skip += len(pcs) - 8 {
 		n := runtime.Callers(skip, pcs[:])
-		for _, pc := range pcs[:n] {
+		if n == len(pcs) {
+			continue
+		}
+		for _, pc := range pcs[max(0, n-3):n] { // below it are at most two frames of the runtime
 			if f := runtime.FuncForPC(pc - 1); f != nil && f.Entry() == entry {
 				return true
 			}
 		}
-		if n < len(pcs) {
-			return false
-		}
+		return false
 	}
 }

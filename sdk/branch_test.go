@@ -336,7 +336,7 @@ func TestBranches(t *testing.T) {
 					equal(t, time.Since(began).Round(time.Second), 2*time.Hour+20*time.Second)
 					equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow",
 						"failed flaky hold=true",
-						"failed flaky hold=true", "sleep held hold=true", "complete slow",
+						"failed flaky hold=true", "sleep held hold=true", "over held", "complete slow",
 						"sleep parked hold=false", "claim r",
 						"complete kagzi:now", "sleep until hold=false", "claim r", "end r"})
 				})

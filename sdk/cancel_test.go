@@ -72,8 +72,8 @@ func TestGracefulCancel(t *testing.T) {
 			equal(t, string(r.Output.GetData()), `"undone"`)
 			equal(t, r.steps[0].Error.GetCode(), kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
 			equal(t, r.steps[0].Error.GetNonRetryable(), true)
-			equal(t, f.operations(), []string{"hello ", "claim r", "begin long", "failed long hold=false",
-				"complete undo", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "begin long", "complete kagzi:cancelled",
+				"failed long hold=false", "complete undo", "end r"})
 		})
 	})
 
@@ -122,7 +122,7 @@ func TestGracefulCancel(t *testing.T) {
 			}
 			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "complete b",
 				"sleep s hold=false", "claim r",
-				"failed kagzi:ended hold=true", "fail r"})
+				"complete kagzi:cancelled", "fail r"})
 		})
 	})
 
@@ -222,7 +222,7 @@ func TestGracefulCancel(t *testing.T) {
 				equal(t, r.Status, cancelled)
 				equal(t, undone, 1)
 				equal(t, count(f.operations(), "complete undo-more"), 1)
-				equal(t, count(f.operations(), "failed kagzi:ended hold=true"), 1)
+				equal(t, count(f.operations(), "complete kagzi:cancelled"), 1)
 				if len(errs) < 2 {
 					t.Fatalf("passes = %d", len(errs))
 				}
@@ -295,7 +295,8 @@ func TestGracefulCancel(t *testing.T) {
 			told = true
 			f.mu.Unlock()
 			equal(t, f.await(t, "r").Status, cancelled)
-			equal(t, f.operations(), []string{"hello ", "claim r", "complete first", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete first",
+				"complete kagzi:cancelled", "end r"})
 		})
 	})
 

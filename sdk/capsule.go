@@ -13,6 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/internal/capsule"
 	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"google.golang.org/protobuf/proto"
 )
 
 // Capsule is an exported run with its children, open for reading. It is unpacked in memory: at most
@@ -153,10 +154,10 @@ func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in
 		if d.Stack != "" {
 			t.Logf("stack of the panic:\n%s", d.Stack)
 		}
-		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s",
+		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s%s",
 			convert.Printable(d.RunID), convert.Printable(d.WorkflowType),
 			convert.Printable(cmp.Or(d.Step, "(input or end)")), convert.Printable(d.Expected),
-			convert.Printable(d.Got))
+			convert.Printable(d.Got), d.lists())
 	case err != nil:
 		t.Fatalf("%v", err)
 	}
@@ -173,11 +174,18 @@ type ExportOptions struct {
 // Export writes the run with its children, steps, payloads and signals to w as one zip file, called
 // a capsule, for ReplayCapsule and Import. After an error the file is incomplete.
 func (r *Run) Export(ctx context.Context, w io.Writer, opts ExportOptions) error {
+	request := &kagziv1.ExportWorkflowRequest{
+		Namespace: r.c.options.Namespace, RunId: r.id, RedactPayloads: opts.RedactPayloads,
+	}
+	return r.c.intercept(ctx, "ExportWorkflow", request, func(ctx context.Context) error {
+		return r.export(ctx, w, request)
+	})
+}
+
+func (r *Run) export(ctx context.Context, w io.Writer, request *kagziv1.ExportWorkflowRequest) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when w fails
-	stream, err := r.c.workflows.ExportWorkflow(ctx, &kagziv1.ExportWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, RedactPayloads: opts.RedactPayloads,
-	})
+	stream, err := r.c.plain.ExportWorkflow(ctx, request)
 	if err != nil {
 		return callError(ctx, err)
 	}
@@ -210,13 +218,23 @@ func (c *Client) Import(ctx context.Context, capsule io.Reader, opts ImportOptio
 	if err != nil {
 		return nil, err
 	}
+	part := &kagziv1.Capsule{Namespace: c.options.Namespace, RequestId: id}
+	var imported *Run
+	err = c.intercept(ctx, "ImportWorkflow", proto.CloneOf(part), func(ctx context.Context) (err error) {
+		imported, err = c.importFrom(ctx, part, capsule)
+		return err
+	})
+	return imported, err
+}
+
+// importFrom sends a capsule; part is its first message.
+func (c *Client) importFrom(ctx context.Context, part *kagziv1.Capsule, capsule io.Reader) (*Run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when the reader fails
-	stream, err := c.workflows.ImportWorkflow(ctx)
+	stream, err := c.plain.ImportWorkflow(ctx)
 	if err != nil {
 		return nil, callError(ctx, err)
 	}
-	part := &kagziv1.Capsule{Namespace: c.options.Namespace, RequestId: id}
 	for last := false; !last; {
 		buffer := make([]byte, capsuleChunk)
 		n, err := io.ReadFull(capsule, buffer)

@@ -61,8 +61,8 @@ func withoutCheck(arguments []string) (rest []string, asked bool) {
 	return append(arguments[:1:1], others...), true
 }
 
-// check replays the open runs of the worker's types and queues. It prints a line for each that
-// diverges, and a summary. It registers nothing, runs no step and changes nothing on the server.
+// check replays the open runs of the worker's types and queues. It prints each that diverges, with both
+// lists of calls, and a summary. It registers nothing, runs no step and changes nothing on the server.
 func (w *Worker) check(ctx context.Context, out io.Writer) error {
 	conn, err := transport.Dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *checker) run(ctx context.Context, runID string) error {
 	}
 	if d, ok := verdict.(*Divergence); ok {
 		c.result.Diverged++
-		return c.say("%s", d.Error())
+		return c.say("%s%s", d.Error(), d.lists())
 	}
 	c.result.Stuck++
 	return c.say("run %s: %s", convert.Printable(runID), convert.Printable(verdict.Error()))

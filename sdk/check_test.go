@@ -108,8 +108,12 @@ func TestCheck(t *testing.T) {
 		Handle(w, "another", order)
 		out, err := checked(t, d, w)
 		equal(t, out, `run r2 of type order diverges at step charge\x1b: expected step charge\x1b, got step a
+  recorded, but not made: step charge\x1b
+  made, but not recorded: step a
 run r4 of type order diverges: expected a value that the code can read, got input of workflow type order: cannot be read as int: json: cannot unmarshal string into Go value of type int
 run r5 of type order diverges at step night: expected step night, got sleep night
+  recorded, but not made: step night
+  made, but not recorded: sleep night
 checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to no end
 `)
 		var e *CheckError
@@ -118,6 +122,34 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 		equal(t, *e, CheckError{Checked: 5, Diverged: 3})
 		equal(t, e.Error(), "kagzi: check: 3 of 5 open runs diverge")
+	})
+
+	t.Run("names all calls that only the history or only the code has", func(t *testing.T) {
+		d := newFakeServer(t)
+		r := recorded(sleeping, "1", done("a", "2"), done("b", "2"), done("charge", "3"), sleepingIn("night"))
+		d.open(called(r.settledAs(1, 2, 3, 0), "r1", "order"))
+		w := d.worker()
+		Handle(w, "order", func(ctx Context, _ int) (int, error) {
+			if _, err := Step(ctx, "a", never(t)); err != nil {
+				return 0, err
+			}
+			_, err := Map(ctx, []string{"x", "ship"}, func(ctx Context, name string) (int, error) {
+				if name == "ship" {
+					return RunChild[int](ctx, name, "parcel", 1, ChildOptions{})
+				}
+				return Step(ctx, name, never(t))
+			})
+			return 0, err
+		})
+		out, err := checked(t, d, w)
+		if err == nil {
+			t.Error("the divergence is no error")
+		}
+		equal(t, out, `run r1 of type order diverges at step b: expected step b, got step x
+  recorded, but not made: step b, step charge, sleep night
+  made, but not recorded: step x in branch 1, child run ship of type parcel in branch 2
+checked 1 open runs of 1 workflow types in namespace shop: 1 diverge, 0 came to no end
+`)
 	})
 
 	t.Run("asks only for open runs of its types and queues", func(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
 // ParentClosePolicy selects what happens to an open child when its parent ends.
@@ -29,7 +31,9 @@ type ChildOptions struct {
 	Queue       string            // (the parent's)
 	Version     string            // as in StartOptions (none)
 
-	Retry            *Retry        // as in StartOptions
+	StepRetry        *Retry        // for steps without their own policy (3 attempts)
+	RunRetry         *Retry        // for the child itself, as in StartOptions (not retried)
+	Retry            *Retry        // Deprecated: use StepRetry and RunRetry, as in StartOptions.
 	StepTimeout      time.Duration // of one attempt of a step (600 s)
 	HeartbeatTimeout time.Duration // lease between heartbeats, if longer than the server's (the server's)
 	ExecutionTimeout time.Duration // of the whole child, from StartAt (none)
@@ -41,10 +45,11 @@ type ChildOptions struct {
 
 	Tags           map[string]string // searchable (none)
 	Requirements   map[string]string // as in StartOptions (none)
-	ConcurrencyKey string            // at most ConcurrencyLimit runs of this type and key are RUNNING (none)
+	ConcurrencyKey string            // at most ConcurrencyLimit runs of this type and key at a time (none)
 	// ConcurrencyLimit is the limit for ConcurrencyKey (1). If runs of one key have different
 	// limits, each run applies its own.
 	ConcurrencyLimit int
+	ConcurrencyScope ConcurrencyScope // as in StartOptions (ScopeSlot)
 
 	OnFailure      string // workflow type started when the child fails or times out (none)
 	OnFailureQueue string // (the child's own queue)
@@ -60,11 +65,12 @@ func (p ParentClosePolicy) wire() kagziv1.ParentClosePolicy {
 func (o ChildOptions) start(parentQueue string) StartOptions {
 	return StartOptions{
 		ExternalID: o.ExternalID, ExternalIDReuse: ReuseReject, Queue: cmp.Or(o.Queue, parentQueue), Version: o.Version,
-		Retry:       o.Retry,
+		StepRetry: o.StepRetry, RunRetry: o.RunRetry, Retry: o.Retry,
 		StepTimeout: o.StepTimeout, HeartbeatTimeout: o.HeartbeatTimeout, ExecutionTimeout: o.ExecutionTimeout,
 		Deadline: o.Deadline,
 		StartAt:  o.StartAt, Delay: o.Delay, Priority: o.Priority, Tags: o.Tags, Requirements: o.Requirements,
-		ConcurrencyKey: o.ConcurrencyKey, ConcurrencyLimit: o.ConcurrencyLimit, OnFailure: o.OnFailure,
+		ConcurrencyKey: o.ConcurrencyKey, ConcurrencyLimit: o.ConcurrencyLimit,
+		ConcurrencyScope: o.ConcurrencyScope, OnFailure: o.OnFailure,
 		OnFailureQueue: o.OnFailureQueue,
 	}
 }
@@ -83,6 +89,9 @@ type startedChild struct {
 	workflowType, externalID string
 	known                    time.Time     // local time when it was last known to run
 	step                     *kagziv1.Step // its step with the outcome, nil before; guarded by the execution's mutex
+	key                      int64         // place of the outcome in the order of results; 0 for one without a place
+	live                     bool          // this activation was told of it
+	branch                   *branch       // waits for the child in calls of First; nil before
 }
 
 // StartChild starts a run of a workflow type as a child of this run. It returns when the start is
@@ -96,7 +105,7 @@ type startedChild struct {
 // cancellation, errors.Is(err, ErrCancelled) is true.
 func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts ChildOptions) (*Child[Out], error) {
 	b := ctx.workflow()
-	c, err := b.startChild(ctx.scope(), name, opts.ParentClose, func() (*kagziv1.StartWorkflowRequest, error) {
+	request := func() (*kagziv1.StartWorkflowRequest, error) {
 		e := b.e
 		input, err := encode(e.w.options.Codec, in, inputInfo(workflowType, opts.ExternalID))
 		if err != nil {
@@ -109,7 +118,8 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 		}
 		request.ParentRunId = e.info.RunID
 		return request, nil
-	})
+	}
+	c, err := b.startChild(ctx.scope(), name, workflowType, opts.ParentClose, request)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +132,7 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 // its last run. During a cancellation of this run, errors.Is(err, ErrCancelled) is true. Wait may
 // be called more than once.
 //
-// Use WaitAll to wait for many children: it wakes the run only once. While another branch is
-// active, the end of a child is noticed within 10 s.
+// Use WaitAll to wait for many children: it wakes the run only once.
 func (c *Child[Out]) Wait(ctx Context) (Out, error) {
 	outs, err := WaitAll(ctx, c)
 	return outs[0], err
@@ -214,41 +223,41 @@ func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 	}
 }
 
-func (b *branch) startChild(scope context.Context, name string, policy ParentClosePolicy,
+func (b *branch) startChild(scope context.Context, name, workflowType string, policy ParentClosePolicy,
 	request func() (*kagziv1.StartWorkflowRequest, error)) (*startedChild, error) {
 	e := b.e
-	name, recorded := b.claim(scope, name, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW)
-	defer b.release(name)
-	if recordedAs(recorded, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW) {
-		return newChild(recorded, name, e.since), nil
+	c := b.call(scope, name, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW, workflowType)
+	defer b.release(c.name)
+	switch {
+	case !c.isOver() && !c.halted():
+	case c.outcome == outcomeCancelled:
+		return nil, cancelledError(c.name, nil, 0)
+	case c.failure != nil:
+		return nil, newStepError(c.name, c.failure, 1)
+	default:
+		child := newChild(c.record, c.name, e.since())
+		e.lock()
+		e.kids[c.name] = child
+		e.mu.Unlock()
+		return child, nil
 	}
 	e.lock()
-	refusal := e.verdicts.calls[name]
+	c.asCode()
 	e.mu.Unlock()
-	switch {
-	case refusal != nil:
-		return nil, newStepError(name, refusal, 1)
-	case b.cancelled(scope):
-		return nil, cancelledError(name, nil, 0)
-	}
-	b.begin()
-	defer b.end()
 	run, err := request()
 	if err != nil {
-		return nil, e.refuseChild(name, errorDetail(err))
+		return nil, e.refuseChild(c, errorDetail(err))
 	}
-	started, refusal := e.sendChild(name, run, policy)
+	child, refusal := e.sendChild(c, run, policy)
 	if refusal != nil {
-		return nil, e.refuseChild(name, refusal)
+		return nil, e.refuseChild(c, refusal)
 	}
-	c := newChild(started.GetStep(), name, time.Now())
-	c.runID = cmp.Or(started.GetChildRunId(), c.runID)
-	return c, nil
+	return child, nil
 }
 
 // newChild makes a child from its step.
 func newChild(s *kagziv1.Step, name string, now time.Time) *startedChild {
-	c := &startedChild{name: name, runID: s.GetChildRunId(), known: now}
+	c := &startedChild{name: name, runID: s.GetChildRunId(), known: now, key: s.GetSettled()}
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED, kagziv1.StepStatus_STEP_STATUS_FAILED:
 		c.step = s
@@ -258,78 +267,122 @@ func newChild(s *kagziv1.Step, name string, now time.Time) *startedChild {
 
 // refuseChild records that the server refused to start a child, and returns the error for the code,
 // which every replay repeats.
-func (e *execution) refuseChild(name string, d *kagziv1.ErrorDetail) *StepError {
+func (e *execution) refuseChild(c *call, d *kagziv1.ErrorDetail) *StepError {
 	d = &kagziv1.ErrorDetail{Code: d.GetCode(), Type: d.GetType(), Message: d.GetMessage(), NonRetryable: true,
-		Metadata: map[string]string{verdictStep: name}}
+		Metadata: map[string]string{verdictStep: c.name}}
 	e.lock()
 	defer e.mu.Unlock()
-	e.judge(name, d)
-	return newStepError(name, d, 1)
+	e.judge(c, d)
+	e.hand(c, outcomeReported)
+	return newStepError(c.name, d, 1)
 }
 
-// sendChild asks the server to start a child, and returns its answer or its refusal.
-func (e *execution) sendChild(name string, run *kagziv1.StartWorkflowRequest,
-	policy ParentClosePolicy) (*kagziv1.StartChildResponse, *kagziv1.ErrorDetail) {
+// sendChild asks the server to start a child, and returns the child or the server's refusal.
+func (e *execution) sendChild(c *call, run *kagziv1.StartWorkflowRequest,
+	policy ParentClosePolicy) (*startedChild, *kagziv1.ErrorDetail) {
 	type answer struct {
-		started *kagziv1.StartChildResponse
+		child   *startedChild
 		refusal *kagziv1.ErrorDetail
 	}
 	answers := make(chan answer, 1)
 	e.lock()
-	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
-		StepName: name, LeaseToken: e.task.GetLeaseToken(), Child: run, ParentClosePolicy: policy.wire(),
-	}}}, func(r *kagziv1.SessionResponse) {
-		answers <- answer{started: r.GetStartedChild()}
-	}).Refused = func(d *kagziv1.ErrorDetail) { answers <- answer{refusal: d} }
+	op := e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{
+		StartChild: &kagziv1.StartChildRequest{
+			StepName: c.name, LeaseToken: e.token(), Child: run, ParentClosePolicy: policy.wire(),
+			Branch: c.b.path(),
+		}}}, nil)
+	op.Answer = func(r *kagziv1.SessionResponse) {
+		started := r.GetStartedChild()
+		child := newChild(started.GetStep(), c.name, time.Now())
+		child.runID = cmp.Or(started.GetChildRunId(), child.runID)
+		e.mu.Lock()
+		child.key, child.live = e.recorded+op.Index, true
+		e.kids[c.name] = child
+		e.hand(c, outcomeReported)
+		e.mu.Unlock()
+		answers <- answer{child: child}
+	}
+	op.Refused = func(d *kagziv1.ErrorDetail) { answers <- answer{refusal: d} }
 	e.mu.Unlock()
 	a := await(e, answers)
-	return a.started, a.refusal
+	return a.child, a.refusal
 }
 
 // awaitAll returns when the children have ended, or with an error when the run is being cancelled.
 func (b *branch) awaitAll(scope context.Context, children []*startedChild) error {
-	e := b.e
+	e, own := b.e, onBranchGoroutine()
 	b.enterOutsideSteps("a wait for child runs")
-	for _, c := range children {
-		if scope != context.Context(e.grace) && b.endedByCancellation(c.name) {
-			return cancelledError(c.name, nil, 0)
-		}
-	}
 	e.lock()
+	b.clock++
 	b.comesToWait()
 	b.ownResult = false // the result comes from outside
-	e.mu.Unlock()
-	for {
-		open := e.openChildren(children)
-		if len(open) == 0 {
-			return nil
-		}
-		if !b.awaitOpen(scope, open) {
-			e.endByCancellation(open[0].name)
-			return cancelledError(open[0].name, nil, 0)
-		}
+	c := b.newCall(scope, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW, own)
+	c.children = children
+	ended := slices.ContainsFunc(children, func(child *startedChild) bool {
+		return e.verdicts[child.name].GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED
+	})
+	switch {
+	case !c.clean && (ended || e.cancelled && !e.knownAtCancel(children)): // ended: by an earlier version of the SDK
+		e.hand(c, outcomeCancelled)
+	case e.childrenKnown(c):
+	default:
+		e.activate(c)
 	}
+	e.mu.Unlock()
+	c.wait(func() bool { return c.state == callActive || c.state == callOver })
+	if !c.isOver() && !c.halted() {
+		c.awaitOpen(children)
+	}
+	if c.result() == outcomeCancelled {
+		return cancelledError(children[0].name, nil, 0)
+	}
+	return nil
 }
 
-// awaitOpen waits until at least one of the open children has ended. It returns false when the run
-// is being cancelled.
-func (b *branch) awaitOpen(scope context.Context, open []*startedChild) bool {
-	e := b.e
-	b.arrive()
-	if b.cancelled(scope) {
-		return false
+// childrenKnown gives a wait for children its result if all of them have ended. Needs e.mu.
+func (e *execution) childrenKnown(c *call) bool {
+	var key, settled int64
+	live := false
+	for _, child := range c.children {
+		if child.step == nil {
+			return false
+		}
+		key, live = max(key, child.key), live || child.live
+		settled = max(settled, child.step.GetSettled())
 	}
-	b.begin()
-	defer b.end()
-	w := &serverWait{
-		question: func(hold bool) *kagziv1.SessionRequest { return awaitChildren(e, open, false, hold) },
-		answered: func(r *kagziv1.SessionResponse) bool {
-			return e.childrenEnded(open, r.GetAwaitedChildren().GetSteps())
-		},
-		known:    open[0].known,
-		children: open,
+	if key == 0 { // no children, or results without a place in the order
+		e.hand(c, outcomeRecorded)
+		return true
 	}
-	return b.await(scope, w)
+	e.queue(c, key, live, settled)
+	return true
+}
+
+// knownAtCancel reports whether all children had ended when the cancellation took effect. Later ends do
+// not count: in another replay the code may ask before they are known. Needs e.mu.
+func (e *execution) knownAtCancel(children []*startedChild) bool {
+	return !slices.ContainsFunc(children, func(child *startedChild) bool {
+		ended := queued{key: child.key, live: child.live, settled: child.step.GetSettled()}
+		return child.step == nil || child.key > 0 && e.cancelPlace.before(ended)
+	})
+}
+
+// awaitOpen waits until all children have ended.
+func (c *call) awaitOpen(children []*startedChild) {
+	e := c.b.e
+	for open := e.openChildren(children); len(open) > 0; open = e.openChildren(children) {
+		c.await(&serverWait{
+			question: func(hold bool) *kagziv1.SessionRequest { return awaitChildren(e, open, false, hold) },
+			answered: func(r *kagziv1.SessionResponse, op *session.Operation) bool {
+				return e.childrenEnded(r.GetAwaitedChildren().GetSteps(), open, op)
+			},
+			known:    open[0].known,
+			children: open,
+		})
+		if c.isOver() {
+			return
+		}
+	}
 }
 
 func (e *execution) openChildren(children []*startedChild) []*startedChild {
@@ -344,16 +397,22 @@ func (e *execution) openChildren(children []*startedChild) []*startedChild {
 	return open
 }
 
-// childrenEnded stores the steps of children that have ended; false if there are none. A stored
-// step is never replaced, because branches read it without e.mu. Needs e.mu.
-func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) bool {
+// childrenEnded takes the steps of children that have ended, and reports the results of the calls
+// that wait for them; false if there are none. A stored step is never replaced, because branches read
+// it without e.mu. Needs e.mu.
+func (e *execution) childrenEnded(steps []*kagziv1.Step, asked []*startedChild, op *session.Operation) bool {
 	byName := make(map[string]*kagziv1.Step, len(steps))
 	for _, s := range steps {
 		byName[s.GetName()] = s
 	}
-	for _, c := range open {
+	for _, c := range asked {
 		if s := byName[c.name]; s != nil && c.step == nil {
-			c.step = s
+			c.step, c.key, c.live = s, e.recorded+op.Index, true
+		}
+	}
+	for c := range e.open {
+		if len(c.children) > 0 && c.state == callActive && e.childrenKnown(c) {
+			c.outcome = outcomeReported
 		}
 	}
 	return len(steps) > 0
@@ -361,7 +420,7 @@ func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) b
 
 func awaitChildren(e *execution, children []*startedChild, first, hold bool) *kagziv1.SessionRequest {
 	r := &kagziv1.AwaitChildrenRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Any: first,
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(), Any: first,
 		Hold:        hold,
 		ChildRunIds: make([]string, len(children)),
 	}

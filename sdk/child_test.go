@@ -308,7 +308,7 @@ func TestChildren(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 				c, err := StartChild[int](ctx, "c", "square", 3,
 					ChildOptions{ParentClose: ParentCloseTerminate, ExternalID: "x", Queue: "q", Version: "2",
-						Retry: &Retry{Attempts: 2}, ExecutionTimeout: time.Minute, Priority: 5, ConcurrencyKey: "k",
+						StepRetry: &Retry{Attempts: 2}, ExecutionTimeout: time.Minute, Priority: 5, ConcurrencyKey: "k",
 						OnFailure: "cleanup", Delay: time.Hour})
 				return c.RunID(), err
 			})
@@ -320,10 +320,11 @@ func TestChildren(t *testing.T) {
 			equal(t, c.GetParentClosePolicy(), kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE)
 			got := c.GetChild()
 			equal(t, fmt.Sprint(got.GetExternalId(), got.GetTaskQueue(), got.GetVersion(),
-				got.GetRetryPolicy().GetMaximumAttempts(), got.GetTimeouts().GetExecutionTimeoutMs(),
+				got.GetRetryPolicy().GetMaximumAttempts(), got.GetRunRetryPolicy().GetMaximumAttempts(),
+				got.GetTimeouts().GetExecutionTimeoutMs(),
 				got.GetPriority(), got.GetConcurrencyKey(), got.GetOnFailureWorkflow(),
 				got.GetStartAt().AsTime().Sub(now), got.GetStartIn().AsDuration(), got.GetParentRunId()),
-				"xq22 60000 5kcleanup1h0m0s 1h0m0sr")
+				"xq22 1 60000 5kcleanup1h0m0s 1h0m0sr")
 			equal(t, f.order[1].Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED)
 		})
 	})

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/waiting"
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"github.com/kagzi/kagzi/sdk/internal/mux"
 	"github.com/kagzi/kagzi/sdk/internal/transport"
@@ -22,11 +24,16 @@ import (
 // means the selected profile of kagzi.toml; package profile describes that file and the environment
 // variables.
 type ClientOptions struct {
-	Profile   string       // name of the profile (KAGZI_PROFILE, else the file's default); NoProfile for none
-	Address   string       // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
+	Profile string // name of the profile (KAGZI_PROFILE, else the file's default); NoProfile for none
+	// Address of the server, host:port, or of several, separated by commas: the first that answers
+	// (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051).
+	Address   string
 	Namespace string       // (KAGZI_NAMESPACE, else the profile's, else "default")
 	Logger    *slog.Logger // (slog.Default())
 	Codec     Codec        // the same as the workers' (none)
+	// Interceptors wrap the client's calls, the first outermost (none). Calls that the application makes
+	// with Conn go without them.
+	Interceptors []ClientInterceptor
 	// TracerProvider records a span for each call that starts runs; the spans of their workers
 	// continue its trace. The trace of the caller's ctx is continued even when nothing is recorded
 	// (otel.GetTracerProvider(), which records nothing until it is configured).
@@ -43,13 +50,19 @@ type Client struct {
 	options   ClientOptions
 	log       *slog.Logger
 	conn      *grpc.ClientConn
-	workflows kagziv1.WorkflowServiceClient
-	schedules kagziv1.WorkflowScheduleServiceClient
+	workflows kagziv1.WorkflowServiceClient         // within the interceptors
+	schedules kagziv1.WorkflowScheduleServiceClient // within the interceptors
+	plain     kagziv1.WorkflowServiceClient         // without them
 	starts    *mux.Starts
 	awaits    *mux.Awaits
 	tracer    trace.Tracer
+	explained chan struct{}                           // a slot for each wait whose run is explained
 	await     func(ctx context.Context, runID string) // how a test waits for a run's end; nil outside tests
 }
+
+// maxExplained limits the waits of a client that say what their run waits for. A client may wait for
+// thousands of runs, whose explanations nobody would read.
+const maxExplained = 8
 
 // NewClient makes a client. It does not wait for the server; the first call connects. Errors are
 // about the options, the environment or the profile.
@@ -69,8 +82,12 @@ func NewClient(options ClientOptions) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{options: options, log: options.Logger, conn: conn, tracer: tracerOf(options.TracerProvider),
-		workflows: kagziv1.NewWorkflowServiceClient(conn), schedules: kagziv1.NewWorkflowScheduleServiceClient(conn)}
-	c.starts = mux.NewStarts(c.workflows, MaxBatch)
+		explained: make(chan struct{}, maxExplained), plain: kagziv1.NewWorkflowServiceClient(conn)}
+	c.options.Interceptors = slices.Clone(options.Interceptors)
+	intercepted := interceptedConn{conn, c}
+	c.workflows = kagziv1.NewWorkflowServiceClient(intercepted)
+	c.schedules = kagziv1.NewWorkflowScheduleServiceClient(intercepted)
+	c.starts = mux.NewStarts(c.plain, MaxBatch)
 	c.awaits = mux.NewAwaits(mux.AwaitOptions{Namespace: options.Namespace, Conn: conn, Log: c.log,
 		Explain: func(err error) error { return statusError(status.Convert(err)) }})
 	return c, nil
@@ -100,7 +117,8 @@ type Run struct {
 	start string
 }
 
-// Run returns a handle to the run with an id.
+// Run returns a handle to the run with an id. The id may be shortened to its first characters, at
+// least 8: calls fail with INVALID_ARGUMENT while several ids begin so.
 func (c *Client) Run(runID string) *Run { return &Run{c: c, id: runID} }
 
 // ID returns the run's id, a UUIDv7.
@@ -180,6 +198,17 @@ func (r *Run) Wait(ctx context.Context) (*RunDetails, error) {
 // end waits until the run and its continuations have ended and returns the last of them. With
 // whole, ended carries all of its fields.
 func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.AwaitWorkflowsResponse_Ended, err error) {
+	err = r.c.intercept(ctx, "WaitWorkflow", &kagziv1.WaitWorkflowRequest{Namespace: r.c.options.Namespace, RunId: r.id},
+		func(ctx context.Context) (err error) {
+			last, ended, err = r.endOf(ctx, whole)
+			return err
+		})
+	return last, ended, err
+}
+
+func (r *Run) endOf(ctx context.Context, whole bool) (*Run, *kagziv1.AwaitWorkflowsResponse_Ended, error) {
+	stop := r.sayWhy(ctx)
+	defer func() { stop() }()
 	for failures := 0; ; {
 		ended, err := r.ending(ctx, whole)
 		switch {
@@ -189,7 +218,9 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 		case err == nil && ended.GetContinuedAsRunId() == "":
 			return r, ended, nil
 		case err == nil:
+			stop()
 			r, failures = r.c.Run(ended.GetContinuedAsRunId()), 0
+			stop = r.sayWhy(ctx)
 			continue
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
@@ -205,6 +236,18 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 			return nil, nil, context.Cause(ctx)
 		}
 	}
+}
+
+// sayWhy logs what the run waits for, once it has been waited for a while, until stop. In a test the
+// clock jumps, so nothing is said there.
+func (r *Run) sayWhy(ctx context.Context) (stop func()) {
+	if r.c.await != nil {
+		return func() {}
+	}
+	return waiting.Report{API: r.c.plain, Namespace: r.c.options.Namespace, RunID: r.id, Slots: r.c.explained,
+		Say: func(sentence string) {
+			r.c.log.Info("waiting for a run", "run", r.id, "state", sentence)
+		}}.Start(ctx)
 }
 
 // ending waits for the run's end over the client's shared stream, or with a call of its own if
@@ -238,7 +281,7 @@ func endedOf(w *kagziv1.Workflow) *kagziv1.AwaitWorkflowsResponse_Ended {
 func (r *Run) wait(ctx context.Context) (*kagziv1.WaitWorkflowResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitSlice+10*time.Second)
 	defer cancel()
-	return r.c.workflows.WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{
+	return r.c.plain.WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Wait: durationpb.New(waitSlice),
 	})
 }

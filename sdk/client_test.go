@@ -186,22 +186,24 @@ func TestClient(t *testing.T) {
 	t.Run("every option of a start reaches the server, and of a child's", func(t *testing.T) {
 		at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 		options := StartOptions{ExternalID: "x", ExternalIDReuse: ReuseReject, Queue: "q", Version: "v",
-			RequestID: "once", Retry: &Retry{Attempts: 2},
+			RequestID: "once", StepRetry: &Retry{Attempts: 2}, RunRetry: &Retry{Attempts: 5}, Retry: &Retry{},
 			StepTimeout: time.Second, HeartbeatTimeout: time.Minute, ExecutionTimeout: time.Hour,
 			Deadline: at.Add(time.Hour), StartAt: at, Priority: -5,
 			Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"}, ConcurrencyKey: "k",
-			ConcurrencyLimit: 3,
-			OnFailure:        "mourn", OnFailureQueue: "fq"}
+			ConcurrencyLimit: 3, ConcurrencyScope: ScopeOpen,
+			OnFailure: "mourn", OnFailureQueue: "fq"}
 		want := &kagziv1.StartWorkflowRequest{Namespace: "shop", WorkflowType: "w", Input: jsonPayload("1"),
 			ExternalId:      "x",
 			ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, TaskQueue: "q", Version: "v",
 			RequestId:   "once",
 			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, DeadlineAt: timestamppb.New(at.Add(time.Hour)),
-			StartAt: timestamppb.New(at),
+			RunRetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 5},
+			StartAt:        timestamppb.New(at),
 			Timeouts: &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, HeartbeatTimeoutMs: 60_000,
 				ExecutionTimeoutMs: 3_600_000},
 			Priority: new(int32(-5)), Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"},
-			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailureWorkflow: "mourn", OnFailureTaskQueue: "fq"}
+			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailureWorkflow: "mourn", OnFailureTaskQueue: "fq",
+			ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN}
 		got, err := newStart("shop", "w", jsonPayload("1"), options, at)
 		if err != nil {
 			t.Fatal(err)
@@ -209,11 +211,13 @@ func TestClient(t *testing.T) {
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		child := ChildOptions{ExternalID: "x", Queue: "q", Version: "v", Retry: options.Retry, StepTimeout: time.Second,
+		child := ChildOptions{ExternalID: "x", Queue: "q", Version: "v", Retry: options.Retry,
+			StepRetry: options.StepRetry, RunRetry: options.RunRetry, StepTimeout: time.Second,
 			HeartbeatTimeout: time.Minute,
 			ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5, Tags: options.Tags,
 			Requirements:   options.Requirements,
-			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "mourn", OnFailureQueue: "fq"}
+			ConcurrencyKey: "k", ConcurrencyLimit: 3, ConcurrencyScope: ScopeOpen, OnFailure: "mourn",
+			OnFailureQueue: "fq"}
 		options.RequestID = "" // the start of a child is repeated safely by its step
 		equal(t, child.start("parent's"), options)
 		later := ChildOptions{Delay: time.Hour}

@@ -88,8 +88,8 @@ func TestAHeldRetryIgnoresChangesOfTheServersClock(t *testing.T) {
 func TestTheTimeOfARunIgnoresChangesOfTheClock(t *testing.T) {
 	e, _ := boxed()
 	claimed := e.now()
-	setBack(&e.since, time.Hour) // the clock was set an hour forward meanwhile
-	e.ahead = time.Hour
+	setBack(&e.stay.Load().since, time.Hour) // the clock was set an hour forward meanwhile
+	e.stay.Load().ahead = time.Hour
 	if passed := e.now().Sub(claimed); passed > time.Minute {
 		t.Errorf("%v have passed since the claim, want none of the hour by which the clock was set", passed)
 	}
@@ -105,7 +105,7 @@ func TestTheServersClockIsDerivedFromTheLease(t *testing.T) {
 		e := newExecution(w, &kagziv1.Task{RunId: "r",
 			Timeouts:       &kagziv1.TimeoutConfig{HeartbeatTimeoutMs: own.Milliseconds()},
 			LeaseExpiresAt: timestamppb.New(time.Now().Add(time.Hour + lease))})
-		if ahead := e.ahead.Round(time.Minute); ahead != time.Hour {
+		if ahead := e.stay.Load().ahead.Round(time.Minute); ahead != time.Hour {
 			t.Errorf("with a lease of %v of its own the server's clock is %v ahead, want 1h0m0s", own, ahead)
 		}
 	}

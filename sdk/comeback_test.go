@@ -119,16 +119,3 @@ func TestABranchThatEndedBeforeTheCancellationReplaysTheSameWhenWaitedForLast(t 
 		}
 	})
 }
-
-// Between two calls, a branch has no call in progress and has not reached the next one.
-func TestARecordedCallThatReturnsIsProgressOfItsBranch(t *testing.T) {
-	e := &execution{unread: 1, recalling: 1, names: map[string]*nameUse{"a": {recalls: true}}}
-	had := e.comeSoFar()
-	e.recalled("a")
-	if !e.comesFurther(had) {
-		t.Error("it counts as standing still, so that the others' Contexts may end before it is back where it was")
-	}
-	if e.comesFurther(e.comeSoFar()) {
-		t.Error("it counts as coming further although nothing has happened since")
-	}
-}

@@ -219,6 +219,8 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 	if lease <= 0 {
 		lease = max(defaultLease, 3*interval)
 	}
+	w.order.Store(r.GetKeepsOrder())
+	w.resumes.Store(r.GetResumesRuns())
 	w.lease.Start(lease, w.expired)
 	w.mu.Lock()
 	first, holds := w.id == "", len(w.executions) > 0
@@ -247,6 +249,8 @@ func (w *Worker) resume() {
 	held := make([]*execution, 0, len(w.executions))
 	for _, e := range w.executions {
 		held = append(held, e)
+		// the server has ended the stay before
+		e.counted = e.next.task != nil && e.next.task.GetLeaseToken() != e.token()
 	}
 	draining := w.draining
 	w.mu.Unlock()
@@ -272,8 +276,16 @@ func (w *Worker) read(stream session.Stream) error {
 			w.accept(ev.Task)
 			w.session.CountTask()
 			continue
+		case *kagziv1.SessionResponse_PauseTask:
+			w.pauseTask(ev.PauseTask)
+			continue
 		case *kagziv1.SessionResponse_CancelTask:
 			w.cancelTask(ev.CancelTask)
+			continue
+		case *kagziv1.SessionResponse_WaitOver:
+			if e := w.held(ev.WaitOver.GetRunId(), ev.WaitOver.GetLeaseToken()); e != nil {
+				e.waitIsOver(ev.WaitOver.GetStepName())
+			}
 			continue
 		case *kagziv1.SessionResponse_Drain:
 			w.askDrain()

@@ -52,7 +52,7 @@ type RunInfo struct {
 }
 
 // Info returns what the run was started with, and which worker runs it.
-func Info(ctx Context) RunInfo { return ctx.workflow().e.info }
+func Info(ctx Context) RunInfo { return ctx.workflow().e.stay.Load().info }
 
 func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
 	info := RunInfo{
@@ -130,7 +130,7 @@ func record[T any](b *branch, name string, value func() T) T {
 		name += "/" + path
 	}
 	e := b.e
-	name, recorded := b.claim(e.grace, name, kagziv1.StepKind_STEP_KIND_FUNCTION)
+	name, recorded := b.recordOf(name)
 	defer b.release(name)
 	info := e.payloadInfo(PayloadStep, name)
 	if recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED {
@@ -140,17 +140,39 @@ func record[T any](b *branch, name string, value func() T) T {
 		}
 		return *v
 	}
+	v := value()
 	if e.replay != nil {
-		b.halt()
+		return v
 	}
-	b.freshen()
-	v, now := value(), time.Now()
 	p, err := encode(e.w.options.Codec, v, info)
 	if err != nil {
 		e.failAndExit(fmt.Errorf("step %s: %w", name, err))
 	}
-	e.post(completeStep(e, name, p, now))
+	e.lock()
+	e.send(completeStep(e, name, b.path(), p, time.Now()), nil)
+	e.mu.Unlock()
 	return v
+}
+
+// recordOf takes the name of one of the SDK's own records, and returns its record.
+func (b *branch) recordOf(name string) (string, *kagziv1.Step) {
+	e := b.e
+	e.lock()
+	name, recorded, err := b.claim(name, kagziv1.StepKind_STEP_KIND_FUNCTION, "")
+	var lines []heldLine
+	if recorded == nil {
+		lines = b.fresh()
+	}
+	e.release()
+	e.mu.Unlock()
+	if err != nil {
+		e.failAndExit(NonRetryable(err))
+	}
+	writeLines(lines)
+	if e.replay != nil {
+		e.replay.called(b, name, kagziv1.StepKind_STEP_KIND_FUNCTION, "")
+	}
+	return name, recorded
 }
 
 // ContinueAsNew ends the run and starts the next one, of the same type and with in as its input, in
@@ -172,8 +194,8 @@ func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	var none Out
 	b, scope := ctx.workflow(), ctx.scope()
 	e := b.e
-	b.arrive()
-	if b.cancelled(scope) {
+	b.enter()
+	if e.cancelIsDue(scope) {
 		return none, ErrCancelled
 	}
 	info := inputInfo(e.info.WorkflowType, e.info.ExternalID)

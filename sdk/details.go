@@ -61,7 +61,8 @@ type RunDetails struct {
 	Version      string
 	Status       Status
 	Error        *RunError // set when the run ended without a result, or failed and will be retried
-	Attempts     int       // 1 plus retried failures; sleeps and lost workers do not count
+	Attempts     int       // runs of the workflow function: 1 plus its failures that were retried
+	StepRetries  int       // failures of its steps that were retried
 	Priority     int
 	Steps        int64
 	Tags         map[string]string
@@ -71,6 +72,7 @@ type RunDetails struct {
 	WorkerID     string
 	LeaseLosses  int  // workers lost in a row while they held the run
 	Paused       bool // by Run.Pause
+	Pausing      bool // by Run.Pause; it is Paused when its running steps are recorded
 	Pinned       bool // by Run.Pin
 
 	ParentRunID        string
@@ -81,7 +83,8 @@ type RunDetails struct {
 	ContinuedAsRunID   string // of a run that continued as new: its next run
 	ContinuedFromRunID string // of a next run: the run before it
 	ConcurrencyKey     string
-	ConcurrencyLimit   int // for ConcurrencyKey
+	ConcurrencyLimit   int              // for ConcurrencyKey
+	ConcurrencyScope   ConcurrencyScope // for ConcurrencyKey
 	OnFailure          string
 	OnFailureQueue     string
 
@@ -93,6 +96,7 @@ type RunDetails struct {
 	ScheduledAt       time.Time // the tick of the schedule that started it
 	CancelRequestedAt time.Time // when its code was asked to stop
 	CancelGraceUntil  time.Time // end of the grace period
+	PausedAt          time.Time // while Paused: since when; its deadline does not run
 
 	input, output *kagziv1.Payload
 	codec         Codec
@@ -103,15 +107,18 @@ func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 		RunID: w.GetRunId(), ExternalID: w.GetExternalId(), WorkflowType: w.GetWorkflowType(),
 		Namespace: w.GetNamespace(),
 		Queue:     w.GetTaskQueue(), Version: w.GetVersion(), Status: statusOf(w),
-		Attempts: int(w.GetAttempts()), Priority: int(w.GetPriority()), Steps: w.GetStepCount(),
-		Tags: w.GetTags(), Requirements: w.GetRequirements(), Note: w.GetNote(), WaitingFor: w.GetWaitingFor(),
-		WorkerID: w.GetWorkerId(), LeaseLosses: int(w.GetLeaseLosses()), Paused: w.GetPaused(), Pinned: w.GetPinned(),
+		Attempts: int(w.GetAttempts()), StepRetries: int(w.GetStepRetries()), Priority: int(w.GetPriority()),
+		Steps: w.GetStepCount(),
+		Tags:  w.GetTags(), Requirements: w.GetRequirements(), Note: w.GetNote(), WaitingFor: w.GetWaitingFor(),
+		WorkerID: w.GetWorkerId(), LeaseLosses: int(w.GetLeaseLosses()), Paused: w.GetPaused(),
+		Pausing: w.GetPausing(), PausedAt: convert.When(w.GetPausedAt()), Pinned: w.GetPinned(),
 		ParentRunID: w.GetParentRunId(), ParentStep: w.GetParentStepId(), ScheduleID: w.GetScheduleId(),
 		FailedRunID:      w.GetFailedRunId(),
 		RetriedFromRunID: w.GetRetriedFromRunId(), ContinuedAsRunID: w.GetContinuedAsRunId(),
 		ContinuedFromRunID: w.GetContinuedFromRunId(),
 		ConcurrencyKey:     w.GetConcurrencyKey(), ConcurrencyLimit: int(w.GetConcurrencyLimit()),
-		OnFailure: w.GetOnFailureWorkflow(), OnFailureQueue: w.GetOnFailureTaskQueue(),
+		ConcurrencyScope: scopeOf(w.GetConcurrencyScope()),
+		OnFailure:        w.GetOnFailureWorkflow(), OnFailureQueue: w.GetOnFailureTaskQueue(),
 		CreatedAt: convert.When(w.GetCreatedAt()), StartedAt: convert.When(w.GetStartedAt()),
 		FinishedAt: convert.When(w.GetFinishedAt()),
 		WakeUpAt:   convert.When(w.GetWakeUpAt()), Deadline: convert.When(w.GetDeadlineAt()),

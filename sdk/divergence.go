@@ -23,6 +23,9 @@ type Divergence struct {
 	Expected string // what is recorded
 	Got      string // what the code did
 	Stack    string // of a panic, else ""
+	// Owed are the recorded calls that the code owes and has not made, and Made are the code's calls
+	// that are not recorded: at most 100 of each, in order, such as "step charge in branch 2".
+	Owed, Made []string
 }
 
 func (d *Divergence) Error() string {
@@ -35,19 +38,40 @@ func (d *Divergence) Error() string {
 		convert.Printable(d.Got))
 }
 
+// lists names, in two lines, what only the record has and what only the code has; empty if both have the
+// same calls.
+func (d *Divergence) lists() string {
+	if len(d.Owed)+len(d.Made) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n  recorded, but not made: %s\n  made, but not recorded: %s", listed(d.Owed), listed(d.Made))
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return convert.Printable(strings.Join(names, ", "))
+}
+
+// namesOf names calls for a Divergence.
+func namesOf(calls []*kagziv1.Call) (names []string) {
+	for _, c := range calls {
+		names = append(names, callName(c))
+	}
+	return names
+}
+
 // kindNondeterministic is the error type of a run that other code started.
 const kindNondeterministic = "nondeterministic"
 
-// mismatch is a recorded step whose kind differs from the code's call.
-type mismatch struct {
-	step           string
-	recorded, code kagziv1.StepKind
-}
+// mismatch is a recorded call whose kind, child type or signal differs from that of the code's call of
+// the same name.
+type mismatch struct{ recorded, code *kagziv1.Call }
 
 func (m *mismatch) Error() string {
-	return fmt.Sprintf(
-		"step %s is recorded as %s, but the code now makes a %s: this is not the code that the run started with",
-		m.step, kindName(m.recorded), kindName(m.code))
+	return fmt.Sprintf("recorded is %s, but the code now makes %s: this is not the code that the run started with",
+		callName(m.recorded), callName(m.code))
 }
 
 func (m *mismatch) ErrorType() string { return kindNondeterministic }
@@ -61,6 +85,9 @@ type unreadable struct {
 
 func (u *unreadable) Error() string { return u.what + ": " + u.err.Error() }
 func (u *unreadable) Unwrap() error { return u.err }
+
+// ErrorType makes the run fail with the type of PROTOCOL.md, 23.4.
+func (u *unreadable) ErrorType() string { return "unreadable" }
 
 func unreadableResult(step string, err error) error {
 	return &unreadable{what: "recorded result of step " + step, step: step, err: err}
@@ -101,8 +128,8 @@ func (r *replay) compareEnds() *Divergence {
 // firstOpen returns the first call that has no result.
 func (r *replay) firstOpen() string {
 	for _, c := range r.calls {
-		if !hasResult(r.e.history[c.name]) {
-			return c.name
+		if !hasResult(r.e.history[c.GetName()]) {
+			return c.GetName()
 		}
 	}
 	return ""
@@ -176,7 +203,7 @@ func withoutChildNames(text string) string { return childNames.ReplaceAllString(
 
 func (r *replay) diverged(step, expected, got string) *Divergence {
 	d := &Divergence{RunID: r.e.info.RunID, WorkflowType: r.e.info.WorkflowType, Step: step,
-		Expected: expected, Got: got}
+		Expected: expected, Got: got, Owed: namesOf(r.e.owed()), Made: namesOf(r.made())}
 	var own *coded
 	if errors.As(r.failure, &own) {
 		d.Stack = own.stack

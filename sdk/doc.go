@@ -61,20 +61,28 @@
 //
 // # Failures
 //
-// A failed step is retried as its Retry says; the run is parked between attempts. When no attempt
-// is left, Step returns a *StepError, which the function can handle or return. A run fails when its
-// function returns an error or panics. It is retried as a whole only if it was started with a Retry
-// of its own. NonRetryable, RetryAfter and WithType control how an error is retried and matched.
-// StartOptions.OnFailure names a workflow type that is started when the run fails or times out,
-// with a WorkflowFailedEvent as its input. GlobalFailureHandler is the type that handles failures
-// of all runs.
+// A failed step is retried as its Retry says, or the StepRetry of its run's start; the run is parked
+// between attempts. When no attempt is left, Step returns a *StepError, which the function can
+// handle or return. A run fails when its function returns an error or panics. It is retried as a
+// whole only if it was started with a RunRetry. NonRetryable, RetryAfter and WithType control how an
+// error is retried and matched. StartOptions.OnFailure names a workflow type that is started when
+// the run fails or times out, with a WorkflowFailedEvent as its input. GlobalFailureHandler is the
+// type that handles failures of all runs.
 //
 // # Logs
 //
 // Logger returns a logger for workflow code and steps. It carries the run, its type, the step, the
 // attempt and the trace id, and is silent in replays. The worker itself logs each failed attempt of a
 // step as a warning, and each failed run as an error with the stack of a panic. It also warns, with a
-// stack, when workflow code is blocked for 5 s outside of SDK calls: such a run cannot be parked.
+// stack, when workflow code is blocked for 5 s outside of SDK calls: such a run cannot be parked. Its
+// explanation (Run.Explain, `kagzi workflow explain`) says so, too.
+//
+// # Interceptors
+//
+// WorkerOptions.Interceptors wrap workflow functions and the code of steps, and
+// ClientOptions.Interceptors wrap the calls of a client, for metrics, traces or context. An
+// interceptor of workflow functions runs in replays, too, because it is workflow code; one of steps
+// runs only when the step's code does.
 //
 // # Concurrency
 //
@@ -103,12 +111,11 @@
 //		return Receipt{}, errors.Join(err, undoErr)
 //	}
 //
-// When a parked run is cancelled, its code is first replayed to where it was: recorded calls return
-// their results, and the Context ends at the first call without a record. In a run with branches,
-// it ends when every branch has come to such a call or cannot continue. A call that the
-// cancellation ended stays ended in every replay, even a wait whose signal has arrived since. Code
-// that cleans up because it checked ctx.Err takes the same path in every replay: the Context ends
-// right after the last call before the check.
+// When a parked run is cancelled, its code is first brought to where it was. Then the worker records
+// the cancellation (the step kagzi:cancelled), and it takes effect when all branches wait in a call:
+// the Context ends, and with it every sleep and wait, and every step whose code does not run. In every
+// replay it takes effect at the same place. A call that the cancellation ended stays ended, even a
+// wait whose signal has arrived since.
 //
 // # Connecting
 //
@@ -134,27 +141,28 @@
 // # Changing code
 //
 // A run continues with the code of whichever worker claims it. Recorded results are found by name,
-// not by position:
+// not by position. A recorded call is owed until the code has made it, and a call without a record
+// takes effect only when nothing is owed. If code waits to make a new call, and no branch can make
+// those that it owes, it has diverged: the new call does not take effect. The run goes to a worker of
+// another build and, when no build matches its history, is paused (WorkerOptions.OnDivergence).
 //
-//   - A step that is added runs, even in a run that is already past its position.
-//   - A step that is removed is skipped.
-//   - A step that is renamed runs again.
-//   - A name that now belongs to another kind of call (a sleep instead of a step) fails the run,
-//     and so does a recorded result that does not fit its type. After the code is fixed, Run.Retry
+//   - A step that is added behind all recorded calls runs. Patched marks one that is added before.
+//   - A step that is removed, renamed or made another kind of call is a divergence.
+//   - A recorded result that does not fit its type fails the run. After the code is fixed, Run.Retry
 //     continues with the recorded results.
 //
 // To keep a run on the logic that it started with, start it with a Version and branch on
 // Info(ctx).Version, register the new code under another workflow type, or bind the run to workers
 // with Requirements. Worker.Run describes the check of all open runs against a new build. The check
-// replays without running anything, so it also reports a step that was added before a recorded one,
-// which a worker would just run.
+// replays without running anything. It also reports owed calls that no new call follows.
 //
 // # Suspension
 //
-// A run that sleeps, waits for a retry, a signal or a child, or loses its lease is suspended: a
-// waiting call of the SDK does not return, but ends its goroutine with runtime.Goexit. Every other
-// goroutine of the run ends in the same way at its next call of the SDK. In the next activation the
-// call returns normally. Code cannot prevent this:
+// A run that sleeps, waits for a retry, a signal or a child is parked. The worker may keep its code in
+// memory (WorkerOptions.Cache): every call of the SDK then waits until the run comes back. Otherwise,
+// and when it loses its lease, the run is suspended: a waiting call of the SDK does not return, but
+// ends its goroutine with runtime.Goexit. Every other goroutine of the run ends in the same way at its
+// next call of the SDK. In the next activation the call returns normally. Code cannot prevent this:
 //
 //   - Deferred functions run as usual, with ctx.Err() set (context.Canceled). In them, recover
 //     returns nil.

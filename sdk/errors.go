@@ -139,7 +139,8 @@ func (e *Error) Error() string {
 // GRPCStatus returns the gRPC status, for status.Code and status.Convert.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
-// callError converts the error of a gRPC call. If the caller's context ended, it returns its cause.
+// callError converts the error of a gRPC call. If the caller's context ended, it returns its cause. It
+// keeps errors of interceptors.
 func callError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -147,7 +148,13 @@ func callError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return statusError(status.Convert(err))
+	if _, done := errors.AsType[*Error](err); done {
+		return err
+	}
+	if st, ok := status.FromError(err); ok {
+		return statusError(st)
+	}
+	return err
 }
 
 // statusError converts a gRPC status.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // Why an execution's code has to end. They are causes of its contexts and never reach users'
@@ -23,6 +25,7 @@ var (
 	errSuspended = errors.New("kagzi: run suspended")
 	errFinished  = errors.New("kagzi: run finished")
 	errReleased  = errors.New("kagzi: run released")
+	errPaused    = errors.New("kagzi: run paused")
 	errLeaseLost = errors.New("kagzi: lease lost")
 )
 
@@ -32,10 +35,9 @@ var (
 // remaining operations decide how the activation ends.
 type execution struct {
 	w           *Worker
-	task        *kagziv1.Task
-	info        RunInfo
-	since       time.Time
-	ahead       time.Duration // how far the server's clock is ahead of the local one
+	task        *kagziv1.Task // of the first stay: what later ones have in common
+	info        RunInfo       // likewise
+	stay        atomic.Pointer[stay]
 	stepTimeout time.Duration
 	// heartbeatTimeout is how long the server keeps the run for this worker without contact, if
 	// longer than the worker's lease.
@@ -46,6 +48,7 @@ type execution struct {
 	life    context.Context // ends when the code has to; parent of all other contexts
 	endLife context.CancelCauseFunc
 	cancellation
+	pause
 
 	mu      sync.Mutex
 	quitted bool // the code has to end
@@ -54,21 +57,31 @@ type execution struct {
 	closing    bool // the operation that releases the lease or ends the run is sent
 	ended      bool // the lease is over
 
-	outbox
-	history  map[string]*kagziv1.Step
-	unread   int  // recorded calls that the code has not reached yet
-	live     bool // the code is past all recorded calls
-	verdicts verdicts
-	names    map[string]*nameUse
+	away  bool          // the run is parked, and its code is kept in memory (cache.go)
+	back  chan struct{} // closed when the run comes back or its code has to end; nil if nobody waits
+	clean bool          // all operations were accepted
+	whole bool          // the task has only a part of the history: read all of it
+	// Guarded by Worker.mu: the task of the next stay, which came before the answer that ends this one;
+	// and whether the slot of this stay was given back already.
+	next    nextStay
+	counted bool
+	size    int64 // bytes of payloads that the code may hold
 
-	recalling int     // calls in progress that return from the record
-	recalls   int     // calls that returned from it
-	replay    *replay // set while the code is only compared with a record
-	note      note
-	watch     watch
+	outbox
+	handing
+	history      map[string]*kagziv1.Step
+	verdicts     verdicts
+	verdictCount int
+	misfit       *kagziv1.Call // the call whose name is recorded for another kind of call
+	names        map[string]*nameUse
+	kids         map[string]*startedChild // the child runs that the code knows, by step
+
+	replay *replay // set while the code is only compared with a record
+	note   note
+	watch  watch
 
 	busy       int // branches that can continue by themselves
-	generation int // counts the changes of busy
+	generation int // counts the changes of busy, and the calls
 	parked     map[*parkedCall]struct{}
 	outsiders  int  // plain goroutines that wait for a branch
 	parkings   int  // counter that numbers the parked calls
@@ -77,15 +90,16 @@ type execution struct {
 }
 
 func newExecution(w *Worker, task *kagziv1.Task) *execution {
-	e := &execution{w: w, task: task, info: newRunInfo(w, task), since: time.Now(), stepTimeout: defaultStepTimeout,
-		parked: make(map[*parkedCall]struct{})}
+	e := &execution{w: w, task: task, info: newRunInfo(w, task), stepTimeout: defaultStepTimeout, clean: true,
+		size: int64(len(task.GetInput().GetData())), kids: make(map[string]*startedChild),
+		parked: make(map[*parkedCall]struct{}),
+		handing: handing{open: make(map[*call]bool), uncalled: make(map[string]bool),
+			unreceived: make(map[string]bool)}}
 	if ms := task.GetTimeouts().GetStartToCloseTimeoutMs(); ms > 0 {
 		e.stepTimeout = time.Duration(ms) * time.Millisecond
 	}
 	e.heartbeatTimeout = time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs()) * time.Millisecond
-	if expires := task.GetLeaseExpiresAt(); expires != nil {
-		e.ahead = expires.AsTime().Add(-max(w.lease.Duration(), e.heartbeatTimeout)).Sub(e.since)
-	}
+	e.stay.Store(e.newStay(task))
 	e.start = sync.OnceValue(func() string {
 		return startDigest(task.GetWorkflowType(), task.GetExternalId(), task.GetInput().GetData())
 	})
@@ -104,11 +118,11 @@ func (e *execution) run(h handler) {
 	if !e.loadHistory() {
 		return
 	}
-	main := &branch{e: e, ended: make(chan struct{}), ownResult: true, outside: outside{goroutine: goroutineID()}}
+	main := &branch{e: e, ownResult: true, outside: outside{goroutine: goroutineID()}}
 	e.mu.Lock()
 	e.watch.branches = map[*branch]struct{}{main: {}}
 	e.watchOutside()
-	main.replayed = e.unread > 0
+	main.replayed = len(e.uncalled) > 0
 	main.settle()
 	e.mu.Unlock()
 	var (
@@ -128,7 +142,7 @@ func (e *execution) run(h handler) {
 		main.writeRest()
 		e.finish(output, err)
 	}()
-	output, err = h(&workflowContext{e.ctx, main}, e)
+	output, err = e.w.withInterceptors(h)(&workflowContext{e.ctx, main}, e)
 	askError(err)
 	if e.replay != nil {
 		e.replay.ended(main, output, err)
@@ -151,15 +165,20 @@ func (e *execution) now() time.Time { return e.at(time.Now()) }
 // at converts a local time of this activation to the server's clock. The monotonic clock counts the
 // time since the claim, because the wall clock may be set meanwhile.
 func (e *execution) at(local time.Time) time.Time {
-	return e.since.Round(0).Add(e.ahead + local.Sub(e.since))
+	s := e.stay.Load()
+	return s.since.Round(0).Add(s.ahead + local.Sub(s.since))
 }
+
+// since returns when the task of this stay came.
+func (e *execution) since() time.Time { return e.stay.Load().since }
 
 // finish sends the end of the run right after its last results. The result of code that was made to
 // end is dropped.
 func (e *execution) finish(output *kagziv1.Payload, err error) {
 	next := e.continuation(err)
+	unreached := e.unreached()
 	if err != nil && next == nil {
-		e.fail(errorDetail(err))
+		e.failUnreached(errorDetail(err), unreached)
 		return
 	}
 	e.mu.Lock()
@@ -170,34 +189,38 @@ func (e *execution) finish(output *kagziv1.Payload, err error) {
 	e.closing = true
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{
 		CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
-			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output,
-			ContinueAs: next,
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(), Output: output,
+			ContinueAs: next, Unreached: unreached, Unreceived: e.unreceivedSignals(),
 		}}}, func(r *kagziv1.SessionResponse) {
-		e.w.counters.Finished(r.GetCompletedWorkflow().GetStatus(), time.Since(e.since))
+		e.w.counters.Finished(r.GetCompletedWorkflow().GetStatus(), time.Since(e.since()))
 		e.over(errFinished)
 	})
 	e.quit(errFinished)
 }
 
 // fail records that the run, or this attempt of it, failed.
-func (e *execution) fail(d *kagziv1.ErrorDetail) {
+func (e *execution) fail(d *kagziv1.ErrorDetail) { e.failUnreached(d, nil) }
+
+// failUnreached is fail for code that has ended without recorded calls that it owes.
+func (e *execution) failUnreached(d *kagziv1.ErrorDetail, unreached []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.quitted || e.closing {
 		return
 	}
 	e.closing = true
-	e.sendFailure(d)
+	e.sendFailure(d, unreached...)
 	e.quit(errFinished)
 }
 
-func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
+func (e *execution) sendFailure(d *kagziv1.ErrorDetail, unreached ...string) {
 	traceFailure(e.span, d)
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{
 		FailWorkflow: &kagziv1.FailWorkflowRequest{
-			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(), Error: d,
+			Unreached: unreached, Unreceived: e.unreceivedSignals(),
 		}}}, func(r *kagziv1.SessionResponse) {
-		e.w.counters.Finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
+		e.w.counters.Finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since()))
 		e.logFailedRun(d, r.GetFailedWorkflow())
 		e.over(errFinished)
 	})
@@ -226,11 +249,18 @@ func (e *execution) giveBack() {
 	e.quit(errReleased)
 }
 
+// sendRelease gives the run back. cause is errSuspended if it is parked.
 func (e *execution) sendRelease(park bool, cause error) {
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{
 		ReleaseTask: &kagziv1.ReleaseTaskRequest{
-			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Park: park,
-		}}}, func(*kagziv1.SessionResponse) { e.over(cause) })
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(), Park: park,
+		}}}, func(*kagziv1.SessionResponse) {
+		if park {
+			e.suspend()
+			return
+		}
+		e.over(cause)
+	})
 }
 
 // quit makes the code end: its contexts end, and every call of the SDK ends its goroutine. Needs
@@ -252,24 +282,39 @@ func (e *execution) over(cause error) {
 	e.outbox.clear()
 	e.note.stop()
 	e.stopWatch()
+	e.stopStall()
 	e.stopGrace()
 	e.quit(cause)
 	e.mu.Unlock()
-	if !again {
+	if !again && !e.away {
 		e.endActivation(cause)
 		e.w.forget(e)
 	}
 }
 
-// lock takes e.mu for a call of the code. If the code has to end, it ends the calling goroutine. If
-// the lease is being released, it first waits for that.
-func (e *execution) lock() {
+// lock takes e.mu for a call of the code, which needs the lease. If the code has to end, it ends the
+// calling goroutine. While the lease is being released, and while the run is parked, it waits; then it
+// returns true.
+func (e *execution) lock() (waited bool) {
 	e.mu.Lock()
-	if !e.quitted && !e.closing {
-		return
+	for e.closing && !e.quitted {
+		waited = true
+		if e.back == nil {
+			e.back = make(chan struct{})
+		}
+		back := e.back
+		e.mu.Unlock()
+		select {
+		case <-back:
+		case <-e.life.Done():
+		}
+		e.mu.Lock()
 	}
-	e.mu.Unlock()
-	e.exit()
+	if e.quitted {
+		e.mu.Unlock()
+		e.exit()
+	}
+	return waited
 }
 
 // exit ends the calling goroutine once the code has to end. It waits for life first and takes e.mu:
@@ -300,20 +345,26 @@ func (e *execution) loadHistory() bool {
 	e.names = make(map[string]*nameUse)
 	e.history = make(map[string]*kagziv1.Step, len(e.task.GetHistory()))
 	add := func(steps []*kagziv1.Step) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		for _, s := range steps {
-			if !e.verdicts.read(s) {
-				e.history[s.GetName()] = s
-			}
+			e.remember(s)
 		}
 	}
-	add(e.task.GetHistory())
-	for token, n := e.task.GetNextHistoryToken(), 0; token != ""; {
+	token, more := e.task.GetNextHistoryToken(), e.task.GetNextHistoryToken() != ""
+	if e.whole {
+		token, more = "", true
+	} else {
+		add(e.task.GetHistory())
+	}
+	for n := 0; more; {
 		page, err := e.w.workers.GetHistory(e.life, &kagziv1.GetHistoryRequest{
 			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, Token: token,
 		})
 		if err == nil {
 			add(page.GetHistory())
 			token, n = page.GetNextHistoryToken(), 0
+			more = token != ""
 			continue
 		}
 		if e.dead() {
@@ -335,34 +386,73 @@ func (e *execution) loadHistory() bool {
 	e.task.History = nil
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.unread = len(e.history)
-	for call := range e.verdicts.calls {
-		if e.history[call] == nil { // recorded only by its outcome: a child whose start was refused
-			e.unread++
-		}
-	}
-	early := e.verdicts.after[""]
-	if early {
-		e.cancelAsked = true
-	}
-	switch {
-	case e.unread == 0, early && !e.recordedBefore(e.verdicts.early):
-		e.goLive()
-	case early: // a branch that had made no call while others had
-		go e.settleLive()
-	}
+	e.graceCounts = true
+	e.tryCancel()
 	e.armGrace()
 	return true
 }
 
-// recordedBefore reports whether a call was recorded before a sequence number.
-func (e *execution) recordedBefore(sequence int64) bool {
-	for _, s := range e.history {
-		if s.GetSequence() < sequence {
-			return true
-		}
+// remember takes a step of the history. Needs e.mu.
+func (e *execution) remember(s *kagziv1.Step) {
+	e.recorded = max(e.recorded, s.GetSettled())
+	if e.readVerdict(s) || e.readCancel(s) {
+		return
 	}
-	return false
+	name := s.GetName()
+	s = untold(s)
+	e.history[name] = s
+	e.size += int64(len(s.GetOutput().GetData()))
+	own := isOwn(name)
+	switch {
+	case own && !e.patches(s):
+		return
+	case own:
+		e.ownLeft++
+	case s.GetKind() == kagziv1.StepKind_STEP_KIND_SIGNAL && s.GetSettled() > 0 && s.GetOverriddenBy() == "" &&
+		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED && !s.GetSignalTimedOut():
+		e.unreceived[name] = true
+	}
+	owed := e.owes(s)
+	e.uncalled[name] = owed
+	if owed {
+		e.owing++
+	}
+}
+
+// untold returns a step as the code knows it, if no worker has been told its result yet.
+func untold(s *kagziv1.Step) *kagziv1.Step {
+	if s.GetSettled() >= 0 {
+		return s
+	}
+	s = proto.CloneOf(s)
+	s.Status, s.Output, s.Error, s.Settled = kagziv1.StepStatus_STEP_STATUS_RUNNING, nil, nil, 0
+	return s
+}
+
+// ordered reports whether the run's record has the order of results, and says what the code owes.
+func (e *execution) ordered() bool {
+	if e.replay != nil {
+		return e.replay.ordered
+	}
+	return e.w.keepsOrder()
+}
+
+// owes reports whether the code has to make a recorded call. It need not if the record was made
+// before the run was retried, imported or overridden, or by a server that keeps no order.
+func (e *execution) owes(s *kagziv1.Step) bool {
+	if e.replay != nil {
+		return e.replay.owes(s)
+	}
+	return e.w.keepsOrder() && s.GetBegunIn() >= e.task.GetOwedFrom()
+}
+
+// patches reports whether an own record is an answer of Patched that the code owes: one of true.
+func (e *execution) patches(s *kagziv1.Step) bool {
+	if !isPatch(s.GetName(), e.w.options.RemovedPatches) {
+		return false
+	}
+	yes, err := decode[bool](e.w.options.Codec, s.GetOutput(), e.payloadInfo(PayloadStep, s.GetName()))
+	return err == nil && *yes
 }
 
 // Answered takes the server's answer to one of the run's operations. The session calls it.
@@ -393,16 +483,30 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 		e.mu.Unlock()
 		return
 	}
+	if asks(op.Msg) {
+		e.asking--
+		e.answered, e.answerPlace = op.Index, placeOf(r)
+	} else {
+		e.settledBy(op, placeOf(r))
+	}
 	e.mu.Unlock()
 	switch {
 	case detail == nil:
 		if op.Answer != nil {
 			op.Answer(r)
 		}
+		e.mu.Lock()
+		e.answered = 0
+		if len(e.results) > 0 || e.busy == 0 {
+			e.moved() // it may have waited for this answer
+		}
+		e.mu.Unlock()
 	case op.Refused != nil:
+		e.refuses()
 		e.w.session.Settle(op)
 		op.Refused(detail)
 	default: // only the announcement: the step's result is recorded or refused on its own
+		e.refuses()
 		e.w.session.Settle(op)
 		e.w.log.Debug("start of a step not recorded", "run", e.info.RunID, "step",
 			op.Msg.GetBeginStep().GetStepName(), "error",
@@ -459,6 +563,9 @@ func (e *execution) refailed(op *session.Operation, d *kagziv1.ErrorDetail) bool
 // without it, the run fails: that is visible to people, and another worker would get the same
 // refusal.
 func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
+	if d.GetSubject() == "divergence" && e.leaveEnd(op) {
+		return
+	}
 	_, fail := op.Msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.Msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
 	if fail && e.refailed(op, d) {

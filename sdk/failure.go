@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/internal/convert"
@@ -206,71 +204,4 @@ func (e *WorkflowFailedEvent) UnmarshalJSON(data []byte) error {
 			Code:    errorCode(d.GetCode()), Stack: d.GetStack()},
 	}
 	return nil
-}
-
-// Retry is a retry policy. As an option of Step it applies to that step. In StartOptions it applies
-// to the run itself and to steps without their own policy. A field that is zero has the default in
-// brackets. Only failures of the code count as attempts; sleeps, drains and lost workers do not.
-//
-// The delay after the n-th failure is min(Initial * Coefficient^(n-1), Max), plus a random part of
-// up to Jitter of it.
-type Retry struct {
-	Attempts    int           // including the first; 1 means no retry, -1 no limit (3)
-	Initial     time.Duration // (1 s)
-	Max         time.Duration // (60 s)
-	Coefficient float64       // at least 1 (2)
-	Jitter      float64       // 0 to 1; a negative value means none (0.1)
-	// NonRetryable lists errors that are final: an entry matches an error's type or the start of
-	// its message. At most 64 entries of up to 255 bytes.
-	NonRetryable []string
-}
-
-func (r Retry) applyStep(o *stepOptions) {
-	o.retry = r.policy()
-	if err := r.check(); err != nil {
-		o.wrong = err
-	}
-}
-
-const (
-	maxAttempts     = 10_000
-	maxDelay        = 10 * 365 * 24 * time.Hour
-	maxNonRetryable = 64
-)
-
-// check rejects values that the server would refuse, which it would do only after the step failed.
-func (r Retry) check() error {
-	switch {
-	case r.Attempts < -1 || r.Attempts > maxAttempts:
-		return fmt.Errorf("option Retry.Attempts is %d, want 1 to %d, or -1 for no end", r.Attempts, maxAttempts)
-	case r.Initial < 0 || r.Initial > maxDelay:
-		return fmt.Errorf("option Retry.Initial is %v, want 0 to 10 years", r.Initial)
-	case r.Max < 0 || r.Max > maxDelay:
-		return fmt.Errorf("option Retry.Max is %v, want 0 to 10 years", r.Max)
-	case r.Coefficient != 0 && !(r.Coefficient >= 1 && r.Coefficient <= 1e9):
-		return fmt.Errorf("option Retry.Coefficient is %v, want 1 to 1e9", r.Coefficient)
-	case !(r.Jitter <= 1):
-		return fmt.Errorf("option Retry.Jitter is %v, want 0 to 1, or less than 0 for none", r.Jitter)
-	case len(r.NonRetryable) > maxNonRetryable:
-		return fmt.Errorf("option Retry.NonRetryable has %d entries, want at most %d", len(r.NonRetryable),
-			maxNonRetryable)
-	}
-	for i, entry := range r.NonRetryable {
-		if len(entry) > convert.MaxErrorType || !utf8.ValidString(entry) || strings.ContainsRune(entry, 0) {
-			return fmt.Errorf("option Retry.NonRetryable[%d] is %.300q, want UTF-8 without NUL of at most %d bytes", i,
-				entry, convert.MaxErrorType)
-		}
-	}
-	return nil
-}
-
-func (r Retry) policy() *kagziv1.RetryPolicy {
-	return &kagziv1.RetryPolicy{
-		MaximumAttempts:    convert.Narrow(r.Attempts),
-		InitialIntervalMs:  convert.WholeMs(r.Initial),
-		BackoffCoefficient: r.Coefficient,
-		MaximumIntervalMs:  convert.WholeMs(r.Max),
-		NonRetryableErrors: slices.Clone(r.NonRetryable),
-		Jitter:             max(r.Jitter, -1),
-	}
 }

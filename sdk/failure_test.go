@@ -53,12 +53,6 @@ func (e unprintable) Error() string { panic(e) }
 
 func TestFailures(t *testing.T) {
 	once := Retry{Attempts: 1}
-	contains := func(t *testing.T, got, want string) {
-		t.Helper()
-		if !strings.Contains(got, want) {
-			t.Fatalf("got %q, want %q in it", got, want)
-		}
-	}
 	t.Run("a panic in workflow code fails the run with its stack", func(t *testing.T) {
 		d := failure(t, func(Context, struct{}) (int, error) { return explode() })
 		equal(t, d.GetType(), "panic")
@@ -402,6 +396,7 @@ func TestFailures(t *testing.T) {
 			f.start("r", "w", "[1]")
 			d := f.await(t, "r").Error
 			contains(t, d.GetMessage(), "input of workflow type w: cannot be read as map[string]int")
+			equal(t, d.GetType(), "unreadable")
 			equal(t, d.GetNonRetryable(), true)
 		})
 	})

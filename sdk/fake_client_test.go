@@ -112,7 +112,10 @@ func (f *fake) SignalWorkflow(_ context.Context,
 	for _, st := range r.steps {
 		if st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL && st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
 			st.SignalName == req.GetName() {
-			f.consume(r, st)
+			if f.keepsNoOrder {
+				f.consume(r, st)
+			}
+			f.hint(r, st)
 			break
 		}
 	}

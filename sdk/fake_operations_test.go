@@ -61,6 +61,7 @@ func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.Sessi
 		if f.stalled {
 			return nil
 		}
+		f.blocked = op.Heartbeat.GetBlocked()
 		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d of=%d", len(op.Heartbeat.GetHeld()),
 			op.Heartbeat.GetTasksReceived()))
 		h := &kagziv1.HeartbeatResponse{Accepted: true}
@@ -105,6 +106,7 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 			attempt(st)
 			st.Status, st.Output = kagziv1.StepStatus_STEP_STATUS_COMPLETED, op.CompleteStep.GetOutput()
 			f.log = append(f.log, "complete "+st.Name)
+			f.settle(r, st)
 		}
 		resp.Event = &kagziv1.SessionResponse_CompletedStep{CompletedStep: &kagziv1.CompleteStepResponse{}}
 	case *kagziv1.SessionRequest_FailStep:
@@ -125,6 +127,15 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 			return lost
 		}
 		st := f.step(r, op.Sleep.GetStepName(), kagziv1.StepKind_STEP_KIND_SLEEP)
+		answer := &kagziv1.SleepResponse{}
+		resp.Event = &kagziv1.SessionResponse_Sleeping{Sleeping: answer}
+		if op.Sleep.GetOver() {
+			f.log = append(f.log, "over "+st.Name)
+			st.Status = kagziv1.StepStatus_STEP_STATUS_COMPLETED
+			f.settle(r, st)
+			answer.Settled = st.Settled
+			return resp
+		}
 		attempt(st)
 		due := f.now().Add(op.Sleep.GetDuration().AsDuration())
 		if op.Sleep.GetUntil() != nil {
@@ -132,15 +143,21 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		}
 		st.WakeUpAt = timestamppb.New(due)
 		f.log = append(f.log, fmt.Sprintf("sleep %s hold=%v", st.Name, op.Sleep.GetHold()))
+		if !due.After(f.now()) && !f.keepsNoOrder {
+			st.Status = kagziv1.StepStatus_STEP_STATUS_COMPLETED
+			f.settle(r, st)
+			answer.Settled = st.Settled
+			return resp
+		}
 		f.parkUnless(op.Sleep.GetHold(), r)
-		resp.Event = &kagziv1.SessionResponse_Sleeping{Sleeping: &kagziv1.SleepResponse{}}
 	case *kagziv1.SessionRequest_CompleteWorkflow:
 		r, lost := f.lookup(op.CompleteWorkflow.GetRunId(), op.CompleteWorkflow.GetLeaseToken())
 		if lost != nil {
 			return lost
 		}
 		f.log = append(f.log, "end "+r.RunId)
-		r.Output = op.CompleteWorkflow.GetOutput()
+		r.Output, f.unreached = op.CompleteWorkflow.GetOutput(), op.CompleteWorkflow.GetUnreached()
+		f.unreceived = op.CompleteWorkflow.GetUnreceived()
 		f.complete(r, op.CompleteWorkflow.GetContinueAs())
 		resp.Event = &kagziv1.SessionResponse_CompletedWorkflow{CompletedWorkflow: &kagziv1.CompleteWorkflowResponse{
 			Status: cmp.Or(f.verdicts[r.RunId], r.Status), ContinuedAsRunId: r.GetContinuedAsRunId()}}
@@ -157,6 +174,14 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		r, lost := f.lookup(op.ReleaseTask.GetRunId(), op.ReleaseTask.GetLeaseToken())
 		if lost != nil {
 			return lost
+		}
+		if d := op.ReleaseTask.GetDivergence(); d != nil {
+			f.reports = append(f.reports, d)
+			f.log = append(f.log, "diverged "+r.RunId)
+			f.release(r, false)
+			r.available = f.now().Add(time.Hour) // paused
+			resp.Event = &kagziv1.SessionResponse_ReleasedTask{ReleasedTask: &kagziv1.ReleaseTaskResponse{}}
+			return resp
 		}
 		f.log = append(f.log, fmt.Sprintf("release park=%v", op.ReleaseTask.GetPark()))
 		f.release(r, op.ReleaseTask.GetPark())
@@ -199,7 +224,8 @@ func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailS
 		req.GetError().GetType() != ""
 	if req.GetError().GetNonRetryable() || named || most > 0 && st.AttemptNumber >= most {
 		st.Status = kagziv1.StepStatus_STEP_STATUS_FAILED
-		return &kagziv1.FailStepResponse{}
+		f.settle(r, st)
+		return &kagziv1.FailStepResponse{Settled: st.Settled}
 	}
 	due := f.now().Add(delay)
 	st.Status, st.RetryAt = kagziv1.StepStatus_STEP_STATUS_PENDING, timestamppb.New(due)

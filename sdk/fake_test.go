@@ -53,6 +53,16 @@ type fake struct {
 	stalled      bool              // heartbeats get no answer
 	away         bool              // connections fail
 	traceparents map[string]string // by run id
+	keepsNoOrder bool              // like servers before the order of results
+	resumes      bool              // tasks for runs that the worker parked have only what is new
+	spoil        func(*kagziv1.Task)
+	parked       func(*fakeRun) // called when a run was parked, before the answer
+	whole        int            // histories read from the beginning
+	reports      []*kagziv1.Divergence
+	sent         time.Time
+	unreached    []string // of the last end, like unreceived
+	unreceived   []string
+	blocked      []*kagziv1.BlockedCode // of the last heartbeat
 }
 
 type fakeRun struct {
@@ -66,12 +76,16 @@ type fakeRun struct {
 	untold    bool                 // requested since its worker got it
 	reason    *kagziv1.ErrorDetail // of the cancellation
 
-	awaited    map[string]int // by step: 1 for a single wait, more for one of a group
-	groups     int
-	signals    []*kagziv1.Signal
-	parent     *fakeRun
-	parentStep string
-	closing    kagziv1.ParentClosePolicy
+	awaited map[string]int // by step: 1 for a single wait, more for one of a group
+	groups  int
+	settled int64 // results so far
+	// the lease under which its code parked it, and the results until then
+	base        string
+	baseSettled int64
+	signals     []*kagziv1.Signal
+	parent      *fakeRun
+	parentStep  string
+	closing     kagziv1.ParentClosePolicy
 }
 
 type fakeSession struct {
@@ -171,7 +185,7 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 	f.tokens++
 	r.token, r.session, r.Status = fmt.Sprintf("lease-%d", f.tokens), s, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
 	r.untold = false
-	f.lapse(r)
+	f.settleAll(r)
 	clear(r.awaited)
 	lease := max(f.lease, time.Duration(r.Timeouts.GetHeartbeatTimeoutMs())*time.Millisecond)
 	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, ExternalId: r.ExternalId, WorkflowType: r.WorkflowType,
@@ -182,6 +196,16 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 		ParentRunId: r.ParentRunId,
 		FailedRunId: r.FailedRunId, ScheduledAt: r.ScheduledAt, Traceparent: f.traceparents[r.RunId]}
 	t.History, t.NextHistoryToken = f.page(r, 0)
+	if f.resumes && r.base != "" {
+		t.Base, t.NextHistoryToken = r.base, ""
+		t.History = slices.DeleteFunc(slices.Clone(r.steps), func(st *kagziv1.Step) bool {
+			return st.Settled <= r.baseSettled
+		})
+	}
+	if f.spoil != nil {
+		t = proto.Clone(t).(*kagziv1.Task)
+		f.spoil(t)
+	}
 	f.log = append(f.log, "claim "+r.RunId)
 	s.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Task{Task: proto.Clone(t).(*kagziv1.Task)}})
 }
@@ -209,7 +233,9 @@ func (f *fake) GetHistory(_ context.Context, req *kagziv1.GetHistoryRequest) (*k
 		}
 	}
 	from := 0
-	if _, err := fmt.Sscan(req.GetToken(), &from); err != nil {
+	if req.GetToken() == "" {
+		f.whole++
+	} else if _, err := fmt.Sscan(req.GetToken(), &from); err != nil {
 		return nil, status.Error(codes.InvalidArgument, "token")
 	}
 	resp := &kagziv1.GetHistoryResponse{}
@@ -240,7 +266,8 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[kagziv1.SessionRequest, k
 	f.mu.Unlock()
 	s.send(&kagziv1.SessionResponse{Seq: first.GetSeq(),
 		Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{
-			WorkerId: id, HeartbeatIntervalMs: f.heartbeat.Milliseconds(), LeaseMs: f.lease.Milliseconds()}}})
+			WorkerId: id, HeartbeatIntervalMs: f.heartbeat.Milliseconds(), LeaseMs: f.lease.Milliseconds(),
+			KeepsOrder: !f.keepsNoOrder, ResumesRuns: f.resumes}}})
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()

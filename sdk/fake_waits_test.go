@@ -15,6 +15,33 @@ func open(st *kagziv1.Step) bool {
 	return st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING || st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING
 }
 
+// settle gives a result its place in the order.
+func (f *fake) settle(r *fakeRun, st *kagziv1.Step) {
+	if !f.keepsNoOrder && st.Settled == 0 {
+		r.settled++
+		st.Settled = r.settled
+	}
+}
+
+// settleAll settles what has happened while nobody held the run.
+func (f *fake) settleAll(r *fakeRun) {
+	for _, s := range slices.Clone(r.signals) { // in order of arrival
+		for _, st := range r.steps {
+			if r.awaited[st.Name] > 0 && open(st) && st.SignalName == s.Name && f.consume(r, st) {
+				f.settle(r, st)
+				break
+			}
+		}
+	}
+	f.lapse(r)
+	for _, st := range r.steps {
+		if !open(st) && st.Status != kagziv1.StepStatus_STEP_STATUS_UNSPECIFIED &&
+			st.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED {
+			f.settle(r, st)
+		}
+	}
+}
+
 // lapse completes the sleeps and waits that are due.
 func (f *fake) lapse(r *fakeRun) {
 	for _, st := range r.steps {
@@ -31,8 +58,9 @@ func (f *fake) release(r *fakeRun, park bool) {
 	if park {
 		f.park(r)
 	} else {
+		r.base = ""
 		r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, f.now()
-		f.lapse(r)
+		f.hold(r)
 	}
 	f.interrupt(r)
 }
@@ -43,9 +71,41 @@ func (f *fake) parkUnless(hold bool, r *fakeRun) {
 	}
 }
 
+// hold keeps a run that was just freed from workers, if it is to be paused.
+func (f *fake) hold(r *fakeRun) {
+	if r.Pausing {
+		r.Pausing, r.Paused, r.available = false, true, time.Time{}
+	}
+}
+
+// askPause asks the worker of a run to pause it, or takes that back.
+func (f *fake) askPause(runID string, pausing bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.runs[runID]
+	r.Pausing = pausing
+	r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_PauseTask{PauseTask: &kagziv1.PauseTask{
+		RunId: r.RunId, LeaseToken: r.token, TakenBack: !pausing}}})
+}
+
+// resume makes a paused run due.
+func (f *fake) resume(runID string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.runs[runID]
+	r.Paused, r.available = false, f.now()
+	f.pump()
+}
+
 // park frees a run until its earliest timer, or until what it waits for has happened.
 func (f *fake) park(r *fakeRun) {
-	f.lapse(r)
+	defer func() {
+		f.hold(r)
+		if f.parked != nil {
+			f.parked(r)
+		}
+	}()
+	r.base, r.baseSettled = r.token, r.settled
 	r.token, r.Status, r.available = "", kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING, time.Time{}
 	if r.untold { // its code waits without knowing of the cancellation
 		r.Status, r.available = kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, f.now()
@@ -83,7 +143,10 @@ func (r *fakeRun) satisfied() bool {
 	}
 	return slices.ContainsFunc(r.steps, func(st *kagziv1.Step) bool {
 		n := r.awaited[st.Name]
-		return n > 0 && !open(st) && !openGroups[n]
+		came := slices.ContainsFunc(r.signals, func(s *kagziv1.Signal) bool {
+			return st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL && s.Name == st.SignalName
+		})
+		return n > 0 && (!open(st) && !openGroups[n] || came && open(st))
 	})
 }
 
@@ -172,6 +235,7 @@ func (f *fake) add(id string, req *kagziv1.StartWorkflowRequest) *fakeRun {
 		cmp.Or(req.GetTaskQueue(), "default")
 	r.Input, r.ExternalId, r.Tags = req.GetInput(), req.GetExternalId(), req.GetTags()
 	r.Status, r.Attempts = kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, 1
+	r.ParentRunId, r.ParentStepId = named(req.GetParentRunId()), named(req.GetParentStepId())
 	if req.GetStartAt() != nil {
 		r.available = req.GetStartAt().AsTime()
 	}
@@ -218,6 +282,15 @@ func (f *fake) tellParent(r *fakeRun) {
 		st.Status, st.Output, st.Error = kagziv1.StepStatus_STEP_STATUS_FAILED, nil, e
 	}
 	f.wake(r.parent)
+	f.hint(r.parent, st)
+}
+
+// hint tells the holder of a run that a wait may be over.
+func (f *fake) hint(r *fakeRun, st *kagziv1.Step) {
+	if r.token != "" && !f.keepsNoOrder {
+		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_WaitOver{WaitOver: &kagziv1.WaitOver{
+			RunId: r.RunId, LeaseToken: r.token, StepName: st.Name}}})
+	}
 }
 
 // applyWait applies the operations that wait.
@@ -247,10 +320,12 @@ func (f *fake) awaitSignal(req *kagziv1.AwaitSignalRequest) *kagziv1.SessionResp
 	f.log = append(f.log, fmt.Sprintf("wait %s hold=%v", st.Name, req.GetHold()))
 	if st.Status == kagziv1.StepStatus_STEP_STATUS_UNSPECIFIED {
 		attempt(st)
-		st.SignalName = req.GetSignalName()
+		st.SignalName, st.Branch = req.GetSignalName(), req.GetBranch()
 		if req.GetTimeout() != nil {
 			st.WakeUpAt = timestamppb.New(f.now().Add(req.GetTimeout().AsDuration()))
 		}
+	}
+	if open(st) {
 		f.consume(r, st)
 	}
 	f.lapse(r)
@@ -261,6 +336,10 @@ func (f *fake) awaitSignal(req *kagziv1.AwaitSignalRequest) *kagziv1.SessionResp
 		f.parkUnless(req.GetHold(), r)
 	case !st.SignalTimedOut:
 		answer.Payload = st.Output
+	}
+	if !open(st) {
+		f.settle(r, st)
+		answer.Settled = st.Settled
 	}
 	if !open(st) {
 		delete(r.awaited, st.Name) // reported: no reason to wake the run again
@@ -283,7 +362,7 @@ func (f *fake) startChild(req *kagziv1.StartChildRequest) *kagziv1.SessionRespon
 		attempt(st)
 		c := f.add(fmt.Sprintf("%s.%d", r.RunId, len(f.order)), req.GetChild())
 		c.parent, c.parentStep, c.closing, c.ParentRunId = r, st.Name, req.GetParentClosePolicy(), &r.RunId
-		st.ChildRunId = &c.RunId
+		st.ChildRunId, st.ChildType = &c.RunId, c.WorkflowType
 		f.log = append(f.log, "child "+st.Name)
 	}
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_StartedChild{
@@ -311,6 +390,9 @@ func (f *fake) awaitChildren(req *kagziv1.AwaitChildrenRequest) *kagziv1.Session
 	answer := &kagziv1.AwaitChildrenResponse{}
 	if len(over) == len(all) || req.GetAny() && len(over) > 0 {
 		answer.Steps = over[:min(len(over), f.answerSize())]
+		for _, st := range answer.Steps {
+			f.settle(r, st)
+		}
 		for _, st := range over {
 			delete(r.awaited, st.Name)
 		}

@@ -40,10 +40,7 @@ func (w *Worker) beat() {
 	// counted before the runs are listed: a task that arrives in between is named but not counted
 	received := w.session.TasksReceived()
 	w.mu.Lock()
-	held := make([]*kagziv1.Lease, 0, len(w.executions))
-	for id, e := range w.executions {
-		held = append(held, &kagziv1.Lease{RunId: id, LeaseToken: e.task.GetLeaseToken()})
-	}
+	held := w.leases()
 	id := w.id
 	w.lastBeat = answered
 	w.mu.Unlock()
@@ -52,7 +49,7 @@ func (w *Worker) beat() {
 	sent := w.session.EnqueueFirst(&session.Operation{
 		Msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
 			WorkerId: id, ActiveCount: int32(len(held)), CompletedDelta: completed, FailedDelta: failed,
-			Stats: stats, Held: held, HeldIsWhole: true, TasksReceived: &received,
+			Stats: stats, Held: held, HeldIsWhole: true, TasksReceived: &received, Blocked: w.blockedCode(),
 		}}},
 		Answer: func(r *kagziv1.SessionResponse) {
 			if !w.beaten(r, sentAt) {
@@ -65,6 +62,19 @@ func (w *Worker) beat() {
 		w.counters.Unreported(completed, failed)
 		close(answered)
 	}
+}
+
+// leases returns the leases that the worker has. Needs w.mu.
+func (w *Worker) leases() []*kagziv1.Lease {
+	held := make([]*kagziv1.Lease, 0, len(w.executions))
+	for id, e := range w.executions {
+		token := e.token()
+		if e.next.task != nil {
+			token = e.next.task.GetLeaseToken()
+		}
+		held = append(held, &kagziv1.Lease{RunId: id, LeaseToken: token})
+	}
+	return held
 }
 
 // awaitBeat waits until the last heartbeat is answered or its stream is gone.
@@ -100,7 +110,11 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	}
 	h := r.GetHeartbeat()
 	for _, l := range h.GetLost() {
-		if e := w.held(l.GetRunId(), l.GetLeaseToken()); e != nil && !e.leaving() {
+		e := w.held(l.GetRunId(), l.GetLeaseToken())
+		switch {
+		case e == nil:
+			w.expect(l.GetRunId(), l.GetLeaseToken(), loseNext)
+		case !e.leaving():
 			e.lose(notRenewed(l))
 		}
 	}

@@ -43,7 +43,7 @@ func Logger(ctx context.Context) *slog.Logger {
 		return s.e.logger(s.e.w.log.Handler()).With("step", s.name, "attempt", s.attempt)
 	}
 	if b, ok := ctx.Value(branchKey{}).(*branch); ok {
-		return b.e.logger(&branchHandler{b, b.e.w.log.Handler()}).With("attempt", b.e.info.Attempt)
+		return b.e.logger(&branchHandler{b, b.e.w.log.Handler()}).With("attempt", b.e.stay.Load().info.Attempt)
 	}
 	return slog.Default()
 }
@@ -141,14 +141,6 @@ func (b *branch) writeRest() {
 	writeLines(lines)
 }
 
-// freshen is fresh for callers without e.mu.
-func (b *branch) freshen() {
-	b.e.lock()
-	lines := b.fresh()
-	b.e.mu.Unlock()
-	writeLines(lines)
-}
-
 // logFailedStep logs a failed attempt of a step.
 func (e *execution) logFailedStep(name string, number int, d *kagziv1.ErrorDetail, r *kagziv1.FailStepResponse) {
 	level, message, args := slog.LevelWarn, "step failed for good", []any{"step", name, "attempt", number}
@@ -166,7 +158,7 @@ func (e *execution) logFailedStep(name string, number int, d *kagziv1.ErrorDetai
 
 // logFailedRun logs that the run, or this attempt of it, failed.
 func (e *execution) logFailedRun(d *kagziv1.ErrorDetail, r *kagziv1.FailWorkflowResponse) {
-	log, args := e.logger(e.w.log.Handler()), append([]any{"attempt", e.info.Attempt}, failureArgs(d)...)
+	log, args := e.logger(e.w.log.Handler()), append([]any{"attempt", e.stay.Load().info.Attempt}, failureArgs(d)...)
 	switch r.GetStatus() {
 	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING:
 		if r.RetryAt != nil {

@@ -1,100 +1,113 @@
 package kagzi
 
 import (
-	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 const maxName = 255
 
+// ownPrefix begins the names of the SDK's own records. They are never owed.
+const ownPrefix = "kagzi:"
+
+func isOwn(name string) bool { return strings.HasPrefix(name, ownPrefix) }
+
 // nameUse is the last use of a step name within an execution.
 type nameUse struct {
 	by       *branch
 	at       int  // the branch's clock
 	inFlight bool // a call with this name is in progress
-	recalls  bool // that call returns a recorded result
 	count    int  // uses of the name as written in the code
 }
 
-// claim returns the name under which a call is recorded, and its record, nil if there is none. A
-// name that another goroutine uses at the same time, or a record of another kind, fails the run.
-func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
-	e := b.e
-	e.lock()
-	seen := e.ctx.Err() != nil
-	claimed, step, arrived, err := b.claimLocked(name, kind)
-	if arrived {
-		b.comeLive()
-	}
-	if err == nil && b.noteCancellation(scope, claimed, step, seen) {
-		b.comeLive()
-	}
-	if ended := e.verdicts.calls[claimed] != nil; err == nil && (step != nil || ended) {
-		b.replays(kind, ended || recordedAs(step, kind))
-	}
-	if err == nil && step != nil && !arrived {
-		e.names[claimed].recalls = true
-		e.recalling++
-	}
-	e.mu.Unlock()
-	if err != nil {
-		e.failAndExit(NonRetryable(err))
-	}
-	if e.replay != nil {
-		e.replay.called(b, claimed, kind)
-	}
-	return claimed, step
-}
-
-// claimLocked also reports whether the branch is past its recorded calls.
-func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string, step *kagziv1.Step, arrived bool,
-	err error) {
+// claim takes a name for a call, and returns the name under which it is recorded, and its record, nil
+// if there is none. It fails for a name that another goroutine uses at the same time. A record of
+// another kind is a divergence if the code owes it; otherwise the call takes the next free name. Needs
+// e.mu.
+func (b *branch) claim(name string, kind kagziv1.StepKind, detail string) (string, *kagziv1.Step, error) {
 	e := b.e
 	if err := b.outsideSteps(kindName(kind) + " " + name); err != nil {
-		return "", nil, false, err
+		return "", nil, err
 	}
 	b.clock++
-	use := e.names[name]
-	if use == nil {
+	if e.names[name] == nil {
 		if err := checkName("step", name); err != nil {
-			return "", nil, false, err
+			return "", nil, err
 		}
-		if isVerdict(name) {
-			return "", nil, false, fmt.Errorf("step name %q: %s and names that begin with %s: are reserved for the SDK",
-				name, verdictName, verdictName)
+	}
+	for written := name; ; {
+		var err error
+		if name, err = b.claimNext(written); err != nil {
+			return "", nil, err
 		}
-		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
-	} else {
+		record := e.history[name]
+		if record == nil || matches(record, kind, detail) {
+			e.made(name)
+			if record != nil || e.verdicts[name] != nil {
+				b.replays(kind, e.verdicts[name] != nil || recordedAs(record, kind))
+			}
+			return name, record, nil
+		}
+		call := &kagziv1.Call{Name: name, Kind: kind, Branch: b.path(), Detail: detail}
+		if !e.ordered() {
+			return "", nil, &mismatch{callOf(record), call}
+		}
+		if e.uncalled[name] {
+			e.misfit = call
+			if e.replay == nil {
+				e.diverge()
+			}
+			return "", nil, &mismatch{callOf(record), call}
+		}
+		e.made(name)
+		e.names[name].inFlight = false
+	}
+}
+
+// claimNext takes the name itself at its first use, name:2 at its second, and so on. Needs e.mu.
+func (b *branch) claimNext(name string) (string, error) {
+	e := b.e
+	use := e.names[name]
+	if use != nil {
 		if use.inFlight || !use.before(b) {
-			return "", nil, false, nameClash(name)
+			return "", nameClash(name)
 		}
 		use.by, use.at = b, b.clock
 		next, err := b.repeatedName(name, use)
 		if err != nil {
-			return "", nil, false, err
+			return "", err
 		}
 		name = next
-		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	}
-	step = e.history[name]
-	ended := step == nil && e.verdicts.calls[name] != nil
-	if step != nil || ended {
-		e.unread--
+	e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
+	return name, nil
+}
+
+// matches reports whether a record is of the call's kind and detail, as far as it says.
+func matches(s *kagziv1.Step, kind kagziv1.StepKind, detail string) bool {
+	_, known := kagziv1.StepKind_name[int32(s.GetKind())]
+	if !known || s.GetKind() == kagziv1.StepKind_STEP_KIND_UNSPECIFIED {
+		return true // also of a newer server
 	}
-	// A sleep that does not park is not recorded, so one without a record may come before recorded
-	// calls: sleep itself decides.
-	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && !e.replay.lapsed(step) &&
-		(step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
-	if step == nil {
-		return name, nil, arrived, nil
+	recorded := detailOf(s)
+	return s.GetKind() == kind && (recorded == "" || recorded == detail)
+}
+
+// detailOf returns the name of the signal that a recorded call waits for, or the type of the child that
+// it started; "" if the record does not say.
+func detailOf(s *kagziv1.Step) string {
+	if s.GetKind() == kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW {
+		return s.GetChildType()
 	}
-	if step.GetKind() != kind && step.GetKind() != kagziv1.StepKind_STEP_KIND_UNSPECIFIED {
-		return "", nil, arrived, &mismatch{step: name, recorded: step.GetKind(), code: kind}
-	}
-	return name, step, arrived, nil
+	return s.GetSignalName()
+}
+
+// callOf returns the call that a record is of.
+func callOf(s *kagziv1.Step) *kagziv1.Call {
+	return &kagziv1.Call{Name: s.GetName(), Kind: s.GetKind(), Branch: s.GetBranch(), Detail: detailOf(s)}
 }
 
 // outsideSteps rejects a call made inside step code: it could not park the run, and would be
@@ -148,17 +161,7 @@ func nameClash(name string) error {
 func (b *branch) release(name string) {
 	b.e.mu.Lock()
 	b.e.names[name].inFlight = false
-	b.e.recalled(name)
 	b.e.mu.Unlock()
-}
-
-// recalled notes that a call has returned from the record or is about to wait. Needs e.mu.
-func (e *execution) recalled(name string) {
-	if use := e.names[name]; use != nil && use.recalls {
-		use.recalls = false
-		e.recalling--
-		e.recalls++
-	}
 }
 
 // before reports whether the use precedes what b does now in every replay: b itself made it, or an

@@ -36,6 +36,9 @@ func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.Sessi
 	if session.MayEndLease(msg) {
 		e.flushNote()
 	}
+	if asks(msg) {
+		e.asking++
+	}
 	e.issued++
 	op := &session.Operation{Msg: msg, Owner: e, Answer: answer, Index: e.issued}
 	if n := len(e.ops); n > 0 {
@@ -50,21 +53,18 @@ func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.Sessi
 	return op
 }
 
-// post sends a write whose answer the code does not wait for.
-func (e *execution) post(msg *kagziv1.SessionRequest) {
-	e.lock()
-	e.send(msg, nil)
-	e.mu.Unlock()
-}
-
 // resend queues all unanswered operations on a new stream.
 func (e *execution) resend() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.goOn() // the new session tells again which runs are to be paused
 	e.flushNote()
 	for _, op := range e.ops {
 		op.Later = false
 		e.w.session.Enqueue(op)
+	}
+	if len(e.ops) > 0 {
+		e.again = e.issued
 	}
 }
 
@@ -127,8 +127,9 @@ func (o *outbox) clear() { o.ops, o.waiters = nil, nil }
 // durable reports whether all operations up to index are answered.
 func (o *outbox) durable(index int64) bool { return len(o.ops) == 0 || o.ops[0].Index > index }
 
-// awaitDurable waits until code with side effects may start: all earlier results are durable, and
-// the worker can assume that it still holds its leases.
+// awaitDurable waits until code with side effects may start: all earlier results are durable, the
+// worker can assume that it still holds its leases, and the run is not to be paused. It counts the
+// code as running; call codeEnded when its result is sent.
 func (e *execution) awaitDurable() {
 	e.lock()
 	var done chan struct{}
@@ -141,8 +142,7 @@ func (e *execution) awaitDurable() {
 		await(e, done)
 	}
 	e.w.lease.Await(e.life)
-	e.lock()
-	e.mu.Unlock()
+	e.startCode()
 }
 
 const (
@@ -166,7 +166,7 @@ func Note(ctx Context, text string) {
 	e := ctx.workflow().e
 	e.lock()
 	defer e.mu.Unlock()
-	if !e.live || e.replay != nil {
+	if e.owing > 0 || e.replay != nil {
 		return
 	}
 	e.note.text, e.note.pending = convert.CleanText(text, maxNote), true
@@ -195,13 +195,13 @@ func (e *execution) sendNote() {
 // stream the note stays pending. Needs e.mu.
 func (e *execution) flushNote() {
 	n := &e.note
-	if !n.pending || n.ended {
+	if !n.pending || n.ended || e.away {
 		return
 	}
 	text := n.text
 	sent := e.w.session.Enqueue(&session.Operation{
 		Msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{
-			SetNote: &kagziv1.SetNote{RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Note: text},
+			SetNote: &kagziv1.SetNote{RunId: e.info.RunID, LeaseToken: e.token(), Note: text},
 		}},
 		Answer: func(r *kagziv1.SessionResponse) {
 			if r == nil { // the stream broke

@@ -15,6 +15,7 @@ import (
 func boxed() (e *execution, queued func() []string) {
 	w := NewWorker(WorkerOptions{})
 	e = newExecution(w, &kagziv1.Task{RunId: "r"})
+	e.busy, e.coding = 1, 1 // its code runs
 	return e, func() (names []string) {
 		for _, op := range w.session.Take() {
 			names = append(names, op.Msg.GetCompleteStep().GetStepName())
@@ -33,7 +34,7 @@ func taken(e *execution) (names []string) {
 
 func post(e *execution, names ...string) {
 	for _, name := range names {
-		e.post(completeStep(e, name, nil, e.since))
+		sendOp(e, completeStep(e, name, "", nil, e.since()))
 	}
 }
 
@@ -161,7 +162,7 @@ func TestOutbox(t *testing.T) {
 	t.Run("operations after a refused announcement continue", func(t *testing.T) {
 		e, _ := boxed()
 		e.w.session.Open()
-		e.post(beginStep(e, &stepCall{}, "a", time.Second, e.since))
+		sendOp(e, beginStep(&call{b: &branch{e: e}, name: "a"}, &stepCall{}, time.Second, e.since()))
 		announced := e.w.session.Take()[0]
 		post(e, "a")
 		answer(e, announced, kagziv1.ErrorCode_ERROR_CODE_CONFLICT)
@@ -174,7 +175,7 @@ func TestOutbox(t *testing.T) {
 			e.w.session.Open()
 			large := &kagziv1.Payload{Data: make([]byte, session.MaxBatch)}
 			for _, name := range []string{"a", "b"} {
-				e.post(completeStep(e, name, large, e.since))
+				sendOp(e, completeStep(e, name, "", large, e.since()))
 			}
 			e.w.beat()
 			due := func() bool {
@@ -272,4 +273,11 @@ func TestRefusalsOfOperations(t *testing.T) {
 			t.Errorf("%v, for good %v: %s, want %s", c.code, c.final, got, c.want)
 		}
 	}
+}
+
+// sendOp sends a write whose answer the code does not wait for.
+func sendOp(e *execution, msg *kagziv1.SessionRequest) {
+	e.lock()
+	e.send(msg, nil)
+	e.mu.Unlock()
 }

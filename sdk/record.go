@@ -68,6 +68,7 @@ func (r *runRecord) task() *kagziv1.Task {
 		RetryPolicy: w.GetRetryPolicy(), Timeouts: w.GetTimeouts(), History: r.steps, ExternalId: w.GetExternalId(),
 		ParentRunId: w.ParentRunId, ScheduleId: w.ScheduleId, Tags: w.GetTags(), ScheduledAt: w.ScheduledAt,
 		CancelRequested: w.CancelRequestedAt != nil, CancelGraceUntil: w.CancelGraceUntil, FailedRunId: w.FailedRunId,
+		OwedFrom: w.GetOwedFrom(),
 	}
 }
 
@@ -84,10 +85,17 @@ func (r *runRecord) latest() time.Time {
 	return latest
 }
 
+// ordered reports whether the record is of a server that keeps the order of results.
+func (r *runRecord) ordered() bool {
+	return r.run.GetOwedFrom() > 0 || slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool {
+		return s.GetSettled() != 0
+	})
+}
+
 // patched reports whether the run may hold step results that its code need not reach again: it was
 // retried as a whole, or a person overrode a result.
 func (r *runRecord) patched() bool {
-	return r.run.RetriedFromRunId != nil || r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1 ||
+	return r.run.RetriedFromRunId != nil || r.mayHaveFailed() ||
 		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return s.GetOverriddenBy() != "" })
 }
 
@@ -106,13 +114,18 @@ func (r *runRecord) stale(s *kagziv1.Step) bool {
 	})
 }
 
-// triedAgain reports whether the run's code failed before: an open run then has an error. In an
-// ended run this cannot be told from retries of its steps.
+// triedAgain reports whether the run's code failed before: an open run then has an error.
 func (r *runRecord) triedAgain() bool {
 	if statusOf(r.run).Ended() {
-		return r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1
+		return r.mayHaveFailed()
 	}
 	return r.run.GetError() != nil
+}
+
+// mayHaveFailed reports whether the run's code failed and was retried. Older servers do not tell that
+// from retries of steps.
+func (r *runRecord) mayHaveFailed() bool {
+	return r.run.GetAttempts() > 1 && (r.run.StepRetries != nil || r.run.GetRetryPolicy() != nil)
 }
 
 // codeFailed reports whether the run's code made it FAILED, rather than the server or the SDK.

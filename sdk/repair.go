@@ -31,21 +31,42 @@ func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason 
 	return callError(ctx, err)
 }
 
-// Pause keeps the run from being claimed until it is resumed. Its timers wait as well. Pausing a
-// paused run is no error; for a run that has ended, the error is PRECONDITION_FAILED.
-func (r *Run) Pause(ctx context.Context, reason string) error {
-	_, err := r.c.workflows.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
+// Pause keeps the run from being claimed until it is resumed. Its timers wait as well, and its
+// deadline does not run. Steps that run finish first, and their results are recorded; until then
+// RunDetails.Pausing is set. If the run continued as new, Pause, PauseNow and Resume go to the run that
+// it continued as. Pausing a paused run is no error; for any other ended run the error is
+// PRECONDITION_FAILED.
+func (r *Run) Pause(ctx context.Context, reason string) error { return r.pause(ctx, false, reason) }
+
+// PauseNow is Pause, but interrupts the steps that run. They run again when the run is resumed.
+func (r *Run) PauseNow(ctx context.Context, reason string) error { return r.pause(ctx, true, reason) }
+
+func (r *Run) pause(ctx context.Context, now bool, reason string) error {
+	return r.follow(func(r *Run) error {
+		_, err := r.c.workflows.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
+			Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason, Now: now,
+		})
+		return callError(ctx, err)
 	})
-	return callError(ctx, err)
 }
 
-// Resume lets workers claim a paused run again. Resuming a run that is not paused is no error.
-func (r *Run) Resume(ctx context.Context, reason string) error {
-	_, err := r.c.workflows.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
+// Resume lets workers claim a paused run again, or takes back a Pause that still waits for a step.
+// Resuming a run that is not paused is no error.
+func (r *Run) Resume(ctx context.Context, reason string) error { return r.resume(ctx, false, reason) }
+
+// AcceptDivergence is Resume for a run whose code has diverged from its history: the code need not
+// reach what is recorded so far.
+func (r *Run) AcceptDivergence(ctx context.Context, reason string) error {
+	return r.resume(ctx, true, reason)
+}
+
+func (r *Run) resume(ctx context.Context, accept bool, reason string) error {
+	return r.follow(func(r *Run) error {
+		_, err := r.c.workflows.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
+			Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason, AcceptDivergence: accept,
+		})
+		return callError(ctx, err)
 	})
-	return callError(ctx, err)
 }
 
 // Pin keeps the run from being deleted by retention until it is unpinned.
@@ -215,6 +236,18 @@ type Explanation struct {
 	Blocker Blocker
 	Since   time.Time // start of this state; zero if unknown
 	NextAt  time.Time // time of the next automatic event; zero if there is none
+
+	Blocked []BlockedCode // code that keeps a RUNNING run from moving on, as of its worker's last heartbeat
+}
+
+// BlockedCode is workflow code that has kept its run from moving on for 5 s or longer: code outside of
+// calls of the SDK, or new calls that are held because the code has not made recorded ones.
+type BlockedCode struct {
+	Branch string // ordinals of forks, such as "2.1"; "" is the workflow function
+	Since  time.Time
+	Stack  string   // of code outside of calls
+	Held   []string // names of new calls that wait
+	Owed   []string // names of recorded calls that the code has not made
 }
 
 // Explain returns what the run waits for, since when, and what happens next.
@@ -224,7 +257,19 @@ func (r *Run) Explain(ctx context.Context) (*Explanation, error) {
 	if err != nil {
 		return nil, callError(ctx, err)
 	}
+	var blocked []BlockedCode
+	names := func(calls []*kagziv1.Call) (names []string) {
+		for _, c := range calls {
+			names = append(names, c.GetName())
+		}
+		return names
+	}
+	for _, b := range resp.GetBlocked() {
+		blocked = append(blocked, BlockedCode{Branch: b.GetBranch(), Since: convert.When(b.GetSince()),
+			Stack: b.GetStack(), Held: names(b.GetHeld()), Owed: names(b.GetOwed())})
+	}
 	return &Explanation{
+		Blocked: blocked,
 		Summary: resp.GetSummary(), Details: resp.GetDetails(),
 		Blocker: Blocker(strings.TrimPrefix(resp.GetBlocker().String(), "BLOCKER_")),
 		Since:   convert.When(resp.GetSince()), NextAt: convert.When(resp.GetNextAt()),

@@ -97,6 +97,10 @@ func TestRepair(t *testing.T) {
 			return r.Pause(ctx, "why")
 		},
 			&kagziv1.PauseWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why"}},
+		{"pause now", "PauseWorkflow", &kagziv1.PauseWorkflowResponse{}, func(ctx context.Context, r *Run) error {
+			return r.PauseNow(ctx, "why")
+		},
+			&kagziv1.PauseWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why", Now: true}},
 		{"resume", "ResumeWorkflow", &kagziv1.ResumeWorkflowResponse{}, func(ctx context.Context, r *Run) error {
 			return r.Resume(ctx, "why")
 		},
@@ -199,12 +203,16 @@ func TestRepair(t *testing.T) {
 	t.Run("an explanation comes as the server gives it", func(t *testing.T) {
 		d, since := newFakeServer(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 		d.on("ExplainWorkflow", &kagziv1.ExplainWorkflowResponse{Summary: "s", Details: []string{"a"},
-			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_NO_WORKER, Since: timestamppb.New(since)})
+			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_NO_WORKER, Since: timestamppb.New(since),
+			Blocked: []*kagziv1.BlockedCode{{Branch: "2", Since: timestamppb.New(since), Stack: "main()",
+				Held: []*kagziv1.Call{{Name: "a"}}, Owed: []*kagziv1.Call{{Name: "b"}, {Name: "c"}}}}})
 		got, err := d.client(t).Run("r").Explain(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, *got, Explanation{Summary: "s", Details: []string{"a"}, Blocker: BlockerNoWorker, Since: since})
+		equal(t, *got, Explanation{Summary: "s", Details: []string{"a"}, Blocker: BlockerNoWorker, Since: since,
+			Blocked: []BlockedCode{{Branch: "2", Since: since, Stack: "main()", Held: []string{"a"},
+				Owed: []string{"b", "c"}}}})
 	})
 
 	t.Run("every blocker of the wire has its constant", func(t *testing.T) {

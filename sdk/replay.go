@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -24,7 +25,8 @@ type replay struct {
 	record   *runRecord
 	codec    Codec
 	latest   time.Time      // latest time in the record
-	calls    []replayedCall // in the order of the code
+	ordered  bool           // the record has the order of results, and says what the code owes
+	calls    []replayedCall // as they came; branches make theirs in parallel
 	returned bool
 	output   *kagziv1.Payload
 	failure  error // returned by the code, or made by the SDK
@@ -35,8 +37,8 @@ type replay struct {
 
 // replayedCall is a named call of the code.
 type replayedCall struct {
-	name string
-	kind kagziv1.StepKind
+	*kagziv1.Call
+	branch []int // ordinals
 }
 
 var errReplayed = errors.New("kagzi: replay over")
@@ -47,8 +49,9 @@ var errReplayed = errors.New("kagzi: replay over")
 func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error {
 	w.tracer = noop.NewTracerProvider().Tracer(tracerName)
 	e := newExecution(w, r.task())
-	e.replay = &replay{e: e, record: r, codec: w.options.Codec, latest: r.latest(), verdict: make(chan *Divergence, 1)}
-	e.ahead = max(0, e.replay.latest.Sub(e.since)) // times in the record have passed
+	e.replay = &replay{e: e, record: r, codec: w.options.Codec, latest: r.latest(),
+		ordered: r.ordered(), verdict: make(chan *Divergence, 1)}
+	e.stay.Load().ahead = max(0, e.replay.latest.Sub(e.since())) // times in the record have passed
 	w.code.Add(1)
 	go branchGoroutine(func() {
 		defer w.code.Done()
@@ -68,37 +71,83 @@ func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error
 	}
 }
 
-// past reports whether a timer had fired when something later was recorded. The server completes a
-// sleep only when its lease ends. So in a run kept on its worker by other branches, code may be
-// past a sleep that is still recorded as running.
+// past reports whether a timer had fired when something later was recorded. A server that kept no order
+// of results completed a sleep only when its lease ended. So in a run kept on its worker by other
+// branches, code may be past a sleep that is still recorded as running.
 func (r *replay) past(due time.Time) bool { return !due.After(r.latest) }
 
 // lapsed reports whether s is such a sleep.
 func (r *replay) lapsed(s *kagziv1.Step) bool {
-	return r != nil && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP &&
+	return r != nil && (!r.ordered || s.GetBegunIn() < 0) && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP &&
 		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
 		s.WakeUpAt != nil && r.past(convert.When(s.WakeUpAt))
 }
 
-// called notes a named call.
-func (r *replay) called(b *branch, name string, kind kagziv1.StepKind) {
-	own := onBranchGoroutine()
-	r.e.mu.Lock()
-	defer r.e.mu.Unlock()
-	b.loose = b.loose || !own
-	r.calls = append(r.calls, replayedCall{name, kind})
+// leftOut reports whether a call without a record is a sleep that an earlier version of the SDK did
+// not record, because its time had passed.
+func (r *replay) leftOut(s *kagziv1.Step, detail string) bool {
+	return r != nil && s == nil && detail == sleepPassed && !r.ordered
 }
 
-// halt blocks a call whose result is not recorded. The branch counts as blocked, so that the run is
-// found idle when no branch can continue.
+// called notes a named call.
+func (r *replay) called(b *branch, name string, kind kagziv1.StepKind, detail string) {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	r.calls = append(r.calls, replayedCall{&kagziv1.Call{Name: name, Kind: kind, Branch: b.path(), Detail: detail},
+		b.ordinals()})
+}
+
+// inOrder returns the calls in order of branch, then of calling.
+func (r *replay) inOrder() []replayedCall {
+	return slices.SortedStableFunc(slices.Values(r.calls), func(a, b replayedCall) int {
+		return slices.Compare(a.branch, b.branch)
+	})
+}
+
+// owes reports whether the code has to make a recorded call. Where the record does not say, as one of an
+// older server, that is a guess.
+func (r *replay) owes(s *kagziv1.Step) bool {
+	if s.GetBegunIn() < 0 || !r.ordered {
+		return !r.record.stale(s)
+	}
+	return s.GetBegunIn() >= r.e.task.GetOwedFrom()
+}
+
+// halted blocks a call whose result is not recorded, in a comparison with a record: until the
+// cancellation of the run ends it. The branch counts as blocked, so that the run is found idle when no
+// branch can continue. Otherwise it returns false at once.
+func (c *call) halted() bool {
+	e, b := c.b.e, c.b
+	if e.replay == nil {
+		return false
+	}
+	e.lock()
+	p := &parkedCall{loose: b.loose}
+	e.parked[p] = struct{}{}
+	c.blocked = true
+	b.blocked++
+	e.mu.Unlock()
+	c.wait(func() bool { return c.state == callOver })
+	e.lock()
+	delete(e.parked, p)
+	e.mu.Unlock()
+	return true
+}
+
+// halt blocks code that makes no call, for good.
 func (b *branch) halt() {
 	e, own := b.e, onBranchGoroutine()
 	e.lock()
-	b.loose = b.loose || !own || b.calls > 0
-	e.parked[&parkedCall{scope: e.life, loose: b.loose}] = struct{}{}
+	b.loose = b.loose || !own
+	e.parked[&parkedCall{loose: b.loose}] = struct{}{}
 	b.calls++
 	b.blocked++
+	if own {
+		b.inside++
+		b.waits++
+	}
 	b.settle()
+	b.waitsToo()
 	e.mu.Unlock()
 	e.exit()
 }
@@ -188,28 +237,39 @@ func (r *replay) compare() *Divergence {
 	)
 	switch {
 	case errors.As(r.failure, &other):
-		return r.diverged(other.step, kindName(other.recorded)+" "+other.step, kindName(other.code)+" "+other.step)
+		return r.diverged(other.recorded.GetName(), callName(other.recorded), callName(other.code))
 	case errors.As(r.failure, &alien):
 		return r.diverged(alien.step, "a value that the code can read", alien.Error())
 	case r.refused:
 		return r.diverged("", "a run that the SDK accepts", r.failure.Error())
 	}
 	if missed := r.missed(); missed != nil {
-		return r.diverged(missed.GetName(), kindName(missed.GetKind())+" "+missed.GetName(), r.instead())
+		return r.diverged(missed.GetName(), callName(callOf(missed)), r.instead())
 	}
 	return r.compareEnds()
 }
 
+// made returns the calls of the code that the record does not have. Needs e.mu.
+func (r *replay) made() (calls []*kagziv1.Call) {
+	for _, c := range r.inOrder() {
+		if r.e.history[c.GetName()] == nil && !isOwn(c.GetName()) {
+			calls = append(calls, c.Call)
+		}
+	}
+	var other *mismatch
+	if errors.As(r.failure, &other) {
+		calls = append(calls, other.code)
+	}
+	return calls[:min(len(calls), mostSaid)]
+}
+
 // missed returns the first recorded step that the code should have reached and has not.
 func (r *replay) missed() *kagziv1.Step {
-	if r.e.unread == 0 {
+	if len(r.e.uncalled) == 0 {
 		return nil
 	}
 	for _, s := range r.record.steps {
-		if r.e.history[s.GetName()] == nil || r.e.names[s.GetName()] != nil {
-			continue // recorded by the SDK itself, or reached
-		}
-		if !r.record.stale(s) {
+		if r.e.uncalled[s.GetName()] {
 			return s
 		}
 	}
@@ -222,13 +282,13 @@ func hasResult(s *kagziv1.Step) bool { return recordedAs(s, kagziv1.StepKind_STE
 // instead describes what the code did instead of reaching a recorded step.
 func (r *replay) instead() string {
 	waits := ""
-	for _, c := range r.calls {
-		s := r.e.history[c.name]
+	for _, c := range r.inOrder() {
+		s := r.e.history[c.GetName()]
 		switch {
 		case s == nil:
-			return kindName(c.kind) + " " + c.name
+			return kindName(c.GetKind()) + " " + c.GetName()
 		case waits == "" && !hasResult(s):
-			waits = "nothing beyond " + kindName(c.kind) + " " + c.name
+			waits = "nothing beyond " + kindName(c.GetKind()) + " " + c.GetName()
 		}
 	}
 	switch {

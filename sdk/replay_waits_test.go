@@ -123,7 +123,7 @@ func TestReplayOfWaits(t *testing.T) {
 			"at step other: expected step other, got step refund"},
 		{"a child that is a step in the record",
 			recorded(pending, "1", signalled("approval", "true"), done("ship", "1")),
-			"at step ship: expected step ship, got child run ship"},
+			"at step ship: expected step ship, got child run ship of type parcel"},
 		{"a child's output that cannot be read",
 			recorded(pending, "1", signalled("approval", "true"), childStep("ship", childEnded, `"x"`),
 				done("mail", "1")),

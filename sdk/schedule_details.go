@@ -20,12 +20,18 @@ type ScheduleDetails struct {
 	Queue          string
 	Version        string
 	Paused         bool
+	PauseReason    string
 	Broken         string // why it can no longer fire, such as an unknown time zone; "" if it can
 	Overlap        OverlapPolicy
 	MaxCatchup     int
+	Jitter         time.Duration
 	OnFailure      string
 	OnFailureQueue string
 	Tags           map[string]string
+
+	ConcurrencyKey   string // of its runs
+	ConcurrencyLimit int
+	ConcurrencyScope ConcurrencyScope
 
 	TotalRuns      int64
 	SuccessfulRuns int64
@@ -35,6 +41,7 @@ type ScheduleDetails struct {
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 	NextFireAt   time.Time
+	NextRunAt    time.Time // with Jitter: when the run of the tick NextFireAt starts
 	LastFiredAt  time.Time
 	BufferedTick time.Time // with OverlapBufferOne: the tick that waits for the active run
 
@@ -48,9 +55,12 @@ func newScheduleDetails(c *Client, s *kagziv1.WorkflowSchedule) *ScheduleDetails
 		WorkflowType: s.GetWorkflowType(),
 		Cron:         s.GetCronExpr(), TimeZone: s.GetTimeZone(), Queue: s.GetTaskQueue(), Version: s.GetVersion(),
 		Paused: !s.GetEnabled(), Broken: s.GetBroken(), Overlap: overlapOf(s.GetOverlapPolicy()),
-		MaxCatchup: int(s.GetMaxCatchup()),
-		OnFailure:  s.GetOnFailureWorkflow(), OnFailureQueue: s.GetOnFailureTaskQueue(), Tags: s.GetTags(),
-		TotalRuns: s.GetTotalRuns(), SuccessfulRuns: s.GetSuccessfulRuns(), FailedRuns: s.GetFailedRuns(),
+		MaxCatchup: int(s.GetMaxCatchup()), PauseReason: s.GetPauseReason(),
+		Jitter: time.Duration(s.GetJitterMs()) * time.Millisecond, NextRunAt: convert.When(s.GetNextRunAt()),
+		OnFailure: s.GetOnFailureWorkflow(), OnFailureQueue: s.GetOnFailureTaskQueue(), Tags: s.GetTags(),
+		ConcurrencyKey: s.GetConcurrencyKey(), ConcurrencyLimit: int(s.GetConcurrencyLimit()),
+		ConcurrencyScope: scopeOf(s.GetConcurrencyScope()),
+		TotalRuns:        s.GetTotalRuns(), SuccessfulRuns: s.GetSuccessfulRuns(), FailedRuns: s.GetFailedRuns(),
 		SkippedTicks: s.GetSkippedTicks(),
 		CreatedAt:    convert.When(s.GetCreatedAt()), UpdatedAt: convert.When(s.GetUpdatedAt()),
 		NextFireAt:  convert.When(s.GetNextFireAt()),

@@ -41,14 +41,26 @@ type ScheduleOptions struct {
 	MaxCatchup int           // most missed ticks to fire after downtime; -1 for none (100)
 	Paused     bool          // create it paused (false)
 
+	// Jitter is how much later than a tick its run may start, always before the next tick; the time
+	// is fixed for each tick. At most 24 h (none).
+	Jitter time.Duration
+	// OrUpdate makes CreateSchedule replace the settings of the schedule that has the Name, if there
+	// is one. Paused pauses it too; without, it stays paused or enabled (false).
+	OrUpdate bool
+
 	// The remaining fields apply to the runs, as in StartOptions.
-	Retry            *Retry            // (3 attempts for steps, no retry of the run)
+	StepRetry        *Retry            // for steps without their own policy (3 attempts)
+	RunRetry         *Retry            // for a run itself (not retried)
+	Retry            *Retry            // Deprecated: use StepRetry and RunRetry, as in StartOptions.
 	StepTimeout      time.Duration     // of one attempt of a step (600 s)
 	HeartbeatTimeout time.Duration     // lease between heartbeats, if longer than the server's (the server's)
 	ExecutionTimeout time.Duration     // of the whole run (none)
 	OnFailure        string            // workflow type started when a run fails or times out (none)
 	OnFailureQueue   string            // (the run's own queue)
 	Tags             map[string]string // searchable (none)
+	ConcurrencyKey   string            // at most ConcurrencyLimit runs of the type and key at a time (none)
+	ConcurrencyLimit int               // (1)
+	ConcurrencyScope ConcurrencyScope  // (ScopeSlot)
 
 	// RequestID identifies the call: repeating it returns the same schedule (a new UUIDv7).
 	RequestID string
@@ -68,8 +80,8 @@ func (s *Schedule) ID() string { return s.id }
 
 // CreateSchedule creates a schedule that starts a run of a workflow type at each tick of a cron
 // expression. The expression has five fields (minute first), six or seven (seconds first, the year
-// last), or is a name such as @hourly. Each tick fires once. If the name is taken, the error is
-// CONFLICT.
+// last), is a name such as @hourly, or an interval such as "@every 90s", which counts from 1970 in
+// UTC. Each tick fires once. If the name is taken, the error is CONFLICT, unless OrUpdate is set.
 func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron string, in In,
 	opts ScheduleOptions) (*Schedule, error) {
 	input, err := encode(c.options.Codec, in, inputInfo(workflowType, ""))
@@ -87,7 +99,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 		WorkflowType:       workflowType,
 		CronExpr:           cron,
 		Input:              input,
-		Enabled:            new(!opts.Paused),
+		Enabled:            enabledOf(opts),
 		Version:            named(opts.Version),
 		TimeZone:           opts.TimeZone,
 		OverlapPolicy:      opts.Overlap.wire(),
@@ -97,6 +109,11 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 		OnFailureTaskQueue: opts.OnFailureQueue,
 		Tags:               opts.Tags,
 		RequestId:          id,
+		JitterMs:           convert.WholeMs(opts.Jitter),
+		OrUpdate:           opts.OrUpdate,
+		ConcurrencyKey:     opts.ConcurrencyKey,
+		ConcurrencyLimit:   convert.Narrow(opts.ConcurrencyLimit),
+		ConcurrencyScope:   opts.ConcurrencyScope.wire(),
 	}
 	switch opts.MaxCatchup {
 	case 0:
@@ -105,9 +122,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	default: // the server rejects values below -1
 		req.MaxCatchup = new(convert.Narrow(opts.MaxCatchup))
 	}
-	if opts.Retry != nil {
-		req.RetryPolicy = opts.Retry.policy()
-	}
+	req.RetryPolicy, req.RunRetryPolicy = policies(opts.StepRetry, opts.RunRetry, opts.Retry)
 	resp, err := c.schedules.CreateWorkflowSchedule(ctx, req)
 	if err != nil {
 		return c.scheduledBefore(ctx, req, opts.RequestID, callError(ctx, err))
@@ -115,25 +130,42 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	return c.Schedule(resp.GetSchedule().GetScheduleId()), nil
 }
 
+// enabledOf returns nil where an existing schedule stays as it is.
+func enabledOf(opts ScheduleOptions) *bool {
+	if opts.OrUpdate && !opts.Paused {
+		return nil
+	}
+	return new(!opts.Paused)
+}
+
 // ScheduleUpdate changes a schedule; nil and zero fields keep their values. Use new for pointers:
 // ScheduleUpdate{Cron: new("0 6 * * *")}.
 type ScheduleUpdate struct {
-	Name           *string // "" removes the name
-	WorkflowType   *string
-	Cron           *string
-	TimeZone       *string
-	Queue          *string
-	Version        *string
-	Overlap        *OverlapPolicy
-	MaxCatchup     *int // 0 for none
-	NextFireAt     *time.Time
-	Input          InputValue // from InputOf
-	Retry          *Retry
+	Name         *string // "" removes the name
+	WorkflowType *string
+	Cron         *string
+	TimeZone     *string
+	Queue        *string
+	Version      *string
+	Overlap      *OverlapPolicy
+	MaxCatchup   *int // 0 for none
+	Jitter       *time.Duration
+	NextFireAt   *time.Time
+	Input        InputValue // from InputOf
+	// StepRetry without RunRetry ends retries of the run itself. RunRetry without StepRetry keeps the
+	// policy of the steps.
+	StepRetry      *Retry
+	RunRetry       *Retry
+	Retry          *Retry // Deprecated: use StepRetry and RunRetry, as in StartOptions.
 	Timeouts       *ScheduleTimeouts
 	OnFailure      *string
 	OnFailureQueue *string
-	Tags           *map[string]string // replaces all tags
-	Reason         string             // for the audit log
+	ConcurrencyKey *string // "" removes the key, with its limit and scope
+	// ConcurrencyLimit and ConcurrencyScope are for the key that the schedule has.
+	ConcurrencyLimit *int
+	ConcurrencyScope *ConcurrencyScope
+	Tags             *map[string]string // replaces all tags
+	Reason           string             // for the audit log
 }
 
 // ScheduleTimeouts are the timeouts of a schedule's runs, as in StartOptions.
@@ -185,12 +217,20 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 	if u.MaxCatchup != nil {
 		req.MaxCatchup = new(convert.Narrow(*u.MaxCatchup))
 	}
+	if u.Jitter != nil {
+		req.JitterMs = new(convert.WholeMs(*u.Jitter))
+	}
+	req.ConcurrencyKey = u.ConcurrencyKey
+	if u.ConcurrencyLimit != nil {
+		req.ConcurrencyLimit = new(convert.Narrow(*u.ConcurrencyLimit))
+	}
+	if u.ConcurrencyScope != nil {
+		req.ConcurrencyScope = u.ConcurrencyScope.wire().Enum()
+	}
 	if u.NextFireAt != nil {
 		req.NextFireAt = convert.Timestamp(*u.NextFireAt)
 	}
-	if u.Retry != nil {
-		req.RetryPolicy = u.Retry.policy()
-	}
+	req.RetryPolicy, req.RunRetryPolicy = policies(u.StepRetry, u.RunRetry, u.Retry)
 	if t := u.Timeouts; t != nil {
 		req.Timeouts = &kagziv1.TimeoutConfig{
 			StartToCloseTimeoutMs: convert.WholeMs(t.Step), HeartbeatTimeoutMs: convert.WholeMs(t.Heartbeat),
@@ -207,7 +247,8 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 	return newScheduleDetails(s.c, resp.GetSchedule()), nil
 }
 
-// Pause stops the schedule from firing. Pausing a paused schedule is no error.
+// Pause stops the schedule from firing. The reason is shown with the schedule. Pausing a paused
+// schedule is no error.
 func (s *Schedule) Pause(ctx context.Context, reason string) error {
 	_, err := s.c.schedules.PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{
 		Namespace: s.c.options.Namespace, ScheduleId: s.id, Reason: reason,
@@ -215,11 +256,19 @@ func (s *Schedule) Pause(ctx context.Context, reason string) error {
 	return callError(ctx, err)
 }
 
-// Resume lets a paused schedule fire again. It first fires the ticks missed while paused, up to its
-// MaxCatchup.
+// Resume lets a paused schedule fire again. Ticks missed while paused are skipped, and counted so;
+// ResumeCatchingUp fires some of them. A tick that is at most 10 s old is not missed. A server of before
+// 2026-11-28 fires up to MaxCatchup missed ticks.
 func (s *Schedule) Resume(ctx context.Context, reason string) error {
+	return s.ResumeCatchingUp(ctx, 0, reason)
+}
+
+// ResumeCatchingUp is Resume that first fires the latest of the ticks missed while paused: at most this
+// many, and at most the schedule's MaxCatchup.
+func (s *Schedule) ResumeCatchingUp(ctx context.Context, most int, reason string) error {
+	catchup := convert.Narrow(most)
 	_, err := s.c.schedules.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{
-		Namespace: s.c.options.Namespace, ScheduleId: s.id, Reason: reason,
+		Namespace: s.c.options.Namespace, ScheduleId: s.id, Reason: reason, Catchup: &catchup,
 	})
 	return callError(ctx, err)
 }
@@ -244,6 +293,37 @@ func (s *Schedule) Trigger(ctx context.Context, opts TriggerOptions) (*Run, erro
 		return nil, callError(ctx, err)
 	}
 	return s.c.Run(resp.GetRunId()), nil
+}
+
+// BackfillOptions selects past ticks. A field that is zero has the default in brackets.
+type BackfillOptions struct {
+	From   time.Time // the first tick may be at this time (required)
+	To     time.Time // the last tick may be at this time (now)
+	Reason string    // for the audit log
+}
+
+// BackfilledTick is a tick of a backfill, with its run.
+type BackfilledTick struct {
+	Tick    time.Time
+	Run     *Run
+	Existed bool // the tick had fired before
+}
+
+// Backfill starts the runs of past ticks that have none yet, at most 1,000 ticks, independent of
+// the overlap policy and of a pause. The runs have the ids of their ticks, so it can be repeated.
+func (s *Schedule) Backfill(ctx context.Context, opts BackfillOptions) ([]BackfilledTick, error) {
+	resp, err := s.c.schedules.BackfillWorkflowSchedule(ctx, &kagziv1.BackfillWorkflowScheduleRequest{
+		Namespace: s.c.options.Namespace, ScheduleId: s.id, From: convert.Timestamp(opts.From),
+		To: convert.Timestamp(opts.To), Reason: opts.Reason,
+	})
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	ticks := make([]BackfilledTick, len(resp.GetTicks()))
+	for i, t := range resp.GetTicks() {
+		ticks[i] = BackfilledTick{Tick: convert.When(t.GetTick()), Run: s.c.Run(t.GetRunId()), Existed: t.GetExisted()}
+	}
+	return ticks, nil
 }
 
 // Delete deletes the schedule. Runs that it started remain.

@@ -43,9 +43,10 @@ func TestSchedules(t *testing.T) {
 		_, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1, ScheduleOptions{
 			Name: "hourly", Queue: "q", Version: "v", TimeZone: "Europe/Berlin", Overlap: OverlapBufferOne,
 			MaxCatchup: -1, Paused: true,
-			Retry: &Retry{Attempts: 2}, StepTimeout: time.Second, ExecutionTimeout: time.Minute, OnFailure: "mourn",
+			StepRetry: &Retry{Attempts: 2}, RunRetry: &Retry{Attempts: 5}, StepTimeout: time.Second,
+			ExecutionTimeout: time.Minute, OnFailure: "mourn",
 			OnFailureQueue: "fq",
-			Tags:           map[string]string{"a": "b"}, RequestID: "x"})
+			Tags:           map[string]string{"a": "b"}, RequestID: "x", Jitter: 1500 * time.Millisecond, OrUpdate: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,9 +56,37 @@ func TestSchedules(t *testing.T) {
 			TimeZone:      "Europe/Berlin",
 			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE, Name: "hourly",
 			RetryPolicy:        &kagziv1.RetryPolicy{MaximumAttempts: 2},
+			RunRetryPolicy:     &kagziv1.RetryPolicy{MaximumAttempts: 5},
 			Timeouts:           &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, ExecutionTimeoutMs: 60_000},
 			OnFailureWorkflow:  "mourn",
-			OnFailureTaskQueue: "fq", Tags: map[string]string{"a": "b"}, RequestId: "x"})
+			OnFailureTaskQueue: "fq", Tags: map[string]string{"a": "b"}, RequestId: "x", JitterMs: 1500, OrUpdate: true})
+	})
+
+	t.Run("a schedule that is updated stays paused", func(t *testing.T) {
+		d := newFakeServer(t)
+		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
+		if _, err := CreateSchedule(t.Context(), d.client(t), "report", "@every 90s", 1,
+			ScheduleOptions{Name: "n", OrUpdate: true}); err != nil {
+			t.Fatal(err)
+		}
+		if r := d.asked[0].(*kagziv1.CreateWorkflowScheduleRequest); r.Enabled != nil || !r.OrUpdate {
+			t.Errorf("request %v", r)
+		}
+	})
+
+	t.Run("a backfill returns the run of each tick", func(t *testing.T) {
+		d := newFakeServer(t)
+		d.on("BackfillWorkflowSchedule", &kagziv1.BackfillWorkflowScheduleResponse{Ticks: []*kagziv1.BackfilledTick{
+			{Tick: timestamppb.New(noon), RunId: "r1", Existed: true},
+			{Tick: timestamppb.New(noon.Add(time.Hour)), RunId: "r2"}}})
+		got, err := d.client(t).Schedule("s").Backfill(t.Context(),
+			BackfillOptions{From: noon, To: noon.Add(time.Hour), Reason: "why"})
+		if err != nil || len(got) != 2 || !got[0].Existed || got[0].Run.ID() != "r1" || got[1].Existed ||
+			got[1].Run.ID() != "r2" || !got[1].Tick.Equal(noon.Add(time.Hour)) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		d.wants(t, &kagziv1.BackfillWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s",
+			From: timestamppb.New(noon), To: timestamppb.New(noon.Add(time.Hour)), Reason: "why"})
 	})
 
 	t.Run("unknown policies and catch-ups are left to the server", func(t *testing.T) {
@@ -86,7 +115,9 @@ func TestSchedules(t *testing.T) {
 		_, err = s.Update(t.Context(), ScheduleUpdate{
 			Name: new(""), WorkflowType: new("w"), TimeZone: new("UTC"), Queue: new("q"), Version: new("v"),
 			Overlap:    new(OverlapAllow),
-			MaxCatchup: new(0), NextFireAt: &noon, Input: InputOf(2), Retry: &Retry{}, Timeouts: &ScheduleTimeouts{},
+			MaxCatchup: new(0), NextFireAt: &noon, Jitter: new(time.Second), Input: InputOf(2),
+			StepRetry: &Retry{}, RunRetry: &Retry{Attempts: 4},
+			Timeouts:  &ScheduleTimeouts{},
 			OnFailure: new("f"), OnFailureQueue: new("fq"), Tags: &map[string]string{}, Reason: "why"})
 		if err != nil {
 			t.Fatal(err)
@@ -96,8 +127,9 @@ func TestSchedules(t *testing.T) {
 			TimeZone: new("UTC"), TaskQueue: new("q"), Version: new("v"),
 			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW.Enum(),
 			MaxCatchup:    new(int32(0)), NextFireAt: timestamppb.New(noon), Input: jsonPayload("2"),
-			RetryPolicy: &kagziv1.RetryPolicy{},
-			Timeouts:    &kagziv1.TimeoutConfig{}, OnFailureWorkflow: new("f"), OnFailureTaskQueue: new("fq"),
+			JitterMs: new(int64(1000)), RetryPolicy: &kagziv1.RetryPolicy{},
+			RunRetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 4},
+			Timeouts:       &kagziv1.TimeoutConfig{}, OnFailureWorkflow: new("f"), OnFailureTaskQueue: new("fq"),
 			Tags: &kagziv1.ScheduleTags{}, Reason: "why"})
 	})
 
@@ -112,7 +144,12 @@ func TestSchedules(t *testing.T) {
 			&kagziv1.PauseWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", Reason: "why"}},
 		{"resume", "ResumeWorkflowSchedule", &kagziv1.ResumeWorkflowScheduleResponse{},
 			func(ctx context.Context, s *Schedule) error { return s.Resume(ctx, "why") },
-			&kagziv1.ResumeWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", Reason: "why"}},
+			&kagziv1.ResumeWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", Reason: "why",
+				Catchup: new(int32(0))}},
+		{"resume and catch up", "ResumeWorkflowSchedule", &kagziv1.ResumeWorkflowScheduleResponse{},
+			func(ctx context.Context, s *Schedule) error { return s.ResumeCatchingUp(ctx, 3, "why") },
+			&kagziv1.ResumeWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", Reason: "why",
+				Catchup: new(int32(3))}},
 		{"delete", "DeleteWorkflowSchedule", &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true},
 			func(ctx context.Context, s *Schedule) error { return s.Delete(ctx, "why") },
 			&kagziv1.DeleteWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", Reason: "why"}},
@@ -224,10 +261,11 @@ func TestSchedules(t *testing.T) {
 func TestRunDetailsHaveAllFieldsOfTheServer(t *testing.T) {
 	d, at := newFakeServer(t), timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{
-		Workflow: &kagziv1.Workflow{RunId: "r", Note: "3 of 5", Paused: true, Pinned: true, LeaseLosses: 2,
+		Workflow: &kagziv1.Workflow{RunId: "r", Note: "3 of 5", Paused: true, Pausing: true, PausedAt: at, Pinned: true, LeaseLosses: 2,
 			ParentRunId: new("p"), ParentStepId: new("ps"), RetriedFromRunId: new("rf"), ContinuedAsRunId: new("ca"),
 			ContinuedFromRunId: new("cf"),
 			FailedRunId:        new("f"), ScheduleId: new("s"), ConcurrencyKey: "k", ConcurrencyLimit: 3,
+			ConcurrencyScope:   kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN,
 			OnFailureWorkflow:  "of",
 			OnFailureTaskQueue: "oq",
 			ScheduledAt:        at, CancelRequestedAt: at, CancelGraceUntil: at, DeadlineAt: at,
@@ -236,11 +274,11 @@ func TestRunDetailsHaveAllFieldsOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sameDetails(t, *got, RunDetails{RunID: "r", Status: StatusSleeping, Note: "3 of 5", Paused: true, Pinned: true,
-		LeaseLosses: 2, ParentRunID: "p",
+	sameDetails(t, *got, RunDetails{RunID: "r", Status: StatusSleeping, Note: "3 of 5", Paused: true, Pausing: true,
+		PausedAt: at.AsTime(), Pinned: true, LeaseLosses: 2, ParentRunID: "p",
 		ParentStep: "ps", RetriedFromRunID: "rf", ContinuedAsRunID: "ca", ContinuedFromRunID: "cf", FailedRunID: "f",
 		ScheduleID:     "s",
-		ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "of", OnFailureQueue: "oq", ScheduledAt: at.AsTime(),
+		ConcurrencyKey: "k", ConcurrencyLimit: 3, ConcurrencyScope: ScopeOpen, OnFailure: "of", OnFailureQueue: "oq", ScheduledAt: at.AsTime(),
 		CancelRequestedAt: at.AsTime(),
 		CancelGraceUntil:  at.AsTime(), Deadline: at.AsTime()})
 }

@@ -91,8 +91,8 @@ func TestAllOptionsOfAWorkerReachTheServer(t *testing.T) {
 		w := NewWorker(WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(),
 			Logger:        slog.New(slog.DiscardHandler),
 			HandleSignals: []os.Signal{}, Namespace: "shop", Queue: "high", Queues: []string{"low", "lower"},
-			MaxConcurrent: 7,
-			TypeLimits:    map[string]int{"ship": 1, "bill": 2}, QueueLimit: 5, WorkerID: "w-1", Version: "2.4.1",
+			MaxConcurrent: 7, Cache: 9,
+			TypeLimits: map[string]int{"ship": 1, "bill": 2}, QueueLimit: 5, WorkerID: "w-1", Version: "2.4.1",
 			Labels: map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"}})
 		for _, workflowType := range []string{"ship", "bill"} {
 			Handle(w, workflowType, func(Context, int) (int, error) { return 0, nil })
@@ -101,7 +101,7 @@ func TestAllOptionsOfAWorkerReachTheServer(t *testing.T) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		want := &kagziv1.RegisterRequest{Namespace: "shop", TaskQueue: "high", TaskQueues: []string{"low", "lower"},
-			MaxConcurrent: 7,
+			MaxConcurrent: 7, PausesRuns: true, KeepsRuns: 9,
 			WorkflowTypes: []string{"bill", "ship"}, QueueConcurrencyLimit: new(int32(5)), WorkerId: "w-1",
 			Version: "2.4.1",
 			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{
@@ -109,7 +109,7 @@ func TestAllOptionsOfAWorkerReachTheServer(t *testing.T) {
 			Labels: map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"},
 			Pid: int32(os.Getpid())}
 		if diff := cmp.Diff(want, f.sessions[0].hello, protocmp.Transform(),
-			protocmp.IgnoreFields(want, "hostname", "platform", "instance_id")); diff != "" {
+			protocmp.IgnoreFields(want, "hostname", "platform", "instance_id", "build_id")); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
@@ -23,10 +24,10 @@ import (
 //   - After the limit, a *StepError with the code TIMEOUT; errors.Is(err, ErrTimeout) is true.
 //   - For a value that does not decode as T, a *StepError with INVALID_ARGUMENT. The signal is
 //     consumed.
-//   - During a cancellation, errors.Is(err, ErrCancelled) is true. The interrupted wait still
-//     consumes the next signal of its name, so cleanup code must wait for another name.
+//   - During a cancellation, errors.Is(err, ErrCancelled) is true.
 //
-// While another branch is active, a new signal is noticed within 10 s.
+// A signal counts as received only when WaitSignal has returned it. If the run ends or continues as
+// new before that, the signal goes back to the queue.
 func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error) {
 	b := ctx.workflow()
 	p, step, err := b.awaitSignal(ctx.scope(), name, limit)
@@ -35,7 +36,7 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 		return none, err
 	}
 	info := b.e.payloadInfo(PayloadSignal, name)
-	if b.e.history[step].GetOverriddenBy() != "" {
+	if b.e.overridden(step) {
 		info = b.e.payloadInfo(PayloadStep, step)
 	}
 	own := info
@@ -63,43 +64,52 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 func (b *branch) awaitSignal(scope context.Context, signal string, limit time.Duration) (*kagziv1.Payload,
 	string, error) {
 	e := b.e
-	name, recorded := b.claim(scope, signal, kagziv1.StepKind_STEP_KIND_SIGNAL)
-	defer b.release(name)
-	switch {
-	case b.endedByCancellation(name), recorded == nil && b.cancelled(scope):
-		return nil, name, cancelledError(name, nil, 0)
-	case recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED:
-		return nil, name, newStepError(name, recorded.GetError(), int(recorded.GetAttemptNumber()))
-	case recorded.GetSignalTimedOut():
-		return nil, name, signalTimeout(name, signal, limit)
-	case recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED:
-		return recorded.GetOutput(), name, nil
-	}
-	b.begin()
-	defer b.end()
+	c := b.call(scope, signal, kagziv1.StepKind_STEP_KIND_SIGNAL, signal)
+	defer b.release(c.name)
 	var got *kagziv1.AwaitSignalResponse
-	w := &serverWait{
-		question: func(hold bool) *kagziv1.SessionRequest { return awaitSignal(e, name, signal, limit, hold) },
-		answered: func(r *kagziv1.SessionResponse) bool {
-			got = r.GetAwaitedSignal()
-			return got.GetPayload() != nil || got.GetTimedOut()
-		},
-		due: convert.When(recorded.GetWakeUpAt()),
+	if !c.isOver() && !c.halted() {
+		w := &serverWait{
+			question: func(hold bool) *kagziv1.SessionRequest { return awaitSignal(c, signal, limit, hold) },
+			answered: func(r *kagziv1.SessionResponse, op *session.Operation) bool {
+				answer := r.GetAwaitedSignal()
+				if answer.GetPayload() == nil && !answer.GetTimedOut() {
+					return false
+				}
+				if answer.GetPayload() != nil && e.w.keepsOrder() {
+					e.unreceived[c.name] = true
+				}
+				if c.state == callActive {
+					got = answer
+					e.report(c, op)
+				}
+				return true
+			},
+			due: convert.When(c.record.GetWakeUpAt()),
+		}
+		switch {
+		case c.record != nil:
+			w.known = e.since()
+		case limit != 0:
+			w.due = e.now().Add(max(limit, 0))
+		}
+		c.await(w)
+	}
+	switch c.result() {
+	case outcomeCancelled:
+		return nil, c.name, cancelledError(c.name, nil, 0)
+	case outcomeReported:
+		if got.GetTimedOut() {
+			return nil, c.name, signalTimeout(c.name, signal, limit)
+		}
+		return got.GetPayload(), c.name, nil
 	}
 	switch {
-	case recorded != nil:
-		w.known = e.since
-	case limit != 0:
-		w.due = e.now().Add(max(limit, 0))
+	case c.record.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED:
+		return nil, c.name, newStepError(c.name, c.record.GetError(), int(c.record.GetAttemptNumber()))
+	case c.record.GetSignalTimedOut():
+		return nil, c.name, signalTimeout(c.name, signal, limit)
 	}
-	switch {
-	case !b.await(scope, w):
-		e.endByCancellation(name)
-		return nil, name, cancelledError(name, nil, 0)
-	case got.GetTimedOut():
-		return nil, name, signalTimeout(name, signal, limit)
-	}
-	return got.GetPayload(), name, nil
+	return c.record.GetOutput(), c.name, nil
 }
 
 func signalTimeout(step, signal string, limit time.Duration) *StepError {
@@ -107,10 +117,11 @@ func signalTimeout(step, signal string, limit time.Duration) *StepError {
 		Message: fmt.Sprintf("no signal %s within %v", signal, max(limit, 0)), NonRetryable: true}
 }
 
-func awaitSignal(e *execution, step, signal string, limit time.Duration, hold bool) *kagziv1.SessionRequest {
+func awaitSignal(c *call, signal string, limit time.Duration, hold bool) *kagziv1.SessionRequest {
+	e := c.b.e
 	r := &kagziv1.AwaitSignalRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), StepName: step,
-		SignalName: signal, Hold: hold,
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(), StepName: c.name,
+		SignalName: signal, Hold: hold, Branch: c.b.path(),
 	}
 	if limit != 0 {
 		r.Timeout = durationpb.New(max(limit, time.Millisecond))
@@ -134,9 +145,16 @@ func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalO
 	if err != nil {
 		return err
 	}
+	return run.follow(func(run *Run) error { return signalRun(ctx, run, name, v, id) })
+}
+
+// follow calls do with the run and, as long as it says that the run continued as new, with the run that
+// it continued as.
+func (r *Run) follow(do func(*Run) error) error {
+	run := r
 	for followed := map[string]bool{run.id: true}; ; followed[run.id] = true {
 		var ended *Error
-		err := signalRun(ctx, run, name, v, id)
+		err := do(run)
 		if !errors.As(err, &ended) || ended.Code != CodePreconditionFailed {
 			return err
 		}
@@ -168,47 +186,37 @@ func signalRun(ctx context.Context, run *Run, name string, v any, id string) err
 
 const (
 	// askFirst and askMost are the first and the longest pause before a run that other branches
-	// keep on the worker asks again about a signal or child. The server does not push these to a
-	// run that is held.
+	// keep on the worker asks again about a signal or child. The server tells the holder of a run when
+	// there is something new, but that is only a hint, and older servers do not.
 	askFirst = time.Second
 	askMost  = 10 * time.Second
 )
 
 // serverWait is a wait that only the server can end: for a signal or children. The SDK asks when
-// the call begins unless the answer is known, then repeatedly while other branches are active, and
-// once more when the run is parked.
+// the call begins unless the answer is known, when the server says that something has happened,
+// after a while, and once more when the run is parked.
 type serverWait struct {
 	question func(hold bool) *kagziv1.SessionRequest
-	// takes the answer and returns false if it does not end the wait; needs e.mu
-	answered func(*kagziv1.SessionResponse) bool
+	// takes the answer and reports the result of the call, or returns false; needs e.mu
+	answered func(*kagziv1.SessionResponse, *session.Operation) bool
 	due      time.Time       // when the server itself ends the wait; zero for never
 	known    time.Time       // local time of the last answer without a result; zero before the first
 	children []*startedChild // children to wait for, if any
 	asked    bool            // asked under this lease; guarded by e.mu
-	settled  bool            // answered while parked; guarded by e.mu
+	hinted   bool            // something has happened since the last question; guarded by e.mu
 }
 
-// over reports whether the end of the wait is known locally. The server reports it only once, to
-// one of the calls that ask. Needs e.mu.
-func (w *serverWait) over() bool {
-	return w.settled || len(w.children) > 0 &&
-		!slices.ContainsFunc(w.children, func(c *startedChild) bool { return c.step == nil })
-}
-
-// await returns true when the wait has its answer and false when the run is being cancelled. If the
+// await returns when the call has its result, or the cancellation of the run has ended it. If the
 // run is parked meanwhile, it does not return.
-func (b *branch) await(scope context.Context, w *serverWait) bool {
-	own := onBranchGoroutine()
+func (c *call) await(w *serverWait) {
+	e := c.b.e
+	e.lock()
+	c.server = w
+	e.mu.Unlock()
 	late := parkSettle
-	for interval := askFirst; ; interval = min(2*interval, askMost) {
-		if b.cancelled(scope) {
-			return false
-		}
-		if b.ask(w, own) {
-			return true
-		}
+	for interval := askFirst; !c.ask(w); interval = min(2*interval, askMost) {
 		pause := interval
-		switch left := w.due.Sub(b.e.now()); {
+		switch left := w.due.Sub(e.now()); {
 		case w.due.IsZero():
 		case left > parkSettle:
 			pause = min(pause, left)
@@ -217,48 +225,57 @@ func (b *branch) await(scope context.Context, w *serverWait) bool {
 			// back, and each question is a write there.
 			pause, late = late, min(2*late, askMost)
 		}
-		if !b.park(scope, &parkedCall{due: w.due, wait: w}, pause) {
-			return false
-		}
-		if b.e.known(w) {
-			return true
-		}
+		c.park(&parkedCall{due: onServer(w.due), wait: w}, pause)
 	}
 }
 
-func (e *execution) known(w *serverWait) bool {
-	e.lock()
-	defer e.mu.Unlock()
-	return w.over()
-}
-
-// ask asks the server if needed, and reports whether the wait has its answer. If nothing else of
+// ask asks the server if needed, and reports whether the call has its result. If nothing else of
 // the run is active, the question parks it.
-func (b *branch) ask(w *serverWait, own bool) bool {
-	e := b.e
+func (c *call) ask(w *serverWait) bool {
+	e := c.b.e
 	e.lock()
-	hold := !b.alone(own)
+	if c.state != callActive {
+		e.mu.Unlock()
+		return true
+	}
+	hold := !c.b.alone()
 	overdue := !w.due.IsZero() && !e.now().Before(w.due) // the server is about to answer
-	if hold && !overdue && time.Since(w.known) < askFirst {
+	if hold && !overdue && !w.hinted && time.Since(w.known) < askFirst {
 		e.mu.Unlock()
 		return false
 	}
+	w.hinted = false
 	answers := make(chan bool, 1)
-	e.send(w.question(hold), func(r *kagziv1.SessionResponse) {
+	op := e.send(w.question(hold), nil)
+	op.Answer = func(r *kagziv1.SessionResponse) {
 		e.mu.Lock()
-		got := w.answered(r)
+		got := w.answered(r, op)
+		w.known = time.Now()
+		w.asked = w.asked || !got
+		e.moved()
 		e.mu.Unlock()
 		if !got && !hold {
-			e.over(errSuspended)
+			e.suspend()
 		}
 		answers <- got
-	})
-	e.mu.Unlock()
-	if await(e, answers) {
-		return true
 	}
-	e.lock()
-	w.asked, w.known = true, time.Now()
 	e.mu.Unlock()
-	return false
+	return await(e, answers)
+}
+
+// waitIsOver takes the server's hint that a wait for this step may be over.
+func (e *execution) waitIsOver(step string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for c := range e.open {
+		w := c.server
+		if w == nil || c.name != step &&
+			!slices.ContainsFunc(w.children, func(child *startedChild) bool { return child.name == step }) {
+			continue
+		}
+		w.hinted = true
+		if c.parked != nil {
+			c.parked.wake()
+		}
+	}
 }

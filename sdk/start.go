@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -35,6 +34,31 @@ const (
 	ReuseReject                           // fail with CONFLICT if a run is active
 )
 
+// ConcurrencyScope selects when a run counts for the limit of its ConcurrencyKey. Runs of one key
+// share its places even if their scopes differ: each run counts by its own.
+type ConcurrencyScope int
+
+// Scopes of concurrency keys.
+const (
+	// ScopeSlot counts a run while a worker holds it: a run that sleeps or waits has no place.
+	ScopeSlot ConcurrencyScope = iota
+	// ScopeOpen counts a run from its first claim to its end: sleeps, signals, children, retries and
+	// pauses included. A run that continues as new under the same type and key keeps its place; a
+	// retry of an ended run takes its turn. A child that would need a place of the key of which its
+	// parent has one is refused, unless it is abandoned. Servers before this option count as
+	// ScopeSlot.
+	ScopeOpen
+)
+
+func (s ConcurrencyScope) wire() kagziv1.ConcurrencyScope {
+	if s <= ScopeSlot { // the server rejects unknown values
+		return kagziv1.ConcurrencyScope(s)
+	}
+	return kagziv1.ConcurrencyScope(s + 1)
+}
+
+func scopeOf(s kagziv1.ConcurrencyScope) ConcurrencyScope { return ConcurrencyScope(max(s, 1) - 1) }
+
 // StartOptions configures a run. A field that is zero has the default in brackets.
 type StartOptions struct {
 	ExternalID      string          // the application's own id, unique among active runs of the namespace (none)
@@ -47,8 +71,15 @@ type StartOptions struct {
 	// SDK can safely repeat its own calls).
 	RequestID string
 
-	// Retry applies to the run itself, and to steps without their own policy (3 attempts for steps,
-	// the run is not retried).
+	// StepRetry applies to steps without their own policy (3 attempts).
+	StepRetry *Retry
+	// RunRetry applies to the run itself: when its function has failed, it is called again, and steps
+	// that failed for good run again. Servers before 2026-11-28 do not know it (not retried).
+	RunRetry *Retry
+	// Retry stands in for each of StepRetry and RunRetry that is not set. As one policy for both, 3
+	// attempts of it let the code of a step run 9 times (none).
+	//
+	// Deprecated: use StepRetry and RunRetry.
 	Retry            *Retry
 	StepTimeout      time.Duration // of one attempt of a step (600 s)
 	HeartbeatTimeout time.Duration // lease between heartbeats, if longer than the server's (the server's)
@@ -63,10 +94,11 @@ type StartOptions struct {
 	// Requirements are labels or capabilities that a worker must have to claim the run; an empty
 	// value matches any (none).
 	Requirements   map[string]string
-	ConcurrencyKey string // at most ConcurrencyLimit runs of this type and key are RUNNING (none)
+	ConcurrencyKey string // at most ConcurrencyLimit runs of this type and key at a time (none)
 	// ConcurrencyLimit is the limit for ConcurrencyKey (1). If runs of one key have different
 	// limits, each run applies its own.
 	ConcurrencyLimit int
+	ConcurrencyScope ConcurrencyScope // when the run counts for ConcurrencyKey (ScopeSlot)
 
 	OnFailure      string // workflow type started when the run fails or times out (none)
 	OnFailureQueue string // (the run's own queue)
@@ -75,14 +107,26 @@ type StartOptions struct {
 // Start starts a run of a workflow type. When it returns, the run is on the server's disk.
 // Concurrent calls on one client share a request; each still has its own answer and ends with its
 // own ctx.
+//
+// Called with the ctx of a step, by a client with the worker's address and namespace, it records the
+// run and step as the new run's parent. That says where the run comes from; the parent does not wait
+// for it or end it. A step that starts runs is recorded as RUNNING first, which is one more write.
+// Child starts runs that the workflow waits for.
 func Start[In any](ctx context.Context, c *Client, workflowType string, in In, opts StartOptions) (*Run, error) {
 	req, err := startRequest(c, workflowType, in, opts)
 	if err != nil {
 		return nil, err
 	}
+	if err := c.setParent(ctx, req); err != nil {
+		return nil, err
+	}
 	own := mux.OwnMetadata(ctx)
 	ctx, parent, span := c.traceStart(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType))
-	resp, err := c.starts.Start(ctx, parent, own, req)
+	var resp *kagziv1.StartWorkflowResponse
+	err = c.intercept(ctx, "StartWorkflow", req, func(ctx context.Context) (err error) {
+		resp, err = c.starts.Start(ctx, parent, own || mux.OwnMetadata(ctx, traceparent), req)
+		return err
+	})
 	endCall(ctx, span, err)
 	if err != nil {
 		return c.startedBefore(ctx, req, opts.RequestID, callError(ctx, err))
@@ -118,6 +162,9 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 			return nil, &StartError{Index: i, Err: err}
 		}
 		batch.Requests[i] = req
+	}
+	if err := c.setParent(ctx, batch.Requests...); err != nil {
+		return nil, err
 	}
 	ctx, span := c.traceCall(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType),
 		attribute.Int("kagzi.runs", len(ins)))
@@ -163,11 +210,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // clone returns options that share nothing with o.
 func (o StartOptions) clone() StartOptions {
 	o.Tags, o.Requirements = maps.Clone(o.Tags), maps.Clone(o.Requirements)
-	if o.Retry != nil {
-		retry := *o.Retry
-		retry.NonRetryable = slices.Clone(retry.NonRetryable)
-		o.Retry = &retry
-	}
+	o.StepRetry, o.RunRetry, o.Retry = o.StepRetry.clone(), o.RunRetry.clone(), o.Retry.clone()
 	return o
 }
 
@@ -199,10 +242,9 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		return nil, fmt.Errorf("option Delay is %v, want 0 or more", o.Delay)
 	case o.Delay > 0 && !o.StartAt.IsZero():
 		return nil, errors.New("options Delay and StartAt are both set, want one of them")
-	case o.Retry != nil:
-		if err := o.Retry.check(); err != nil {
-			return nil, err
-		}
+	}
+	if err := checkPolicies(o.StepRetry, o.RunRetry, o.Retry); err != nil {
+		return nil, err
 	}
 	req := &kagziv1.StartWorkflowRequest{
 		Namespace:          namespace,
@@ -220,12 +262,11 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		Requirements:     maps.Clone(o.Requirements),
 		ConcurrencyKey:   o.ConcurrencyKey,
 		ConcurrencyLimit: convert.Narrow(o.ConcurrencyLimit),
+		ConcurrencyScope: o.ConcurrencyScope.wire(),
 		DeadlineAt:       convert.Timestamp(o.Deadline),
 		StartAt:          convert.Timestamp(o.StartAt),
 	}
-	if o.Retry != nil {
-		req.RetryPolicy = o.Retry.policy()
-	}
+	req.RetryPolicy, req.RunRetryPolicy = policies(o.StepRetry, o.RunRetry, o.Retry)
 	req.Timeouts = timeouts(o.StepTimeout, o.HeartbeatTimeout, o.ExecutionTimeout)
 	if o.Delay > 0 {
 		req.StartAt, req.StartIn = timestamppb.New(now.Add(o.Delay)), durationpb.New(o.Delay)

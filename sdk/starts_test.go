@@ -343,22 +343,24 @@ func TestStarts(t *testing.T) {
 func TestStartManyIsolatesTheOptionsOfEachRun(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk, c *Client) {
 		opts := StartOptions{Tags: map[string]string{"batch": "7"}, Requirements: map[string]string{"arch": "arm"},
-			Retry: &Retry{Attempts: 2}}
+			StepRetry: &Retry{Attempts: 2}, RunRetry: &Retry{NonRetryable: []string{"a"}}}
 		_, err := StartMany(t.Context(), c, "w", []int{0, 1, 2}, opts, func(i int, o *StartOptions) {
 			if i == 1 {
-				o.Tags["first"], o.Requirements["gpu"], o.Retry.Attempts = "no", "yes", 5
+				o.Tags["first"], o.Requirements["gpu"], o.StepRetry.Attempts = "no", "yes", 5
+				o.RunRetry.NonRetryable[0] = "b"
 			}
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{"map[batch:7] map[arch:arm] 2", "map[batch:7 first:no] map[arch:arm gpu:yes] 5",
-			"map[batch:7] map[arch:arm] 2"} {
+		for i, want := range []string{"map[batch:7] map[arch:arm] 2 [a]",
+			"map[batch:7 first:no] map[arch:arm gpu:yes] 5 [b]", "map[batch:7] map[arch:arm] 2 [a]"} {
 			sent := d.sent[fmt.Sprint(i)]
-			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts()),
-				want)
+			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts(),
+				sent.GetRunRetryPolicy().GetNonRetryableErrors()), want)
 		}
 		// the caller's options are unchanged
-		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.Retry.Attempts), "map[batch:7] map[arch:arm] 2")
+		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.StepRetry.Attempts, opts.RunRetry.NonRetryable),
+			"map[batch:7] map[arch:arm] 2 [a]")
 	})
 }

@@ -147,6 +147,8 @@ type stepInfo struct {
 	e       *execution
 	name    string
 	attempt int
+
+	announcement *announcement
 }
 
 // IdempotencyKey returns a key for external systems that detect repeated requests: the run's id, a
@@ -187,48 +189,98 @@ func newStepCall(name string, opts []StepOption) *stepCall {
 }
 
 // step runs a step within one activation of its run.
-func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
-	name, recorded := b.claim(scope, c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
-	if v, err, settled := b.recall(c, name, recorded); settled {
-		b.release(name)
-		return v, err
+func (b *branch) step(scope context.Context, sc *stepCall) (any, error) {
+	c := b.call(scope, sc.name, kagziv1.StepKind_STEP_KIND_FUNCTION, "")
+	defer b.release(c.name)
+	if sc.wrong != nil && (c.record == nil || !c.isOver()) {
+		b.e.failAndExit(NonRetryable(fmt.Errorf("step %s: %w", c.name, sc.wrong)))
 	}
-	if c.wrong != nil {
-		b.e.failAndExit(NonRetryable(fmt.Errorf("step %s: %w", name, c.wrong)))
+	last, number := pendingError(c.record), int(c.record.GetAttemptNumber())+1
+	var value any
+	if !c.isOver() && !c.halted() {
+		value, last, number = c.run(scope, sc, last, number)
 	}
-	last, number := pendingError(recorded), int(recorded.GetAttemptNumber())+1
-	if b.cancelled(scope) {
-		b.release(name)
-		return nil, cancelledError(name, last, number-1)
+	switch c.result() {
+	case outcomeCancelled:
+		return nil, cancelledError(c.name, last, number-1)
+	case outcomeRecorded:
+		return sc.recall(b.e, c)
 	}
-	b.begin()
-	if last != nil && !b.parkUntil(scope, convert.When(recorded.RetryAt)) {
-		return b.settleStep(name, nil, cancelledError(name, last, number-1))
+	switch {
+	case c.failure != nil:
+		return nil, newStepError(c.name, c.failure, number)
+	case last != nil:
+		return nil, newStepError(c.name, last, number)
 	}
-	for {
-		b.e.awaitDurable()
-		if b.cancelled(scope) {
-			return b.settleStep(name, nil, cancelledError(name, last, number-1))
-		}
-		result, started := b.attempt(scope, c, name, number)
+	return value, nil
+}
+
+// run runs the step's code until it has a result or the cancellation ends the call. It returns the
+// value, or the last failure and the number of that attempt.
+func (c *call) run(scope context.Context, sc *stepCall, last *kagziv1.ErrorDetail,
+	number int) (any, *kagziv1.ErrorDetail, int) {
+	e := c.b.e
+	if last != nil && !c.parkUntil(onServer(convert.When(c.record.RetryAt))) {
+		return nil, last, number
+	}
+	for c.mayRun() {
+		result, started := c.attempt(scope, sc, number)
 		if result.err == nil {
-			b.e.post(completeStep(b.e, name, result.payload, started))
-			return b.settleStep(name, result.value, nil)
+			c.complete(result.payload, started)
+			return result.value, nil, number
 		}
 		detail := errorDetail(result.err)
-		if b.cancelled(scope) {
+		if e.cancelIsDue(scope) {
 			asCancelled(detail)
 		}
-		retryAt := b.failStep(c, name, number, detail, started)
-		if retryAt.IsZero() {
-			return b.settleStep(name, nil, newStepError(name, detail, number))
-		}
-		if !b.parkUntil(scope, retryAt) {
-			return b.settleStep(name, nil, cancelledError(name, detail, number))
-		}
 		last = detail
+		retryAt := c.fail(sc, number, detail, started)
+		if retryAt.isZero() {
+			return nil, detail, number
+		}
 		number++
+		if !c.parkUntil(retryAt) {
+			break
+		}
 	}
+	return nil, last, number
+}
+
+// mayRun waits until the step's code may run: all earlier results are durable, the run is not to be
+// paused, and a cancellation that is being recorded has taken effect. It returns false if the call has
+// been ended.
+func (c *call) mayRun() bool {
+	e := c.b.e
+	for {
+		e.awaitDurable()
+		e.lock()
+		if !e.cancelling || e.cancelled {
+			break
+		}
+		e.codeEnded()
+		e.mu.Unlock()
+		select {
+		case <-e.ctx.Done(): // it takes effect
+		case <-e.life.Done():
+			e.exit()
+		}
+	}
+	defer e.mu.Unlock()
+	if c.state != callActive || c.failing || e.endsWith(c) {
+		e.codeEnded()
+		return false
+	}
+	c.running = true
+	return true
+}
+
+// complete sends the result of the step's code.
+func (c *call) complete(p *kagziv1.Payload, started time.Time) {
+	e := c.b.e
+	e.lock()
+	defer e.mu.Unlock()
+	e.report(c, e.send(completeStep(e, c.name, c.b.path(), p, started), nil))
+	e.codeEnded()
 }
 
 // pendingError returns the failure of a step that waits for its next attempt, else nil.
@@ -242,31 +294,16 @@ func pendingError(s *kagziv1.Step) *kagziv1.ErrorDetail {
 	return &kagziv1.ErrorDetail{}
 }
 
-func (b *branch) settleStep(name string, v any, err error) (any, error) {
-	b.end()
-	b.release(name)
-	return v, err
-}
-
 // recall returns the recorded outcome of a step: a result, or an error if it failed for good.
-func (b *branch) recall(c *stepCall, name string, s *kagziv1.Step) (v any, err error, settled bool) {
-	switch s.GetStatus() {
-	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
-		v, err := c.read(s.GetOutput(), name)
-		if err != nil {
-			b.e.failAndExit(unreadableResult(name, err))
-		}
-		return v, nil, true
-	case kagziv1.StepStatus_STEP_STATUS_FAILED:
-		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED {
-			return nil, nil, false // interrupted by the loss of a worker: run it again
-		}
-		if s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
-			b.toldOfCancellation(name) // the cancellation took effect here
-		}
-		return nil, newStepError(name, s.GetError(), int(s.GetAttemptNumber())), true
+func (sc *stepCall) recall(e *execution, c *call) (any, error) {
+	if c.record.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED {
+		return nil, newStepError(c.name, c.record.GetError(), int(c.record.GetAttemptNumber()))
 	}
-	return nil, nil, false
+	v, err := sc.read(c.record.GetOutput(), c.name)
+	if err != nil {
+		e.failAndExit(unreadableResult(c.name, err))
+	}
+	return v, nil
 }
 
 type stepResult struct {
@@ -277,20 +314,21 @@ type stepResult struct {
 
 // attempt runs the step's code once, in its own goroutine, and waits for it or its timeout. A
 // cancellation ends the code's context but does not cut the wait short.
-func (b *branch) attempt(scope context.Context, c *stepCall, name string, number int) (stepResult, time.Time) {
-	e := b.e
-	timeout := c.timeout
+func (c *call) attempt(scope context.Context, sc *stepCall, number int) (stepResult, time.Time) {
+	e, name := c.b.e, c.name
+	timeout := sc.timeout
 	if timeout <= 0 {
 		timeout = e.stepTimeout
 	}
 	ctx, cancel := context.WithTimeoutCause(scope, timeout, errStepTimeout)
 	defer cancel()
-	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{e, name, number})
-
 	started := time.Now()
+	begin := newAnnouncement(e.token(), beginStep(c, sc, timeout, started))
+	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{e, name, number, begin})
+
 	done := make(chan stepResult, 1)
 	e.w.code.Add(1)
-	go stepGoroutine(func() { e.w.runStep(ctx, c, name, done) })
+	go stepGoroutine(func() { e.w.runStep(ctx, sc, name, done) })
 
 	timer, announced := time.NewTimer(min(announceAfter, timeout)), timeout <= announceAfter
 	defer timer.Stop()
@@ -310,7 +348,7 @@ func (b *branch) attempt(scope context.Context, c *stepCall, name string, number
 		case <-timer.C:
 			if !announced {
 				announced = true
-				e.post(beginStep(e, c, name, timeout, started))
+				e.announce(begin)
 				timer.Reset(timeout - announceAfter)
 				continue
 			}
@@ -375,55 +413,73 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 		endStep(ctx, span, r.err)
 		done <- r
 	}()
-	r.value, r.payload, r.err = c.run(ctx, name)
+	r.err = w.interceptStep(ctx, name, func(ctx context.Context) (err error) {
+		r.value, r.payload, err = c.run(ctx, name)
+		return err
+	})
 	askError(r.err)
 	warnLarge(w.log, "step result", r.payload, "step", name)
 }
 
-// failStep records a failed attempt. It returns the time of the next one by the local clock, or
-// zero when the step has failed for good.
-func (b *branch) failStep(c *stepCall, name string, number int, detail *kagziv1.ErrorDetail,
-	started time.Time) time.Time {
-	e := b.e
-	own := onBranchGoroutine()
+// fail records a failed attempt. It returns when the next one begins, or the zero moment when the step
+// has failed for good.
+func (c *call) fail(sc *stepCall, number int, detail *kagziv1.ErrorDetail, started time.Time) moment {
+	e := c.b.e
 	answers := make(chan *kagziv1.FailStepResponse, 1)
 	e.lock()
-	hold := !b.alone(own)
-	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepName: &name, Error: detail, RetryPolicy: c.retry, StartedAt: timestamppb.New(e.at(started)), Hold: hold,
-	}}}, func(r *kagziv1.SessionResponse) {
-		e.logFailedStep(name, number, detail, r.GetFailedStep())
-		if r.GetFailedStep().GetScheduledRetry() && !hold {
-			e.over(errSuspended)
+	hold := !c.b.alone()
+	op := e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(), StepName: &c.name,
+		Error: detail, RetryPolicy: sc.retry, StartedAt: timestamppb.New(e.at(started)), Hold: hold,
+		Branch: c.b.path(),
+	}}}, nil)
+	op.Answer = func(r *kagziv1.SessionResponse) {
+		failed := r.GetFailedStep()
+		e.logFailedStep(c.name, number, detail, failed)
+		switch {
+		case !failed.GetScheduledRetry():
+			e.mu.Lock()
+			e.report(c, op)
+			e.mu.Unlock()
+		default:
+			e.mu.Lock()
+			c.running = false
+			if hold && e.endsWith(c) {
+				e.hand(c, outcomeCancelled)
+			}
+			e.mu.Unlock()
+			if !hold {
+				e.suspend()
+			}
 		}
-		answers <- r.GetFailedStep()
-	})
+		answers <- failed
+	}
+	e.codeEnded()
 	e.mu.Unlock()
 	r := await(e, answers)
 	if !r.GetScheduledRetry() {
-		return time.Time{}
+		return moment{}
 	}
 	if r.RetryIn != nil {
-		return e.now().Add(r.RetryIn.AsDuration())
+		return fromNow(r.RetryIn.AsDuration())
 	}
-	return r.GetRetryAt().AsTime() // older servers send no RetryIn
+	return onServer(r.GetRetryAt().AsTime()) // older servers send no RetryIn
 }
 
-func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {
+func completeStep(e *execution, name, branch string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{
 		CompleteStep: &kagziv1.CompleteStepRequest{
-			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-			StepName: &name, Output: p, StartedAt: timestamppb.New(e.at(started)),
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(),
+			StepName: &name, Output: p, StartedAt: timestamppb.New(e.at(started)), Branch: branch,
 		}}}
 }
 
-func beginStep(e *execution, c *stepCall, name string, timeout time.Duration,
-	started time.Time) *kagziv1.SessionRequest {
+func beginStep(c *call, sc *stepCall, timeout time.Duration, started time.Time) *kagziv1.SessionRequest {
+	e := c.b.e
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepName: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: c.retry,
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.token(),
+		StepName: c.name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: sc.retry,
 		StartToCloseTimeoutMs: convert.WholeMs(min(timeout, maxDelay-timeoutMargin) + timeoutMargin),
-		StartedAt:             timestamppb.New(e.at(started)),
+		StartedAt:             timestamppb.New(e.at(started)), Branch: c.b.path(),
 	}}}
 }

@@ -181,7 +181,8 @@ func TestSuspension(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			f.await(t, "r")
-			equal(t, f.operations(), []string{"hello ", "claim r", "sleep future hold=false", "claim r", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "sleep none hold=false",
+				"sleep past hold=false", "sleep future hold=false", "claim r", "end r"})
 		})
 	})
 }

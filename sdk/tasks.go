@@ -14,19 +14,51 @@ import (
 
 // accept takes a task from the server and runs it.
 func (w *Worker) accept(t *kagziv1.Task) {
-	e := newExecution(w, t)
-	h := w.handlers[t.GetWorkflowType()]
+	run, base := t.GetRunId(), t.GetBase()
 	w.mu.Lock()
-	old := w.executions[t.GetRunId()]
-	if old != nil && old.task.GetLeaseToken() == t.GetLeaseToken() {
+	old := w.executions[run]
+	if old != nil && (old.token() == t.GetLeaseToken() || old.next.task.GetLeaseToken() == t.GetLeaseToken()) {
 		w.mu.Unlock()
-		e.span.End()
 		w.session.AddCredit(1)
 		return
 	}
+	if old != nil && old.takeNext().task != nil { // the server has freed that lease
+		w.session.AddCredit(1)
+	}
+	if old != nil && base != "" && old.token() == base && !w.draining {
+		old.next.task = t // the answer to what parked the run is still to come
+		w.mu.Unlock()
+		return
+	}
+	kept := w.cache.take(run)
+	fits := kept != nil && base != "" && kept.token() == base && old == nil && !w.draining
+	if fits {
+		w.executions[run] = kept
+	}
+	w.mu.Unlock()
+	switch {
+	case fits:
+		w.comeBack(kept, t)
+		return
+	case kept != nil:
+		kept.over(errSuspended)
+	}
+	w.runTask(t)
+}
+
+// runTask runs a task from the beginning of its code.
+func (w *Worker) runTask(t *kagziv1.Task) {
+	e := newExecution(w, t)
+	e.whole = t.GetBase() != ""
+	h := w.handlers[t.GetWorkflowType()]
+	w.mu.Lock()
+	old := w.executions[t.GetRunId()]
 	w.executions[t.GetRunId()] = e
 	draining := w.draining
 	w.mu.Unlock()
+	if old != nil && old.isGone() { // it came back, and its code does not fit, or it has ended just now
+		old = nil
+	}
 	if old != nil {
 		old.lose(&kagziv1.ErrorDetail{Message: "claimed again by this worker"})
 	}
@@ -49,14 +81,22 @@ func (w *Worker) accept(t *kagziv1.Task) {
 // forget drops a run that is no longer held and frees its slot.
 func (w *Worker) forget(e *execution) {
 	w.mu.Lock()
-	if w.executions[e.info.RunID] == e {
+	task, counted := e.next.task, e.counted
+	e.counted = false
+	if w.executions[e.info.RunID] == e && task == nil {
 		delete(w.executions, e.info.RunID)
 	}
 	draining := w.draining
-	w.noteEmpty()
+	if task == nil {
+		w.noteEmpty()
+	}
 	w.mu.Unlock()
-	if !draining {
+	if !draining && !counted {
 		w.session.AddCredit(1)
+	}
+	if task != nil {
+		w.runTask(task)
+		w.begun(e, task)
 	}
 }
 
@@ -86,7 +126,7 @@ func (w *Worker) held(runID, token string) *execution {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.executions[runID]
-	if e == nil || e.task.GetLeaseToken() != token {
+	if e == nil || e.token() != token {
 		return nil
 	}
 	return e
@@ -96,7 +136,12 @@ func (w *Worker) held(runID, token string) *execution {
 func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	e := w.held(c.GetRunId(), c.GetLeaseToken())
 	switch {
+	case e == nil && c.GetGraceUntil() == nil:
+		w.expect(c.GetRunId(), c.GetLeaseToken(), loseNext)
 	case e == nil:
+		w.expect(c.GetRunId(), c.GetLeaseToken(), func(next *nextStay) {
+			next.task.CancelRequested, next.task.CancelGraceUntil = true, c.GetGraceUntil()
+		})
 	case c.GetGraceUntil() != nil:
 		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
 			w.log.Info("run is being cancelled; its code may clean up", "run", c.GetRunId(), "reason",
@@ -121,6 +166,7 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 	active := len(w.executions)
 	w.noteEmpty()
 	w.mu.Unlock()
+	w.dropKept()
 	message := "worker draining"
 	if active > 0 && len(w.options.HandleSignals) > 0 {
 		message = "worker draining; another signal releases its runs at once"

@@ -88,6 +88,8 @@ func (e *execution) endActivation(cause error) {
 	switch cause {
 	case errSuspended:
 		outcome = "suspended"
+	case errPaused:
+		outcome = "paused"
 	case errFinished:
 		outcome = "finished"
 	case errLeaseLost:

@@ -289,9 +289,10 @@ func TestSignals(t *testing.T) {
 		})
 	})
 
-	t.Run("a wait where the history has a step fails the run", func(t *testing.T) {
+	t.Run("a wait where the history has a step fails the run with DivergenceFail", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
+			w.options.OnDivergence = DivergenceFail
 			pass := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				if pass++; pass == 1 {

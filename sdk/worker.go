@@ -2,18 +2,21 @@ package kagzi
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -34,8 +37,10 @@ import (
 // means the selected profile of kagzi.toml; package profile describes that file and the environment
 // variables.
 type WorkerOptions struct {
-	Profile   string   // name of the profile (KAGZI_PROFILE, else the file's default); NoProfile for none
-	Address   string   // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
+	Profile string // name of the profile (KAGZI_PROFILE, else the file's default); NoProfile for none
+	// Address of the server, host:port, or of several, separated by commas: the first that answers
+	// (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051).
+	Address   string
 	Namespace string   // (KAGZI_NAMESPACE, else the profile's, else "default")
 	Queue     string   // main queue ("default")
 	Queues    []string // further queues, in order of preference (none)
@@ -48,10 +53,32 @@ type WorkerOptions struct {
 	// UUID). While another worker has the same id, the server refuses this one and Run returns. The
 	// id of a killed worker is free when it counts as lost, within 42 s by default, or after `kagzi
 	// worker offline`.
-	WorkerID     string
-	Version      string            // of the application (none)
-	Labels       map[string]string // shown to operators, and matched by Requirements of runs (none)
-	Capabilities map[string]string // matched by Requirements of runs, like "tool:jq" with value "1.7" (none)
+	WorkerID string
+	// Hostname is shown to operators, at most 255 bytes (that of the operating system).
+	Hostname string
+	Version  string            // of the application (none)
+	Labels   map[string]string // shown to operators, and matched by Requirements of runs (none)
+	// Capabilities are matched by Requirements of runs, like "tool:jq" with value "1.7": at most 1,024,
+	// with keys of printable ASCII but = and , (none).
+	Capabilities map[string]string
+
+	// BuildID names the workflow code of this worker: up to 128 printable ASCII characters. If the code
+	// of one build diverges from a run's history, the run goes to a worker of another (a hash of the
+	// program).
+	BuildID      string
+	OnDivergence OnDivergence // what to do when no build matches a run's history (DivergencePause)
+	// RemovedPatches are ids of Patched calls that are no longer in the code, while runs with their
+	// answers may be open (none).
+	RemovedPatches []string
+
+	// Cache is how many parked runs the worker keeps in memory, each for at most 10 minutes; a negative
+	// value means none (1000). Such a run goes on where it waits when it comes back to this worker,
+	// which the server prefers. Others are replayed from their records. Code cannot tell the
+	// difference, and what is dropped from memory ends as at any suspension.
+	Cache int
+	// CacheBytes limits what those runs hold: the bytes of their inputs and results, and 16 KiB each
+	// (256 MiB).
+	CacheBytes int64
 
 	// DrainTimeout limits how long a stopping worker waits for its runs before it releases them to
 	// other workers; a negative value means no wait (300 s).
@@ -62,6 +89,8 @@ type WorkerOptions struct {
 
 	Logger *slog.Logger // (slog.Default())
 	Codec  Codec        // (none)
+	// Interceptors wrap workflow functions and the code of steps, the first outermost (none).
+	Interceptors []WorkerInterceptor
 	// TracerProvider records a span for each activation of a run and, as its children, spans for
 	// the attempts of steps; the context of a step carries its span (otel.GetTracerProvider(),
 	// which records nothing until it is configured).
@@ -80,6 +109,12 @@ func (o WorkerOptions) withDefaults() WorkerOptions {
 	if o.MaxConcurrent == 0 {
 		o.MaxConcurrent = 100
 	}
+	if o.Cache == 0 {
+		o.Cache = defaultCache
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 300 * time.Second
 	}
@@ -89,7 +124,11 @@ func (o WorkerOptions) withDefaults() WorkerOptions {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.BuildID == "" {
+		o.BuildID = ownBuild()
+	}
 	// The caller may change its own slices and maps; every session reads these again.
+	o.RemovedPatches, o.Interceptors = slices.Clone(o.RemovedPatches), slices.Clone(o.Interceptors)
 	o.Queues, o.TypeLimits = slices.Clone(o.Queues), maps.Clone(o.TypeLimits)
 	o.Labels, o.Capabilities = maps.Clone(o.Labels), maps.Clone(o.Capabilities)
 	return o
@@ -110,13 +149,17 @@ type Worker struct {
 	lease    lease.Clock
 	counters stats.Counters
 	code     sync.WaitGroup // goroutines that run user code
+	stacks   stacks
 
 	ready     chan struct{} // closed when first registered
 	readyOnce sync.Once
 	drainReq  chan struct{} // capacity 1: the server asked the worker to drain
 	unknown   chan struct{} // capacity 1: the server rejected a heartbeat
+	order     atomic.Bool   // the server keeps the order of results
+	resumes   atomic.Bool   // the server sends what happened to runs that the worker keeps in memory
 
 	mu         sync.Mutex
+	cache      cache
 	started    bool
 	id         string
 	executions map[string]*execution // by run id
@@ -133,8 +176,20 @@ type handler func(ctx Context, e *execution) (*kagziv1.Payload, error)
 // init gives package kagzitest access to workers and clients.
 func init() {
 	seam.ReplaceSteps = func(worker any, replaced func(name string) seam.Step) { worker.(*Worker).replaced = replaced }
+	seam.Intercept = func(worker, interceptors any) {
+		w := worker.(*Worker)
+		w.options.Interceptors = append(w.options.Interceptors, interceptors.([]WorkerInterceptor)...)
+	}
+	seam.Keep = func(worker any, runs int, limit time.Duration) {
+		w := worker.(*Worker)
+		w.options.Cache, w.options.CacheBytes, w.cache.time = runs, math.MaxInt64, limit
+	}
 	seam.CodeEnds = func(worker any, limit time.Duration) bool { return worker.(*Worker).codeEnds(limit) }
 	seam.AwaitEnds = func(client any, await func(ctx context.Context, runID string)) { client.(*Client).await = await }
+	seam.Replay = func(ctx context.Context, worker any, run *kagziv1.Workflow, steps []*kagziv1.Step) error {
+		w := worker.(*Worker)
+		return replayRecord(ctx, NewWorker(w.options), w.handlers[run.GetWorkflowType()], newRecord(run, steps))
+	}
 }
 
 // NewWorker makes a worker. Register workflow functions with Handle, then call Run.
@@ -151,6 +206,7 @@ func NewWorker(options WorkerOptions) *Worker {
 		drainReq:   make(chan struct{}, 1),
 		unknown:    make(chan struct{}, 1),
 		executions: make(map[string]*execution),
+		cache:      cache{runs: make(map[string]*list.Element), time: cacheTime},
 		leaving:    make(chan struct{}),
 		emptied:    make(chan struct{}),
 	}
@@ -211,6 +267,9 @@ func (w *Worker) ID() string {
 	defer w.mu.Unlock()
 	return w.id
 }
+
+// keepsOrder reports whether the server records the order of results and takes reports of divergence.
+func (w *Worker) keepsOrder() bool { return w.order.Load() }
 
 // Active returns the number of runs that the worker holds now. Each takes one slot of
 // MaxConcurrent; parked runs are not held.
@@ -291,6 +350,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, e := range w.all() {
 		e.over(errReleased)
 	}
+	w.dropKept()
 	w.awaitCode()
 	return errors.Join(refused, err)
 }
@@ -313,7 +373,8 @@ func (w *Worker) locate() error {
 // checkText rejects text that gRPC could never send.
 func (o *WorkerOptions) checkText() error {
 	type text struct{ name, text string }
-	texts := []text{{"Namespace", o.Namespace}, {"Queue", o.Queue}, {"WorkerID", o.WorkerID}, {"Version", o.Version}}
+	texts := []text{{"Namespace", o.Namespace}, {"Queue", o.Queue}, {"WorkerID", o.WorkerID}, {"Version", o.Version},
+		{"Hostname", o.Hostname}, {"BuildID", o.BuildID}}
 	for i, queue := range o.Queues {
 		texts = append(texts, text{fmt.Sprintf("Queues[%d]", i), queue})
 	}
@@ -321,6 +382,9 @@ func (o *WorkerOptions) checkText() error {
 		if !utf8.ValidString(option.text) {
 			return fmt.Errorf("%s is %.300q, want UTF-8", option.name, option.text)
 		}
+	}
+	if len(o.Hostname) > maxName {
+		return fmt.Errorf("option Hostname has %d bytes, want at most %d", len(o.Hostname), maxName)
 	}
 	return cmp.Or(checkLabelText("Labels", o.Labels), checkLabelText("Capabilities", o.Capabilities))
 }
@@ -357,6 +421,11 @@ func (w *Worker) checkLimits() error {
 	switch {
 	case o.MaxConcurrent < 0:
 		return fmt.Errorf("MaxConcurrent is %d, want at least 1, or 0 for the default", o.MaxConcurrent)
+	case o.Cache > maxCache:
+		return fmt.Errorf("option Cache is %d, want at most %d", o.Cache, maxCache)
+	case o.CacheBytes < 0:
+		return fmt.Errorf("option CacheBytes is %d, want more than 0, or 0 for the default; a negative Cache keeps no runs",
+			o.CacheBytes)
 	case o.QueueLimit < 0:
 		return fmt.Errorf("QueueLimit is %d, want at least 1, or 0 for no limit", o.QueueLimit)
 	}
@@ -376,21 +445,28 @@ func (w *Worker) checkLimits() error {
 // hello returns the registration that starts each stream.
 func (w *Worker) hello() *kagziv1.RegisterRequest {
 	o := w.options
-	hostname, _ := os.Hostname() // "" is accepted
+	hostname := o.Hostname
+	if hostname == "" {
+		hostname, _ = os.Hostname() // "" is accepted
+		hostname = convert.CleanText(hostname, maxName)
+	}
 	r := &kagziv1.RegisterRequest{
 		Namespace:     o.Namespace,
 		TaskQueue:     o.Queue,
 		TaskQueues:    o.Queues,
 		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
-		Hostname:      convert.CleanText(hostname, maxName),
+		Hostname:      hostname,
 		Pid:           int32(os.Getpid()),
 		Version:       o.Version,
 		Labels:        o.Labels,
 		Capabilities:  o.Capabilities,
 		Platform:      runtime.GOOS + "-" + runtime.GOARCH,
 		MaxConcurrent: convert.Narrow(o.MaxConcurrent),
+		PausesRuns:    true,
 		WorkerId:      w.ID(),
 		InstanceId:    w.instance,
+		KeepsRuns:     int32(w.keeps()),
+		BuildId:       o.BuildID,
 	}
 	if r.WorkerId == "" {
 		r.WorkerId = o.WorkerID

@@ -64,6 +64,8 @@ type API interface {
 		...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error)
 	TriggerWorkflowSchedule(context.Context, *kagziv1.TriggerWorkflowScheduleRequest,
 		...grpc.CallOption) (*kagziv1.TriggerWorkflowScheduleResponse, error)
+	BackfillWorkflowSchedule(context.Context, *kagziv1.BackfillWorkflowScheduleRequest,
+		...grpc.CallOption) (*kagziv1.BackfillWorkflowScheduleResponse, error)
 	PauseWorkflowSchedule(context.Context, *kagziv1.PauseWorkflowScheduleRequest,
 		...grpc.CallOption) (*kagziv1.PauseWorkflowScheduleResponse, error)
 	ResumeWorkflowSchedule(context.Context, *kagziv1.ResumeWorkflowScheduleRequest,
@@ -74,7 +76,10 @@ type API interface {
 		...grpc.CallOption) (*kagziv1.PreviewScheduleResponse, error)
 
 	ListSteps(context.Context, *kagziv1.ListStepsRequest, ...grpc.CallOption) (*kagziv1.ListStepsResponse, error)
+	GetStep(context.Context, *kagziv1.GetStepRequest, ...grpc.CallOption) (*kagziv1.GetStepResponse, error)
 	ListWorkers(context.Context, *kagziv1.ListWorkersRequest, ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error)
+	MatchWorkers(context.Context, *kagziv1.MatchWorkersRequest,
+		...grpc.CallOption) (*kagziv1.MatchWorkersResponse, error)
 	GetWorker(context.Context, *kagziv1.GetWorkerRequest, ...grpc.CallOption) (*kagziv1.GetWorkerResponse, error)
 	DrainWorker(context.Context, *kagziv1.DrainWorkerRequest, ...grpc.CallOption) (*kagziv1.DrainWorkerResponse, error)
 	ForceOfflineWorker(context.Context, *kagziv1.ForceOfflineWorkerRequest,
@@ -113,6 +118,8 @@ type API interface {
 		...grpc.CallOption) (*kagziv1.EnableNamespaceResponse, error)
 	DisableNamespace(context.Context, *kagziv1.DisableNamespaceRequest,
 		...grpc.CallOption) (*kagziv1.DisableNamespaceResponse, error)
+	DeleteNamespace(context.Context, *kagziv1.DeleteNamespaceRequest,
+		...grpc.CallOption) (*kagziv1.DeleteNamespaceResponse, error)
 }
 
 // Conn is a connection to a server. Any number of goroutines may use it. Close it once.

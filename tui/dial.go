@@ -17,6 +17,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/wire"
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 // DefaultAddress is the address of a server without --listen.
@@ -28,7 +29,7 @@ const maxMessageBytes = 8<<20 + 64<<10
 // DialOptions configures Dial. The zero value connects to DefaultAddress in plaintext without a
 // key.
 type DialOptions struct {
-	Address     string        // host:port; default DefaultAddress
+	Address     string        // host:port, or several separated by commas; default DefaultAddress
 	APIKey      string        // sent with each call as "authorization: Bearer KEY"; empty: none
 	UserAgent   string        // for the server's logs; default "kagzi"
 	CallTimeout time.Duration // timeout of a unary call whose context has no deadline; 0: none
@@ -51,15 +52,17 @@ func Dial(o DialOptions) (*Conn, error) {
 		o.UserAgent = "kagzi"
 	}
 	if o.Dialer == nil {
-		if err := checkAddress(o.Address); err != nil {
-			return nil, err
+		for _, address := range profile.Addresses(o.Address) {
+			if err := checkAddress(address); err != nil {
+				return nil, err
+			}
 		}
 	}
 	creds := insecure.NewCredentials()
 	switch {
 	case o.TLS != nil:
 		creds = credentials.NewTLS(o.TLS)
-	case o.APIKey != "" && o.Dialer == nil && !loopback(o.Address):
+	case o.APIKey != "" && o.Dialer == nil && !profile.Loopback(o.Address):
 		return nil, ErrInTheClear
 	}
 	opts := []grpc.DialOption{
@@ -80,7 +83,8 @@ func Dial(o DialOptions) (*Conn, error) {
 	if o.CallTimeout > 0 {
 		opts = append(opts, grpc.WithUnaryInterceptor(bound(o.CallTimeout)))
 	}
-	target := o.Address
+	target, several := profile.Target(o.Address, o.TLS)
+	opts = append(opts, several...)
 	if o.Dialer != nil {
 		target = "passthrough:///kagzi"
 		opts = append(opts, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -117,12 +121,6 @@ func checkAddress(address string) error {
 		return fmt.Errorf("address %q: want host:port", address)
 	}
 	return nil
-}
-
-// loopback reports whether traffic to the address stays on the machine.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) || strings.HasPrefix(address, "unix:")
 }
 
 // bearer sends an API key with each call. It does not require TLS: Dial already has, unless the

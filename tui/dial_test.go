@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 // echo answers with the key that arrived, and with as many bytes as a message may have.
@@ -86,6 +87,26 @@ func TestDial(t *testing.T) {
 			t.Errorf("authorization = %q", info.Version)
 		}
 	})
+	t.Run("goes on with the next address of several", func(t *testing.T) {
+		nobody, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nobody.Close()
+		cert := selfSigned(t)
+		address := serve(t, grpc.Creds(credentials.NewServerTLSFromCert(&cert)))
+		conn := dial(t, DialOptions{Address: nobody.Addr().String() + ", " + address, APIKey: "secret",
+			TLS: trusting(cert, "kagzi.test")})
+		info, err := conn.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
+		if err != nil || info.Version != "Bearer secret" {
+			t.Errorf("%v, %v", info.GetVersion(), err)
+		}
+		stranger := dial(t, DialOptions{Address: address + "," + address, TLS: trusting(cert, "")})
+		if _, err := stranger.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); err == nil ||
+			!strings.Contains(err.Error(), "certificate for 127.0.0.1") {
+			t.Errorf("a certificate for another name: %v", err)
+		}
+	})
 	t.Run("ends a call that nobody answers", func(t *testing.T) {
 		conn := dial(t, DialOptions{Address: serve(t), CallTimeout: 20 * time.Millisecond})
 		_, err := conn.GetQueueDepth(t.Context(), &kagziv1.GetQueueDepthRequest{})
@@ -119,6 +140,9 @@ func TestDial(t *testing.T) {
 			`"http://a:1": want host:port`:   {Address: "http://a:1"},
 			"to another machine unencrypted": {Address: "10.0.0.1:1", APIKey: "k"},
 			ErrInTheClear.Error():            {Address: "box:1", APIKey: "k"},
+			`address "": want host:port`:     {Address: "a:1,"},
+			`address "b": want host:port`:    {Address: "a:1, b"},
+			"would go to another machine":    {Address: "127.0.0.1:1,box:1", APIKey: "k"},
 		} {
 			if _, err := Dial(o); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Dial(%+v) = %v, want %q", o, err, want)
@@ -137,8 +161,8 @@ func trusting(cert tls.Certificate, name string) *tls.Config {
 func TestA_key_goes_in_the_clear_to_this_machine_only(t *testing.T) {
 	for address, own := range map[string]bool{
 		"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false,
-		"localhost.box:1": false} {
-		if loopback(address) != own {
+		"localhost.box:1": false, "127.0.0.1:1,localhost:2": true, "127.0.0.1:1,box:2": false, "": false} {
+		if profile.Loopback(address) != own {
 			t.Errorf("%s: on this machine = %t, want %t", address, !own, own)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/kagzi/kagzi/sdk/profile"
 )
 
 // environmentProxy returns the proxy that gRPC uses for a host:port, by HTTPS_PROXY and NO_PROXY.
@@ -69,7 +71,7 @@ func startAdvice(address string) string {
 	switch {
 	case address == "", address == DefaultAddress, address == "localhost:50051":
 		return "start one with: kagzi server"
-	case loopback(address) && !strings.HasPrefix(address, "unix:"):
+	case profile.Loopback(address) && !strings.HasPrefix(address, "unix:") && !strings.Contains(address, ","):
 		return "start one with: kagzi server --listen " + address
 	}
 	return "check that a server runs there and is reachable from here, or use another --address"

@@ -43,6 +43,7 @@ type Run struct {
 	engine.Run
 	FinalToken engine.Token
 	TiedTo     bool
+	Settled    int64  // number of results that were settled
 	Lease      *Lease // nil: nobody holds it
 	Steps      []*engine.Step
 	Signals    []engine.Signal

@@ -76,7 +76,7 @@ func (t *tx) comesFirst(p *engine.StartRun, match engine.Match) bool {
 	}
 	return len(t.find(func(r *Run) bool {
 		return r.Namespace == p.Namespace && r.Queue == p.Queue && slices.Contains(match.Types(), r.Type) &&
-			!r.Status.Ended() && r.Lease == nil && !r.Suspect.Is() &&
+			!r.Status.Ended() && r.Lease == nil && !r.Apart() &&
 			!r.AvailableAt.IsZero() && !r.AvailableAt.After(match.Now())
 	})) == 0
 }

@@ -13,7 +13,7 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {
-			answers[i] = t.start(&starts[i], &h)
+			answers[i] = t.start(&starts[i], p.NamespaceMustExist, &h)
 		}
 		return answers, nil
 	})
@@ -22,7 +22,10 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 }
 
 // start makes the run unless a rule of StartRuns prevents it.
-func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
+func (t *tx) start(p *engine.StartRun, must bool, h *handoffs) engine.Started {
+	if err := engine.MustExist(p.Namespace, t.db.namespaces[p.Namespace] != nil, must); err != nil {
+		return engine.Started{Err: err}
+	}
 	answer, repeated := t.requestedBefore(p)
 	switch {
 	case repeated:

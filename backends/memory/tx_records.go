@@ -93,6 +93,10 @@ func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now t
 	return true, nil
 }
 
+func (t *tx) FiredRun(schedule engine.ID, tick time.Time) (engine.ID, error) {
+	return t.db.fires[Fire{schedule, tick}].run, nil
+}
+
 func (t *tx) Namespace(name string) (*engine.Namespace, error) {
 	n := t.db.namespaces[name]
 	if n == nil {

@@ -19,13 +19,18 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	if r == nil || namespace != "" && r.Namespace != namespace {
 		return nil, nil
 	}
-	run := &storelogic.Run{Run: r.Run, FinalToken: r.FinalToken, TiedTo: r.TiedTo}
+	run := &storelogic.Run{Run: r.Run, FinalToken: r.FinalToken, TiedTo: r.TiedTo, Settled: r.Settled}
 	run.Input, run.Output = engine.Payload{}, engine.Payload{}
 	if l := r.Lease; l != nil {
 		run.Token, run.Holder, run.ClaimedAt, run.Progressed, run.WasHeld = l.Token, l.Holder, l.ClaimedAt,
 			l.Progressed, true
 	}
 	return run, nil
+}
+
+func (t *tx) PausesRuns(worker string) (bool, error) {
+	w := t.db.workers[worker]
+	return w != nil && w.PausesRuns, nil
 }
 
 func (t *tx) Payloads(id engine.ID) (input, output engine.Payload, err error) {
@@ -41,8 +46,11 @@ func (t *tx) SaveRun(run *storelogic.Run) error {
 		return fmt.Errorf("save run %s: there is no such run", run.ID)
 	}
 	input, output := r.Input, r.Output
-	r.Run, r.FinalToken, r.TiedTo = run.Run, run.FinalToken, run.TiedTo
+	r.Run, r.FinalToken, r.TiedTo, r.Settled = run.Run, run.FinalToken, run.TiedTo, run.Settled
 	r.Input, r.Output = input, output
+	if run.Ending && run.ContinuedAs.IsZero() {
+		r.UnreadSignals, _, _ = t.CountSignals(run.ID)
+	}
 	switch {
 	case !run.Token.IsZero():
 		r.Lease = &Lease{Token: run.Token, Holder: run.Holder, ClaimedAt: run.ClaimedAt, Progressed: run.Progressed}
@@ -84,9 +92,9 @@ func (t *tx) insertRun(start *engine.StartRun) bool {
 	return true
 }
 
-func (t *tx) ImportRun(r *engine.Run) error {
+func (t *tx) ImportRun(r *storelogic.Run) error {
 	t.useNamespace(r.Namespace, r.CreatedAt)
-	t.putRun(r.ID, &Run{Run: *r, TiedTo: r.Tied()})
+	t.putRun(r.ID, &Run{Run: r.Run, TiedTo: r.TiedTo, Settled: r.Settled})
 	return nil
 }
 
@@ -172,9 +180,7 @@ func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error
 		return r.Gated && r.Namespace == namespace && r.Type == workflowType && r.ConcurrencyKey == key
 	})
 	slices.SortStableFunc(gated, func(a, b *Run) int { return a.HeldAt.Compare(b.HeldAt) })
-	leases := len(t.find(func(r *Run) bool {
-		return r.Lease != nil && r.Namespace == namespace && r.Type == workflowType && r.ConcurrencyKey == key
-	}))
+	taken := len(t.placesOf(&engine.Run{Namespace: namespace, Type: workflowType, ConcurrencyKey: key}))
 	type line struct {
 		lane  string
 		limit int
@@ -183,7 +189,7 @@ func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error
 	seen := map[line]bool{}
 	for _, r := range gated {
 		l := line{r.lane(), r.ConcurrencyLimit}
-		if !seen[l] && max(l.limit, 1) > leases {
+		if !seen[l] && max(l.limit, 1) > taken {
 			first = append(first, r.ID)
 		}
 		seen[l] = true
@@ -318,6 +324,16 @@ func (t *tx) SignalInChain(first engine.ID, id string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+func (t *tx) ReturnSignals(run engine.ID, steps []string) error {
+	signals := t.change(run).Signals
+	for i := range signals {
+		if slices.Contains(steps, signals[i].StepName) {
+			signals[i].StepName = ""
+		}
+	}
+	return nil
 }
 
 func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {

@@ -109,6 +109,7 @@ func (t *tx) SaveStep(step *engine.Step) error {
 		saved.Latest, saved.Attempt, saved.Sequence, saved.Input, saved.CreatedAt = s.Latest, s.Attempt, s.Sequence,
 			s.Input, s.CreatedAt
 		saved.OverriddenBy, saved.OverrideReason = s.OverriddenBy, s.OverrideReason
+		saved.Branch, saved.BegunIn = s.Branch, s.BegunIn
 		*s = saved
 		return true
 	})
@@ -147,13 +148,18 @@ func (t *tx) EndSteps(run engine.ID, f engine.Failure, now time.Time) error {
 
 func (t *tx) WakeSteps(run engine.ID, now time.Time) error {
 	t.changeSteps(run, func(s *engine.Step) bool {
-		timer := s.Kind == engine.StepSleep || s.Kind == engine.StepSignal
-		if s.Status != engine.StepRunning || !timer || s.WakeAt.IsZero() || s.WakeAt.After(now) {
+		if s.Status != engine.StepRunning || s.Kind != engine.StepSleep || s.WakeAt.IsZero() || s.WakeAt.After(now) {
 			return false
 		}
-		s.Status, s.FinishedAt, s.TimedOut = engine.StepCompleted, s.WakeAt, s.Kind == engine.StepSignal
+		s.Status, s.FinishedAt = engine.StepCompleted, s.WakeAt
+		s.Settled, s.Awaited = engine.Unsettled, engine.AwaitedByNone
 		return true
 	})
+	return nil
+}
+
+func (t *tx) SettleStep(id engine.ID, settled int64) error {
+	t.changeStep(id, func(s *engine.Step) { s.Settled = settled })
 	return nil
 }
 
@@ -162,7 +168,7 @@ func (t *tx) RetrySteps(run engine.ID, at time.Time) error {
 		if s.Status != engine.StepFailed || !s.Latest || s.Interrupted() {
 			return false
 		}
-		s.Status, s.RetryAt, s.Failures = engine.StepPending, at, 0
+		s.Status, s.RetryAt, s.Failures, s.Settled = engine.StepPending, at, 0, 0
 		return true
 	})
 	return nil

@@ -41,11 +41,11 @@ func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]e
 			}
 		}
 		slices.SortFunc(firing, func(a, b engine.Schedule) int {
-			return cmp.Or(a.NextFireAt.Compare(b.NextFireAt), compareIDs(a.ID, b.ID))
+			return cmp.Or(a.FiresAt().Compare(b.FiresAt()), compareIDs(a.ID, b.ID))
 		})
 		for _, s := range firing {
-			if len(out.due) == limit || s.NextFireAt.After(now) {
-				out.next = s.NextFireAt
+			if len(out.due) == limit || s.FiresAt().After(now) {
+				out.next = s.FiresAt()
 				return out, nil
 			}
 			s.Input = engine.Payload{}

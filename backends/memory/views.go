@@ -243,7 +243,7 @@ func (s *Store) HeldBy(ctx context.Context, worker string) ([]engine.Held, error
 			r := t.db.runs[id]
 			held = append(held, engine.Held{
 				Lease:      engine.Lease{Namespace: r.Namespace, RunID: id, Token: r.Lease.Token},
-				GraceUntil: r.GraceUntil, CancelReason: r.CancelReason,
+				GraceUntil: r.GraceUntil, CancelReason: r.CancelReason, Pausing: r.Pausing,
 			})
 		}
 		return held, nil
@@ -275,19 +275,19 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.I
 		c.Workers = t.workersBy(func(w *engine.Worker) bool {
 			return w.Namespace == namespace && w.Status != engine.WorkerOffline && slices.Contains(w.Queues, r.Queue)
 		})
+		taken := t.placesOf(&r.Run)
+		c.PlacesOfKey, c.HoldersOfKey = len(taken), taken[:min(len(taken), engine.NamedHolders)]
 		for _, o := range t.db.runs {
 			if o.Namespace != namespace {
 				continue
 			}
-			ofKey := o.Type == r.Type && o.ConcurrencyKey == r.ConcurrencyKey && r.ConcurrencyKey != ""
 			if o.Lease != nil {
 				c.RunningInQueue += count(o.Queue == r.Queue)
 				c.RunningOfType += count(o.Queue == r.Queue && o.Type == r.Type)
-				c.RunningOfKey += count(ofKey)
 			}
 			ahead := cmp.Or(cmp.Compare(r.Priority, o.Priority), o.HeldAt.Compare(r.HeldAt),
 				compareIDs(o.ID, r.ID)) < 0
-			c.AheadInLine += count(ofKey && o.Gated && r.Gated && ahead)
+			c.AheadInLine += count(o.SharesKey(&r.Run) && o.Gated && r.Gated && ahead)
 		}
 		return c, nil
 	})

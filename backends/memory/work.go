@@ -28,7 +28,8 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	p.Now = engine.Micros(p.Now)
 	return write(ctx, s, "Claim", p, func(t *tx) (engine.Claimed, error) {
 		c := claim{tx: t, p: &p}
-		return c.run(), nil
+		out := c.run()
+		return out, c.err
 	})
 }
 
@@ -39,6 +40,7 @@ type claim struct {
 	slots []engine.ClaimSlot // slots of ONLINE workers that are left
 	held  map[string]*engine.Suspects
 	out   engine.Claimed
+	err   error
 }
 
 func (c *claim) run() engine.Claimed {
@@ -48,7 +50,7 @@ func (c *claim) run() engine.Claimed {
 	}
 	waiting := c.find(func(r *Run) bool {
 		return r.Namespace == c.p.Namespace && r.Queue == c.p.Queue && !r.Status.Ended() && r.Lease == nil &&
-			!r.AvailableAt.IsZero() &&
+			!r.AvailableAt.IsZero() && !r.DivergedIn(c.p.BuildID) &&
 			slices.Contains(c.p.Types, r.Type) && engine.Meets(c.p.Offers, r.Requirements)
 	})
 	var due []*Run
@@ -60,8 +62,8 @@ func (c *claim) run() engine.Claimed {
 		}
 	}
 	slices.SortFunc(due, byAge)
-	blocked := c.takeSuspects(due)
-	due = slices.DeleteFunc(due, func(r *Run) bool { return r.Suspect.Is() })
+	blocked := c.takeApart(due)
+	due = slices.DeleteFunc(due, func(r *Run) bool { return r.Apart() })
 	for _, r := range due {
 		if len(c.slots) == 0 || len(c.out.Tasks) >= c.p.ByAge {
 			break
@@ -99,13 +101,13 @@ func (c *claim) online() {
 	}
 }
 
-// takeSuspects claims the due suspects, as far as a worker may hold them, and says whether any was
-// left because no worker may.
-func (c *claim) takeSuspects(due []*Run) (blocked bool) {
-	suspects := slices.DeleteFunc(slices.Clone(due), func(r *Run) bool { return !r.Suspect.Is() })
-	slices.SortStableFunc(suspects, func(a, b *Run) int { return b.Priority - a.Priority })
+// takeApart claims the due runs that are apart, as far as a worker may hold them, and says whether any
+// was left because no worker may.
+func (c *claim) takeApart(due []*Run) (blocked bool) {
+	apart := slices.DeleteFunc(slices.Clone(due), func(r *Run) bool { return !r.Apart() })
+	slices.SortStableFunc(apart, func(a, b *Run) int { return b.Priority - a.Priority })
 	c.held = map[string]*engine.Suspects{}
-	for _, r := range suspects {
+	for _, r := range apart {
 		if len(c.slots) == 0 {
 			break
 		}
@@ -154,6 +156,13 @@ func (c *claim) leases(take func(*Run) bool) int {
 	return len(c.find(func(r *Run) bool { return r.Lease != nil && r.Namespace == c.p.Namespace && take(r) }))
 }
 
+// placesOf returns the runs that have a place of the run's concurrency key, by id.
+func (t *tx) placesOf(r *engine.Run) []engine.ID {
+	return t.ids(func(o *Run) bool {
+		return o.SharesKey(r) && (o.HasPlace && !o.Status.Ended() || o.Lease != nil && o.LeaseKey() != "")
+	})
+}
+
 // take makes a due run RUNNING under the next slot's token, unless a limit is reached.
 func (c *claim) take(r *Run) {
 	inQueue := func(other *Run) bool { return other.Queue == r.Queue }
@@ -163,13 +172,25 @@ func (c *claim) take(r *Run) {
 		c.out.Limited = true
 		return
 	}
-	run := c.change(r.ID)
-	c.notifyRun(r.ID)
-	ofKey := func(other *Run) bool { return other.Type == r.Type && other.ConcurrencyKey == r.ConcurrencyKey }
-	if r.ConcurrencyKey != "" && c.leases(ofKey) >= max(r.ConcurrencyLimit, 1) {
+	if r.TakesPlace() && len(c.placesOf(&r.Run)) >= max(r.ConcurrencyLimit, 1) {
+		run := c.change(r.ID)
+		c.notifyRun(r.ID)
 		run.Gated, run.HeldAt, run.AvailableAt = true, run.AvailableAt, time.Time{}
 		return
 	}
+	if !r.Suspect.Is() {
+		place, until := c.p.Choose(r.ID, r.AvailableAt, c.slots)
+		if !until.IsZero() {
+			if c.out.NextDue.IsZero() || until.Before(c.out.NextDue) {
+				c.out.NextDue = until
+			}
+			return
+		}
+		slot := c.slots[place]
+		c.slots = slices.Insert(slices.Delete(c.slots, place, place+1), 0, slot)
+	}
+	run := c.change(r.ID)
+	c.notifyRun(r.ID)
 	slot := c.slots[0]
 	c.slots = c.slots[1:]
 	if r.Suspect.Is() {
@@ -179,16 +200,21 @@ func (c *claim) take(r *Run) {
 	if run.StartedAt.IsZero() {
 		run.StartedAt = c.p.Now
 	}
+	run.HasPlace = run.HasPlace || run.ConcurrencyScope == engine.ScopeOpen
 	run.Lease = &Lease{Token: slot.Token, Holder: slot.WorkerID, ClaimedAt: c.p.Now}
-	_ = c.WakeSteps(r.ID, c.p.Now)
-	c.changeSteps(r.ID, func(s *engine.Step) bool {
-		changed := s.Awaited != 0
-		s.Awaited = 0
-		return changed
-	})
+	kept := c.p.KeptBy(slot.WorkerID, r.ID)
+	var since storelogic.Since
+	if run.Run.Steps > 0 {
+		var err error
+		since, err = storelogic.SettleClaimed(c.tx, r.ID, kept, c.p.Now)
+		c.err = cmp.Or(c.err, err)
+		run = c.db.runs[r.ID]
+	}
 	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token},
 		ClaimedAt: c.p.Now}
-	task.History, task.NextSequence = c.history(run.ID, 0, c.p.HistoryBytes)
+	if !since.Knows(kept) || !task.SetSince(kept, since.Steps, c.p.HistoryBytes) {
+		task.History, task.NextSequence = c.history(run.ID, 0, c.p.HistoryBytes)
+	}
 	c.out.Tasks = append(c.out.Tasks, task)
 }
 
@@ -232,6 +258,10 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 // register returns the worker as stored; nothing is stored while more leases of the id's previous
 // holder must be freed first.
 func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, more bool, err error) {
+	err = engine.MustExist(p.Worker.Namespace, t.db.namespaces[p.Worker.Namespace] != nil, p.NamespaceMustExist)
+	if err != nil {
+		return engine.Worker{}, false, err
+	}
 	t.useNamespace(p.Worker.Namespace, p.Now)
 	w := p.New()
 	instance := t.workersBy(func(k *engine.Worker) bool {
@@ -350,6 +380,9 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 		if !r.GraceUntil.IsZero() {
 			beat.Cancelling = append(beat.Cancelling,
 				engine.Held{Lease: l, GraceUntil: r.GraceUntil, CancelReason: r.CancelReason})
+		}
+		if r.Pausing {
+			beat.Pausing = append(beat.Pausing, l)
 		}
 	}
 	if !p.Whole {

@@ -176,7 +176,7 @@ func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	s.writer.mu.Lock()
-	s.writer.under += maxGroups
+	s.writer.under[0] += maxGroups
 	s.writer.mu.Unlock()
 	answer := make(chan error, 1)
 	go func() {
@@ -192,7 +192,7 @@ func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
 		t.Error("the heartbeat waits")
 	}
 	s.writer.mu.Lock()
-	s.writer.under -= maxGroups
+	s.writer.under[0] -= maxGroups
 	s.writer.advance()
 	s.writer.mu.Unlock()
 }

@@ -37,7 +37,7 @@ func busyDatabase(t *testing.T) string {
 			_, err = s.FailRun(t.Context(), engine.FailRunParams{
 				Lease: l, Failure: engine.Failure{Message: "no"}, Now: now})
 		case 2:
-			err = s.Sleep(t.Context(), engine.SleepParams{
+			_, err = s.Sleep(t.Context(), engine.SleepParams{
 				Lease: l, Step: engine.StepRef{Name: "nap"}, ID: engine.NewID(now), Duration: 1e12, Now: now})
 		}
 		if err != nil {
@@ -75,7 +75,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		{"a gated run without a key", "update runs set gated = true, held_at = 1, available_at = null where status = 3",
 			"has no key"},
 		{"a gated run that nothing is in the way of",
-			"update runs set gated = true, held_at = 1, available_at = null, concurrency_key = 'k', tied = true where status = 3", "nothing holds one"},
+			"update runs set gated = true, held_at = 1, available_at = null, concurrency_key = 'k', tied = true where status = 3", "nothing has one"},
 		{"a pause of a run that has ended", "update runs set paused = true where status = 4", "but does not wait"},
 		{"a place in a line that is none", "update runs set held_at = 1 where status = 3",
 			"nothing keeps it from the workers"},
@@ -93,6 +93,28 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 			"update runs set status = 2, available_at = null, worker_id = 'w1', concurrency_key = 'k', concurrency_limit = 1, tied = true where status in (1, 2); " +
 				"delete from leases; insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, steps, bytes, tied, concurrency_key) " +
 				"select run_id, run_id, worker_id, namespace, task_queue, workflow_type, 1, 0, 0, true, 'k' from runs where status = 2", "more than any of their runs allows"},
+		{"more places than a key has",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, has_place = true, tied = true where status = 3; " +
+				"update runs set concurrency_key = 'k', concurrency_limit = 1, tied = true where status = 2; update leases set concurrency_key = 'k', tied = true",
+			"places of a concurrency key"},
+		{"a place without a key", "update runs set has_place = true where status = 3", "does not need one of"},
+		{"a run that holds its lease without a place",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = true where status = 2; update leases set tied = true",
+			"was claimed, but has no place of its key"},
+		{"a run that waits without the place that it took",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = true where status = 3",
+			"was claimed, but has no place of its key"},
+		{"a run that waits in line although it had a place",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = true, gated = true, held_at = 1, available_at = null where status = 3",
+			"was claimed, but has no place of its key"},
+		{"a run that lost its worker and its place",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = true, started_at = 1 where status = 1",
+			"was claimed, but has no place of its key"},
+		{"a place before the first claim",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = true, has_place = true, started_at = null where status = 1", "was not claimed and continues no run"},
+		{"a lease with the key of an open run",
+			"update runs set concurrency_key = 'k', concurrency_limit = 9, concurrency_scope = 1, has_place = true, tied = true where status = 2; " +
+				"update leases set concurrency_key = 'k', tied = true", "does not say of the run"},
 		{"a signal without a run",
 			"insert into signals (run_id, sequence, name, received_at) values (gen_random_uuid(), 1, 's', 1)",
 			"is left over"},

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -36,7 +37,12 @@ type claim struct {
 	slots []engine.ClaimSlot // unused slots, of workers that are ONLINE as far as is known
 	byAge int                // how many more runs to take by age
 	out   engine.Claimed
-	whole bool // the next look starts at the beginning of each lane
+	// waiting are the claimed runs to whose steps something may have happened while nobody held them,
+	// or that their workers keep in memory
+	waiting []engine.ID
+	since   map[engine.ID]storelogic.Since // what happened to them
+	keptDue time.Time                      // until when runs were left to workers that keep them
+	whole   bool                           // the next look starts at the beginning of each lane
 }
 
 // look is what one transaction of a claim found.
@@ -45,12 +51,13 @@ type look struct {
 	asked      int  // number of slots
 	due        int  // due runs at the heads of the lanes
 	candidates int  // those that slots and limits allow
-	keyed      bool // some have a concurrency key, so they and the runs after them need pass; or suspects are due
+	keyed      bool // some have a concurrency key, so they and the runs after them need pass; or runs apart are due
 	bounded    bool // runs before the floors may have been skipped
 	heads      []int64
 	tasks      []engine.Task
+	waiting    []engine.ID // claimed runs to whose steps something may have happened while nobody held them
 	nextDue    time.Time
-	suspectDue time.Time // when the next suspect becomes due, if slots are left
+	apartDue   time.Time // when the next run apart becomes due, if slots are left
 }
 
 func (c *claim) run() (engine.Claimed, error) {
@@ -64,7 +71,8 @@ func (c *claim) run() (engine.Claimed, error) {
 	if len(c.out.Tasks) > 0 {
 		engine.Failpoint("postgres.after_claim")
 	}
-	return c.out, c.histories(ctx)
+	err = c.read(ctx)
+	return c.out, err
 }
 
 // take repeats lookOnce until no slot is left or nothing is due. It retries only a few times if
@@ -95,7 +103,7 @@ func (c *claim) take(ctx context.Context) error {
 				continue
 			}
 			limited = passed.limited
-			missed = passed.missed || !passed.suspects
+			missed = passed.missed || !passed.apart && !passed.kept
 		}
 		if missed {
 			if futile++; futile < claimLooks {
@@ -105,7 +113,8 @@ func (c *claim) take(ctx context.Context) error {
 		if len(c.slots) > 0 {
 			c.out.Limited = found.due > found.candidates && found.candidates < len(c.slots)+len(found.tasks)
 			c.out.NextDue = found.nextDue
-			c.dueAt(found.suspectDue)
+			c.dueAt(found.apartDue)
+			c.dueAt(c.keptDue)
 			c.out.Limited = c.out.Limited || limited || blocked
 			if blocked {
 				c.dueAt(c.p.Now.Add(engine.SuspectRetry))
@@ -132,7 +141,7 @@ func (c *claim) use(found look) {
 	for _, task := range found.tasks {
 		used[task.Lease.Token] = true
 	}
-	c.out.Tasks = append(c.out.Tasks, found.tasks...)
+	c.out.Tasks, c.waiting = append(c.out.Tasks, found.tasks...), append(c.waiting, found.waiting...)
 	c.byAge = max(0, c.byAge-len(found.tasks)) // these come first
 	var left []engine.ClaimSlot
 	for _, g := range c.slots {
@@ -193,9 +202,9 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited,
 		"type_limits": limits, "queue_limit": int64(p.QueueLimit),
 		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1),
-		"by_age": int64(c.byAge),
+		"by_age": int64(c.byAge), "prefer": p.Prefer,
 	})
-	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
+	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.scan(rows, found) })
 }
 
 func (c *claim) limited() bool { return c.p.QueueLimit > 0 || len(c.p.TypeLimits) > 0 }
@@ -208,7 +217,7 @@ func (c *claim) laneArgs() args {
 		keys[i], values[i] = o.Key, o.Value
 	}
 	return args{"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys,
-		"offer_values": values, "now": micros(p.Now)}
+		"offer_values": values, "mark": engine.BuildMark(p.BuildID), "now": micros(p.Now)}
 }
 
 func slotArrays(slots []engine.ClaimSlot) (workers []string, tokens [][16]byte) {
@@ -234,14 +243,15 @@ func limitKey(namespace, queue string) int64 {
 	return int64(h.Sum64())
 }
 
-// read reads the rows of claim.sql.
-func (c *claim) read(rows pgx.Rows, found *look) error {
+// scan reads the rows of claim.sql.
+func (c *claim) scan(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
+		var waits bool
 		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue),
-			timeOf(&found.suspectDue)}
+			timeOf(&found.apartDue)}
 		places := slices.Concat(first, []any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run),
-			payloadPlaces(&task.Run.Input))
+			payloadPlaces(&task.Run.Input), []any{&waits})
 		claimed := rows.RawValues()[len(first)] != nil
 		if !claimed {
 			clear(places[len(first):]) // pgx skips a column whose place is nil
@@ -250,24 +260,75 @@ func (c *claim) read(rows pgx.Rows, found *look) error {
 			return err
 		}
 		if claimed {
-			c.complete(&task)
-			found.tasks = append(found.tasks, task)
+			c.complete(&task, waits, found)
 		}
 	}
 	return rows.Err()
 }
 
-// complete sets the fields of a task that follow from its run.
-func (c *claim) complete(task *engine.Task) {
+// complete sets the fields of a task that follow from its run, and adds it to what was found.
+func (c *claim) complete(task *engine.Task, waits bool, found *look) {
 	task.Lease.Namespace, task.Lease.RunID, task.ClaimedAt = task.Run.Namespace, task.Run.ID, c.p.Now
+	found.tasks = append(found.tasks, *task)
+	if waits || !c.kept(task).IsZero() {
+		found.waiting = append(found.waiting, task.Run.ID)
+	}
 }
 
-// histories reads what the runs have recorded, after the claim: nobody else writes to them now.
+// kept returns the token under which the worker of a task's slot parked the run that it keeps.
+func (c *claim) kept(task *engine.Task) engine.Token {
+	for _, g := range c.p.Slots {
+		if g.Token == task.Lease.Token {
+			return c.p.KeptBy(g.WorkerID, task.Run.ID)
+		}
+	}
+	return engine.Token{}
+}
+
+// read settles what happened while nobody held the claimed runs, and reads their histories. Nobody
+// else writes to them now. If it fails, the leases exist, but nobody knows of them. The workers' next
+// heartbeats do not name them, which frees them.
+func (c *claim) read(ctx context.Context) error {
+	err := c.settleWaiting()
+	if err == nil {
+		err = c.histories(ctx)
+	}
+	if err != nil {
+		c.out = engine.Claimed{}
+	}
+	return err
+}
+
+// settleWaiting settles the steps of the claimed runs that may need it.
+func (c *claim) settleWaiting() error {
+	if len(c.waiting) == 0 {
+		return nil
+	}
+	kept := map[engine.ID]engine.Token{}
+	for i := range c.out.Tasks {
+		kept[c.out.Tasks[i].Run.ID] = c.kept(&c.out.Tasks[i])
+	}
+	var err error
+	c.since, err = writeEntered(c.store, "settle what happened to claimed runs",
+		func(t *tx) (map[engine.ID]storelogic.Since, error) {
+			since := map[engine.ID]storelogic.Since{}
+			err := t.prepare(c.waiting)
+			for i := 0; i < len(c.waiting) && err == nil; i++ {
+				id := c.waiting[i]
+				since[id], err = storelogic.SettleClaimed(t, id, kept[id], c.p.Now)
+			}
+			return since, err
+		})
+	return err
+}
+
+// histories reads what the runs have recorded.
 func (c *claim) histories(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	for i := range c.out.Tasks {
 		task := &c.out.Tasks[i]
-		if task.Run.Steps > 0 {
+		since, kept := c.since[task.Run.ID], c.kept(task)
+		if task.Run.Steps > 0 && (!since.Knows(kept) || !task.SetSince(kept, since.Steps, c.p.HistoryBytes)) {
 			queueHistory(batch, task.Run.ID, 0, c.p.HistoryBytes, &task.History, &task.NextSequence)
 		}
 	}
@@ -275,9 +336,6 @@ func (c *claim) histories(ctx context.Context) error {
 		return nil
 	}
 	if err := c.store.pool.send(ctx, batch); err != nil {
-		// The leases exist, but nobody knows of them. The workers' next heartbeats do not name
-		// them, which frees them.
-		c.out = engine.Claimed{}
 		return translate("read the history of claimed runs", err)
 	}
 	return nil

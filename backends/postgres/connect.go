@@ -102,6 +102,11 @@ func parseURL(url string) (*address, error) {
 					"has a parameter %q, which is not known; want one of sslmode, sslrootcert, sslcert, sslkey, sslpassword and sslsni", name)
 		}
 	}
+	switch mode := c.DefaultQueryExecMode; mode {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol: // they guess the types of values from Go's
+		return nil, engine.Invalid("db", "has default_query_exec_mode=%s, which does not work here; leave it out, "+
+			"and behind a pooler write %s=transaction", strings.ReplaceAll(mode.String(), " ", "_"), poolModeName)
+	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "kagzi"
 	}

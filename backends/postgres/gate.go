@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,13 +22,14 @@ const gateHeads = 100
 // concurrencyKey is a concurrency key of a workflow type.
 type concurrencyKey struct{ kind, name string }
 
-// head is a due run, and how many leases its key has.
+// head is a due run, the key of which it needs a place, and how many places of that are taken.
 type head struct {
 	id      engine.ID
 	due     int64 // microseconds
 	key     concurrencyKey
 	limit   int
 	held    int
+	apart   bool // it waits apart
 	suspect engine.Suspect
 	decided bool // it was chosen or gated
 }
@@ -41,17 +43,19 @@ type chosen struct {
 // choice is what choose decided.
 type choice struct {
 	taken   []chosen
-	waiting []engine.ID // runs whose key has no free slot
+	waiting []engine.ID // runs whose key has no free place
 	blocked bool        // a suspect was left because no worker may hold it
 	limited bool        // a run was left because of a limit of the queue or its type
+	kept    time.Time   // until when runs were left to workers that keep them in memory
 }
 
 // passed is the result of pass.
 type passed struct {
 	progress bool // runs were claimed or gated
-	suspects bool // suspects are due
+	apart    bool // runs that wait apart are due
 	blocked  bool // suspects were left because no worker may hold them
 	limited  bool // runs were left because of a limit of the queue or their type
+	kept     bool // runs were left to workers that keep them in memory
 	missed   bool // chosen runs could not be claimed
 }
 
@@ -87,11 +91,11 @@ var claimChosenText string
 
 var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 
-// pass claims or gates runs with a concurrency key, and the runs after them, in one transaction. It
+// pass claims or gates runs that need a place of their concurrency key, and the runs after them, in one transaction. It
 // says whether it made progress.
 //
 // It chooses without locks how far it goes. Then it locks the workers, the limits and the keys of
-// the chosen runs, counts again, and chooses again. Other transactions that count a key's leases or
+// the chosen runs, counts again, and chooses again. Other transactions that count a key's places or
 // free one wait for its lock (FirstGated).
 func (c *claim) pass(ctx context.Context) (passed, error) {
 	for attempt := 1; ; attempt++ {
@@ -123,7 +127,8 @@ func (c *claim) passIn(t *tx, found *look) (passed, error) {
 // settle claims or gates the first of these runs, none of which is locked yet.
 func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (p passed, err error) {
 	first := c.choose(heads, free, c.slots)
-	p.suspects, p.blocked, p.limited = anySuspect(heads), first.blocked, first.limited
+	p.apart, p.blocked, p.limited = len(heads) > 0 && heads[0].apart, first.blocked, first.limited
+	c.keptDue, p.kept = first.kept, !first.kept.IsZero()
 	heads = heads[:considered(heads, &first)]
 	p.missed = len(heads) > 0
 	due := map[engine.ID]bool{}
@@ -155,12 +160,12 @@ func (c *claim) settle(t *tx, heads []head, free freeSlots, found *look) (p pass
 
 // heads reads the due runs, in order, and the free slots, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free freeSlots, err error) {
-	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1), "suspects": maxSuspects})
+	a := merge(c.laneArgs(), args{"heads": max(gateHeads, len(c.slots)+1), "apart": maxApart})
 	free = freeSlots{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
 		err = row.Scan(idOf(&h.id), &h.due, &h.key.kind, &h.key.name, &h.limit, &h.held,
-			jsonOf(&h.suspect))
+			&h.apart, jsonOf(&h.suspect))
 		return h, err
 	})
 	for _, h := range heads {
@@ -173,14 +178,16 @@ func (c *claim) heads(t *tx) (heads []head, free freeSlots, err error) {
 	return heads, free, err
 }
 
-// anySuspect says whether one of the heads, of which suspects are the first, is a suspect.
-func anySuspect(heads []head) bool { return len(heads) > 0 && heads[0].suspect.Is() }
+// anySuspect says whether one of the heads is a suspect.
+func anySuspect(heads []head) bool {
+	return slices.ContainsFunc(heads, func(h head) bool { return h.suspect.Is() })
+}
 
 //go:embed sql/held_suspects.sql
 var heldSuspectsSQL string
 
-// maxSuspects limits how many suspects of a queue a claim reads, the earliest first.
-const maxSuspects = 1000
+// maxApart limits how many runs of a queue that wait apart a claim reads, the earliest first.
+const maxApart = 1000
 
 // countSuspects counts the suspects that the workers hold; it is sent with the next statements.
 func (c *claim) countSuspects(t *tx, free *freeSlots) {
@@ -263,17 +270,17 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through the due runs: first the suspects, then by age as many as must be taken by it,
+// choose goes through the due runs: first those that wait apart, then by age as many as must be taken by it,
 // then the others. It returns the runs to claim, each for the first slot whose worker may hold it,
-// and those before them whose key has no free slot. It skips runs that a limit of the queue or a
+// and those before them whose key has no free place. It skips runs that a limit of the queue or a
 // type blocks.
 func (c *claim) choose(heads []head, free freeSlots, slots []engine.ClaimSlot) (out choice) {
-	var suspects, order []*head
+	var apart, order []*head
 	for i := range heads {
 		h := &heads[i]
 		h.decided = false
-		if h.suspect.Is() {
-			suspects = append(suspects, h)
+		if h.apart {
+			apart = append(apart, h)
 		} else {
 			order = append(order, h)
 		}
@@ -287,14 +294,14 @@ func (c *claim) choose(heads []head, free freeSlots, slots []engine.ClaimSlot) (
 		held[worker] = suspects.Clone()
 	}
 	left := slices.Clone(slots)
-	c.chooseIn(suspects, &free, len(slots), held, &left, &out)
+	c.chooseIn(apart, &free, len(slots), held, &left, &out)
 	c.chooseIn(aged, &free, min(c.byAge, len(slots)), nil, &left, &out)
 	c.chooseIn(order, &free, len(slots), nil, &left, &out)
 	return out
 }
 
 // chooseIn chooses in this order until that many are taken, for the slots that are left. held is
-// what the workers hold, if the runs are suspects.
+// what the workers hold, if the runs wait apart.
 func (c *claim) chooseIn(order []*head, free *freeSlots, most int, held map[string]*engine.Suspects,
 	left *[]engine.ClaimSlot, out *choice) {
 	for _, h := range order {
@@ -312,7 +319,16 @@ func (c *claim) chooseIn(order []*head, free *freeSlots, most int, held map[stri
 			out.limited = true
 			continue
 		}
-		slot := 0
+		slot, until := 0, time.Time{}
+		if !h.suspect.Is() {
+			slot, until = c.p.Choose(h.id, time.UnixMicro(h.due).UTC(), *left)
+		}
+		if !until.IsZero() {
+			if out.kept.IsZero() || until.Before(out.kept) {
+				out.kept = until
+			}
+			continue
+		}
 		if h.suspect.Is() {
 			slot = slices.IndexFunc(*left, func(g engine.ClaimSlot) bool { return held[g.WorkerID].May(h.suspect) })
 			if slot < 0 {
@@ -361,22 +377,22 @@ func (c *claim) takeChosen(t *tx, taken []chosen, found *look) {
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var task engine.Task
+			var waits bool
 			places := slices.Concat([]any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run),
-				payloadPlaces(&task.Run.Input))
+				payloadPlaces(&task.Run.Input), []any{&waits})
 			if err := rows.Scan(places...); err != nil {
 				return err
 			}
-			c.complete(&task)
+			c.complete(&task, waits, found)
 			t.notifyRun(task.Run.ID)
-			found.tasks = append(found.tasks, task)
 		}
 		return rows.Err()
 	})
 }
 
-// Concurrency keys are advisory locks: a transaction that counts a key's leases, or frees one,
+// Concurrency keys are advisory locks: a transaction that counts a key's places, or frees one,
 // holds its lock to the end. The lock order is: worker, runs with their leases, keys. But the key
-// of a run that waits for a slot comes before that run.
+// of a run that waits for a place comes before that run.
 
 //go:embed sql/lock_keys.sql
 var lockKeysSQL string

@@ -19,7 +19,7 @@ func TestNobodyWaitsAtAGateForARunThatTookNoSlot(t *testing.T) {
 			return none, err
 		}
 		steer := engine.SteerParams{Namespace: "default", RunID: ids[0], AuditID: engine.NewID(s.Now()), Now: s.Now()}
-		if _, err := s.PauseRun(t.Context(), steer); err != nil {
+		if _, err := s.PauseRun(t.Context(), engine.PauseRunParams{SteerParams: steer}); err != nil {
 			return none, err
 		}
 		_, err = c.settle(x, heads, free, &look{})

@@ -9,8 +9,8 @@ import (
 )
 
 // Caches of rows that nearly every start needs and that rarely change: namespaces and lanes. Other
-// servers make them too, but nobody deletes any. Only a failover to a standby that lags behind
-// loses the newest.
+// servers make them too. A deleted namespace loses its rows, and a failover to a standby that lags
+// behind the newest; a server that does not find a cached row empties its caches.
 
 // remember adds what a committed transaction has made or found to the caches.
 func (s *Store) remember(t *tx) {
@@ -52,6 +52,17 @@ func (t *tx) ensureNamespace(name string, now time.Time) error {
 	t.makes(name)
 	return t.queue(ensureNamespaceSQL, args{"namespace": name, "id": [16]byte(storelogic.NamespaceID(name)),
 		"now": micros(now)})
+}
+
+// namespaceForUse returns a namespace in which the transaction makes something; nil if there is none.
+// Store.DeleteNamespace waits for a transaction that has read the namespace, and later ones read
+// again.
+func (t *tx) namespaceForUse(name string) (*engine.Namespace, error) {
+	n, err := t.Namespace(name)
+	if err == nil && n == nil {
+		t.store.forget()
+	}
+	return n, err
 }
 
 func (t *tx) makes(namespace string) {

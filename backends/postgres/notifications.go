@@ -68,6 +68,10 @@ func encodeNotification(r engine.Notification) string {
 		return "t"
 	case engine.NotifyKeys:
 		return "k"
+	case engine.NotifyDiverged:
+		return "d"
+	case engine.NotifyWait:
+		return "o" + base64.RawURLEncoding.EncodeToString(r.ID[:]) + "/" + r.Name + "/" + r.Step
 	}
 	return "a"
 }
@@ -105,14 +109,26 @@ func decodeNotification(line string) engine.Notification {
 		return engine.Notification{Kind: engine.NotifyTimer}
 	case 'k':
 		return engine.Notification{Kind: engine.NotifyKeys}
-	case 'r', 'e':
-		what := engine.NotifyRun
-		if kind == 'e' {
-			what = engine.NotifyEnd
-		}
-		if id, err := base64.RawURLEncoding.DecodeString(rest); err == nil && len(id) == len(engine.ID{}) {
-			return engine.Notification{Kind: what, ID: engine.ID(id)}
-		}
+	case 'd':
+		return engine.Notification{Kind: engine.NotifyDiverged}
+	case 'r':
+		return ofRun(engine.Notification{Kind: engine.NotifyRun}, rest)
+	case 'e':
+		return ofRun(engine.Notification{Kind: engine.NotifyEnd}, rest)
+	case 'o':
+		id, wait, _ := strings.Cut(rest, "/")
+		worker, step, _ := strings.Cut(wait, "/")
+		return ofRun(engine.Notification{Kind: engine.NotifyWait, Name: worker, Step: step}, id)
 	}
 	return engine.Notification{Kind: engine.NotifyAll}
+}
+
+// ofRun sets the run of a notification; without a valid id, it becomes NotifyAll.
+func ofRun(r engine.Notification, text string) engine.Notification {
+	id, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(id) != len(r.ID) {
+		return engine.Notification{Kind: engine.NotifyAll}
+	}
+	r.ID = engine.ID(id)
+	return r
 }

@@ -13,14 +13,44 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// transact runs an operation of package storelogic in its own transaction. An operation by the
-// holder of a lease first waits for earlier ones for the same run.
+// transact runs an operation of package storelogic, in a group if it is one that has groups, or in its
+// own transaction. An operation by the holder of a lease first waits for earlier ones for the same
+// run.
 func (s *Store) transact(_ context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
 	in := func(t *tx) (any, error) { return do(t) }
-	if c.Lease != nil {
-		return inLine(s, c.Lease.RunID, c.Ticket, c.Doing, in)
+	var run engine.ID
+	switch p := c.Params.(type) {
+	case engine.SignalRunParams:
+		run = p.RunID
+	case engine.EndRunParams:
+		run = p.RunID
+	case engine.FireScheduleParams: // a schedule's turns come in order, as a run's calls do
+		run = p.ScheduleID
+	default:
+		if c.Lease != nil {
+			run = c.Lease.RunID
+		}
 	}
-	return write(s, c.Doing, in)
+	if !grouped[c.Name] {
+		if c.Lease != nil {
+			return inLine(s, run, c.Ticket, c.Doing, in)
+		}
+		return write(s, c.Doing, in)
+	}
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	one := &call{run: run, ticket: c.Ticket, size: c.Size, logic: true, op: &operation{Call: c, do: do}}
+	s.begun.expect(one.op)
+	return together(s, one, c.Doing, func() any { return one.op.answer }, in)
+}
+
+// operationOf returns the operation of a common call, for a group that carries it out if its
+// statement did not apply.
+func operationOf[P, A any](name, doing string, p P, do func(storelogic.Tx, P) (A, error)) *operation {
+	return &operation{Call: storelogic.Call{Name: name, Doing: doing, Params: p},
+		do: func(tx storelogic.Tx) (any, error) { return do(tx, p) }}
 }
 
 //go:embed sql/lock_namespace.sql
@@ -44,6 +74,32 @@ func locked[P, A any](s *Store, doing, lock string, a args, do func(storelogic.T
 func (s *Store) UpdateNamespace(_ context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
 	return locked(s, "update a namespace", lockNamespaceSQL, args{"namespace": p.Namespace.Name},
 		storelogic.UpdateNamespace, p)
+}
+
+//go:embed sql/lock_namespaces.sql
+var lockNamespacesSQL string
+
+// DeleteNamespace locks out everybody who makes something in a namespace: each has read the table in
+// its transaction. It waits for them only briefly, because others wait behind it; then it is tried
+// again.
+func (s *Store) DeleteNamespace(_ context.Context, p engine.DeleteNamespaceParams) error {
+	defer s.forget()
+	_, err := write(s, "delete a namespace", func(t *tx) (none struct{}, err error) {
+		local := args{"names": []string{"lock_timeout"}, "values": []string{"300ms"}}
+		if err := t.queueHot(setLocalSQL, local); err != nil {
+			return none, err
+		}
+		if err := t.queue(lockNamespacesSQL, args{}); err != nil {
+			return none, err
+		}
+		return none, storelogic.DeleteNamespace(t, p)
+	})
+	return err
+}
+
+// EmptyNamespace deletes part of what a namespace holds.
+func (s *Store) EmptyNamespace(_ context.Context, p engine.EmptyNamespaceParams) (engine.Emptied, error) {
+	return locked(s, "empty a namespace", lockNamespaceSQL, args{"namespace": p.Name}, storelogic.EmptyNamespace, p)
 }
 
 // CreateKey creates an API key.
@@ -71,10 +127,16 @@ func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (en
 	}
 	defer s.leave()
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
+	const doing = "complete a step"
 	c := &call{run: p.Lease.RunID, ticket: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(),
-		alone: !p.Step.ID.IsZero()}
-	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
-		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
+		logic: !p.Step.ID.IsZero() || p.Step.Name == engine.CancelledStep || s.begun.has(p.Lease.RunID, p.Step.Name),
+		op:    operationOf("CompleteStep", doing, p, storelogic.CompleteStep)}
+	return together(s, c, doing, func() engine.Step {
+		if c.logic {
+			return c.op.answer.(engine.Step)
+		}
+		return c.step.step
+	}, func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }
 
 //go:embed sql/complete_new_step.sql
@@ -86,7 +148,7 @@ var completeNewStepSQL = hot(completeNewStepText)
 // transactions change leases in this order.
 func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, ids [][16]byte
-	var namespaces, names, metas []string
+	var namespaces, names, metas, branches []string
 	var outputs [][]byte
 	var places, sizes, started, nows []int64
 	var lasts []bool
@@ -108,6 +170,7 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		outputs, metas = append(outputs, dataOrNull(p.Output.Data)), append(metas, mapText(p.Output.Metadata))
 		places, sizes, lasts = append(places, place), append(sizes, size), append(lasts, true)
 		started, nows = append(started, micros(c.step.step.StartedAt)), append(nows, micros(p.Now))
+		branches = append(branches, p.Branch)
 	}
 	if len(runs) == 0 {
 		return
@@ -116,14 +179,18 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		"run_ids": runs, "tokens": tokens, "namespaces": namespaces, "step_ids": ids, "names": names,
 		"outputs":      outputs,
 		"output_metas": metas, "places": places, "sizes": sizes, "lasts": lasts, "started_at": started, "now": nows,
+		"branches":  branches,
 		"max_steps": int64(engine.MaxSteps), "max_bytes": int64(engine.MaxRunBytes),
 	})...).Query(func(rows pgx.Rows) error {
 		var id engine.ID
 		var sequence int64
 		var worker string
-		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &sequence, &worker}, func() error {
+		var settled, begunIn int64
+		places := []any{idOf(&id), &sequence, &worker, &settled, &begunIn}
+		_, err := pgx.ForEachRow(rows, places, func() error {
 			c := byStep[id]
 			c.step.step.Sequence, c.step.step.WorkerID = sequence, worker
+			c.step.step.Settled, c.step.step.BegunIn = settled, begunIn
 			answers.settle(c)
 			answers.events = append(answers.events,
 				storekit.Event{Notification: engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID}})
@@ -147,6 +214,7 @@ func newResult(p *engine.CompleteStepParams) engine.Step {
 		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted,
 		Attempt: 1, Latest: true,
 		Output: p.Output, Token: p.Lease.Token, CreatedAt: p.Now, StartedAt: p.StartedAt, FinishedAt: p.Now,
+		Branch: p.Branch,
 	}
 	if step.StartedAt.IsZero() {
 		step.StartedAt = p.Now
@@ -165,12 +233,16 @@ func (s *Store) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engi
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
+	const doing = "complete a run"
 	c := &call{run: p.Lease.RunID, ticket: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(),
-		alone: p.ContinueAs != nil}
-	return together(s, c, "complete a run", func() engine.Completed {
+		logic: s.begun.has(p.Lease.RunID, "") || len(p.Unreached) > 0, alone: p.ContinueAs != nil || len(p.Unreceived) > 0,
+		op: operationOf("CompleteRun", doing, p, storelogic.CompleteRun)}
+	return together(s, c, doing, func() engine.Completed {
+		if c.logic {
+			return c.op.answer.(engine.Completed)
+		}
 		return engine.Completed{Status: engine.RunCompleted}
-	},
-		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
+	}, func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }
 
 //go:embed sql/complete_run.sql

@@ -111,7 +111,7 @@ func TestClaimPlanUsesIndexOfOpenSteps(t *testing.T) {
 	hots := hotStatements(t)
 	for _, name := range []string{"claim", "claim_chosen"} {
 		plan := explain(t, conn, name, hots[name])
-		for _, index := range []string{"steps_open", "steps_awaited", "steps_pkey"} {
+		for _, index := range []string{"steps_open", "steps_awaited"} {
 			_, after, found := strings.Cut(plan, "Index Scan using "+index)
 			if lines := strings.SplitN(after, "\n", 3); !found || len(lines) < 2 ||
 				!strings.Contains(lines[1], "Index Cond") {
@@ -263,9 +263,10 @@ var indexOf = map[string]string{
 	"list_prunable": "runs_ended",
 	"next_of_group": "steps_open", "list_waiting": "steps_awaited", "list_child_steps": "steps_child",
 	"open_children": "runs_parent",
-	"list_due":      "runs_claim", "claim_chosen": "steps_awaited", "count_keys": "leases_key",
-	"count_queue": "leases_slot",
-	"open_of":     "runs_schedule_open", "open_retry": "runs_retried", "list_retried": "runs_retried",
+	"list_due":      "runs_claim", "claim_chosen": "steps_awaited", "count_keys": "runs_places",
+	"list_holders": "runs_places",
+	"count_queue":  "leases_slot",
+	"open_of":      "runs_schedule_open", "open_retry": "runs_retried", "list_retried": "runs_retried",
 	"next_signal": "signals_waiting",
 	"get_signal":  "signals_id", "count_signals": "signals_waiting", "prune_fires": "fires_old",
 	"prune_audit": "audit_pkey", "list_timed_out": "steps_timeout",
@@ -283,13 +284,13 @@ func hotStatements(t *testing.T) map[string]planned {
 	workers := []string{"w1", "w2"}
 	meet := args{"namespace": "default", "task_queue": "orders", "types": []string{"order"},
 		"offer_keys":   []string{"gpu"},
-		"offer_values": []string{""}, "now": now}
+		"offer_values": []string{""}, "mark": engine.BuildMark("b1"), "now": now}
 	key := args{"namespace": "default", "workflow_type": "order", "concurrency_key": "k"}
 	hots := map[string]planned{
 		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "slot_workers": []string{"w1"}, "tokens": id,
 			"limited_types": []string{"order"},
 			"type_limits":   []int64{5}, "queue_limit": int64(9), "floor_lanes": []int64{1}, "floors": []int64{1},
-			"heads": int64(10), "by_age": int64(1)})},
+			"heads": int64(10), "by_age": int64(1), "prefer": false})},
 		"claim_chosen": {claimChosenSQL, args{"run_ids": id, "workers": []string{"w1"}, "tokens": id, "now": now}},
 		"lock_runs":    {lockRunsSQL, runs},
 		"lock_leases":  {lockLeasesSQL, runs},
@@ -302,7 +303,7 @@ func hotStatements(t *testing.T) map[string]planned {
 			args{"run_ids": id, "tokens": id, "namespaces": []string{""}, "step_ids": id,
 				"names": []string{"pay"}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "places": []int64{1},
 				"sizes": []int64{1}, "lasts": []bool{true},
-				"started_at": []int64{now}, "now": []int64{now}, "max_steps": int64(1), "max_bytes": int64(1)}},
+				"started_at": []int64{now}, "now": []int64{now}, "branches": []string{""}, "max_steps": int64(1), "max_bytes": int64(1)}},
 		"insert_run": {insertRunSQL, oneStart()},
 		"check_started": {checkStartedSQL, args{
 			"run_ids": id, "namespaces": []string{"default"}, "external_ids": []string{"e"},
@@ -314,13 +315,14 @@ func hotStatements(t *testing.T) map[string]planned {
 		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_ids": workers},
 		"held_to_free":     {"worker_id": "w1", "heard_at": now, "now": now, "limit": 100},
 		"list_left_behind": {"limit": 101},
-		"list_due":         merge(meet, args{"heads": 10, "suspects": 1000}),
+		"list_due":         merge(meet, args{"heads": 10, "apart": 1000}),
 		"gate_runs":        merge(runs, args{"now": now}),
 		"lock_beating":     {"worker_ids": workers},
 		"heartbeats": {"worker_ids": workers, "active": []int64{1, 2}, "completed": []int64{1, 2},
 			"failed": []int64{1, 2}, "stats": workers, "now": []int64{now, now}},
 		"count_queue": {"namespace": "default", "task_queue": "orders"}, "first_gated": key,
 		"count_keys":    {"namespace": "default", "types": []string{"order"}, "keys": []string{"k"}},
+		"list_holders":  {"run_id": id[0], "limit": 5},
 		"list_expiring": {"limit": 100}, "list_timed_out": {"limit": 100}, "due_schedules": {"limit": 100},
 		"list_prunable": {"namespace": "default", "status": 4, "before": now, "imported_before": id[0], "limit": 100},
 		"list_retried":  runs,

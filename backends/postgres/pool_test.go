@@ -30,6 +30,8 @@ func TestPoolMaxConns(t *testing.T) {
 	})
 	for value, want := range map[string]string{
 		"pool_max_conns=2": "at least 3", "pool_max_conns=many": "not a valid", "pool_min_conns=2": "pool_min_conns",
+		"default_query_exec_mode=exec":            "pool_mode=transaction",
+		"default_query_exec_mode=simple_protocol": "default_query_exec_mode=simple_protocol",
 	} {
 		t.Run("is refused as "+value, func(t *testing.T) {
 			if _, err := parseURL("postgres://ada@db.internal/shop?" + value); err == nil ||

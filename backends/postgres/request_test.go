@@ -33,7 +33,7 @@ func TestRequestHasOneAnswerWhileRunEnds(t *testing.T) {
 	second := make(chan engine.Started, 1)
 	begun := false
 	first, err := write(a, "start a run, slowly", func(x *tx) (engine.Started, error) {
-		answer, err := x.startOne(&asked, map[string]bool{})
+		answer, err := x.startOne(&asked, false, map[string]error{})
 		if err != nil || begun {
 			return answer, err
 		}
@@ -94,7 +94,7 @@ func slowly(t *testing.T, a *Store, holder engine.StartRun, before func(x *tx) e
 	t.Helper()
 	watch := adminConnection(t, a.pool.Config().ConnString())
 	_, err := write(a, "start a run, slowly", func(x *tx) (answer engine.Started, err error) {
-		if answer, err = x.startOne(&holder, map[string]bool{}); err != nil {
+		if answer, err = x.startOne(&holder, false, map[string]error{}); err != nil {
 			return answer, err
 		}
 		if err := x.send(); err != nil {
@@ -141,7 +141,7 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 			},
 			"alone": func(s *Store, r engine.StartRun) (engine.Started, error) {
 				return write(s, "start a run", func(x *tx) (engine.Started, error) {
-					return x.startOne(&r, map[string]bool{})
+					return x.startOne(&r, false, map[string]error{})
 				})
 			},
 		} {

@@ -79,6 +79,14 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	return json.Unmarshal([]byte(v.String), c.to)
 }
 
+// detailColumn scans what an attempt is about, whose kind was scanned before.
+type detailColumn struct{ of *engine.Step }
+
+func (c detailColumn) ScanText(v pgtype.Text) error {
+	*storekit.DetailOf(c.of) = v.String
+	return nil
+}
+
 // keepColumn scans how long runs are kept by status, in microseconds.
 type keepColumn struct {
 	to *map[engine.RunStatus]time.Duration
@@ -120,7 +128,8 @@ func stepPlaces(s *engine.Step) []any {
 		jsonOf(&s.Error),
 		tokenOf(&s.Token), &s.WorkerID, timeOf(&s.CreatedAt), timeOf(&s.StartedAt), timeOf(&s.FinishedAt),
 		timeOf(&s.TimeoutAt), timeOf(&s.RetryAt), timeOf(&s.WakeAt), spanOf(&s.Duration), jsonOf(&s.RetryPolicy),
-		&s.SignalName, &s.TimedOut, idOf(&s.ChildRunID), &s.Awaited, &s.OverriddenBy, &s.OverrideReason,
+		detailColumn{s}, &s.TimedOut, idOf(&s.ChildRunID), &s.Awaited, &s.OverriddenBy, &s.OverrideReason,
+		&s.Settled, &s.Branch, &s.BegunIn,
 	}
 }
 
@@ -141,6 +150,8 @@ func schedulePlaces(s *engine.Schedule) []any {
 		timeOf(&s.CreatedAt), timeOf(&s.UpdatedAt), timeOf(&s.NextFireAt), timeOf(&s.LastFiredAt),
 		timeOf(&s.Buffered), &s.Broken,
 		&s.Fired, &s.Completed, &s.Failed, &s.Skipped, &s.Revision,
+		&s.PauseReason, spanOf(&s.Jitter), spanOf(&s.Delay),
+		&s.ConcurrencyKey, &s.ConcurrencyLimit, numberOf(&s.ConcurrencyScope), jsonOf(&s.RunRetryPolicy),
 	}
 }
 
@@ -168,7 +179,7 @@ func workerPlaces(w *engine.Worker) []any {
 		jsonOf(&w.Types),
 		jsonOf(&w.Labels), jsonOf(&w.Capabilities), &w.Hostname, &w.PID, &w.Version, &w.Platform, &w.MaxConcurrent,
 		&w.QueueLimit, jsonOf(&w.TypeLimits), &w.Active, &w.Completed, &w.Failed, jsonOf(&w.Stats),
-		timeOf(&w.RegisteredAt), timeOf(&w.LastHeartbeatAt), timeOf(&w.DeregisteredAt),
+		timeOf(&w.RegisteredAt), timeOf(&w.LastHeartbeatAt), timeOf(&w.DeregisteredAt), &w.PausesRuns, &w.BuildID,
 	}
 }
 

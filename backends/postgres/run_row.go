@@ -37,7 +37,9 @@ func runPlaces(r *engine.Run) []any {
 		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom),
 		idOf(&r.ContinuedAs),
 		timeOf(&r.NamedDeadlineAt), &r.BelowHandler, idOf(&r.FirstRunID), jsonOf(&r.Suspect),
-		(*laterColumn)(&r.AvailableAt),
+		(*laterColumn)(&r.AvailableAt), &r.Pausing, timeOf(&r.PausedAt),
+		jsonOf(&r.Divergences), nil, jsonOf(&r.Unreached), &r.OwedFrom, &r.UnreadSignals,
+		numberOf(&r.ConcurrencyScope), &r.HasPlace, jsonOf(&r.RunRetryPolicy),
 		&r.LeaseLosses, &r.Steps, &r.Bytes,
 	}
 }
@@ -48,13 +50,15 @@ type startColumns struct {
 	handoffs                                                      *handoffs
 	lookedAt                                                      bool
 	calls, priorities, concurrencyLimits, parentCloses, origins   []int32
+	concurrencyScopes                                             []int32
 	runIDs, parentRunIDs, parentStepIDs, tagRunIDs                [][16]byte
 	failedRunIDs, retriedFrom, continuedFrom, firstRunIDs         [][16]byte
 	namespaces, externalIDs, requestIDs, queues, types, versions  []string
 	policies, tags, requirements, failureWorkflows, failureQueues []string
+	runPolicies                                                   []string
 	concurrencyKeys, traceparents, inputMetas, tagKeys, tagValues []string
 	scheduleIDs                                                   []string
-	never, tied, belowHandler                                     []bool
+	never, tied, belowHandler, hasPlace                           []bool
 	lanes, bytes, createdAt, availableAt, deadlineAt, scheduledAt []int64
 	startToClose, heartbeat, execution, namedDeadlineAt           []int64
 	inputs                                                        [][]byte
@@ -82,6 +86,7 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.availableAt = append(c.availableAt, micros(r.AvailableAt))
 		c.deadlineAt = append(c.deadlineAt, microsOrZero(r.DeadlineAt))
 		c.policies = append(c.policies, pointerText(r.RetryPolicy))
+		c.runPolicies = append(c.runPolicies, pointerText(r.RunRetryPolicy))
 		c.startToClose = append(c.startToClose, r.Timeouts.StartToClose.Microseconds())
 		c.heartbeat = append(c.heartbeat, r.Timeouts.Heartbeat.Microseconds())
 		c.execution = append(c.execution, r.Timeouts.Execution.Microseconds())
@@ -104,6 +109,8 @@ func (c *startColumns) add(number int, call *startCall) {
 		c.namedDeadlineAt = append(c.namedDeadlineAt, microsOrZero(r.NamedDeadlineAt))
 		c.belowHandler = append(c.belowHandler, r.BelowHandler)
 		c.firstRunIDs = append(c.firstRunIDs, r.FirstRunID)
+		c.concurrencyScopes = append(c.concurrencyScopes, int32(r.ConcurrencyScope))
+		c.hasPlace = append(c.hasPlace, r.HasPlace)
 		c.tied = append(c.tied, r.Tied())
 		c.inputs = append(c.inputs, dataOrNull(r.Input.Data))
 		c.inputMetas = append(c.inputMetas, mapText(r.Input.Metadata))
@@ -127,7 +134,8 @@ func (c *startColumns) args() args {
 		"workflow_types": c.types,
 		"versions":       c.versions, "priorities": c.priorities, "bytes": c.bytes, "created_at": c.createdAt,
 		"available_at": c.availableAt, "deadline_at": c.deadlineAt, "retry_policies": c.policies,
-		"start_to_close_us": c.startToClose, "heartbeat_us": c.heartbeat, "execution_us": c.execution, "tags": c.tags,
+		"run_retry_policies": c.runPolicies,
+		"start_to_close_us":  c.startToClose, "heartbeat_us": c.heartbeat, "execution_us": c.execution, "tags": c.tags,
 		"requirements": c.requirements, "on_failure_workflows": c.failureWorkflows,
 		"on_failure_queues": c.failureQueues,
 		"concurrency_keys":  c.concurrencyKeys, "concurrency_limits": c.concurrencyLimits,
@@ -137,6 +145,7 @@ func (c *startColumns) args() args {
 		"schedule_ids": c.scheduleIDs, "failed_run_ids": c.failedRunIDs, "retried_from": c.retriedFrom,
 		"continued_from": c.continuedFrom, "named_deadline_at": c.namedDeadlineAt, "tied": c.tied,
 		"below_handler": c.belowHandler, "first_run_ids": c.firstRunIDs,
+		"concurrency_scopes": c.concurrencyScopes, "has_place": c.hasPlace,
 		"traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
 		"worker_ids": c.workers, "tokens": c.tokens, "scopes": c.scopes,
@@ -147,7 +156,10 @@ func (c *startColumns) args() args {
 func runArgs(r *storelogic.Run) args {
 	availableAt, suspectAt, suspect := r.AvailableAt, time.Time{}, ""
 	if r.Suspect.Is() {
-		availableAt, suspectAt, suspect = suspectAt, availableAt, jsonText(r.Suspect)
+		suspect = jsonText(r.Suspect)
+	}
+	if r.Apart() {
+		availableAt, suspectAt = suspectAt, availableAt
 	}
 	return args{
 		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures,
@@ -161,6 +173,11 @@ func runArgs(r *storelogic.Run) args {
 		"cancel_reason": r.CancelReason, "grace_until": microsOrNull(r.GraceUntil),
 		"continued_as": idOrNull(r.ContinuedAs),
 		"final_token":  idOrNull(engine.ID(r.FinalToken)), "tied": r.TiedTo,
+		"divergences": listText(r.Divergences), "diverged": r.Builds(), "unreached": listText(r.Unreached),
+		"deadline_at": microsOrNull(r.DeadlineAt), "named_deadline_at": microsOrNull(r.NamedDeadlineAt),
+		"pausing": r.Pausing, "paused_at": microsOrNull(r.PausedAt),
+		"settled": r.Settled, "owed_from": r.OwedFrom, "unread_signals": r.UnreadSignals,
+		"ending": r.Ending && r.ContinuedAs.IsZero(),
 	}
 }
 
@@ -187,59 +204,91 @@ func (t *tx) note(r *storelogic.Run) {
 }
 
 //go:embed sql/save_run.sql
-var saveRunSQL string
+var saveRunText string
+
+var saveRunSQL = hot(saveRunText)
 
 //go:embed sql/save_lease.sql
-var saveLeaseSQL string
+var saveLeaseText string
+
+var saveLeaseSQL = hot(saveLeaseText)
 
 //go:embed sql/delete_lease.sql
-var deleteLeaseSQL string
+var deleteLeaseText string
+
+var deleteLeaseSQL = hot(deleteLeaseText)
 
 // SaveRun leaves the counts in the lease while there is one.
 func (t *tx) SaveRun(r *storelogic.Run) error {
+	c := t.changesOf(r)
+	if c.lease != nil {
+		if err := t.queueRows(saveLeaseSQL, c.lease); err != nil {
+			return err
+		}
+	}
+	if c.freed != nil {
+		if err := t.queueRows(deleteLeaseSQL, c.freed); err != nil {
+			return err
+		}
+	}
+	if c.run == nil {
+		return nil
+	}
+	return t.queueRows(saveRunSQL, c.run)
+}
+
+// runChanges are the rows to write for a run; nil: this one is as it was.
+type runChanges struct{ run, lease, freed args }
+
+// changesOf returns what differs from the rows that were read or written last.
+func (t *tx) changesOf(r *storelogic.Run) (c runChanges) {
 	was, now := t.stored[r.ID], stored{run: runArgs(r)}
 	switch {
 	case !r.Token.IsZero():
 		now.lease = leaseArgs(r)
 		if was.run != nil {
 			now.run["steps"], now.run["bytes"] = was.run["steps"], was.run["bytes"]
+			now.run["settled"] = was.run["settled"]
 		}
 		if !maps.Equal(was.lease, now.lease) {
-			if err := t.queue(saveLeaseSQL, now.lease); err != nil {
-				return err
-			}
+			c.lease = now.lease
 		}
 	case r.WasHeld && (was.run == nil || was.lease != nil):
-		if err := t.queue(deleteLeaseSQL, args{"run_id": [16]byte(r.ID)}); err != nil {
-			return err
-		}
+		c.freed = args{"run_id": [16]byte(r.ID)}
 	}
 	if t.stored == nil {
 		t.stored = map[engine.ID]stored{}
 	}
 	t.stored[r.ID] = now
 	if maps.Equal(was.run, now.run) {
-		return nil
+		return c
 	}
 	if !r.AvailableAt.IsZero() {
 		t.due = append(t.due, dueRun{queueKey{r.Namespace, r.Queue}, micros(r.AvailableAt)})
 	}
-	return t.queue(saveRunSQL, now.run)
+	c.run = now.run
+	return c
 }
 
 // leaseArgs returns the columns of a lease that can change, for save_lease.sql.
 func leaseArgs(r *storelogic.Run) args {
 	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed,
-		"tied": r.TiedTo, "suspect": r.Suspect.Is()}
+		"tied": r.TiedTo, "suspect": r.Apart(), "pausing": r.Pausing, "settled": r.Settled, "owed_from": r.OwedFrom}
 }
 
 //go:embed sql/set_output.sql
-var setOutputSQL string
+var setOutputText string
+
+var setOutputSQL = hot(setOutputText)
 
 // SaveOutput writes the output next to the input.
 func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
-	return t.queueWith(output.Size(), setOutputSQL,
-		args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)})
+	t.bytes += output.Size()
+	return t.queueRows(setOutputSQL, outputArgs(run, output))
+}
+
+func outputArgs(run engine.ID, output engine.Payload) args {
+	return args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)}
 }
 
 // InsertRun fails if another transaction took one of the ids meanwhile; the operation is then
@@ -260,11 +309,11 @@ func (t *tx) InsertRun(start *engine.StartRun) error {
 }
 
 // ImportRun inserts the run as a start would, and then updates its other columns.
-func (t *tx) ImportRun(r *engine.Run) error {
-	if err := t.InsertRun(&engine.StartRun{Run: *r}); err != nil {
+func (t *tx) ImportRun(r *storelogic.Run) error {
+	if err := t.InsertRun(&engine.StartRun{Run: r.Run}); err != nil {
 		return err
 	}
-	if err := t.SaveRun(&storelogic.Run{Run: *r, TiedTo: r.Tied()}); err != nil {
+	if err := t.SaveRun(r); err != nil {
 		return err
 	}
 	if r.Output.Size() == 0 {

@@ -19,7 +19,8 @@ func (s *Store) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine
 	if len(p.Runs) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: slices.Clone(p.Runs), lanes: make([]int64, len(p.Runs)), handoff: p.Handoff}
+	c := &startCall{starts: slices.Clone(p.Runs), lanes: make([]int64, len(p.Runs)), handoff: p.Handoff,
+		must: p.NamespaceMustExist}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
@@ -37,16 +38,19 @@ type startCall struct {
 	starts  []engine.StartRun
 	lanes   []int64
 	handoff engine.Handoff // nil: no hand-off
+	must    bool           // NamespaceMustExist
 	answers []engine.Started
 }
 
-// prepareStarts makes missing namespaces and lanes. They stay if the starts are refused, which does
-// no harm.
+// prepareStarts makes missing namespaces and lanes, but no namespace that must exist. They stay if
+// the starts are refused, which does no harm.
 func (s *Store) prepareStarts(c *startCall) error {
 	for i := range c.starts {
 		r := &c.starts[i]
-		if err := s.ensureNamespace(r.Namespace, r.CreatedAt); err != nil {
-			return err
+		if !c.must || r.Namespace == engine.DefaultNamespace {
+			if err := s.ensureNamespace(r.Namespace, r.CreatedAt); err != nil {
+				return err
+			}
 		}
 		id, err := s.ensureLane(laneKeyOf(r))
 		if err != nil {
@@ -160,10 +164,10 @@ func (c *startCall) notifications(h *handoffs) []engine.Notification {
 // alone handles each start in order, in one transaction. If another transaction takes an id between
 // read and insert, it is retried.
 func (c *startCall) alone(t *tx) ([]engine.Started, error) {
-	enabled := map[string]bool{}
+	refused := map[string]error{}
 	answers := make([]engine.Started, len(c.starts))
 	for i := range c.starts {
-		answer, err := t.startOne(&c.starts[i], enabled)
+		answer, err := t.startOne(&c.starts[i], c.must, refused)
 		if err != nil {
 			return nil, err
 		}
@@ -175,23 +179,23 @@ func (c *startCall) alone(t *tx) ([]engine.Started, error) {
 //go:embed sql/mark_commit.sql
 var markCommitSQL string
 
-// startOne answers one start. enabled caches which namespaces are enabled.
-func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Started, error) {
+// startOne answers one start. refused caches which namespaces take no starts, and why; nil: they do.
+func (t *tx) startOne(r *engine.StartRun, must bool, refused map[string]error) (engine.Started, error) {
 	if answer, found, err := t.repeated(r); err != nil || found {
 		return answer, t.vouch(answer, err)
 	}
-	if _, known := enabled[r.Namespace]; !known {
-		n, err := t.Namespace(r.Namespace)
+	if _, known := refused[r.Namespace]; !known {
+		n, err := t.namespaceForUse(r.Namespace)
 		if err != nil {
 			return engine.Started{}, err
 		}
-		if n == nil {
-			t.store.forget() // the cache says that it exists
+		refused[r.Namespace] = engine.MustExist(r.Namespace, n != nil, must)
+		if n != nil && !n.Enabled {
+			refused[r.Namespace] = engine.NamespaceDisabled(r.Namespace)
 		}
-		enabled[r.Namespace] = n == nil || n.Enabled
 	}
-	if !enabled[r.Namespace] {
-		return engine.Started{Err: engine.NamespaceDisabled(r.Namespace)}, nil
+	if err := refused[r.Namespace]; err != nil {
+		return engine.Started{Err: err}, nil
 	}
 	if answer, found, err := t.earlier(r); err != nil || found {
 		return answer, t.vouch(answer, err)

@@ -60,7 +60,7 @@ func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := append([]string{
-		"lease_losses", "steps", "bytes", // in the lease while there is one
+		"lease_losses", "steps", "bytes", "settled", // in the lease while there is one
 		"lane_id", "expires_at", "final_token", "tied", // only for the store
 	}, runColumns.Names()...)
 	slices.Sort(known)
@@ -99,7 +99,7 @@ func TestOnlyColumnsThatAreFilteredByHaveStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"continued_as", "continued_from", "created_at", "gated", "grace_until", "origin", "paused",
+		"continued_as", "continued_from", "created_at", "gated", "grace_until", "has_place", "origin", "paused",
 		"pinned", "priority", "tied", "worker_id",
 	}
 	if !slices.Equal(analyzed, want) {

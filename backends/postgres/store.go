@@ -3,14 +3,16 @@
 // are in sql/, one per file, under the same names as in the SQLite backend.
 //
 // The most frequent calls are gathered into groups, each of which is one transaction with one round
-// trip (write.go); so are heartbeats (beats.go). Any other call has its own transaction (tx.go),
-// which is retried after a conflict with another one. Other servers are notified with NOTIFY,
+// trip (write.go); so are heartbeats (beats.go). Most operations of package storelogic are gathered
+// into groups of their own, with two round trips (group.go). Any other call has its own transaction
+// (tx.go), which is retried after a conflict with another one. Other servers are notified with NOTIFY,
 // outside of that transaction (notifier.go). Reads have their own connections.
 //
 // Files with the same name in both backends are meant to be read side by side:
 //
 //   - Operations: those of package storelogic (operations.go), over the rows of a transaction
-//     (tx*.go). The most frequent ones have statements of their own: step results and ends of runs
+//     (tx*.go) or of a group (group*.go). The most frequent ones have statements of their own: step results and ends of
+//     runs
 //     (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go), and the register
 //     of workers (workers.go).
 //   - Rows: run_row.go (the columns of runs), rows.go (those of other tables).
@@ -57,6 +59,7 @@ type Store struct {
 	schema     int
 	warnings   []string // about the database, found when it was opened
 	floors     floors
+	begun      begun
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
 	namespaces sync.Map // string to struct{}: namespaces that are known to exist
 

@@ -40,6 +40,9 @@ type tx struct {
 	keys   map[int64]bool // keys whose locks it holds
 	calls  int            // number of calls that it carries out
 	due    []dueRun       // runs that it makes due, now or later
+	// elsewhere means that no statement may be sent, because an operation of a group asks for what
+	// the group does not have (group_tx.go)
+	elsewhere bool
 }
 
 var _ storelogic.Tx = (*tx)(nil)
@@ -79,13 +82,10 @@ func (t *tx) queueHot(s statement, a args) error {
 	return t.sendFull()
 }
 
-// queueWith is queue for a statement with payloads of so many bytes.
-func (t *tx) queueWith(bytes int, sql string, a args) error {
-	t.bytes += bytes
-	return t.queue(sql, a)
-}
-
 func (t *tx) sendFull() error {
+	if t.elsewhere {
+		return t.send()
+	}
 	if t.batch.Len() < maxQueued && t.bytes < maxQueuedBytes {
 		return nil
 	}
@@ -132,6 +132,9 @@ func (t *tx) exec(sql string, a args) (touched int64, err error) {
 func (t *tx) send() error {
 	batch := t.batch
 	t.batch, t.bytes = &pgx.Batch{}, 0
+	if t.elsewhere {
+		return errElsewhere
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	return t.conn.SendBatch(ctx, batch).Close()
@@ -216,6 +219,27 @@ func (s statement) bind(a args) []any {
 		panic("statement with an argument that it does not name")
 	}
 	return bound
+}
+
+// columns turns rows, which have the same names, into the arrays of a statement about several rows.
+func columns(rows ...args) args {
+	all := make(args, len(rows[0]))
+	for name := range rows[0] {
+		column := make([]any, len(rows))
+		for i, row := range rows {
+			column[i] = row[name]
+		}
+		all[name] = column
+	}
+	return all
+}
+
+// queueRows queues a statement about several rows, unless there are none.
+func (t *tx) queueRows(s statement, rows ...args) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return t.queueHot(s, columns(rows...))
 }
 
 var _ pgx.QueryRewriter = args{}

@@ -23,13 +23,18 @@ func (t *tx) Receipt(run engine.ID, token engine.Token) (r storelogic.Receipt, e
 }
 
 //go:embed sql/insert_receipt.sql
-var insertReceiptSQL string
+var insertReceiptText string
+
+var insertReceiptSQL = hot(insertReceiptText)
 
 // LeaveReceipt replaces an earlier receipt of the same lease.
 func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r storelogic.Receipt) error {
-	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb,
-		"content":  r.Content,
-		"retry_at": microsOrNull(r.RetryAt)})
+	return t.queueRows(insertReceiptSQL, receiptArgs(run, token, r))
+}
+
+func receiptArgs(run engine.ID, token engine.Token, r storelogic.Receipt) args {
+	return args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb, "content": r.Content,
+		"retry_at": microsOrNull(r.RetryAt)}
 }
 
 func scanSignal(row pgx.CollectableRow) (s engine.Signal, err error) {
@@ -80,22 +85,25 @@ func (t *tx) CountSignals(run engine.ID) (waiting int, last int64, err error) {
 }
 
 //go:embed sql/insert_signal.sql
-var insertSignalSQL string
+var insertSignalText string
+
+var insertSignalSQL = hot(insertSignalText)
 
 // InsertSignals sends one insert per signal, all in one round trip.
 func (t *tx) InsertSignals(signals []engine.Signal) error {
 	for i := range signals {
-		s := &signals[i]
-		err := t.queueWith(s.Payload.Size(), insertSignalSQL,
-			args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
-				"payload": dataOrNull(s.Payload.Data), "payload_meta": mapText(s.Payload.Metadata),
-				"received_at": micros(s.ReceivedAt),
-				"step_name":   s.StepName})
-		if err != nil {
+		t.bytes += signals[i].Payload.Size()
+		if err := t.queueRows(insertSignalSQL, signalArgs(&signals[i])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func signalArgs(s *engine.Signal) args {
+	return args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
+		"payload": dataOrNull(s.Payload.Data), "payload_meta": mapText(s.Payload.Metadata),
+		"received_at": micros(s.ReceivedAt), "step_name": s.StepName}
 }
 
 //go:embed sql/measure_unconsumed.sql
@@ -137,12 +145,22 @@ func (t *tx) SignalInChain(first engine.ID, signalID string) (bool, error) {
 	return t.found(signalInChainSQL, args{"first": [16]byte(first), "signal_id": signalID}, &run)
 }
 
+//go:embed sql/return_signals.sql
+var returnSignalsSQL string
+
+// ReturnSignals is exact while the run is locked.
+func (t *tx) ReturnSignals(run engine.ID, steps []string) error {
+	return t.queue(returnSignalsSQL, args{"run_id": [16]byte(run), "step_names": steps})
+}
+
 //go:embed sql/consume_signal.sql
-var consumeSignalSQL string
+var consumeSignalText string
+
+var consumeSignalSQL = hot(consumeSignalText)
 
 // ConsumeSignal keeps the signal, with the step that consumed it.
 func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
-	return t.queue(consumeSignalSQL, args{"run_id": [16]byte(run), "sequence": sequence, "step_name": step})
+	return t.queueRows(consumeSignalSQL, args{"run_id": [16]byte(run), "sequence": sequence, "step_name": step})
 }
 
 //go:embed sql/get_namespace.sql
@@ -251,7 +269,7 @@ var insertAPIKeySQL string
 func (t *tx) InsertAPIKey(k *engine.APIKey) error {
 	return t.queue(insertAPIKeySQL, args{"key_id": [16]byte(k.ID), "name": k.Name, "role": int16(k.Role),
 		"namespaces": listText(k.Namespaces),
-		"queues":     listText(k.Queues), "types": listText(k.Types), "hash": k.Hash[:],
+		"queues":     listText(k.Queues), "types": listText(k.Types), "worker_ids": listText(k.WorkerIDs), "hash": k.Hash[:],
 		"created_at": micros(k.CreatedAt),
 		"expires_at": microsOrNull(k.ExpiresAt)})
 }
@@ -265,11 +283,13 @@ func (t *tx) RevokeAPIKey(id engine.ID, at time.Time) error {
 }
 
 //go:embed sql/insert_audit.sql
-var insertAuditSQL string
+var insertAuditText string
+
+var insertAuditSQL = hot(insertAuditText)
 
 // InsertAudit commits with the change.
 func (t *tx) InsertAudit(e engine.AuditEvent) error {
-	return t.queue(insertAuditSQL, auditArgs(&e))
+	return t.queueRows(insertAuditSQL, auditArgs(&e))
 }
 
 func auditArgs(e *engine.AuditEvent) args {
@@ -354,6 +374,9 @@ func scheduleArgs(s *engine.Schedule) args {
 		"buffered":      microsOrNull(s.Buffered), "broken": s.Broken, "fired": s.Fired, "completed": s.Completed,
 		"failed":  s.Failed,
 		"skipped": s.Skipped, "revision": s.Revision,
+		"pause_reason": s.PauseReason, "jitter_us": s.Jitter.Microseconds(), "delay_us": s.Delay.Microseconds(),
+		"concurrency_key": s.ConcurrencyKey, "concurrency_limit": s.ConcurrencyLimit,
+		"concurrency_scope": int16(s.ConcurrencyScope), "run_retry_policy": pointerText(s.RunRetryPolicy),
 	}
 }
 
@@ -399,4 +422,13 @@ func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now t
 	n, err := t.exec(insertFireSQL, args{"schedule_id": [16]byte(schedule), "tick": micros(tick),
 		"run_id": [16]byte(run), "now": micros(now)})
 	return n > 0, err
+}
+
+//go:embed sql/fired_run.sql
+var firedRunSQL string
+
+// FiredRun reads a schedule that is locked.
+func (t *tx) FiredRun(schedule engine.ID, tick time.Time) (run engine.ID, err error) {
+	_, err = t.found(firedRunSQL, args{"schedule_id": [16]byte(schedule), "tick": micros(tick)}, idOf(&run))
+	return run, err
 }

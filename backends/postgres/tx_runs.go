@@ -43,30 +43,16 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	var runs []*storelogic.Run
 	byID := make(map[engine.ID]*storelogic.Run, len(ids))
 	which := args{"run_ids": idArray(ids)}
-	t.batch.Queue(getRunStateSQL, which).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			run := &storelogic.Run{}
-			places := append(runPlaces(&run.Run), &run.LaneID, tokenOf(&run.FinalToken), &run.TiedTo)
-			if err := rows.Scan(places...); err != nil {
-				return err
-			}
-			runs, byID[run.ID] = append(runs, run), run
-		}
-		return rows.Err()
+	t.queueRunRows(getRunStateSQL, which, func(run *storelogic.Run) bool {
+		runs, byID[run.ID] = append(runs, run), run
+		return true
 	})
 	t.batch.Queue(getLeaseSQL, which).Query(func(rows pgx.Rows) error {
 		var id engine.ID
 		var l storelogic.Run
-		places := []any{idOf(&id), tokenOf(&l.Token), &l.Holder, timeOf(&l.ClaimedAt), &l.Steps, &l.Bytes,
-			&l.Progressed}
-		_, err := pgx.ForEachRow(rows, places, func() error {
-			if run := byID[id]; run != nil {
-				t.note(run) // the row before the lease's newer counts are added
-				run.Token, run.Holder, run.ClaimedAt, run.WasHeld = l.Token, l.Holder, l.ClaimedAt, true
-				run.Steps, run.Bytes, run.Progressed = l.Steps, l.Bytes, l.Progressed
-				if l.Progressed {
-					run.LeaseLosses = 0
-				}
+		_, err := pgx.ForEachRow(rows, append([]any{idOf(&id)}, leasePlaces(&l)...), func() error {
+			if byID[id] != nil {
+				t.addLease(byID[id], &l)
 			}
 			return nil
 		})
@@ -75,10 +61,40 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	if err := t.send(); err != nil {
 		return nil, err
 	}
-	for _, run := range runs {
-		t.note(run)
-	}
 	return runs, t.lockGates(runs)
+}
+
+// queueRunRows queues what locks and reads the rows of runs. When it is sent, add is called with each
+// run, and says whether it is new.
+func (t *tx) queueRunRows(sql string, a args, add func(*storelogic.Run) bool) {
+	t.batch.Queue(sql, a).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			run := &storelogic.Run{}
+			places := append(runPlaces(&run.Run), &run.LaneID, tokenOf(&run.FinalToken), &run.TiedTo,
+				&run.Settled)
+			if err := rows.Scan(places...); err != nil {
+				return err
+			}
+			if add(run) {
+				t.note(run) // the row before the lease's newer counts are added
+			}
+		}
+		return rows.Err()
+	})
+}
+
+func leasePlaces(l *storelogic.Run) []any {
+	return []any{tokenOf(&l.Token), &l.Holder, timeOf(&l.ClaimedAt), &l.Steps, &l.Bytes, &l.Settled, &l.Progressed}
+}
+
+// addLease completes a run with its lease.
+func (t *tx) addLease(run, l *storelogic.Run) {
+	run.Token, run.Holder, run.ClaimedAt, run.WasHeld = l.Token, l.Holder, l.ClaimedAt, true
+	run.Steps, run.Bytes, run.Settled, run.Progressed = l.Steps, l.Bytes, l.Settled, l.Progressed
+	if l.Progressed {
+		run.LeaseLosses = 0
+	}
+	t.note(run)
 }
 
 // prepare locks the runs that an operation will read one by one, and their concurrency keys, so
@@ -123,7 +139,7 @@ type heldLease struct {
 
 func scanHeld(row pgx.CollectableRow) (h heldLease, err error) {
 	err = row.Scan(idOf(&h.Lease.RunID), tokenOf(&h.Lease.Token), &h.Lease.Namespace, &h.worker, timeOf(&h.claimedAt),
-		timeOf(&h.GraceUntil), &h.CancelReason)
+		timeOf(&h.GraceUntil), &h.CancelReason, &h.Pausing)
 	return h, err
 }
 
@@ -180,6 +196,15 @@ func (t *tx) Loss(worker string) (engine.Loss, error) {
 	l := engine.Loss{Worker: worker}
 	_, err := t.found(getLossSQL, args{"worker_id": worker}, timeOf(&l.At), timeOf(&l.HeardAt), &l.Runs, &l.Suspects)
 	return l, err
+}
+
+//go:embed sql/pauses_runs.sql
+var pausesRunsSQL string
+
+// PausesRuns does not lock the worker; what it knows changes only when it registers.
+func (t *tx) PausesRuns(worker string) (pauses bool, err error) {
+	_, err = t.found(pausesRunsSQL, args{"worker_id": worker}, &pauses)
+	return pauses, err
 }
 
 //go:embed sql/get_payloads.sql

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -77,22 +78,36 @@ func (t *tx) ChildSteps(run engine.ID, children []engine.ID) ([]engine.Step, err
 }
 
 //go:embed sql/insert_step.sql
-var insertStepSQL string
+var insertStepText string
+
+var insertStepSQL = hot(insertStepText)
 
 // InsertSteps sends one insert per step, all in one round trip.
 func (t *tx) InsertSteps(steps []engine.Step) error {
 	for i := range steps {
 		s := &steps[i]
-		a := changeable(s)
-		a["run_id"], a["name"], a["kind"], a["attempt"] = [16]byte(s.RunID), s.Name, int16(s.Kind), s.Attempt
-		a["latest"], a["sequence"], a["created_at"] = s.Latest, s.Sequence, micros(s.CreatedAt)
-		a["overridden_by"], a["override_reason"] = s.OverriddenBy, s.OverrideReason
-		a["input"], a["input_meta"] = dataOrNull(s.Input.Data), mapText(s.Input.Metadata)
-		if err := t.queueWith(s.Input.Size()+s.Output.Size(), insertStepSQL, a); err != nil {
+		t.bytes += s.Input.Size() + s.Output.Size()
+		if err := t.queueRows(insertStepSQL, newStepArgs(s)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// newStepArgs returns all columns of an attempt.
+func newStepArgs(s *engine.Step) args {
+	a := changeable(s)
+	a["run_id"], a["name"], a["kind"], a["attempt"] = [16]byte(s.RunID), s.Name, int16(s.Kind), s.Attempt
+	a["latest"], a["sequence"], a["created_at"] = s.Latest, s.Sequence, micros(s.CreatedAt)
+	a["overridden_by"], a["override_reason"] = s.OverriddenBy, s.OverrideReason
+	a["branch"], a["begun_in"] = s.Branch, s.BegunIn
+	a["input"], a["input_meta"] = dataOrNull(s.Input.Data), mapText(s.Input.Metadata)
+	return a
+}
+
+// savedStepArgs returns what update_step.sql writes.
+func savedStepArgs(s *engine.Step, paid, superseded bool) args {
+	return merge(changeable(s), args{"paid": paid, "superseded": superseded})
 }
 
 // changeable returns the columns of an attempt that can change.
@@ -105,8 +120,8 @@ func changeable(s *engine.Step) args {
 		"retry_at": microsOrNull(s.RetryAt),
 		"wake_at":  microsOrNull(s.WakeAt), "duration_us": s.Duration.Microseconds(),
 		"retry_policy": pointerText(s.RetryPolicy),
-		"signal_name":  s.SignalName, "timed_out": s.TimedOut, "child_run_id": idOrNull(s.ChildRunID),
-		"awaited": s.Awaited,
+		"signal_name":  *storekit.DetailOf(s), "timed_out": s.TimedOut, "child_run_id": idOrNull(s.ChildRunID),
+		"awaited": s.Awaited, "settled": s.Settled,
 	}
 }
 
@@ -119,10 +134,22 @@ func (t *tx) Supersede(step engine.ID) error {
 }
 
 //go:embed sql/update_step.sql
-var updateStepSQL string
+var updateStepText string
+
+var updateStepSQL = hot(updateStepText)
 
 // SaveStep does not write the input and the fields that identify the attempt.
-func (t *tx) SaveStep(s *engine.Step) error { return t.queue(updateStepSQL, changeable(s)) }
+func (t *tx) SaveStep(s *engine.Step) error {
+	return t.queueRows(updateStepSQL, savedStepArgs(s, true, false))
+}
+
+//go:embed sql/settle_step.sql
+var settleStepSQL string
+
+// SettleStep writes only that column.
+func (t *tx) SettleStep(step engine.ID, settled int64) error {
+	return t.queue(settleStepSQL, args{"step_id": [16]byte(step), "settled": settled})
+}
 
 //go:embed sql/interrupt_steps.sql
 var interruptStepsSQL string
@@ -143,7 +170,7 @@ func (t *tx) EndSteps(run engine.ID, f engine.Failure, now time.Time) error {
 //go:embed sql/wake_steps.sql
 var wakeStepsSQL string
 
-// WakeSteps does what claim.sql does too.
+// WakeSteps changes only timers.
 func (t *tx) WakeSteps(run engine.ID, now time.Time) error {
 	return t.queue(wakeStepsSQL, args{"run_id": [16]byte(run), "now": micros(now)})
 }

@@ -48,8 +48,8 @@ func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) (due
 		return nil, time.Time{}, err
 	}
 	for i := range due {
-		if i == limit || due[i].NextFireAt.After(now) {
-			return due[:i], due[i].NextFireAt, nil
+		if i == limit || due[i].FiresAt().After(now) {
+			return due[:i], due[i].FiresAt(), nil
 		}
 	}
 	return due, time.Time{}, nil
@@ -109,16 +109,21 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 			return 0, err
 		}
 		old = slices.DeleteFunc(old, func(id engine.ID) bool { return slices.Contains(retried, id) })
-		rows, few := int64(0), 0
-		for few < len(old) && (few == 0 || rows+rowsOf[old[few]] <= prunedRows) {
-			rows += rowsOf[old[few]]
-			few++
-		}
-		if few == 0 {
+		if old = firstRows(old, rowsOf); len(old) == 0 {
 			return 0, nil
 		}
-		return few, t.pruneRuns(old[:few], p.Requests)
+		return len(old), t.pruneRuns(old, p.Requests)
 	})
+}
+
+// firstRows returns the first runs that have together at most prunedRows, but at least one.
+func firstRows(runs []engine.ID, rowsOf map[engine.ID]int64) []engine.ID {
+	rows, few := int64(0), 0
+	for few < len(runs) && (few == 0 || rows+rowsOf[runs[few]] <= prunedRows) {
+		rows += rowsOf[runs[few]]
+		few++
+	}
+	return runs[:few]
 }
 
 // pruneRuns deletes these runs, which are locked.
@@ -131,6 +136,11 @@ func (t *tx) pruneRuns(ids []engine.ID, requests time.Time) error {
 	if err := t.queue(keepRequestsSQL, args{"run_ids": idArray(ids), "made_at": madeAt, "since": since}); err != nil {
 		return err
 	}
+	return t.deleteRuns(ids)
+}
+
+// deleteRuns deletes ended runs, which are locked, after everything that refers to them.
+func (t *tx) deleteRuns(ids []engine.ID) error {
 	for _, statement := range []string{
 		pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
 	} {

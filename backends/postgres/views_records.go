@@ -216,7 +216,7 @@ func scanAPIKey(row pgx.CollectableRow) (k engine.APIKey, err error) {
 func apiKeyPlaces(k *engine.APIKey) []any {
 	return []any{
 		idOf(&k.ID), &k.Name, numberOf(&k.Role), jsonOf(&k.Namespaces), jsonOf(&k.Queues), jsonOf(&k.Types),
-		hashColumn{&k.Hash},
+		jsonOf(&k.WorkerIDs), hashColumn{&k.Hash},
 		timeOf(&k.CreatedAt), timeOf(&k.ExpiresAt), timeOf(&k.LastUsedAt), timeOf(&k.RevokedAt),
 	}
 }
@@ -233,7 +233,7 @@ func (c hashColumn) ScanBytes(hash []byte) error {
 }
 
 // listText encodes a list as compact JSON, an empty one as "".
-func listText(list []string) string {
+func listText[T any](list []T) string {
 	if len(list) == 0 {
 		return ""
 	}

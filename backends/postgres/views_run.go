@@ -135,6 +135,9 @@ var getRunSQL = runColumns.Expand(getRunText)
 //go:embed sql/explain_inputs.sql
 var getCircumstancesSQL string
 
+//go:embed sql/list_holders.sql
+var listHoldersSQL string
+
 // ExplainInputs reads everything on one snapshot.
 func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (c engine.Circumstances,
 	err error) {
@@ -159,8 +162,16 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		return err
 	})
 	batch.Queue(getCircumstancesSQL, one).Query(func(rows pgx.Rows) error {
-		places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
+		places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.PlacesOfKey, &c.AheadInLine}
 		_, err := pgx.ForEachRow(rows, places, func() error { return nil })
+		return err
+	})
+	batch.Queue(listHoldersSQL, merge(one, args{"limit": engine.NamedHolders})).Query(func(rows pgx.Rows) error {
+		var holder engine.ID
+		_, err := pgx.ForEachRow(rows, []any{idOf(&holder)}, func() error {
+			c.HoldersOfKey = append(c.HoldersOfKey, holder)
+			return nil
+		})
 		return err
 	})
 	err = s.view(ctx, "explain a run", func(ctx context.Context) error {

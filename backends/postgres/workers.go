@@ -44,7 +44,14 @@ func (s *Store) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams)
 // registerWorker returns the worker as stored, or nil if another portion of the previous holder's
 // leases must be freed first.
 func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
-	if err := t.ensureNamespace(p.Worker.Namespace, p.Now); err != nil {
+	n, err := t.namespaceForUse(p.Worker.Namespace)
+	if err == nil {
+		err = engine.MustExist(p.Worker.Namespace, n != nil, p.NamespaceMustExist)
+	}
+	if err == nil && n == nil {
+		err = t.ensureNamespace(p.Worker.Namespace, p.Now)
+	}
+	if err != nil {
 		return nil, err
 	}
 	known, err := t.oneWorker(getWorkerByInstanceSQL,
@@ -91,6 +98,8 @@ func profile(w *engine.Worker) args {
 		"capabilities": mapText(w.Capabilities), "hostname": w.Hostname, "pid": w.PID, "version": w.Version,
 		"platform":       w.Platform,
 		"max_concurrent": w.MaxConcurrent, "queue_limit": w.QueueLimit, "type_limits": mapText(w.TypeLimits),
+		"build_id":    w.BuildID,
+		"pauses_runs": w.PausesRuns,
 	}
 }
 
@@ -176,6 +185,9 @@ func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (
 		if !held.GraceUntil.IsZero() {
 			beat.Cancelling = append(beat.Cancelling,
 				engine.Held{Lease: l, GraceUntil: held.GraceUntil, CancelReason: held.CancelReason})
+		}
+		if held.Pausing {
+			beat.Pausing = append(beat.Pausing, l)
 		}
 	}
 	for _, l := range leases {

@@ -18,7 +18,7 @@ import (
 const (
 	writeTimeout  = 10 * time.Second // to get a connection, and then for each answer
 	writeAttempts = 5
-	maxGroups     = 4        // groups at the same time
+	maxGroups     = 4        // groups of one kind at the same time
 	maxGroup      = 512      // rows in one commit, unless one call has more
 	maxGroupBytes = 8 << 20  // approximate bytes of payloads in one commit
 	besideWeight  = 64       // weight of waiting calls, per running group, that starts another
@@ -134,9 +134,12 @@ type call struct {
 	start  *startCall
 	step   *stepCall
 	finish *finishCall
+	op     *operation // nil: it is no operation that a group can carry out
 	size   int
-	// alone means that no group carries it out: it is not of a common kind, or the group's
-	// statement did not apply.
+	// logic means that a group carries it out by its operation: it is not of a common kind, or the
+	// group's statement did not apply.
+	logic bool
+	// alone means that no group carries it out.
 	alone bool
 	// settled means that the group's commit carried the call out. If it is false and err is nil,
 	// nothing has happened; the call continues in its own transaction, and its run is reserved for
@@ -153,16 +156,20 @@ type call struct {
 // At most one group, or one caller, has calls of a run at a time, and calls of a run are carried
 // out in the order in which they came. So a call has its place in the sequence once it waits here.
 //
-// If one call of a run does not fit the fast path, the group's statement leaves out all calls of
-// that run; an error aborts the whole group. The calls that did not happen continue in their own
-// transactions, one after the other, where each fails alone.
+// There are two kinds of groups: those of the common calls, by statements of their own, and those of
+// operations of package storelogic (group.go). If one call of a run does not fit the fast path, the
+// group's statement leaves out all calls of that run, and they wait for a group of operations. What
+// such a group leaves out, and the calls of a group that failed, continue in their own transactions,
+// one after the other, where each fails alone.
 type writer struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting []*call
-	weight  int // weight of the calls that wait for a group
-	under   int // running groups
+	alones  int    // waiting calls that no group carries out
+	others  [2]int // waiting calls for groups, by kind
+	weight  [2]int // weight of the calls that wait for a group, by kind
+	under   [2]int // running groups, by kind
 	busy    map[engine.ID]struct{}
 
 	idle   int          // number of idle goroutines that carry out groups
@@ -170,7 +177,7 @@ type writer struct {
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, busy: map[engine.ID]struct{}{}, groups: make(chan []*call, maxGroups)}
+	return &writer{store: s, busy: map[engine.ID]struct{}{}, groups: make(chan []*call, 2*maxGroups)}
 }
 
 // together carries out a call in a group or, if that is not possible, by do in its own transaction.
@@ -210,9 +217,10 @@ func (w *writer) gather(c *call) error {
 	c.done = make(chan struct{})
 	w.mu.Lock()
 	w.waiting = append(w.waiting, c)
-	w.weight += c.weight()
-	idle := w.under == 0 && !c.alone
-	if !idle && (c.alone || !w.full()) {
+	kind := c.kind()
+	w.count(c)
+	idle := w.under[kind] == 0 && !c.alone
+	if !idle && (c.alone || !w.full(kind)) {
 		w.advance()
 	}
 	w.mu.Unlock()
@@ -222,13 +230,31 @@ func (w *writer) gather(c *call) error {
 		// this costs nothing
 		runtime.Gosched()
 		w.mu.Lock()
-		if !w.full() {
+		if !w.full(kind) {
 			w.advance()
 		}
 		w.mu.Unlock()
 	}
 	<-c.done
 	return c.err
+}
+
+// count adds a call that waits from now on.
+func (w *writer) count(c *call) {
+	w.weight[c.kind()] += c.weight()
+	if c.alone {
+		w.alones++
+	} else {
+		w.others[c.kind()]++
+	}
+}
+
+// kind returns the kind of group that carries the call out: 1 by its operation, 0 by statements.
+func (c *call) kind() int {
+	if c.logic {
+		return 1
+	}
+	return 0
 }
 
 // weight returns how much a call adds to what is worth a commit: its rows and its payloads.
@@ -276,9 +302,13 @@ func (w *writer) next() []*call {
 	if len(w.waiting) == 0 {
 		return nil
 	}
-	group := w.take(w.full())
+	full := [2]bool{w.full(0), w.full(1)}
+	if (full[0] || w.others[0] == 0) && (full[1] || w.others[1] == 0) && w.alones == 0 {
+		return nil
+	}
+	group := w.take(full)
 	if len(group) > 0 {
-		w.under++
+		w.under[group[0].kind()]++
 	}
 	return group
 }
@@ -296,32 +326,40 @@ func (w *writer) carry(group []*call) {
 // close stops the goroutines that carry out groups. No call waits any more, and none will come.
 func (w *writer) close() { close(w.groups) }
 
-// full says whether no group may start now beside the running ones.
-func (w *writer) full() bool {
-	return w.under == maxGroups || w.under > 0 && w.weight < w.under*besideWeight
+// full says whether no group of a kind may start now beside the running ones.
+func (w *writer) full(kind int) bool {
+	under := w.under[kind]
+	return under == maxGroups || under > 0 && w.weight[kind] < under*besideWeight
 }
 
-// take removes the calls to go alone, which it answers, and, unless full, as many others as fit
-// into one commit.
-func (w *writer) take(full bool) (group []*call) {
+// take removes the calls to go alone, which it answers, and as many others of the first kind that is
+// not full as fit into one commit.
+func (w *writer) take(full [2]bool) (group []*call) {
 	left := w.waiting[:0]
 	rows, size := 0, 0
 	place := newPlaces()
-	for _, c := range w.waiting {
+	for i, c := range w.waiting {
+		if w.alones == 0 && (rows >= maxGroup || (full[0] || w.others[0] == 0) && (full[1] || w.others[1] == 0)) {
+			left = append(left, w.waiting[i:]...)
+			break
+		}
 		_, busy := w.busy[c.run]
 		switch {
 		case busy && !place.mine[c.run], place.behind[c.run]:
 			// Earlier calls of the run come first.
 		case c.alone && !place.mine[c.run]:
+			w.alones--
 			w.goAlone(c)
 			continue
-		case !c.alone && !full && (len(group) == 0 || rows+c.rows() <= maxGroup && size+c.size <= maxGroupBytes) &&
-			place.fits(c):
-			w.weight -= c.weight()
+		case !c.alone && !full[c.kind()] && (len(group) == 0 || place.joins(c, group[0].logic) &&
+			rows+c.rows() <= maxGroup && size+c.size <= maxGroupBytes) && place.fits(c):
+			w.weight[c.kind()] -= c.weight()
+			w.others[c.kind()]--
 			if w.refuse(c) {
 				continue
 			}
 			rows, size = rows+c.rows(), size+c.size
+			c.logic = c.logic || len(group) > 0 && group[0].logic
 			place.add(c)
 			if !c.run.IsZero() {
 				w.busy[c.run] = struct{}{}
@@ -371,10 +409,16 @@ func newPlaces() places {
 	return places{map[engine.ID]bool{}, map[engine.ID]bool{}, map[engine.ID]bool{}, map[stepKey]bool{}}
 }
 
+// joins says whether the call is for a group of that kind. A common call is also for the group of
+// operations that has earlier calls of its run.
+func (p places) joins(c *call, logic bool) bool {
+	return c.logic == logic || logic && c.op != nil && p.mine[c.run]
+}
+
 // fits says whether the group's statements can carry out the call after the group's other calls of
 // its run: nothing follows an end, and no step comes twice.
 func (p places) fits(c *call) bool {
-	return c.run.IsZero() || !p.ends[c.run] && (c.step == nil || !p.steps[c.step.key()])
+	return c.run.IsZero() || c.logic || !p.ends[c.run] && (c.step == nil || !p.steps[c.step.key()])
 }
 
 func (p places) add(c *call) {
@@ -382,6 +426,9 @@ func (p places) add(c *call) {
 		return
 	}
 	p.mine[c.run] = true
+	if c.logic {
+		return
+	}
 	if c.step != nil {
 		p.steps[c.step.key()] = true
 	} else {
@@ -392,14 +439,19 @@ func (p places) add(c *call) {
 // carryOut writes a group, lets waiting calls continue, and returns the next group to carry out, if
 // there is one.
 func (w *writer) carryOut(group []*call) []*call {
-	w.store.writeGroup(group)
+	kind := group[0].kind()
+	if kind == 0 {
+		w.store.writeGroup(group)
+	} else {
+		w.store.writeOperations(group)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range group {
 		delete(w.busy, c.run)
 	}
 	w.answer(group)
-	w.under--
+	w.under[kind]--
 	own := w.next()
 	if len(own) > 0 {
 		w.advance()
@@ -415,7 +467,9 @@ func (w *writer) answer(group []*call) {
 	var again []*call
 	for _, c := range group {
 		if !c.settled && c.err == nil {
-			c.alone = true
+			c.alone = c.op == nil || c.logic && !c.op.again
+			c.logic = !c.alone
+			w.count(c)
 			again = append(again, c)
 			continue
 		}

@@ -60,9 +60,10 @@ func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 			starts(1000), starts(1000), starts(1000), starts(1000), starts(1000)}, []int{1, 1, 1, 1}},
 	} {
 		w := newWriter(nil)
-		w.under = c.under
+		w.under[0] = c.under
 		for _, call := range c.waiting {
-			w.waiting, w.weight = append(w.waiting, call), w.weight+call.weight()
+			w.waiting = append(w.waiting, call)
+			w.count(call)
 		}
 		var got []int
 		for group := w.next(); len(group) > 0; group = w.next() {

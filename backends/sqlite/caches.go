@@ -16,7 +16,7 @@ type queueCache struct {
 	lanes      map[laneKey]int64
 	lanesOf    map[queueKey][]lane
 	running    map[queueKey]map[string]int // leases by workflow type; nil: not counted yet
-	suspects   bool                        // a suspect may be waiting
+	apart      bool                        // a run may be waiting apart
 	requests   bool                        // a start was answered with an earlier run for its request
 }
 
@@ -45,8 +45,8 @@ var knownNamespacesSQL string
 //go:embed sql/list_lanes.sql
 var listLanesSQL string
 
-//go:embed sql/any_suspect.sql
-var anySuspectSQL string
+//go:embed sql/any_apart.sql
+var anyApartSQL string
 
 //go:embed sql/any_request.sql
 var anyRequestSQL string
@@ -73,7 +73,7 @@ func (k *queueCache) load(t *tx) error {
 		k.requests, err = t.found(&anyRequestSQL, func(*row) error { return nil })
 	}
 	if err == nil {
-		k.suspects, err = t.found(&anySuspectSQL, func(*row) error { return nil })
+		k.apart, err = t.found(&anyApartSQL, func(*row) error { return nil })
 	}
 	k.stale = err != nil
 	return err
@@ -178,9 +178,12 @@ type cachedLease struct {
 	worker     string
 	steps      int64
 	bytes      int64
+	settled    int64
+	owedFrom   int64
 	tied       bool // the run's end affects other rows
 	progressed bool
-	suspect    bool // a record ends the suspicion, so the fast paths do not apply
+	apart      bool // a record changes the run too, so the fast paths do not apply
+	pausing    bool // a record may end the lease, so the fast path does not apply
 	plain      bool // every step of the run was recorded under this lease by one insert, so none is open
 	dirty      bool
 }
@@ -195,7 +198,9 @@ func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
 		c = &cachedLease{run: l.RunID}
 		found, err := t.found(&getLeaseSQL, func(r *row) error {
 			c.token, c.namespace, c.queue, c.kind, c.worker = r.token(), r.text(), r.text(), r.text(), r.text()
-			c.steps, c.bytes, c.tied, c.progressed, c.suspect = r.num(), r.num(), r.flag(), r.flag(), r.flag()
+			c.steps, c.bytes, c.tied, c.progressed, c.apart, c.pausing = r.num(), r.num(), r.flag(), r.flag(),
+				r.flag(), r.flag()
+			c.settled, c.owedFrom = r.num(), r.num()
 			return nil
 		}, idArg("run_id", l.RunID))
 		if err != nil || !found {
@@ -228,6 +233,7 @@ func (t *leaseCache) markOpen(run engine.ID) {
 // countStep counts a step with its result.
 func (t *leaseCache) countStep(c *cachedLease, size int) {
 	c.steps++
+	c.settled++
 	c.bytes += int64(size)
 	c.progressed = true
 	if !c.dirty {
@@ -247,7 +253,7 @@ func (t *tx) flushCounts() error {
 		}
 		c.dirty = false
 		_, err := t.conn.Exec(t.ctx, &settleLeaseSQL, idArg("run_id", c.run), num("steps", c.steps),
-			num("bytes", c.bytes))
+			num("bytes", c.bytes), num("settled", c.settled))
 		if err != nil {
 			t.wrote = true
 			return err

@@ -29,7 +29,7 @@ func busy(t *testing.T) *Store {
 			_, err = s.FailRun(t.Context(), engine.FailRunParams{
 				Lease: l, Failure: engine.Failure{Message: "no"}, Now: now})
 		case 2:
-			err = s.Sleep(t.Context(), engine.SleepParams{
+			_, err = s.Sleep(t.Context(), engine.SleepParams{
 				Lease: l, Step: engine.StepRef{Name: "nap"}, ID: engine.NewID(now), Duration: 1e12, Now: now})
 		case 3:
 			_, err = s.FailStep(t.Context(), engine.FailStepParams{
@@ -101,7 +101,7 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 		{"a gated run without a key", "update runs set gated = 1, held_at = 1, available_at = null where status = 3",
 			"has no key"},
 		{"a gated run that nothing is in the way of",
-			"update runs set gated = 1, held_at = 1, available_at = null, concurrency_key = 'k', tied = 1 where status = 3", "nothing holds one"},
+			"update runs set gated = 1, held_at = 1, available_at = null, concurrency_key = 'k', tied = 1 where status = 3", "nothing has one"},
 		{"a pause of a run that has ended", "update runs set paused = 1 where status = 4", "but does not wait"},
 		{"a place in a line that is none", "update runs set held_at = 1 where status = 3",
 			"nothing keeps it from the workers"},
@@ -116,7 +116,29 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 			"update runs set concurrency_key = 'k', tied = 1 where status = 2; update leases set tied = 1",
 			"does not say of the run"},
 		{"more leases than a key allows",
-			"update runs set concurrency_key = 'k', concurrency_limit = 1, tied = 1 where status = 2; update leases set concurrency_key = 'k', tied = 1; insert into leases select x'0102', token, worker_id, namespace, task_queue, workflow_type, claimed_at, 0, 0, 0, 0, 1, 'k', 0 from leases limit 1; insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id, concurrency_key, concurrency_limit, tied) select x'0102', namespace, lane_id, task_queue, workflow_type, 2, 1, worker_id, 'k', 1, 1 from runs where status = 2 limit 1", "more than any of their runs allows"},
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, tied = 1 where status = 2; update leases set concurrency_key = 'k', tied = 1; insert into leases select x'0102', token, worker_id, namespace, task_queue, workflow_type, claimed_at, 0, 0, 0, 0, 1, 'k', 0, 0, 0, 0 from leases limit 1; insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id, concurrency_key, concurrency_limit, tied) select x'0102', namespace, lane_id, task_queue, workflow_type, 2, 1, worker_id, 'k', 1, 1 from runs where status = 2 limit 1", "more than any of their runs allows"},
+		{"more places than a key has",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, has_place = 1, tied = 1 where status = 3; " +
+				"update runs set concurrency_key = 'k', concurrency_limit = 1, tied = 1 where status = 2; update leases set concurrency_key = 'k', tied = 1",
+			"places of a concurrency key"},
+		{"a place without a key", "update runs set has_place = 1 where status = 3", "does not need one of"},
+		{"a run that holds its lease without a place",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = 1 where status = 2; update leases set tied = 1",
+			"was claimed, but has no place of its key"},
+		{"a run that waits without the place that it took",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = 1 where status = 3",
+			"was claimed, but has no place of its key"},
+		{"a run that waits in line although it had a place",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = 1, gated = 1, held_at = 1, available_at = null where status = 3",
+			"was claimed, but has no place of its key"},
+		{"a run that lost its worker and its place",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = 1, started_at = 1 where status = 1",
+			"was claimed, but has no place of its key"},
+		{"a place before the first claim",
+			"update runs set concurrency_key = 'k', concurrency_limit = 1, concurrency_scope = 1, tied = 1, has_place = 1, started_at = null where status = 1", "was not claimed and continues no run"},
+		{"a lease with the key of an open run",
+			"update runs set concurrency_key = 'k', concurrency_limit = 9, concurrency_scope = 1, has_place = 1, tied = 1 where status = 2; " +
+				"update leases set concurrency_key = 'k', tied = 1", "does not say of the run"},
 		{"a signal without a run",
 			"insert into signals (run_id, sequence, name, signal_id, payload, payload_meta, received_at, step_name) values (x'01', 1, 's', '', null, '', 1, '')", "is left over"},
 		{"a signal that nothing consumed",

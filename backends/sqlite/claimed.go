@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	_ "embed"
+	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -11,8 +13,8 @@ var listClaimedText string
 
 var listClaimedSQL = runColumns.Expand(listClaimedText)
 
-//go:embed sql/await_no_step.sql
-var awaitNoStepSQL string
+//go:embed sql/any_waiting.sql
+var anyWaitingSQL string
 
 // tasks assembles the claimed tasks.
 func (c *claim) tasks() error {
@@ -49,14 +51,26 @@ func (c *claim) tasks() error {
 		if err != nil || task.Run.Steps == 0 {
 			continue
 		}
-		if err = c.WakeSteps(task.Run.ID, now); err != nil {
-			continue
-		}
-		if _, err = c.exec(&awaitNoStepSQL, idArg("run_id", task.Run.ID)); err == nil {
+		kept := c.p.KeptBy(c.slots[i].WorkerID, task.Run.ID)
+		var since storelogic.Since
+		since, err = c.settle(task.Run.ID, kept, now)
+		if err == nil && (!since.Knows(kept) || !task.SetSince(kept, since.Steps, c.p.HistoryBytes)) {
 			task.History, task.NextSequence, err = c.history(task.Run.ID, 0, c.p.HistoryBytes)
 		}
 	}
 	return err
+}
+
+// settle settles what happened to the run's steps while nobody held it.
+func (c *claim) settle(run engine.ID, kept engine.Token, now time.Time) (storelogic.Since, error) {
+	if kept.IsZero() {
+		waiting, err := c.found(&anyWaitingSQL, func(*row) error { return nil }, idArg("run_id", run),
+			instant("now", now))
+		if err != nil || !waiting {
+			return storelogic.Since{}, err
+		}
+	}
+	return storelogic.SettleClaimed(c.tx, run, kept, now)
 }
 
 //go:embed sql/get_history.sql
@@ -78,7 +92,7 @@ func (s session) history(run engine.ID, from int64, bytes int) (steps []engine.S
 	return steps, next, err
 }
 
-// maxGated limits about how many runs without a free slot of their concurrency key one transaction
+// maxGated limits about how many runs without a free place of their concurrency key one transaction
 // handles.
 const maxGated = 1000
 
@@ -91,17 +105,20 @@ var getKeySQL string
 //go:embed sql/count_key.sql
 var countKeySQL string
 
+//go:embed sql/take_place.sql
+var takePlaceSQL string
+
 //go:embed sql/gate_run.sql
 var gateRunSQL string
 
-// slot takes a slot of the run's concurrency key. If none is free, the run leaves its lane until
-// one is. Only the writer takes and frees slots, so its counts stay right until the end of the
-// claim.
-func (c *claim) slot(run *candidate) (bool, error) {
+// takePlace takes a place of the run's concurrency key. If none is free, the run leaves its lane
+// until one is. Only the writer takes and frees places, so its counts stay right until the end of
+// the claim.
+func (c *claim) takePlace(run *candidate) (bool, error) {
 	k := concurrencyKey{kind: run.lane.kind}
-	limit := 0
+	limit, scope := 0, engine.ScopeSlot
 	err := c.query(&getKeySQL, func(r *row) error {
-		k.name, limit = r.text(), int(r.num())
+		k.name, limit, scope = r.text(), int(r.num()), engine.ConcurrencyScope(r.num())
 		return nil
 	}, idArg("run_id", run.id))
 	if err != nil {
@@ -109,7 +126,7 @@ func (c *claim) slot(run *candidate) (bool, error) {
 	}
 	used, counted := c.keys[k]
 	if !counted {
-		if used, err = c.holders(k); err != nil {
+		if used, err = c.placesTaken(k); err != nil {
 			return false, err
 		}
 	}
@@ -122,7 +139,10 @@ func (c *claim) slot(run *candidate) (bool, error) {
 	}
 	c.keys[k] = used
 	if free {
-		return true, nil
+		if scope == engine.ScopeOpen {
+			_, err = c.exec(&takePlaceSQL, idArg("run_id", run.id))
+		}
+		return true, err
 	}
 	c.gated++
 	c.notifyRun(run.id)
@@ -131,8 +151,8 @@ func (c *claim) slot(run *candidate) (bool, error) {
 	return false, err
 }
 
-// holders counts the leases of a key.
-func (c *claim) holders(k concurrencyKey) (n int, err error) {
+// placesTaken counts the places of a key that are taken.
+func (c *claim) placesTaken(k concurrencyKey) (n int, err error) {
 	err = c.query(&countKeySQL, func(r *row) error {
 		n = int(r.num())
 		return nil

@@ -15,7 +15,7 @@ func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
 	size := p.Output.Size()
 	return writeAs(ctx, s, &call{verb: "CompleteStep", size: size, ticket: p.Ticket}, func(t *tx) (engine.Step, error) {
-		if p.Step.ID.IsZero() {
+		if p.Step.ID.IsZero() && p.Step.Name != engine.CancelledStep {
 			step, made, err := t.completeNewStep(&p, size)
 			if err != nil || made {
 				return step, err
@@ -44,7 +44,7 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 		step.StartedAt = p.Now
 	}
 	lease, err := t.lease(p.Lease)
-	if err != nil || lease == nil || lease.suspect || lease.steps >= engine.MaxSteps ||
+	if err != nil || lease == nil || lease.apart || lease.pausing || lease.steps >= engine.MaxSteps ||
 		lease.bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, false, err
 	}
@@ -57,12 +57,13 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 		}
 	}
 	step.Sequence, step.WorkerID = lease.steps+1, lease.worker
+	step.Settled, step.Branch, step.BegunIn = lease.settled+1, p.Branch, lease.owedFrom
 	made, err := t.direct(&completeNewStepSQL, idArg("step_id", p.ID), idArg("run_id", p.Lease.RunID),
 		text("name", p.Step.Name),
 		num("sequence", step.Sequence), blob("output", p.Output.Data),
 		text("output_meta", encodeMap(p.Output.Metadata)),
 		tokenArg("token", p.Lease.Token), text("worker_id", step.WorkerID), instant("started_at", step.StartedAt),
-		instant("now", p.Now))
+		instant("now", p.Now), num("settled", step.Settled), text("branch", step.Branch), num("begun_in", step.BegunIn))
 	if err != nil || made == 0 {
 		return engine.Step{}, false, err
 	}
@@ -81,7 +82,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	}
 	return writeAs(ctx, s, &call{verb: "CompleteRun", size: whole, ticket: p.Ticket},
 		func(t *tx) (engine.Completed, error) {
-			if p.ContinueAs == nil {
+			if p.ContinueAs == nil && len(p.Unreceived)+len(p.Unreached) == 0 {
 				done, err := t.completeUntied(&p, size)
 				if err != nil || done {
 					return engine.Completed{Status: engine.RunCompleted}, err
@@ -97,7 +98,7 @@ var completeRunSQL string
 // completeUntied is the fast path. If it does not apply, nothing is written.
 func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, err error) {
 	lease, err := t.lease(p.Lease)
-	if err != nil || lease == nil || lease.tied || lease.suspect || lease.bytes+int64(size) > engine.MaxRunBytes {
+	if err != nil || lease == nil || lease.tied || lease.apart || lease.bytes+int64(size) > engine.MaxRunBytes {
 		return false, err
 	}
 	id, now := p.Lease.RunID, engine.Micros(p.Now)
@@ -124,7 +125,7 @@ func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, e
 		}
 	}
 	_, err = t.direct(&completeRunSQL, idArg("run_id", id), num("steps", lease.steps),
-		num("bytes", lease.bytes+int64(size)),
+		num("bytes", lease.bytes+int64(size)), num("settled", lease.settled),
 		flag("progressed", lease.progressed), tokenArg("final_token", p.Lease.Token), instant("now", now))
 	return true, err
 }

@@ -77,6 +77,7 @@ func readAPIKey(r *row) (engine.APIKey, error) {
 	decode(r.text(), &k.Namespaces, &err)
 	decode(r.text(), &k.Queues, &err)
 	decode(r.text(), &k.Types, &err)
+	decode(r.text(), &k.WorkerIDs, &err)
 	copy(k.Hash[:], r.bytes())
 	k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt = r.time(), r.time(), r.time(), r.time()
 	return k, err

@@ -28,8 +28,8 @@ func readStep(r *row) (engine.Step, error) {
 		r.time(), r.time()
 	s.Duration = r.length()
 	decode(r.text(), &s.RetryPolicy, &err)
-	s.SignalName, s.TimedOut, s.ChildRunID, s.Awaited = r.text(), r.flag(), r.id(), r.num()
-	s.OverriddenBy, s.OverrideReason = r.text(), r.text()
+	*storekit.DetailOf(&s), s.TimedOut, s.ChildRunID, s.Awaited = r.text(), r.flag(), r.id(), r.num()
+	s.OverriddenBy, s.OverrideReason, s.Settled, s.Branch, s.BegunIn = r.text(), r.text(), r.num(), r.text(), r.num()
 	return s, err
 }
 
@@ -56,7 +56,8 @@ func readWorker(r *row) (engine.Worker, error) {
 	decode(r.text(), &w.TypeLimits, &err)
 	w.Active, w.Completed, w.Failed = int(r.num()), r.num(), r.num()
 	decode(r.text(), &w.Stats, &err)
-	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt = r.time(), r.time(), r.time()
+	w.RegisteredAt, w.LastHeartbeatAt, w.DeregisteredAt, w.PausesRuns = r.time(), r.time(), r.time(), r.flag()
+	w.BuildID = r.text()
 	return w, err
 }
 
@@ -84,6 +85,10 @@ func readSchedule(r *row) (engine.Schedule, error) {
 	s.CreatedAt, s.UpdatedAt, s.NextFireAt, s.LastFiredAt, s.Buffered = r.time(), r.time(), r.time(), r.time(), r.time()
 	s.Broken, s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = r.text(), r.num(), r.num(), r.num(),
 		r.num(), r.num()
+	s.PauseReason, s.Jitter, s.Delay = r.text(), r.length(), r.length()
+	s.ConcurrencyKey, s.ConcurrencyLimit, s.ConcurrencyScope = r.text(), int(r.num()),
+		engine.ConcurrencyScope(r.num())
+	decode(r.text(), &s.RunRetryPolicy, &err)
 	return s, err
 }
 

@@ -43,17 +43,25 @@ func readRun(r *row) (engine.Run, error) {
 	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs, run.NamedDeadlineAt = r.id(), r.id(), r.id(), r.time()
 	run.BelowHandler, run.FirstRunID = r.flag(), r.id()
 	suspect, suspectAt := r.text(), r.time()
+	run.Pausing, run.PausedAt = r.flag(), r.time()
 	if run.AvailableAt.IsZero() {
 		run.AvailableAt = suspectAt
 	}
+	divergences, _, unreached := r.text(), r.text(), r.text()
+	run.OwedFrom, run.UnreadSignals = r.num(), int(r.num())
+	run.ConcurrencyScope, run.HasPlace = engine.ConcurrencyScope(r.num()), r.flag()
+	ownPolicy := r.text()
 	run.LeaseLosses, run.Steps, run.Bytes = int(r.num()), r.num(), r.num()
 
 	var err error
 	decode(failure, &run.Error, &err)
 	decode(policy, &run.RetryPolicy, &err)
+	decode(ownPolicy, &run.RunRetryPolicy, &err)
 	decode(tags, &run.Tags, &err)
 	decode(requirements, &run.Requirements, &err)
 	decode(suspect, &run.Suspect, &err)
+	decode(divergences, &run.Divergences, &err)
+	decode(unreached, &run.Unreached, &err)
 	return run, err
 }
 
@@ -79,7 +87,8 @@ func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 		num("status", r.Status), num("priority", r.Priority), num("bytes", r.Bytes), instant("created_at", r.CreatedAt),
 		instant("available_at", r.AvailableAt), instant("deadline_at", r.DeadlineAt),
 		instant("expires_at", r.ExpiresAt()),
-		text("retry_policy", encodePolicy(r.RetryPolicy)), length("start_to_close_us", r.Timeouts.StartToClose),
+		text("retry_policy", encodePolicy(r.RetryPolicy)), text("run_retry_policy", encodePolicy(r.RunRetryPolicy)),
+		length("start_to_close_us", r.Timeouts.StartToClose),
 		length("heartbeat_us", r.Timeouts.Heartbeat), length("execution_us", r.Timeouts.Execution),
 		text("tags", encodeMap(r.Tags)),
 		text("requirements", requirements), text("on_failure_workflow", r.OnFailureWorkflow),
@@ -92,13 +101,14 @@ func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 }
 
 // needsAllColumns says whether the run has a value that only restRunArgs inserts. Most starts have
-// none: such a run comes from another run or from a schedule, or has two deadlines.
+// none: such a run comes from another run or from a schedule, has two deadlines, or keeps its place of
+// a concurrency key.
 func needsAllColumns(r *engine.Run) bool {
 	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" ||
 		!r.ScheduledAt.IsZero() ||
 		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() ||
 		!r.NamedDeadlineAt.IsZero() ||
-		r.BelowHandler || !r.FirstRunID.IsZero()
+		r.BelowHandler || !r.FirstRunID.IsZero() || r.ConcurrencyScope != engine.ScopeSlot
 }
 
 // wholeRunArgs returns the arguments of insert_whole_run.sql: all columns.
@@ -124,6 +134,11 @@ func restRunArgs(r *engine.Run) []arg {
 		idArg("continued_as", r.ContinuedAs), instant("named_deadline_at", r.NamedDeadlineAt),
 		flag("below_handler", r.BelowHandler), idArg("first_run_id", r.FirstRunID),
 		text("suspect", encodeSuspect(r.Suspect)), instant("suspect_at", time.Time{}),
+		flag("pausing", r.Pausing), instant("paused_at", r.PausedAt),
+		text("divergences", encodeList(r.Divergences)), text("diverged", r.Builds()),
+		text("unreached", encodeList(r.Unreached)),
+		num("owed_from", r.OwedFrom), num("unread_signals", r.UnreadSignals),
+		num("concurrency_scope", r.ConcurrencyScope), flag("has_place", r.HasPlace),
 	}
 }
 
@@ -136,10 +151,14 @@ type mutableRun struct {
 	availableAt, startedAt, finishedAt, heldAt time.Time
 	cancelRequestedAt, graceUntil, expiresAt   time.Time
 	workerID, waitingFor, note, cancelReason   string
-	paused, gated, pinned, tied, held          bool
+	deadlineAt, namedDeadlineAt, pausedAt      time.Time
+	pausing, paused, gated, pinned, tied, held bool
 	continuedAs                                engine.ID
 	finalToken                                 engine.Token
 	suspect                                    engine.Suspect
+	divergences, unreached                     string
+	owedFrom                                   int64
+	unreadSignals                              int
 }
 
 func mutableOf(r *storelogic.Run) mutableRun {
@@ -148,8 +167,11 @@ func mutableOf(r *storelogic.Run) mutableRun {
 		availableAt: r.AvailableAt, startedAt: r.StartedAt, finishedAt: r.FinishedAt, heldAt: r.HeldAt,
 		cancelRequestedAt: r.CancelRequestedAt, graceUntil: r.GraceUntil, expiresAt: r.ExpiresAt(),
 		workerID: r.WorkerID, waitingFor: r.WaitingFor, note: r.Note, cancelReason: r.CancelReason,
-		paused: r.Paused, gated: r.Gated, pinned: r.Pinned, tied: r.TiedTo, held: !r.Token.IsZero(),
+		deadlineAt: r.DeadlineAt, namedDeadlineAt: r.NamedDeadlineAt, pausedAt: r.PausedAt,
+		pausing: r.Pausing, paused: r.Paused, gated: r.Gated, pinned: r.Pinned, tied: r.TiedTo, held: !r.Token.IsZero(),
 		continuedAs: r.ContinuedAs, finalToken: r.FinalToken, suspect: r.Suspect,
+		divergences: encodeList(r.Divergences), unreached: encodeList(r.Unreached),
+		owedFrom: r.OwedFrom, unreadSignals: r.UnreadSignals,
 	}
 }
 
@@ -157,7 +179,7 @@ func mutableOf(r *storelogic.Run) mutableRun {
 // bytes.
 func saveRunArgs(r *storelogic.Run) []arg {
 	availableAt, suspectAt := r.AvailableAt, time.Time{}
-	if r.Suspect.Is() {
+	if r.Apart() {
 		availableAt, suspectAt = suspectAt, availableAt
 	}
 	return []arg{
@@ -174,6 +196,12 @@ func saveRunArgs(r *storelogic.Run) []arg {
 		instant("expires_at", r.ExpiresAt()), idArg("continued_as", r.ContinuedAs), flag("tied", r.TiedTo),
 		tokenArg("final_token", r.FinalToken), text("suspect", encodeSuspect(r.Suspect)),
 		instant("suspect_at", suspectAt),
+		instant("deadline_at", r.DeadlineAt), instant("named_deadline_at", r.NamedDeadlineAt),
+		flag("pausing", r.Pausing), instant("paused_at", r.PausedAt),
+		text("divergences", encodeList(r.Divergences)), text("diverged", r.Builds()),
+		text("unreached", encodeList(r.Unreached)),
+		num("settled", r.Settled), num("owed_from", r.OwedFrom),
+		num("unread_signals", r.UnreadSignals), flag("ending", r.Ending && r.ContinuedAs.IsZero()),
 	}
 }
 

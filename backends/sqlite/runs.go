@@ -29,7 +29,7 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 			}
 			answers := make([]engine.Started, len(starts))
 			for i := range starts {
-				answer, err := t.start(&starts[i], h.of(starts[i].ID))
+				answer, err := t.start(&starts[i], p.NamespaceMustExist, h.of(starts[i].ID))
 				if err != nil && !dbfile.IsRefusal(err) {
 					return nil, fmt.Errorf("start %d of %d: %w", i+1, len(starts), err)
 				}
@@ -56,8 +56,12 @@ var insertTagSQL string
 
 // start makes the run in one insert if nothing prevents it, and reads more only if something does.
 // to is the poller that gets the run; nil: none.
-func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
-	if t.queues.disabled(p.Namespace) {
+func (t *tx) start(p *engine.StartRun, must bool, to *handoff) (engine.Started, error) {
+	enabled, exists := t.queues.namespaces[p.Namespace]
+	if err := engine.MustExist(p.Namespace, exists, must); err != nil {
+		return engine.Started{}, err
+	}
+	if exists && !enabled {
 		answer, repeated, err := t.requestedBefore(p)
 		if err == nil && !repeated {
 			err = engine.NamespaceDisabled(p.Namespace)

@@ -59,7 +59,7 @@ func TestStatementsPrepareAndHaveComment(t *testing.T) {
 func TestTheRunColumnsAreThoseOfTheTable(t *testing.T) {
 	s := fresh(t)
 	known := append([]string{
-		"lease_losses", "steps", "bytes", // in the lease while there is one
+		"lease_losses", "steps", "bytes", "settled", // in the lease while there is one
 		"lane_id", "expires_at", "final_token", "tied", // only for the store
 	}, runColumns.Names()...)
 	text := "select name from pragma_table_info('runs')"
@@ -138,7 +138,7 @@ func TestNoStatementOfAVerbScans(t *testing.T) {
 	for _, name := range []string{
 		"insert_run", "insert_whole_run", "insert_input", "get_request", "get_external", "open_external", "requested",
 		"claim_run", "insert_leases",
-		"get_key", "count_key", "gate_run", "first_gated", "wake_steps", "await_no_step", "get_lease",
+		"get_key", "count_key", "gate_run", "first_gated", "wake_steps", "any_waiting", "settle_step", "return_signals", "get_lease",
 		"complete_new_step", "get_latest_attempt",
 		"get_attempt", "get_attempt_of_lease", "update_step", "supersede_step", "retry_steps", "complete_run",
 		"set_output",
@@ -173,16 +173,22 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 		{"the first of each lane and limit in a key's line", firstGatedSQL, []string{
 			"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=?)",
 			"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=? AND (lane_id,concurrency_limit)>(?,?))",
-			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
-		{"the slots of a key", countKeySQL, []string{
-			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
+			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)",
+			"COVERING INDEX runs_places (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
+		{"the places of a key", countKeySQL, []string{
+			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)",
+			"COVERING INDEX runs_places (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
+		{"the runs that have the places of a key", listHoldersSQL, []string{
+			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)",
+			"COVERING INDEX runs_places (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
 		{"what expires", listExpiringSQL, []string{"runs_expiry (expires_at>?)"}},
 		{"what times out", listTimedOutSQL, []string{"steps_timeout (timeout_at>?)"}},
-		{"the schedules that are due", dueSchedulesSQL, []string{"schedules_due (next_fire_at>?)"}},
+		{"the schedules that are due", dueSchedulesSQL, []string{"schedules_due (<expr>>?)"}},
 		{"what is old enough to be deleted", listPrunableSQL,
 			[]string{"runs_ended (namespace=? AND status=? AND finished_at<?)", "runs_parent", "runs_failed",
 				"runs_retried"}},
-		{"what is awaited no more", awaitNoStepSQL, []string{"steps_awaited (run_id=?)"}},
+		{"whether something happened to a claimed run", anyWaitingSQL,
+			[]string{"steps_open (run_id=?)", "steps_awaited (run_id=?)"}},
 		{"what a group waits for", nextOfGroupSQL, []string{"steps_open (run_id=?)"}},
 		{"the steps of children", listChildStepsSQL, []string{"steps_child (child_run_id=?)"}},
 		{"the children of a run", openChildrenSQL, []string{"runs_parent (parent_run_id=?)"}},

@@ -58,7 +58,8 @@ const (
 type Store struct {
 	storelogic.Operations
 
-	path    string // absolute, without symbolic links
+	ahead   func() time.Duration // of the machine's clock, in tests; nil: not at all
+	path    string               // absolute, without symbolic links
 	log     *slog.Logger
 	lock    *dbfile.Lock
 	version string
@@ -111,8 +112,8 @@ func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error
 // openUpTo is Open; it rewrites a file without checksums if the file has at most that size.
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Store{log: o.Log, readers: make(chan *dbfile.Reader, readerCount), closed: make(chan struct{}),
-		fatal: make(chan struct{})}
+	s := &Store{log: o.Log, ahead: o.Ahead, readers: make(chan *dbfile.Reader, readerCount),
+		closed: make(chan struct{}), fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if o.ReadOnly {
 		if err := s.openReadOnly(ctx, path); err != nil {
@@ -280,8 +281,14 @@ func (s *Store) SetHolder(text string) error {
 	return s.lock.Describe(text)
 }
 
-// Now returns the wall clock's time.
-func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
+// Now returns the wall clock's time, or that of a test's clock, which is ahead of it.
+func (s *Store) Now() time.Time {
+	now := time.Now()
+	if s.ahead != nil {
+		now = now.Add(s.ahead())
+	}
+	return engine.Micros(now)
+}
 
 // Uncertainty returns 0, because Now reads the clock itself.
 func (s *Store) Uncertainty() time.Duration { return 0 }

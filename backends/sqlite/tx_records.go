@@ -135,6 +135,14 @@ func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
 	return err
 }
 
+//go:embed sql/return_signals.sql
+var returnSignalsSQL string
+
+func (t *tx) ReturnSignals(run engine.ID, steps []string) error {
+	_, err := t.exec(&returnSignalsSQL, idArg("run_id", run), text("step_names", encode(steps)))
+	return err
+}
+
 //go:embed sql/get_worker.sql
 var getWorkerSQL string
 
@@ -200,7 +208,7 @@ var insertAPIKeySQL string
 func (t *tx) InsertAPIKey(k *engine.APIKey) error {
 	_, err := t.exec(&insertAPIKeySQL, idArg("key_id", k.ID), text("name", k.Name), num("role", k.Role),
 		text("namespaces", encodeList(k.Namespaces)), text("queues", encodeList(k.Queues)),
-		text("types", encodeList(k.Types)),
+		text("types", encodeList(k.Types)), text("worker_ids", encodeList(k.WorkerIDs)),
 		blob("hash", k.Hash[:]), instant("created_at", k.CreatedAt), instant("expires_at", k.ExpiresAt))
 	return err
 }

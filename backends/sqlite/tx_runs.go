@@ -34,7 +34,7 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 // readRunState is readRun followed by the columns that only operations on runs need.
 func readRunState(r *row) (storelogic.Run, error) {
 	run, err := readRun(r)
-	s := storelogic.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}
+	s := storelogic.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag(), Settled: r.num()}
 	s.Token, s.Holder, s.ClaimedAt, s.Progressed = r.token(), r.text(), r.time(), r.flag()
 	s.WasHeld = !s.Token.IsZero()
 	return s, err
@@ -56,8 +56,19 @@ func (t *tx) HeldBy(worker string) (ids []engine.ID, err error) {
 func readHeld(r *row) (h engine.Held, claimedAt time.Time) {
 	h.Lease = engine.Lease{Namespace: r.text(), RunID: r.id(), Token: r.token()}
 	claimedAt = r.time()
-	h.GraceUntil, h.CancelReason = r.time(), r.text()
+	h.GraceUntil, h.CancelReason, h.Pausing = r.time(), r.text(), r.flag()
 	return h, claimedAt
+}
+
+//go:embed sql/pauses_runs.sql
+var pausesRunsSQL string
+
+func (t *tx) PausesRuns(worker string) (pauses bool, err error) {
+	_, err = t.found(&pausesRunsSQL, func(r *row) error {
+		pauses = r.flag()
+		return nil
+	}, text("worker_id", worker))
+	return pauses, err
 }
 
 //go:embed sql/get_payloads.sql
@@ -227,7 +238,8 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 	switch {
 	case held:
 		_, err := t.exec(&saveLeaseSQL, idArg("run_id", r.ID), num("steps", r.Steps), num("bytes", r.Bytes),
-			flag("progressed", r.Progressed), flag("tied", r.TiedTo), flag("suspect", r.Suspect.Is()))
+			flag("progressed", r.Progressed), flag("tied", r.TiedTo), flag("suspect", r.Apart()),
+			flag("pausing", r.Pausing), num("settled", r.Settled), num("owed_from", r.OwedFrom))
 		if err != nil {
 			return err
 		}
@@ -243,7 +255,7 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 		return nil
 	}
 	t.currentRows[r.ID] = m
-	t.queues.suspects = t.queues.suspects || r.Suspect.Is() && !held
+	t.queues.apart = t.queues.apart || r.Apart() && !held
 	_, err := t.exec(&saveRunSQL, saveRunArgs(r)...)
 	return err
 }
@@ -265,24 +277,27 @@ func (t *tx) InsertRun(start *engine.StartRun) error {
 	return err
 }
 
-func (t *tx) ImportRun(r *engine.Run) error {
+func (t *tx) ImportRun(r *storelogic.Run) error {
 	if err := t.useNamespace(r.Namespace, r.CreatedAt); err != nil {
 		return err
 	}
 	requirements := encodeMap(r.Requirements)
-	lane, err := t.lane(r, requirements)
+	lane, err := t.lane(&r.Run, requirements)
 	if err != nil {
 		return err
 	}
-	made, err := t.exec(&insertWholeRunSQL, wholeRunArgs(r, lane, requirements)...)
+	made, err := t.exec(&insertWholeRunSQL, wholeRunArgs(&r.Run, lane, requirements)...)
 	if err == nil && made == 0 {
 		err = fmt.Errorf("run %s cannot be made: its id or external id is taken", r.ID)
 	}
 	if err == nil {
-		err = t.insertInput(r)
+		err = t.insertInput(&r.Run)
 	}
 	if err == nil && r.Output.Size() > 0 {
 		err = t.SaveOutput(r.ID, r.Output)
+	}
+	if err == nil && (r.Settled != 0 || r.TiedTo != r.Tied()) { // which only an import sets
+		_, err = t.exec(&saveRunSQL, saveRunArgs(r)...)
 	}
 	return err
 }

@@ -89,6 +89,9 @@ func scheduleArgs(s *engine.Schedule) []arg {
 		instant("last_fired_at", s.LastFiredAt), instant("buffered", s.Buffered), text("broken", s.Broken),
 		num("fired", s.Fired),
 		num("completed", s.Completed), num("failed", s.Failed), num("skipped", s.Skipped), num("revision", s.Revision),
+		text("pause_reason", s.PauseReason), length("jitter_us", s.Jitter), length("delay_us", s.Delay),
+		text("concurrency_key", s.ConcurrencyKey), num("concurrency_limit", s.ConcurrencyLimit),
+		num("concurrency_scope", s.ConcurrencyScope), text("run_retry_policy", encodePolicy(s.RunRetryPolicy)),
 	}
 }
 
@@ -131,6 +134,17 @@ func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now t
 	made, err := t.exec(&insertFireSQL, idArg("schedule_id", schedule), instant("tick", tick), idArg("run_id", run),
 		instant("now", now))
 	return made > 0, err
+}
+
+//go:embed sql/fired_run.sql
+var firedRunSQL string
+
+func (t *tx) FiredRun(schedule engine.ID, tick time.Time) (run engine.ID, err error) {
+	_, err = t.found(&firedRunSQL, func(r *row) error {
+		run = r.id()
+		return nil
+	}, idArg("schedule_id", schedule), instant("tick", tick))
+	return run, err
 }
 
 //go:embed sql/get_namespace.sql

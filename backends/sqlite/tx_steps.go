@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -105,10 +106,11 @@ func (t *tx) InsertSteps(steps []engine.Step) error {
 			instant("started_at", s.StartedAt), instant("finished_at", s.FinishedAt),
 			instant("timeout_at", s.TimeoutAt),
 			instant("retry_at", s.RetryAt), instant("wake_at", s.WakeAt), length("duration_us", s.Duration),
-			text("retry_policy", encodePolicy(s.RetryPolicy)), text("signal_name", s.SignalName),
+			text("retry_policy", encodePolicy(s.RetryPolicy)), text("signal_name", *storekit.DetailOf(s)),
 			flag("timed_out", s.TimedOut),
 			idArg("child_run_id", s.ChildRunID), num("awaited", s.Awaited), text("overridden_by", s.OverriddenBy),
-			text("override_reason", s.OverrideReason))
+			text("override_reason", s.OverrideReason), num("settled", s.Settled), text("branch", s.Branch),
+			num("begun_in", s.BegunIn))
 		if err != nil {
 			return err
 		}
@@ -137,8 +139,16 @@ func (t *tx) SaveStep(s *engine.Step) error {
 		instant("finished_at", s.FinishedAt), instant("timeout_at", s.TimeoutAt), instant("retry_at", s.RetryAt),
 		instant("wake_at", s.WakeAt), length("duration_us", s.Duration),
 		text("retry_policy", encodePolicy(s.RetryPolicy)),
-		text("signal_name", s.SignalName), flag("timed_out", s.TimedOut), idArg("child_run_id", s.ChildRunID),
-		num("awaited", s.Awaited))
+		text("signal_name", *storekit.DetailOf(s)), flag("timed_out", s.TimedOut), idArg("child_run_id", s.ChildRunID),
+		num("awaited", s.Awaited), num("settled", s.Settled))
+	return err
+}
+
+//go:embed sql/settle_step.sql
+var settleStepSQL string
+
+func (t *tx) SettleStep(step engine.ID, settled int64) error {
+	_, err := t.exec(&settleStepSQL, idArg("step_id", step), num("settled", settled))
 	return err
 }
 

@@ -68,14 +68,22 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 				return 0, err
 			}
 			t.queues.requests = t.queues.requests || kept > 0
-			for _, statement := range pruneSQL {
-				if _, err := t.exec(statement, idArg("run_id", id)); err != nil {
-					return 0, err
-				}
+			if err := t.deleteRun(id); err != nil {
+				return 0, err
 			}
 		}
 		return len(old), nil
 	})
+}
+
+// deleteRun deletes an ended run after everything that refers to it.
+func (t *tx) deleteRun(id engine.ID) error {
+	for _, statement := range pruneSQL {
+		if _, err := t.exec(statement, idArg("run_id", id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 //go:embed sql/prune_workers.sql
@@ -143,10 +151,10 @@ func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) ([]e
 	out, err := read(ctx, s, "DueSchedules", func(r session) (out found, err error) {
 		err = r.query(&dueSchedulesSQL, func(r *row) error {
 			schedule, err := readSchedule(r)
-			if len(out.due) < limit && !schedule.NextFireAt.After(now) {
+			if len(out.due) < limit && !schedule.FiresAt().After(now) {
 				out.due = append(out.due, schedule)
 			} else if out.next.IsZero() {
-				out.next = schedule.NextFireAt
+				out.next = schedule.FiresAt()
 			}
 			return err
 		}, num("limit", limit+1))

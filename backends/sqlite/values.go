@@ -147,7 +147,7 @@ func encodeHex(blobs [][]byte) string {
 	return string(append(list, ']'))
 }
 
-func encodeList(list []string) string {
+func encodeList[T any](list []T) string {
 	if len(list) == 0 {
 		return ""
 	}

@@ -276,6 +276,9 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 //go:embed sql/explain_inputs.sql
 var getCircumstancesSQL string
 
+//go:embed sql/list_holders.sql
+var listHoldersSQL string
+
 // ExplainInputs reads everything on one snapshot.
 func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
@@ -295,9 +298,16 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		})
 		err = r.query(&getCircumstancesSQL, func(r *row) error {
 			c.NamespaceEnabled, c.RunningInQueue, c.RunningOfType = r.flag(), int(r.num()), int(r.num())
-			c.RunningOfKey, c.AheadInLine = int(r.num()), int(r.num())
+			c.PlacesOfKey, c.AheadInLine = int(r.num()), int(r.num())
 			return nil
 		}, idArg("run_id", run))
+		if err == nil && c.PlacesOfKey > 0 {
+			err = r.query(&listHoldersSQL, func(r *row) error {
+				c.HoldersOfKey = append(c.HoldersOfKey, r.id())
+				return nil
+			}, text("namespace", c.Run.Namespace), text("workflow_type", c.Run.Type),
+				text("concurrency_key", c.Run.ConcurrencyKey), num("limit", engine.NamedHolders))
+		}
 		return c, err
 	})
 }

@@ -51,12 +51,13 @@ type claim struct {
 	lanes      []lane                 // the lanes whose runs the slots may take
 	taken      []taken                // in the order of the slots
 	leased     int                    // how many of these have their leases
-	keys       map[concurrencyKey]int // slots of concurrency keys in use
-	gated      int                    // runs that were found to wait for a slot
+	keys       map[concurrencyKey]int // places of concurrency keys that are taken
+	gated      int                    // runs that were found to wait for a place
 	held       map[string]*engine.Suspects
-	blocked    bool // a suspect was left because no worker may hold it
-	byAge      int  // how many more runs to take by age
-	unfinished bool // the rest is left to another transaction
+	blocked    bool      // a suspect was left because no worker may hold it
+	kept       time.Time // until when runs were left to workers that keep them; zero: none were
+	byAge      int       // how many more runs to take by age
+	unfinished bool      // the rest is left to another transaction
 	out        engine.Claimed
 }
 
@@ -71,6 +72,7 @@ type candidate struct {
 	lane    *lane
 	id      engine.ID
 	due     time.Time
+	apart   bool
 	suspect engine.Suspect
 	decided bool // it was taken or gated
 }
@@ -80,7 +82,7 @@ func (c *claim) run() error {
 		return err
 	}
 	c.meet()
-	limited, nextSuspect, err := c.takeSuspects()
+	limited, nextApart, err := c.takeApart()
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,8 @@ func (c *claim) run() error {
 	if c.out.NextDue, err = c.nextDue(); err != nil {
 		return err
 	}
-	c.dueAt(nextSuspect)
+	c.dueAt(nextApart)
+	c.dueAt(c.kept)
 	if c.blocked {
 		c.dueAt(engine.Micros(c.p.Now).Add(engine.SuspectRetry))
 	}
@@ -253,6 +256,9 @@ func (c *claim) chooseIn(due []*candidate, aged bool, free *int, freeOf map[stri
 				continue
 			}
 		}
+		if !run.suspect.Is() && !c.prefer(run) {
+			continue
+		}
 		taken, err := c.take(run)
 		if err != nil {
 			return false, err
@@ -314,25 +320,42 @@ func (c *claim) running(kind string) (n int, err error) {
 	return n, err
 }
 
+// prefer makes the slot of the worker that keeps the run in memory the next one. It returns false if
+// the run is to be passed over, because that worker should get it.
+func (c *claim) prefer(run *candidate) bool {
+	left := c.slots[len(c.taken):]
+	place, until := c.p.Choose(run.id, run.due, left)
+	if !until.IsZero() {
+		if c.kept.IsZero() || until.Before(c.kept) {
+			c.kept = until
+		}
+		return false
+	}
+	slot := left[place]
+	copy(left[1:place+1], left[:place])
+	left[0] = slot
+	return true
+}
+
 //go:embed sql/claim_run.sql
 var claimRunSQL string
 
 // take makes the run RUNNING under the next claim slot's token, unless its concurrency key has no
-// free slot.
+// free place.
 func (c *claim) take(run *candidate) (bool, error) {
 	to := c.slots[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
 	args := []arg{idArg("run_id", run.id), text("worker_id", to.WorkerID), now, flag("counted", false)}
 	statement := &claimRunSQL
-	if run.suspect.Is() {
-		statement = &claimSuspectSQL
+	if run.apart {
+		statement = &claimApartSQL
 	}
 	made, err := c.direct(statement, args...)
 	if err != nil {
 		return false, err
 	}
 	if made == 0 {
-		if slot, err := c.slot(run); err != nil || !slot {
+		if has, err := c.takePlace(run); err != nil || !has {
 			return false, err
 		}
 		args[3] = flag("counted", true)

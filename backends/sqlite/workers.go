@@ -42,6 +42,10 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 // registerWorker returns the worker as stored, or nil if another portion of the previous holder's
 // leases must be freed first.
 func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
+	_, exists := t.queues.namespaces[p.Worker.Namespace]
+	if err := engine.MustExist(p.Worker.Namespace, exists, p.NamespaceMustExist); err != nil {
+		return nil, err
+	}
 	if err := t.useNamespace(p.Worker.Namespace, p.Now); err != nil {
 		return nil, err
 	}
@@ -89,7 +93,7 @@ func profile(w *engine.Worker) []arg {
 		text("capabilities", encodeMap(w.Capabilities)), text("hostname", w.Hostname), num("pid", w.PID),
 		text("version", w.Version),
 		text("platform", w.Platform), num("max_concurrent", w.MaxConcurrent), num("queue_limit", w.QueueLimit),
-		text("type_limits", encodeMap(w.TypeLimits)),
+		text("type_limits", encodeMap(w.TypeLimits)), flag("pauses_runs", w.PausesRuns), text("build_id", w.BuildID),
 	}
 }
 
@@ -204,6 +208,9 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 		if !l.GraceUntil.IsZero() {
 			beat.Cancelling = append(beat.Cancelling,
 				engine.Held{Lease: named, GraceUntil: l.GraceUntil, CancelReason: l.CancelReason})
+		}
+		if l.Pausing {
+			beat.Pausing = append(beat.Pausing, named)
 		}
 	}
 	for _, l := range old {

@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/backends/storetest/internal/bench"
 	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
 	"github.com/kagzi/kagzi/backends/storetest/internal/model"
+	"github.com/kagzi/kagzi/backends/storetest/internal/runs"
 	"github.com/kagzi/kagzi/backends/storetest/internal/upgrade"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -34,6 +36,13 @@ func SameRows(t *testing.T, opens ...func(tb testing.TB) engine.Store) { model.S
 // all the same.
 func MovedAlong(t *testing.T, seed uint64, store engine.Store, move func(engine.Store) engine.Store) {
 	model.MovedAlong(t, seed, store, move)
+}
+
+// PlacesMoved checks that moving the rows to another store leaves the places of concurrency keys of
+// ScopeOpen to the runs that have them. move closes the given store and opens the next; check fails
+// the test if the rows of the store contradict each other.
+func PlacesMoved(t T, store engine.Store, move func(engine.Store, time.Time) engine.Store, check func()) {
+	runs.PlacesMoved(t, store, move, check)
 }
 
 // LeaveWork fills a new store with runs in every state, and with schedules, signals and keys. It

@@ -166,7 +166,7 @@ func (d forgetsKeys) StartRuns(ctx context.Context, p engine.StartRunsParams) ([
 
 type pausesInWords struct{ engine.Store }
 
-func (d pausesInWords) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (d pausesInWords) PauseRun(ctx context.Context, p engine.PauseRunParams) (engine.Run, error) {
 	r, err := d.GetRun(ctx, p.Namespace, p.RunID)
 	r.Paused = true
 	return r, err

@@ -336,7 +336,7 @@ func (d wakesEarly) Claim(ctx context.Context, p engine.ClaimParams) (engine.Cla
 // sleepsWholeSeconds cuts off fractions of seconds.
 type sleepsWholeSeconds struct{ engine.Store }
 
-func (d sleepsWholeSeconds) Sleep(ctx context.Context, p engine.SleepParams) error {
+func (d sleepsWholeSeconds) Sleep(ctx context.Context, p engine.SleepParams) (engine.Step, error) {
 	p.Duration = p.Duration.Truncate(time.Second)
 	return d.Store.Sleep(ctx, p)
 }

@@ -96,7 +96,7 @@ func (k *Keeper) Held() (*x509.Certificate, Files) {
 // RPC returns the configuration for a gRPC server: TLS 1.3, with optional client certificates.
 func (k *Keeper) RPC() *tls.Config { return k.config(func(d *configs) *tls.Config { return d.rpc }) }
 
-// Web returns the configuration for an HTTP/1.1 server, without client certificates.
+// Web returns the same for an HTTP/1.1 server.
 func (k *Keeper) Web() *tls.Config { return k.config(func(d *configs) *tls.Config { return d.web }) }
 
 func (k *Keeper) config(of func(*configs) *tls.Config) *tls.Config {
@@ -165,10 +165,10 @@ func same(a, b []os.FileInfo) bool {
 func (p *pair) configs(now func() time.Time) *configs {
 	web := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert},
 		NextProtos: []string{"http/1.1"}, Time: now}
+	if p.clients != nil {
+		web.ClientCAs, web.ClientAuth = p.clients, tls.VerifyClientCertIfGiven
+	}
 	rpc := web.Clone()
 	rpc.NextProtos = []string{"h2"}
-	if p.clients != nil {
-		rpc.ClientCAs, rpc.ClientAuth = p.clients, tls.VerifyClientCertIfGiven
-	}
 	return &configs{pair: p, rpc: rpc, web: web}
 }

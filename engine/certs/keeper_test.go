@@ -121,6 +121,8 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 			c.NextProtos = []string{"spdy"}
 		}, "application protocol", ""},
 		{"a browser", k.Web(), nil, "", "http/1.1"},
+		{"curl with a certificate of the authority", k.Web(), show(ci), "", "http/1.1"},
+		{"curl with one of another authority", k.Web(), show(other), "certificate", ""},
 		{"a browser with TLS 1.2", k.Web(), func(c *tls.Config) {
 			c.MaxVersion = tls.VersionTLS12
 		}, "protocol version", ""},

@@ -23,6 +23,7 @@ type store interface {
 	FreeLost(ctx context.Context, now time.Time) (engine.Freed, error)
 	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error)
 	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)
+	PauseDiverged(ctx context.Context, p engine.PauseDivergedParams) ([]engine.ID, error)
 	DueSchedules(ctx context.Context, now time.Time, limit int) ([]engine.Schedule, time.Time, error)
 	FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error)
 	ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error)
@@ -60,6 +61,8 @@ type Observer interface {
 	RunsExpired(e engine.Expired)
 	// RunsDeleted is called with the number of runs deleted by retention.
 	RunsDeleted(n int)
+	// RunsDiverged is called with runs that were paused because each build in service has diverged.
+	RunsDiverged(runs []engine.ID)
 	// StepsTimedOut is called with attempts that timed out.
 	StepsTimedOut(attempts []engine.TimedOutAttempt)
 	// WorkerLost is called when a worker became OFFLINE because it was not heard from.
@@ -76,6 +79,7 @@ type nobody struct{}
 
 func (nobody) RunsExpired(engine.Expired)                                       {}
 func (nobody) RunsDeleted(int)                                                  {}
+func (nobody) RunsDiverged([]engine.ID)                                         {}
 func (nobody) StepsTimedOut([]engine.TimedOutAttempt)                           {}
 func (nobody) WorkerLost()                                                      {}
 func (nobody) LeasesLost(int)                                                   {}
@@ -112,7 +116,7 @@ type Coordinator struct {
 	looks    Looks
 
 	// The rest belongs to the goroutine of Run.
-	net, workers, probe, lost, timeouts, expiry, schedules, prune *duty
+	net, workers, probe, lost, diverged, timeouts, expiry, schedules, prune *duty
 
 	duties   []*duty // all duties, in the order in which they are done if several are due
 	seen     map[string]liveness
@@ -128,7 +132,7 @@ type Coordinator struct {
 }
 
 // notifications says what was notified since the last pass.
-type notifications struct{ all, worker, timer bool }
+type notifications struct{ all, worker, timer, diverged bool }
 
 // New returns a coordinator for s.
 func New(s store, o Options) *Coordinator {
@@ -140,11 +144,13 @@ func New(s store, o Options) *Coordinator {
 	c.workers = &duty{name: "find lost workers", run: c.lookForLost}
 	c.probe = &duty{name: "check the health of the store", run: c.watchStore}
 	c.lost = &duty{name: "free runs of lost workers", run: c.freeLost}
+	c.diverged = &duty{name: "pause diverged runs", run: c.pauseDiverged}
 	c.timeouts = &duty{name: "time out steps", run: c.timeoutSteps}
 	c.expiry = &duty{name: "end expired runs", run: c.endExpired}
 	c.schedules = &duty{name: "fire schedules", run: c.fireSchedules}
 	c.prune = &duty{name: "delete old runs", run: c.pruneOld}
-	c.duties = []*duty{c.net, c.workers, c.probe, c.lost, c.timeouts, c.expiry, c.schedules, c.prune}
+	c.duties = []*duty{c.net, c.workers, c.probe, c.lost, c.diverged, c.timeouts, c.expiry, c.schedules,
+		c.prune}
 	return c
 }
 
@@ -158,6 +164,8 @@ func (c *Coordinator) Notify(r engine.Notification) {
 		c.notified.worker = true
 	case engine.NotifyTimer:
 		c.notified.timer = true
+	case engine.NotifyDiverged:
+		c.notified.diverged = true
 	default:
 		c.mu.Unlock()
 		return
@@ -225,7 +233,7 @@ func (c *Coordinator) dueNow(now time.Time) {
 
 // notifiedFor returns the duties that a notification can be about.
 func (c *Coordinator) notifiedFor() []*duty {
-	return []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules}
+	return []*duty{c.workers, c.lost, c.diverged, c.timeouts, c.expiry, c.schedules}
 }
 
 func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.Time, error) {
@@ -275,6 +283,9 @@ func (c *Coordinator) heed() {
 		for _, d := range []*duty{c.timeouts, c.expiry, c.schedules} {
 			d.hasten(now, mono, timerGap)
 		}
+	}
+	if notified.worker || notified.diverged {
+		c.diverged.hasten(now, mono, timerGap)
 	}
 	if notified.worker {
 		// A worker that has just registered cannot be lost before a lease has passed.

@@ -44,6 +44,7 @@ type fakeStore struct {
 	spaces     []engine.Namespace
 	plans      map[engine.ID]*engine.Schedule
 	fired      []fire
+	diverged   int  // runs that no build in service can continue
 	stale      bool // another server has fired first
 	overlaps   bool // the run of an earlier tick is active, and ticks are skipped
 	calls      map[string]int
@@ -139,6 +140,16 @@ func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (engine.Freed, er
 	}
 	n, next, err := f.sweep(&f.runs, &f.freed, now, len(f.runs), 0)
 	return engine.Freed{Runs: make([]engine.ID, n), Next: next}, err
+}
+
+func (f *fakeStore) PauseDiverged(_ context.Context, p engine.PauseDivergedParams) ([]engine.ID, error) {
+	defer f.mu.Unlock()
+	if err := f.enter("PauseDiverged"); err != nil {
+		return nil, err
+	}
+	n := min(f.diverged, p.Limit)
+	f.diverged -= n
+	return make([]engine.ID, n), nil
 }
 
 func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
@@ -243,13 +254,13 @@ func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (d
 	for _, s := range f.plans {
 		switch {
 		case !s.Enabled || s.Broken != "" || s.NextFireAt.IsZero():
-		case !s.NextFireAt.After(now):
+		case !s.FiresAt().After(now):
 			due = append(due, *s)
-		case next.IsZero() || s.NextFireAt.Before(next):
-			next = s.NextFireAt
+		case next.IsZero() || s.FiresAt().Before(next):
+			next = s.FiresAt()
 		}
 	}
-	slices.SortFunc(due, func(a, b engine.Schedule) int { return a.NextFireAt.Compare(b.NextFireAt) })
+	slices.SortFunc(due, func(a, b engine.Schedule) int { return a.FiresAt().Compare(b.FiresAt()) })
 	return due[:min(limit, len(due))], next, nil
 }
 
@@ -272,7 +283,7 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	for _, tick := range p.Ticks {
 		f.fired = append(f.fired, fire{s.ID, tick.At, p.Now})
 	}
-	s.NextFireAt, s.Broken = p.Next, p.Broken
+	s.NextFireAt, s.Delay, s.Broken = p.Next, p.Delay, p.Broken
 	s.Skipped += p.Skipped
 	if f.overlaps {
 		return engine.Fired{Skipped: p.Skipped + int64(len(p.Ticks))}, nil

@@ -37,8 +37,11 @@ func (n *notebook) RunsExpired(e engine.Expired) {
 }
 
 func (n *notebook) RunsDeleted(runs int) { n.note("deleted", runs) }
-func (n *notebook) WorkerLost()          { n.note("worker lost", 1) }
-func (n *notebook) LeasesLost(runs int)  { n.note("leases lost", runs) }
+func (n *notebook) RunsDiverged(runs []engine.ID) {
+	n.note("diverged", len(runs))
+}
+func (n *notebook) WorkerLost()         { n.note("worker lost", 1) }
+func (n *notebook) LeasesLost(runs int) { n.note("leases lost", runs) }
 
 func (n *notebook) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	n.note("timed out", len(attempts))

@@ -196,7 +196,7 @@ func TestABrokenScheduleStopsNoOther(t *testing.T) {
 
 func TestManyDueSchedulesDoNotDelayOtherDuties(t *testing.T) {
 	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
-		const many = 200
+		const many = 200 * firesTogether
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		ids := make([]engine.ID, many)
 		for i := range ids {
@@ -228,7 +228,7 @@ func TestAScheduleMadeWhileManyFireTicksRightAfterThem(t *testing.T) {
 	for _, kind := range []engine.NotificationKind{engine.NotifyTimer, engine.NotifyAll} {
 		// of which the second tells of notifications that were lost
 		withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
-			const many = 200
+			const many = 200 * firesTogether
 			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 			for range many {
 				f.plan(next.Format("5 4 15 2 1 ?"), 100, next)

@@ -71,3 +71,19 @@ func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time,
 	}
 	return after(n, next, now), err
 }
+
+// pauseDiverged pauses runs that no build in service can continue, one batch.
+func (c *Coordinator) pauseDiverged(ctx context.Context, now time.Time) (time.Time, error) {
+	paused, err := c.store.PauseDiverged(ctx, engine.PauseDivergedParams{Now: now, Limit: c.options.BatchSize})
+	for _, id := range paused {
+		c.log.Warn("run paused: the code of each build in service has diverged from its history; "+
+			"`kagzi workflow explain` shows the ways on", "run", id)
+	}
+	if len(paused) > 0 {
+		c.options.Observer.RunsDiverged(paused)
+	}
+	if len(paused) == c.options.BatchSize {
+		return now, err
+	}
+	return time.Time{}, err
+}

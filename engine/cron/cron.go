@@ -7,6 +7,9 @@
 //   - Six: the second comes first. Seven: the year comes last too. For both, the day of week counts
 //     from 1 (SUN) to 7 (SAT), and a day must match both day fields.
 //
+// It may also be a name such as @daily, or an interval: "@every 90s", of whole seconds, from 1s to 10
+// years. Intervals count from 1970 in UTC, in every time zone.
+//
 // Names (JAN, MON) mean the same in both forms and are the safer choice. A field is a list of
 // values, ranges (a-b) and steps (*/n, a/n, a-b/n). The day of month also accepts L (the last day)
 // and 15W (the weekday nearest to the 15th, within the month). The day of week also accepts FRIL
@@ -42,6 +45,7 @@ type Schedule struct {
 	days                    days
 	once                    bool // hour and minute are fixed: a time that occurs twice fires only the first time
 	lastWall                int64
+	every                   int64 // interval of @every in seconds; 0: the fields above apply
 }
 
 // macros maps names to five fields.
@@ -68,6 +72,13 @@ func Parse(expr, zone string) (*Schedule, error) {
 		return nil, err
 	}
 	s := &Schedule{zone: location}
+	if isEvery(texts[0]) {
+		s.every, err = parseEvery(texts)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 	if err := s.parseFields(texts); err != nil {
 		return nil, err
 	}
@@ -80,7 +91,9 @@ func Parse(expr, zone string) (*Schedule, error) {
 	return s, nil
 }
 
-// split cuts an expression into its fields: five, six or seven.
+func isEvery(field string) bool { return strings.EqualFold(field, "@every") }
+
+// split cuts an expression into its fields: five, six or seven, or those of @every.
 func split(expr string) ([]string, error) {
 	if len(expr) > MaxExpr {
 		return nil, refuse("is %d bytes long, at most %d are allowed", len(expr), MaxExpr)
@@ -91,14 +104,14 @@ func split(expr string) ([]string, error) {
 	}
 	first := strings.ToUpper(fields[0])
 	switch {
-	case first == "@EVERY":
-		return nil, refuse("@every is not supported; steps such as */5 * * * * are")
+	case isEvery(first):
+		return fields, nil
 	case first[0] == '@' && len(fields) == 1:
 		five, ok := macros[strings.ToLower(first)]
 		if !ok {
 			return nil,
-				refuse("%s is no macro; @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are",
-					quote(fields[0]))
+				refuse("%s is no macro; @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and "+
+					"@every 90s are", quote(fields[0]))
 		}
 		return strings.Fields(five), nil
 	case strings.HasPrefix(first, "TZ=") || strings.HasPrefix(first, "CRON_TZ="):

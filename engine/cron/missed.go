@@ -30,6 +30,9 @@ func (s *Schedule) Missed(after, until time.Time, keep int) (recent []time.Time,
 
 // count returns the number of ticks from one time (inclusive) to another (exclusive).
 func (s *Schedule) count(from, end int64) int64 {
+	if s.every > 0 {
+		return s.countMultiples(from, end)
+	}
 	var n int64
 	for from < end {
 		p := s.periodAt(from)
@@ -87,6 +90,10 @@ func rank(values []int, v int) (int, bool) {
 // backward yields the ticks from one time (inclusive) to another (exclusive), latest first.
 func (s *Schedule) backward(from, end int64) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
+		if s.every > 0 {
+			s.multiplesBackward(from, end, yield)
+			return
+		}
 		for from < end {
 			p := s.periodAt(end - 1)
 			first := max(from, p.start)

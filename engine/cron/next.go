@@ -12,6 +12,9 @@ import (
 // if there is none, because the expression's years or the year 9999 have passed.
 func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 	instant := clamp(after)
+	if s.every > 0 {
+		return tick(s.nextMultiple(instant))
+	}
 	p := s.periodAt(instant)
 	wall := instant + p.offset // all times up to here are done
 	for next, ok := s.nextWall(max(wall, s.firstWall(p)-1)); ; {
@@ -76,13 +79,7 @@ func (s *Schedule) nextWall(wall int64) (int64, bool) {
 }
 
 // floorDay returns the day of a wall-clock time.
-func floorDay(wall int64) int64 {
-	day := wall / secondsPerDay
-	if wall%secondsPerDay < 0 {
-		day--
-	}
-	return day
-}
+func floorDay(wall int64) int64 { return floorDiv(wall, secondsPerDay) }
 
 // gronxExpr returns the expression for gronx: seven fields that it cannot misread. gronx accepts a
 // day that matches either day field. If a day must match both, gronx gets only the day of month,

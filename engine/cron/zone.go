@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // for systems without a time zone database
+
+	"github.com/kagzi/kagzi/proto/zone"
 )
 
 // Limits of a timestamp on the wire, years 1 to 9999, in Unix seconds.
@@ -24,7 +25,7 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	own := name == "Local" || name == "localtime" || name == "posixrules" || name == "Factory" ||
 		strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/")
-	location, err := time.LoadLocation(name)
+	location, err := zone.Load(name)
 	if err != nil || own {
 		reason := fmt.Sprintf("%s is no IANA time zone; names such as Europe/Berlin are, and empty means UTC",
 			quote(name))

@@ -147,7 +147,8 @@ func TestWhatOtherMachinesReachOverHTTPIsEncryptedWhereTheServerIs(t *testing.T)
 	}
 	var out bytes.Buffer
 	announce(&out, s.Ready)
-	for _, want := range []string{"metrics   https://" + s.HTTP + "/metrics\n",
+	for _, want := range []string{
+		"http      https://" + s.HTTP + "/openapi\n", "metrics   https://" + s.HTTP + "/metrics\n",
 		"--address " + s.Client + " --tls-ca " + word(c.ClientCA) + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("announcement %s, want %q in it", out.String(), want)

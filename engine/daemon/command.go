@@ -139,6 +139,7 @@ func announce(w io.Writer, r Ready) {
 		reach += " --api-key-file FILE"
 	}
 	if r.HTTP != "" {
+		fmt.Fprintf(w, "  http      %s://%s/openapi\n", scheme, r.HTTP)
 		fmt.Fprintf(w, "  metrics   %s://%s/metrics\n", scheme, r.HTTP)
 	}
 	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, reach)

@@ -14,10 +14,13 @@ type Config struct {
 	DB      string // URL of the database; empty: sqlite:<DataDir>/kagzi.db
 	DataDir string // empty: the system's directory for user data
 	Listen  string // host:port for gRPC; port 0 picks a free one
-	// host:port of metrics and health; port 0 picks a free one; empty: none. If it is taken and not
-	// in Sources, the server runs without.
-	HTTP string
-	File string // the settings file that was read; empty: none
+	// host:port of the HTTP API, metrics and health; port 0 picks a free one; empty: none. If it is
+	// taken and not in Sources, the server runs without.
+	HTTP        string
+	HTTPHosts   []string // further names under which HTTP is reached, in lower case and without a port
+	HTTPOrigins []string // whose pages may use the HTTP API: "https://app.example"
+	AgentWrites bool     // tools of agents on /mcp may change things, as far as the key's role allows
+	File        string   // the settings file that was read; empty: none
 
 	WorkerLease            time.Duration // how long a worker may go without a heartbeat; at least two heartbeats
 	HeartbeatInterval      time.Duration
@@ -43,6 +46,8 @@ type Config struct {
 
 	Insecure      bool // listen where other machines can reach it, without TLS or keys
 	AllowUnleased bool // accept writes without a lease token, from clients that have none
+	// the first use of a namespace creates it; AllowUnleased implies it
+	AutoNamespaces bool
 
 	LogLevel  slog.Level
 	LogFormat string // text or json

@@ -39,6 +39,11 @@ var said = []struct {
 	{"data-dir", "some/dir", func(c *Config) { c.DataDir = "some/dir" }},
 	{"listen", "[::1]:0", func(c *Config) { c.Listen = "[::1]:0" }},
 	{"http", "off", func(c *Config) { c.HTTP = "" }},
+	{"http-host", "kagzi.example,::1", func(c *Config) { c.HTTPHosts = []string{"kagzi.example", "::1"} }},
+	{"http-cors", "https://a.example,http://b.example:8080", func(c *Config) {
+		c.HTTPOrigins = []string{"https://a.example", "http://b.example:8080"}
+	}},
+	{"mcp-allow-writes", "true", func(c *Config) { c.AgentWrites = true }},
 	{"worker-lease", "45s", func(c *Config) { c.WorkerLease = 45 * time.Second }},
 	{"heartbeat-interval", "1500ms", func(c *Config) { c.HeartbeatInterval = 1500 * time.Millisecond }},
 	{"poll-timeout", "20s", func(c *Config) { c.PollTimeout = 20 * time.Second }},
@@ -58,6 +63,7 @@ var said = []struct {
 	{"client-ca", "tls/ca.crt", func(c *Config) { c.ClientCA = "tls/ca.crt" }},
 	{"insecure", "true", func(c *Config) { c.Insecure = true }},
 	{"allow-unleased-workers", "true", func(c *Config) { c.AllowUnleased = true }},
+	{"auto-namespaces", "true", func(c *Config) { c.AutoNamespaces = true }},
 	{"log-level", "warn", func(c *Config) { c.LogLevel = slog.LevelWarn }},
 	{"log-format", "json", func(c *Config) { c.LogFormat = "json" }},
 }
@@ -217,6 +223,10 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 			"want host:port such as 127.0.0.1:50051"},
 		"http": {[]string{"50052", "on", "127.0.0.1:70000"},
 			"want host:port such as 127.0.0.1:50052, or off"},
+		"http-host": {[]string{"kagzi.example:80", "a,,b", "https://a", "a b"},
+			"want names without a port, such as kagzi.example, separated by commas, or off"},
+		"http-cors": {[]string{"*", "https://*.example", "https://a.example/", "a.example", "null", "https://a@b",
+			"file://x"}, "want exact origins such as https://app.example, separated by commas, or off"},
 		"worker-lease": {[]string{"30", "x", "-1s", "99ms", "25h", "9999999999h"},
 			"want a duration from 100ms to 24h"},
 		"heartbeat-interval":   {[]string{"10", "0s"}, "want a duration from 10ms to 12h"},
@@ -245,6 +255,8 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 		"client-ca":              {[]string{"credential:."}, "want a file, credential:NAME, or off"},
 		"insecure":               {[]string{"yes"}, "want true or false"},
 		"allow-unleased-workers": {[]string{"2"}, "want true or false"},
+		"auto-namespaces":        {[]string{"2"}, "want true or false"},
+		"mcp-allow-writes":       {[]string{"yes please"}, "want true or false"},
 		"log-level":              {[]string{"loud"}, "want debug, info, warn or error"},
 		"log-format":             {[]string{"xml"}, "want text or json"},
 	}

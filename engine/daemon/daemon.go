@@ -7,11 +7,15 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/certs"
@@ -22,6 +26,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/web"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
+	"github.com/kagzi/kagzi/engine/server/rest"
 )
 
 // stopLimit limits how long a stop may take; tests make it shorter.
@@ -57,6 +62,9 @@ type Backends struct {
 	// Service returns the service that is installed on this machine; nil: none is.
 	Service func(ctx context.Context) (Service, bool)
 	Remote  Remote
+	// Agents returns the handler of /mcp, which calls the server by a connection; with writes its tools
+	// may change things. nil: there is none.
+	Agents func(conn grpc.ClientConnInterface, writes bool) http.Handler
 }
 
 // Ready describes a server once it serves.
@@ -66,7 +74,7 @@ type Ready struct {
 	TLS      bool   // the address uses TLS
 	CA       string // file of the CA that signed its certificate, if next to it; empty: none
 	Keyed    bool   // calls need a key
-	HTTP     string // host:port of metrics and health, for this machine; empty: none
+	HTTP     string // host:port of the HTTP API, metrics and health, for this machine; empty: none
 	HTTPS    bool   // HTTP uses TLS
 	Database engine.Description
 	Version  string
@@ -107,7 +115,11 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	for _, w := range c.placeWarnings() {
 		c.Log.Warn(w)
 	}
-	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
+	clock, err := c.newTestClock(os.Getenv(testClockVariable), url)
+	if err != nil {
+		return err
+	}
+	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log, Ahead: clock.aheadOf()})
 	if err != nil {
 		return coded(ctx, quietIfStopped(ctx, err)) // a service manager should not restart after a wrong setting
 	}
@@ -117,6 +129,9 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	about, err := p.start(ctx, at)
 	if err != nil {
 		return errors.Join(coded(ctx, quietIfStopped(ctx, err)), p.stop())
+	}
+	if clock != nil {
+		go clock.follow(os.Stdin, os.Stdout, p.store.Now, p.notifyAll)
 	}
 	if r != nil {
 		p.parts.Start("reload", func(ctx context.Context) error { return r.run(ctx, p) })
@@ -151,6 +166,8 @@ type process struct {
 	certs    *certs.Keeper // nil: plaintext
 	parts    *parts.Parts
 	listener *readyListener
+	// notifyAll makes all parts look again, as after a gap in the notifications.
+	notifyAll func()
 }
 
 // start opens the listeners, after everything else that can fail, and starts all parts.
@@ -180,7 +197,7 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	if err != nil {
 		return Ready{}, err
 	}
-	p.startParts(options, copies, netFor(description), health)
+	p.startParts(options, copies, netFor(description), health, &at)
 	return Ready{
 		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs),
 		Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
@@ -214,7 +231,8 @@ func (p *process) openListeners(ctx context.Context, at *addresses) (health net.
 }
 
 // startParts creates the parts of a server, connects them and starts them.
-func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, health net.Listener) {
+func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, health net.Listener,
+	at *addresses) {
 	c := p.config.Load()
 	matcher := matching.New(p.store, p.log)
 	options.Backup = copies.send
@@ -236,21 +254,28 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 		matcher.KeepTime(clock)
 	}
 	if health != nil {
-		p.parts.Start("metrics and health", func(ctx context.Context) error {
-			return web.Serve(ctx, health, srv, c.Version, p.log)
+		p.parts.Start("HTTP", func(ctx context.Context) error {
+			o := web.Options{Version: c.Version, Log: p.log, Gate: rest.GateOptions{
+				Loopback: !at.http.exposed, Hosts: c.HTTPHosts, Origins: c.HTTPOrigins}}
+			if p.backends.Agents != nil {
+				o.Agents = func(conn grpc.ClientConnInterface) http.Handler {
+					return p.backends.Agents(conn, c.AgentWrites)
+				}
+			}
+			return web.Serve(ctx, health, srv, o)
 		})
 	}
 	p.parts.Start("matcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
-	p.parts.Start("notifications", func(ctx context.Context) error {
-		return p.store.Listen(ctx, func(r engine.Notification) {
-			matcher.Notify(r)
-			srv.Notify(r)
-			upkeep.Notify(r)
-		}, srv)
-	})
+	notify := func(r engine.Notification) {
+		matcher.Notify(r)
+		srv.Notify(r)
+		upkeep.Notify(r)
+	}
+	p.notifyAll = func() { notify(engine.Notification{Kind: engine.NotifyAll}) }
+	p.parts.Start("notifications", func(ctx context.Context) error { return p.store.Listen(ctx, notify, srv) })
 }
 
 // serverOptions returns the server's options. It may start a part of its own: the tracer.
@@ -259,7 +284,8 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	options := server.Options{
 		Log: p.log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
 		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
-		NamespaceRate: c.NamespaceRate, LogDropped: c.LogDropped,
+		AutoNamespaces: c.AutoNamespaces,
+		NamespaceRate:  c.NamespaceRate, LogDropped: c.LogDropped,
 		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
 	}
 	if p.certs != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
-// listenHTTP listens for metrics and health, if wanted. If the address is the default and is taken,
+// listenHTTP listens for the HTTP API, metrics and health, if wanted. If the address is the default and is taken,
 // for example by another server, the server runs without them.
 func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool) (net.Listener, error) {
 	if address == "" {
@@ -24,13 +24,15 @@ func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool
 	}
 	if errors.Is(err, platform.ErrInUse) {
 		p.log.Warn(
-			"metrics and health are not served: the address is in use, perhaps by another server; choose another with --http, or off", "http", address)
+			"the HTTP API, metrics and health are not served: the address is in use, perhaps by another server; "+
+				"choose another with --http, or off",
+			"http", address)
 	} else {
-		p.log.Warn("metrics and health are not served", "error", err)
+		p.log.Warn("the HTTP API, metrics and health are not served", "error", err)
 	}
 	return nil, nil
 }
 
-// webEncrypted reports whether metrics and health use TLS: if other machines can reach them and the
+// webEncrypted reports whether HTTP uses TLS: if other machines can reach them and the
 // server has a certificate. On loopback they are plain, so that health checks need no certificate.
 func (p *process) webEncrypted(at *addresses) bool { return p.certs != nil && at.http.exposed }

@@ -156,3 +156,53 @@ func TestADiskThatIsNearlyFullIsInReadyzAndMetrics(t *testing.T) {
 		t.Errorf("kagzi_disk_free_bytes = %v", got)
 	}
 }
+
+// asked sends a request with a host and headers to the HTTP port.
+func asked(t *testing.T, address, verb, path, host string, headers ...string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), verb, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
+
+func TestHTTPServesTheAPIBehindItsGateAndHealthToAll(t *testing.T) {
+	c := testConfig(t)
+	c.HTTPHosts, c.HTTPOrigins = []string{"kagzi.example"}, []string{"https://app.example"}
+	s := serve(t, c, embedded(nil))
+	for _, path := range []string{"/v1/workflows", "/metrics", "/openapi.json", "/openapi", "/healthz", "/readyz"} {
+		foreign, proxied := http.StatusMisdirectedRequest, http.StatusForbidden
+		if strings.HasSuffix(path, "z") {
+			foreign, proxied = http.StatusOK, http.StatusOK
+		}
+		if got := asked(t, s.HTTP, "GET", path, "kagzi.example"); got != http.StatusOK {
+			t.Errorf("%s = %d", path, got)
+		}
+		if got := asked(t, s.HTTP, "GET", path, "evil.example"); got != foreign {
+			t.Errorf("%s of another host = %d, want %d", path, got, foreign)
+		}
+		if got := asked(t, s.HTTP, "GET", path, s.HTTP, "X-Forwarded-For: 192.0.2.1"); got != proxied {
+			t.Errorf("%s by a proxy = %d, want %d", path, got, proxied)
+		}
+	}
+	if got := asked(t, s.HTTP, "OPTIONS", "/v1/workflows", s.HTTP, "Origin: https://app.example",
+		"Access-Control-Request-Method: POST"); got != http.StatusNoContent {
+		t.Errorf("a preflight of a known origin = %d, want 204", got)
+	}
+	for _, path := range []string{"/", "/v1/", "/v1/../metrics", "/v1", "//v1/workflows"} {
+		if got := asked(t, s.HTTP, "GET", path, s.HTTP); got != http.StatusNotFound {
+			t.Errorf("%s = %d, want 404", path, got)
+		}
+	}
+}

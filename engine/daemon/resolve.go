@@ -94,6 +94,7 @@ var otherVariables = []string{
 	"KAGZI_TIMEOUT", "KAGZI_TLS", "KAGZI_TLS_CA", "KAGZI_TLS_CLIENT_CERT", "KAGZI_TLS_CLIENT_KEY",
 	"KAGZI_TLS_SERVER_NAME",
 	"KAGZI_ALLOW_NETWORK_FS", "KAGZI_ALLOW_UNSAFE_DB", "KAGZI_CHECK", "KAGZI_FAILPOINT", "KAGZI_UNSAFE_SYNCHRONOUS",
+	testClockVariable,
 }
 
 // settle sets the setting from the first source that has it.

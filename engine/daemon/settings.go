@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,8 +84,26 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		form: "host:port", parse: parseListen, show: func(c *Config) string { return c.Listen },
 	},
 	{
-		name: "http", usage: `HTTP address of metrics and health; "" or off to disable`,
+		name: "http", usage: `HTTP address of the JSON API, metrics and health; "" or off to disable`,
 		form: "host:port", parse: parseHTTP, show: func(c *Config) string { return cmp.Or(c.HTTP, off) },
+	},
+	{
+		name:  "http-host",
+		usage: "names by which HTTP is reached on loopback or without keys, separated by commas, or off",
+		form:  "names", parse: listOf(func(c *Config) *[]string { return &c.HTTPHosts }, parseHost),
+		show: showList(func(c *Config) []string { return c.HTTPHosts }),
+	},
+	{
+		name:  "http-cors",
+		usage: "origins whose pages may use HTTP, such as https://app.example, separated by commas, or off",
+		form:  "origins", parse: listOf(func(c *Config) *[]string { return &c.HTTPOrigins }, parseOrigin),
+		show: showList(func(c *Config) []string { return c.HTTPOrigins }),
+	},
+	{
+		name: "mcp-allow-writes", usage: "let agents on /mcp change things, as far as their key's role allows",
+		onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.AgentWrites }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.AgentWrites) },
 	},
 	duration("worker-lease", "how long a worker may go without a heartbeat before other workers get its runs",
 		func(c *Config) *time.Duration { return &c.WorkerLease }, 100*time.Millisecond, 24*time.Hour,
@@ -157,6 +177,12 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		onOff: true,
 		parse: switchOf(func(c *Config) *bool { return &c.AllowUnleased }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.AllowUnleased) },
+	},
+	{
+		name: "auto-namespaces", usage: "create a namespace on its first use; --allow-unleased-workers implies it",
+		onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.AutoNamespaces }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.AutoNamespaces) },
 	},
 	{
 		name: "log-level", usage: "debug, info, warn or error",
@@ -276,6 +302,50 @@ func parseHTTP(c *Config, text string) error {
 	}
 	c.HTTP = text
 	return nil
+}
+
+// listOf parses texts separated by commas, each with parse; off is none.
+func listOf(field func(*Config) *[]string, parse func(string) (string, error)) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		var list []string
+		for part := range strings.SplitSeq(text, ",") {
+			if text == off {
+				break
+			}
+			one, err := parse(strings.TrimSpace(part))
+			if err != nil {
+				return err
+			}
+			list = append(list, one)
+		}
+		*field(c) = list
+		return nil
+	}
+}
+
+func showList(field func(*Config) []string) func(*Config) string {
+	return func(c *Config) string { return cmp.Or(strings.Join(field(c), ","), off) }
+}
+
+func parseHost(text string) (string, error) {
+	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return address.String(), nil
+	}
+	if text == "" || len(text) > 253 || strings.ContainsFunc(text, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
+	}) {
+		return "", errors.New("want names without a port, such as kagzi.example, separated by commas, or off")
+	}
+	return strings.ToLower(text), nil
+}
+
+func parseOrigin(text string) (string, error) {
+	origin, err := url.Parse(text)
+	if err != nil || origin.Scheme != "http" && origin.Scheme != "https" || origin.Host == "" ||
+		text != origin.Scheme+"://"+origin.Host || strings.ContainsAny(origin.Host, "*@ ") {
+		return "", errors.New("want exact origins such as https://app.example, separated by commas, or off")
+	}
+	return strings.ToLower(text), nil
 }
 
 func isHostPort(text string) bool {

@@ -287,6 +287,10 @@ func TestMetricsNeedAKeyThatMayReadOnceKeysExist(t *testing.T) {
 	defer conn.Close()
 	for _, namespace := range []string{"a", "b"} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+secrets[0])
+		if _, err := kagziv1.NewNamespaceServiceClient(conn).CreateNamespace(ctx,
+			&kagziv1.CreateNamespaceRequest{Namespace: namespace}); err != nil {
+			t.Fatal(err)
+		}
 		_, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{
 			Namespace: namespace, TaskQueue: "queue-of-" + namespace, WorkflowType: "t",
 		})

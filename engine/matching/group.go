@@ -358,11 +358,17 @@ func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Cla
 	byAge := t.matcher.turns.get(turn).ByAge()
 	// The group's context is not used: an aborted claim would leave runs claimed that nobody knows
 	// of. The store limits the time of its writes.
+	kept, prefer := t.keptFor(q.name)
 	claimed, err := t.matcher.store.Claim(context.Background(), engine.ClaimParams{
 		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
+		BuildID:    r.Worker.BuildID,
 		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
-		Slots: slots, ByAge: byAge, HistoryBytes: engine.HistoryBytes, Now: t.matcher.store.Now(),
+		Slots: slots, ByAge: byAge, HistoryBytes: engine.HistoryBytes, Kept: kept, Prefer: prefer,
+		Now: t.matcher.store.Now(),
 	})
+	for i := range claimed.Tasks {
+		t.matcher.kept.claimed(claimed.Tasks[i].Run.ID)
+	}
 	if len(claimed.Tasks) > 0 {
 		t.matcher.turns.count(turn, byAge, len(claimed.Tasks))
 	}

@@ -38,6 +38,7 @@ type Matcher struct {
 	observer Observer
 	wakeups  wakeups
 	turns    turns
+	kept     kept
 
 	mu      sync.Mutex
 	groups  map[string]*group
@@ -53,7 +54,7 @@ type queueKey struct{ namespace, queue string }
 // New returns a matcher that claims from s.
 func New(s store, log *slog.Logger) *Matcher {
 	return &Matcher{store: s, log: log, observer: nobody{}, groups: map[string]*group{},
-		queues: map[queueKey][]*group{}}
+		queues: map[queueKey][]*group{}, kept: kept{time: keepTime}}
 }
 
 // Observer is called for every claim, with its duration and the number of runs, and for runs that
@@ -129,6 +130,7 @@ type Request struct {
 	Worker *engine.Worker // its id, namespace, offers and limits
 	Queues []string       // in order of preference
 	Types  []string
+	Keeps  int // parked runs that the worker keeps in memory; 0: none
 	// Deliver is called with each task, from any goroutine; it must not block. If it returns false,
 	// the worker is gone and the run is released. It may be called during and after Poller.Leave.
 	Deliver func(engine.Task) bool
@@ -177,6 +179,7 @@ func (r *Request) key() string {
 	for _, o := range offers {
 		add(o.Key, o.Value)
 	}
+	add(r.Worker.BuildID)
 	b.WriteString(strconv.Itoa(r.Worker.QueueLimit))
 	for _, name := range slices.Sorted(maps.Keys(r.Worker.TypeLimits)) {
 		add(name, strconv.Itoa(r.Worker.TypeLimits[name]))
@@ -194,6 +197,10 @@ type Poller struct {
 	credit int
 	place  *list.Element // in the group's ready list; nil without credit
 	left   bool
+
+	// Under matcher.kept.mu.
+	kept list.List // the runs that its worker keeps in memory, oldest first
+	gone bool
 }
 
 // Poll claims up to n runs that are due now, and returns when they are delivered. It is for workers
@@ -222,6 +229,7 @@ func (s *Poller) Look() {
 // Leave removes the poller. A task that was claimed for it and is not yet delivered is released.
 func (s *Poller) Leave() {
 	d := s.matcher
+	d.kept.leave(s)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if empty := s.group.leave(s); empty && d.groups[s.group.key] == s.group {

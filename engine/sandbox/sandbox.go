@@ -98,6 +98,7 @@ func open(from *Snapshot) *Sandbox {
 	s.matcher = matching.New(s.store, log)
 	s.server = server.New(s.store, s.matcher, server.Options{
 		Log: log, Version: o.Version, Events: events, Clock: s.Now, Past: from.past, Trusted: true, Facts: s.facts,
+		AutoNamespaces: true,
 	})
 	s.upkeep = coordinator.New(s.store, coordinator.Options{
 		Interval: upkeepEvery, Clock: s.Now, Log: log, Observer: s.server})
@@ -187,7 +188,7 @@ func (s *Sandbox) notify(r engine.Notification) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notified = s.notified || r.Kind == engine.NotifyAll || r.Kind == engine.NotifyTimer ||
-		r.Kind == engine.NotifyWorker
+		r.Kind == engine.NotifyWorker || r.Kind == engine.NotifyDiverged
 }
 
 // Upkeep does the coordinator's work that is due now. It returns the latest time for its next call;

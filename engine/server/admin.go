@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -11,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // ListWorkers returns a page of workers, newest first.
@@ -31,16 +33,24 @@ func (s *Server) ListWorkers(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	workers, info, err := s.store.ListWorkers(ctx, filter, page)
+	q, err := queryOf(&query.Workers, request.Query, s.now())
 	if err != nil {
 		return nil, err
 	}
-	for i := range workers {
-		s.workers.Freshen(&workers[i])
+	workers := listing[engine.Worker, *kagziv1.Worker]{
+		read: func(ctx context.Context, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
+			return s.store.ListWorkers(ctx, filter, p)
+		},
+		message: func(w *engine.Worker) *kagziv1.Worker {
+			s.workers.Freshen(w)
+			return wire.WorkerTo(w)
+		},
+		place: func(w *engine.Worker) engine.Cursor { return engine.Cursor{At: w.RegisteredAt, Name: w.ID} },
 	}
-	list, around := wire.PageOfItems(request, page, info, workers, wire.WorkerTo, func(w *engine.Worker) engine.Cursor {
-		return engine.Cursor{At: w.RegisteredAt, Name: w.ID}
-	})
+	list, around, err := workers.page(ctx, request, page, q)
+	if err != nil {
+		return nil, err
+	}
 	return &kagziv1.ListWorkersResponse{Workers: list, Page: around}, nil
 }
 
@@ -108,9 +118,16 @@ func (s *Server) GetQueueDepth(ctx context.Context,
 		return nil, err
 	}
 	now := s.now()
+	q, err := queryOf(&query.Queues, request.Query, now)
+	if err != nil {
+		return nil, err
+	}
 	queues, err := s.store.GetQueueDepth(ctx, namespace, request.GetTaskQueue(), now)
 	if err != nil {
 		return nil, err
+	}
+	if q != nil {
+		queues = slices.DeleteFunc(queues, func(d engine.QueueDepth) bool { return !q.Matches(depthTo(&d, now)) })
 	}
 	response := &kagziv1.GetQueueDepthResponse{DepthByQueue: map[string]int64{}}
 	for _, q := range queues {
@@ -123,12 +140,8 @@ func (s *Server) GetQueueDepth(ctx context.Context,
 	}
 	queues, info := wire.PageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
 	list := make([]*kagziv1.QueueDepth, len(queues))
-	for i, q := range queues {
-		list[i] = &kagziv1.QueueDepth{
-			TaskQueue: q.Queue, Pending: q.Pending, Running: q.Running, Sleeping: q.Sleeping,
-			OldestPendingSeconds: waited(q.OldestDue, now), OnlineWorkers: int32(q.OnlineWorkers),
-			UnservedByType: q.Unserved,
-		}
+	for i := range queues {
+		list[i] = depthTo(&queues[i], now)
 	}
 	const count = 24 // maximum bytes of an entry in depth_by_queue without its name
 	from, to := wire.Fit(list, page, &info, func(q *kagziv1.QueueDepth) int {
@@ -152,4 +165,13 @@ func waited(since, now time.Time) float64 {
 		return 0
 	}
 	return now.Sub(since).Seconds()
+}
+
+// depthTo returns the message of a queue.
+func depthTo(q *engine.QueueDepth, now time.Time) *kagziv1.QueueDepth {
+	return &kagziv1.QueueDepth{
+		TaskQueue: q.Queue, Pending: q.Pending, Running: q.Running, Sleeping: q.Sleeping,
+		OldestPendingSeconds: waited(q.OldestDue, now), OnlineWorkers: int32(q.OnlineWorkers),
+		UnservedByType: q.Unserved,
+	}
 }

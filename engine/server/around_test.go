@@ -50,12 +50,12 @@ func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
 	b := &servertest.Books{}
 	_, conn := serve(t, b)
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(
-		t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why"}); err != nil {
+		t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why", Now: true}); err != nil {
 		t.Fatal(err)
 	}
-	p := servertest.Last[engine.SteerParams](b)
+	p := servertest.Last[engine.PauseRunParams](b)
 	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" ||
-		p.RunID.String() != servertest.AnID {
+		!p.AtOnce || p.RunID.String() != servertest.AnID {
 		t.Errorf("asked with %+v", p)
 	}
 }

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // ListAuditEvents returns a page of the audit events of a namespace, newest first. Without a
@@ -26,11 +28,23 @@ func (s *Server) ListAuditEvents(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	events, info, err := s.store.ListAuditEvents(ctx, filter, page)
+	q, err := queryOf(&query.Audit, request.Query, s.now())
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, events, wire.AuditTo,
-		func(e *engine.AuditEvent) engine.Cursor { return engine.Cursor{ID: e.ID} })
+	events := listing[engine.AuditEvent, *kagziv1.AuditEvent]{
+		read: func(ctx context.Context, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+			return s.store.ListAuditEvents(ctx, filter, p)
+		},
+		message: wire.AuditTo, place: func(e *engine.AuditEvent) engine.Cursor { return engine.Cursor{ID: e.ID} },
+	}
+	if q != nil {
+		events.within = spanOf(q.Between("at"))
+		filter.SubjectID = cmp.Or(filter.SubjectID, q.Only("subject_id"))
+	}
+	list, around, err := events.page(ctx, request, page, q)
+	if err != nil {
+		return nil, err
+	}
 	return &kagziv1.ListAuditEventsResponse{Events: list, Page: around}, nil
 }

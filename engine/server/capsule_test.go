@@ -159,10 +159,10 @@ func TestAnImportMakesTheRunsUnderNewIDs(t *testing.T) {
 	if first.Run.ParentRunID != root.Run.ID || first.Run.ParentStepID != root.Steps[250].ID ||
 		root.Steps[250].ChildRunID != first.Run.ID ||
 		first.Run.ContinuedAs != second.Run.ID || second.Run.ContinuedFrom != first.Run.ID ||
-		!second.Run.RetriedFrom.IsZero() {
-		t.Errorf("references: child of %s by %s, continued as %s from %s, retried from %s", first.Run.ParentRunID,
-			first.Run.ParentStepID,
-			first.Run.ContinuedAs, second.Run.ContinuedFrom, second.Run.RetriedFrom)
+		second.Run.FirstRunID != first.Run.ID || !second.Run.RetriedFrom.IsZero() {
+		t.Errorf("references: child of %s by %s, continued as %s from %s, first %s, retried from %s",
+			first.Run.ParentRunID, first.Run.ParentStepID, first.Run.ContinuedAs, second.Run.ContinuedFrom,
+			second.Run.FirstRunID, second.Run.RetriedFrom)
 	}
 	was := source.Runs[3]
 	if diff := cmp.Diff(was, root.Run, cmpopts.IgnoreFields(

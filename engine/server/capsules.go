@@ -58,7 +58,8 @@ func (s *Server) ImportWorkflow(stream kagziv1.WorkflowService_ImportWorkflowSer
 	if err != nil {
 		return err
 	}
-	p := engine.ImportRunsParams{RequestID: first.RequestId, By: auth.ActorOf(ctx)}
+	p := engine.ImportRunsParams{RequestID: first.RequestId, By: auth.ActorOf(ctx),
+		NamespaceMustExist: !s.known.auto}
 	if p.Namespace, err = wire.NamespaceOf(first.Namespace); err != nil {
 		return err
 	}

@@ -11,7 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	contract "github.com/kagzi/kagzi/proto/wire"
 )
 
 // Direct calls a Server in the same process without a connection. A unary call runs in its caller's
@@ -72,6 +74,53 @@ func copyTo(to, from any) error {
 	return nil
 }
 
+// Authenticate checks the key of a call before its request is read, and returns the key's id; empty
+// if no key is needed. The call itself checks the key again, with role and scope.
+func (d Direct) Authenticate(ctx context.Context, method string) (key string, err error) {
+	s := d.server
+	select {
+	case <-s.stopping:
+		return "", s.errors.Status(wire.ErrStopping)
+	default:
+	}
+	caller, err := s.guard.Authenticate(grpc.NewContextWithServerTransportStream(ctx, named(method)),
+		s.guard.MethodOf(method))
+	if err != nil {
+		began, usage := s.options.Clock(), s.methods.Begin(method)
+		err = s.errors.Status(err)
+		s.logCall(ctx, method, began, err)
+		usage.End(s.options.Clock().Sub(began), err)
+		return "", err
+	}
+	if caller == nil {
+		return "", nil
+	}
+	return caller.ID.String(), nil
+}
+
+// named tells the audit log the method of a call that has no connection of gRPC.
+type named string
+
+func (n named) Method() string             { return string(n) }
+func (named) SetHeader(metadata.MD) error  { return nil }
+func (named) SendHeader(metadata.MD) error { return nil }
+func (named) SetTrailer(metadata.MD) error { return nil }
+
+// Keyless reports whether calls need no key, or are not known to need one.
+func (d Direct) Keyless(ctx context.Context) bool { return d.server.guard.Keyless(ctx) }
+
+// arrived returns a context in which the name that a caller's agent gives itself has reached the
+// server. Other metadata, such as keys, is that of the call which led to this one.
+func arrived(ctx context.Context) context.Context {
+	sent, _ := metadata.FromOutgoingContext(ctx)
+	names := sent.Get(contract.Agent)
+	if len(names) == 0 {
+		return ctx
+	}
+	had, _ := metadata.FromIncomingContext(ctx)
+	return metadata.NewIncomingContext(ctx, metadata.Join(had, metadata.MD{contract.Agent: names}))
+}
+
 // Invoke carries out one unary call.
 func (d Direct) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	desc, _ := find(method)
@@ -81,6 +130,7 @@ func (d Direct) Invoke(ctx context.Context, method string, request, reply any, _
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
+	ctx = arrived(ctx)
 	answer, err := desc.Handler(d.handlerOf(method), ctx, func(into any) error {
 		return copyTo(into, request)
 	}, d.server.unary)
@@ -97,7 +147,7 @@ func (d Direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string
 	if desc == nil {
 		return nil, unknownMethod(method)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(arrived(ctx))
 	s := &directStream{ctx: ctx, requests: make(chan any), answers: make(chan any), over: make(chan struct{})}
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: desc.ClientStreams,
 		IsServerStream: desc.ServerStreams}
@@ -124,7 +174,12 @@ func (s *directStream) SendMsg(m any) error {
 	case <-s.over:
 		return io.EOF
 	case <-s.ctx.Done():
-		return status.FromContextError(s.ctx.Err()).Err()
+		select {
+		case <-s.over: // its end has cancelled the context: RecvMsg has the reason
+			return io.EOF
+		default:
+			return status.FromContextError(s.ctx.Err()).Err()
+		}
 	}
 }
 

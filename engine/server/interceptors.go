@@ -41,6 +41,12 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if err := s.guard.CheckScope(ctx, method, request); err != nil {
 		return nil, err
 	}
+	if err := s.known.check(ctx, request); err != nil {
+		return nil, err
+	}
+	if err := s.lengthen(ctx, info.FullMethod, request, ""); err != nil {
+		return nil, err
+	}
 	if err := s.quotas.Check(request); err != nil {
 		return nil, err
 	}
@@ -72,7 +78,8 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 	handler grpc.StreamHandler) (err error) {
 	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
-	guarded := &guardedStream{ServerStream: stream, ctx: stream.Context(), server: s, method: method}
+	guarded := &guardedStream{ServerStream: stream, ctx: stream.Context(), server: s, method: method,
+		name: info.FullMethod}
 	defer func() {
 		if v := recover(); v != nil {
 			err = async.Recovered(v)
@@ -120,7 +127,10 @@ type guardedStream struct {
 	ctx    context.Context
 	server *Server
 	method *auth.Method
-	first  any // the first message; nil before it has arrived
+	name   string // of the method, in full
+	first  any    // the first message; nil before it has arrived
+
+	namespace string // of the first message
 }
 
 func (g *guardedStream) Context() context.Context { return g.ctx }
@@ -132,11 +142,23 @@ func (g *guardedStream) RecvMsg(m any) error {
 	if g.ctx.Err() != nil {
 		return context.Cause(g.ctx)
 	}
-	if err := wire.CheckWellFormed(m); err != nil || g.first != nil {
+	if err := wire.CheckWellFormed(m); err != nil {
 		return err
 	}
+	if g.first != nil {
+		return g.server.lengthen(g.ctx, g.name, m, g.namespace)
+	}
 	g.first = m
-	return g.server.guard.CheckScope(g.ctx, g.method, m)
+	if r, ok := m.(interface{ GetNamespace() string }); ok {
+		g.namespace = r.GetNamespace()
+	}
+	if err := g.server.guard.CheckScope(g.ctx, g.method, m); err != nil {
+		return err
+	}
+	if err := g.server.known.check(g.ctx, m); err != nil {
+		return err
+	}
+	return g.server.lengthen(g.ctx, g.name, m, g.namespace)
 }
 
 // receive waits for the caller's next message. If the handler does nothing else meanwhile (for the

@@ -9,6 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/secret"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // CreateKey makes a key and returns its secret, which cannot be read again.
@@ -47,7 +48,7 @@ func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 		}
 	}
 	for field, n := range map[string]int{"key.task_queues": len(k.TaskQueues),
-		"key.workflow_types": len(k.WorkflowTypes)} {
+		"key.workflow_types": len(k.WorkflowTypes), "key.worker_ids": len(k.WorkerIds)} {
 		if n > engine.MaxKeyGlobs {
 			return engine.APIKey{}, engine.Invalid(
 				field, "has %d entries, at most %d are allowed", n, engine.MaxKeyGlobs)
@@ -56,6 +57,7 @@ func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 	key := engine.APIKey{
 		Name: k.Name, Namespaces: slices.Compact(slices.Sorted(slices.Values(k.Namespaces))),
 		Queues: wire.Dedupe(k.TaskQueues), Types: wire.Dedupe(k.WorkflowTypes),
+		WorkerIDs: wire.Dedupe(k.WorkerIds),
 	}
 	if _, known := kagziv1.KeyRole_name[int32(k.Role)]; known { // an unknown one stays unset and is refused later
 		key.Role = engine.KeyRole(k.Role)
@@ -71,13 +73,19 @@ func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest)
 	if err != nil {
 		return nil, err
 	}
-	keys, info, err := s.store.ListKeys(ctx, page)
+	q, err := queryOf(&query.Keys, request.Query, s.now())
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, keys, wire.KeyTo, func(k *engine.APIKey) engine.Cursor {
-		return engine.Cursor{ID: k.ID}
-	})
+	keys := listing[engine.APIKey, *kagziv1.Key]{read: s.store.ListKeys, message: wire.KeyTo,
+		place: func(k *engine.APIKey) engine.Cursor { return engine.Cursor{ID: k.ID} }}
+	if q != nil {
+		keys.within = spanOf(q.Between("created"))
+	}
+	list, around, err := keys.page(ctx, request, page, q)
+	if err != nil {
+		return nil, err
+	}
 	return &kagziv1.ListKeysResponse{Keys: list, Page: around}, nil
 }
 

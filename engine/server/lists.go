@@ -8,6 +8,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // ListWorkflows returns a page of the runs that a filter selects, newest first, without payloads.
@@ -36,7 +37,7 @@ func (s *Server) listRuns(
 	if err != nil {
 		return nil, nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, runs, wire.RunTo, func(r *engine.Run) engine.Cursor {
+	list, around := wire.PageOfItems(request, page, info, runs, wire.ListedRunTo, func(r *engine.Run) engine.Cursor {
 		return engine.Cursor{ID: r.ID}
 	})
 	return list, around, nil
@@ -79,7 +80,7 @@ func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsReques
 	if err != nil {
 		return nil, err
 	}
-	message := func(s *engine.Step) *kagziv1.Step { return wire.StepTo(namespace, s) }
+	message := func(s *engine.Step) *kagziv1.Step { return wire.StepWithPlaceTo(namespace, s) }
 	list, around := wire.PageOfItems(request, page, info, steps, message, wire.StepCursor)
 	return &kagziv1.ListStepsResponse{Steps: list, Page: around}, nil
 }
@@ -98,7 +99,7 @@ func (s *Server) GetStep(ctx context.Context, request *kagziv1.GetStepRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.GetStepResponse{Step: wire.StepTo(namespace, &step)}, nil
+	return &kagziv1.GetStepResponse{Step: wire.StepWithPlaceTo(namespace, &step)}, nil
 }
 
 // ListWorkflowTypes returns a page of the types that have runs, by name.
@@ -112,12 +113,19 @@ func (s *Server) ListWorkflowTypes(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	types, info, err := s.store.ListTypes(ctx, namespace, page)
+	q, err := queryOf(&query.Types, request.Query, s.now())
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, types, wire.TypeTo, func(t *engine.TypeInfo) engine.Cursor {
-		return engine.Cursor{Name: t.Type}
-	})
+	types := listing[engine.TypeInfo, *kagziv1.WorkflowTypeInfo]{
+		read: func(ctx context.Context, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
+			return s.store.ListTypes(ctx, namespace, p)
+		},
+		message: wire.TypeTo, place: func(t *engine.TypeInfo) engine.Cursor { return engine.Cursor{Name: t.Type} },
+	}
+	list, around, err := types.page(ctx, request, page, q)
+	if err != nil {
+		return nil, err
+	}
 	return &kagziv1.ListWorkflowTypesResponse{WorkflowTypes: list, Page: around}, nil
 }

@@ -21,7 +21,7 @@ import (
 var later = []string{"AdminService/Backup"}
 
 // call makes one call of any method with one request, and returns the first answer's error.
-func call(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor,
+func call(ctx context.Context, conn grpc.ClientConnInterface, method protoreflect.MethodDescriptor,
 	request proto.Message) error {
 	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
 	if !method.IsStreamingClient() && !method.IsStreamingServer() {

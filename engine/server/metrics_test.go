@@ -52,6 +52,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.recorder.Count(metrics.RunStopped)
 		s.RunsExpired(engine.Expired{Runs: 6, TimedOut: make([]engine.ID, 3), Cancelled: make([]engine.ID, 2)})
 		s.RunsDeleted(4)
+		s.RunsDiverged(make([]engine.ID, 2))
 		s.StepsTimedOut(make([]engine.TimedOutAttempt, 5))
 		s.WorkerLost()
 		s.LeasesLost(6)
@@ -72,7 +73,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 
 		got := s.Metrics()
 		want := metrics.Metrics{
-			RunsStarted: 31, RunsCompleted: 1, RunsFailed: 43, RunsStopped: 53, RunsDeleted: 4,
+			RunsStarted: 31, RunsCompleted: 1, RunsFailed: 43, RunsStopped: 53, RunsDeleted: 4, RunsDiverged: 2,
 			StepsCompleted: 1, StepsRetried: 5, StepsFailed: 2, StepTimeouts: 7,
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
 			ScheduleRuns: 10, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
@@ -91,7 +92,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
 			}
 		}
-		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.NotifyKeys)+1 {
+		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.NotifyWait)+1 {
 			t.Errorf("notifications = %v, want 1 of all, 2 of timer, and the other kinds", n)
 		}
 	})

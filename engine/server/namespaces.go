@@ -5,11 +5,13 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // CreateNamespace makes a namespace that nothing has used yet.
@@ -114,18 +116,20 @@ func (s *Server) ListNamespaces(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
+	q, err := queryOf(&query.Namespaces, request.Query, s.now())
+	if err != nil {
+		return nil, err
+	}
 	list := s.readNamespaces
 	if key := auth.CallerOf(ctx); key != nil && !key.ReachesAll() {
 		list = s.namespacesOf(key)
 	}
-	namespaces, info, err := list(ctx, page)
+	namespaces := listing[engine.Namespace, *kagziv1.Namespace]{read: list, message: wire.NamespaceTo,
+		place: func(n *engine.Namespace) engine.Cursor { return engine.Cursor{Name: n.Name} }}
+	messages, around, err := namespaces.page(ctx, request, page, q)
 	if err != nil {
 		return nil, err
 	}
-	messages, around := wire.PageOfItems(request, page, info, namespaces, wire.NamespaceTo,
-		func(n *engine.Namespace) engine.Cursor {
-			return engine.Cursor{Name: n.Name}
-		})
 	return &kagziv1.ListNamespacesResponse{Namespaces: messages, Page: around}, nil
 }
 
@@ -221,6 +225,63 @@ func (s *Server) DisableNamespace(ctx context.Context,
 		return nil, err
 	}
 	return &kagziv1.DisableNamespaceResponse{Namespace: n}, nil
+}
+
+const (
+	emptiedAtOnce = 200             // limit of what one transaction deletes of a namespace
+	emptiedIn     = 5 * time.Second // about how long one call deletes
+)
+
+// DeleteNamespace deletes a namespace; with Force also what is in it, for as long as one call may
+// take. It keeps nothing in memory, so the call can be repeated on any server, also after a crash.
+func (s *Server) DeleteNamespace(ctx context.Context,
+	request *kagziv1.DeleteNamespaceRequest) (*kagziv1.DeleteNamespaceResponse, error) {
+	if err := engine.CheckNamespace("namespace", request.Namespace); err != nil {
+		return nil, err
+	}
+	if request.Namespace == engine.DefaultNamespace {
+		return nil, engine.Invalid("namespace", "must not be %q, which always exists; delete what is in it instead",
+			engine.DefaultNamespace)
+	}
+	if err := engine.CheckReason(request.Reason); err != nil {
+		return nil, err
+	}
+	response := &kagziv1.DeleteNamespaceResponse{Removed: &kagziv1.NamespaceContents{}}
+	if !request.Force {
+		err := s.deleteEmpty(ctx, request, "")
+		response.Deleted = err == nil
+		return response, err
+	}
+	var removed engine.Contents
+	begun, again := s.options.Clock(), request.Again
+	for {
+		now := s.now()
+		part, err := s.store.EmptyNamespace(ctx, engine.EmptyNamespaceParams{Name: request.Namespace, Again: again,
+			Limit: emptiedAtOnce, Reason: request.Reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
+		if err != nil {
+			return nil, err
+		}
+		again = true
+		removed.Add(part.Contents)
+		if !part.More {
+			err := s.deleteEmpty(ctx, request, "with everything in it")
+			if err == nil || engine.KindOf(err) != engine.KindPrecondition {
+				response.Deleted, response.Removed = err == nil, wire.ContentsTo(removed)
+				return response, err
+			}
+			// a start or registration was first
+		}
+		if ctx.Err() != nil || s.options.Clock().Sub(begun) > emptiedIn {
+			response.Removed = wire.ContentsTo(removed)
+			return response, ctx.Err()
+		}
+	}
+}
+
+func (s *Server) deleteEmpty(ctx context.Context, request *kagziv1.DeleteNamespaceRequest, detail string) error {
+	now := s.now()
+	return s.store.DeleteNamespace(ctx, engine.DeleteNamespaceParams{Name: request.Namespace, Reason: request.Reason,
+		Detail: detail, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 }
 
 // changeNamespace reads a namespace, changes it and writes it back. Changes on this server run one

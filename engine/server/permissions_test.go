@@ -1,8 +1,12 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +25,10 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/secret"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/rest"
+	"github.com/kagzi/kagzi/engine/server/rest/resttest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/routes"
 )
 
 // may says what each role may call. It repeats the table, so that a change of the table needs two
@@ -31,7 +38,7 @@ var may = map[engine.KeyRole]string{
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow
 		BulkWorkflows ImportWorkflow ExportWorkflow
 		DrainWorker ForceOfflineWorker
-		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule`,
+		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule BackfillWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule`,
 	engine.RoleClient: readingOf + startingOf,
 	engine.RoleViewer: readingOf + readOnlyOf,
 	engine.RoleWorker: `GetServerInfo WhoAmI ServerReflectionInfo
@@ -45,7 +52,7 @@ const (
 		GetServerInfo GetStats WatchStats GetQueueDepth ListWorkflowTypes Watch WhoAmI GetNamespace ListNamespaces
 		GetWorkflowSchedule ListWorkflowSchedules ListScheduleRuns PreviewSchedule ServerReflectionInfo `
 	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `
-	readOnlyOf = ` ListWorkers GetWorker ListAuditEvents `
+	readOnlyOf = ` ListWorkers GetWorker MatchWorkers ListAuditEvents `
 	opened     = ` HealthCheck Check List `
 
 	// adminsReading and workingOf hold methods without audit records that are in none of the lists
@@ -117,8 +124,22 @@ func holdsPayload(m protoreflect.MessageDescriptor, seen []protoreflect.FullName
 	return false
 }
 
-// ask makes one call and returns its result: "in" if the call was accepted.
-func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor,
+// ask makes one call over gRPC and over HTTP, and returns its result: "in" if the call was accepted.
+func ask(t *testing.T, s *Server, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor,
+	request proto.Message) string {
+	t.Helper()
+	got := askOver(t, conn, header, method, request)
+	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
+	if slices.ContainsFunc(routes.All, func(r routes.Route) bool { return r.Method == path }) {
+		over := resttest.Conn{Handler: httpOf(t, s), URL: "http://localhost", Empty: "x"}
+		if other := askOver(t, over, header, method, request); other != got {
+			t.Errorf("%s: %s over HTTP, %s over gRPC", method.Name(), other, got)
+		}
+	}
+	return got
+}
+
+func askOver(t *testing.T, conn grpc.ClientConnInterface, header []string, method protoreflect.MethodDescriptor,
 	request proto.Message) string {
 	t.Helper()
 	ctx := soon(t)
@@ -126,6 +147,9 @@ func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protorefle
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", h)
 	}
 	err := call(ctx, conn, method, request)
+	if _, ok := status.FromError(err); !ok && !errors.Is(err, io.EOF) {
+		t.Errorf("%s: %v is no answer of the server", method.Name(), err)
+	}
 	switch code := status.Code(err); code {
 	case codes.Unauthenticated:
 		return "no key"
@@ -135,6 +159,21 @@ func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protorefle
 		t.Fatalf("%s: %v", method.Name(), err)
 	}
 	return "in"
+}
+
+// httpOf returns the API of a server over HTTP.
+func httpOf(t *testing.T, s *Server) http.Handler {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	gate, err := rest.NewGate(rest.GateOptions{Loopback: true, Keyless: s.Direct().Keyless, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := rest.New(s.Direct(), gate, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gate.Handler(api, rest.Types...)
 }
 
 // inNamespace is an empty request but for the namespace, which stands wherever the message has a
@@ -201,7 +240,7 @@ func everyMethodAcceptsTheRolesOfTheTable(t *testing.T) {
 			if open {
 				want = "in"
 			}
-			if got := ask(t, conn, header, method, inNamespace(method, "team")); got != want {
+			if got := ask(t, s, conn, header, method, inNamespace(method, "team")); got != want {
 				t.Errorf("%s with the secret %s: %s, want %s", name, what, got, want)
 			}
 		}
@@ -214,10 +253,10 @@ func everyMethodAcceptsTheRolesOfTheTable(t *testing.T) {
 			if want == "in" && (open || nameless[short] != "" || role == engine.RoleAdmin) {
 				elsewhere = "in"
 			}
-			if got := ask(t, conn, header, method, inNamespace(method, "team")); got != want {
+			if got := ask(t, s, conn, header, method, inNamespace(method, "team")); got != want {
 				t.Errorf("%s by the role %s: %s, want %s", name, role, got, want)
 			}
-			if got := ask(t, conn, header, method, inNamespace(method, "vault")); got != elsewhere {
+			if got := ask(t, s, conn, header, method, inNamespace(method, "vault")); got != elsewhere {
 				t.Errorf("%s by the role %s in a namespace of others: %s, want %s", name, role, got, elsewhere)
 			}
 		}
@@ -240,15 +279,15 @@ func TestAnAdminOfSomeNamespacesIsNotOneOfAll(t *testing.T) {
 		} else if nameless[short] != "" || short == "HealthCheck" {
 			elsewhere = "in"
 		}
-		if got := ask(t, conn, header, method, inNamespace(method, "team")); got != want {
+		if got := ask(t, s, conn, header, method, inNamespace(method, "team")); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		if got := ask(t, conn, header, method, inNamespace(method, "vault")); got != elsewhere {
+		if got := ask(t, s, conn, header, method, inNamespace(method, "vault")); got != elsewhere {
 			t.Errorf("%s in a namespace of others: %s, want %s", name, got, elsewhere)
 		}
 		// An empty namespace is "default", which is not this key's either, or means all of them.
 		if field := method.Input().Fields().ByName("namespace"); field != nil {
-			if got := ask(t, conn, header, method, inNamespace(method, "")); got != "denied" {
+			if got := ask(t, s, conn, header, method, inNamespace(method, "")); got != "denied" {
 				t.Errorf("%s without a namespace: %s, want denied", name, got)
 			}
 		}
@@ -290,7 +329,7 @@ func TestWithoutKeysAndInProcessNoCallNeedsAKey(t *testing.T) {
 				slices.Contains([]string{"Watch", "WatchEvents"}, string(method.Name())) {
 				return
 			}
-			if got := ask(t, conn, nil, method, emptyRequest(method)); got != "in" {
+			if got := ask(t, s, conn, nil, method, emptyRequest(method)); got != "in" {
 				t.Errorf("%s: %s, want it let in (%s)", name, got, fmt.Sprint(l.Notifications))
 			}
 		})
@@ -313,7 +352,7 @@ func serverThatOthersReachNeedsAKey(t *testing.T) {
 		if strings.HasPrefix(name, "/grpc.health") && string(method.Name()) == "Watch" {
 			return // it is open, and never ends
 		}
-		if got := ask(t, conn, nil, method, emptyRequest(method)); got != want {
+		if got := ask(t, s, conn, nil, method, emptyRequest(method)); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	})

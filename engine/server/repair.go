@@ -145,7 +145,7 @@ func (s *Server) ExplainWorkflow(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	if circumstances.Run.Paused {
+	if circumstances.Run.Paused || circumstances.Run.Pausing {
 		if circumstances.LastPause, err = s.lastPause(ctx, namespace, id); err != nil {
 			return nil, err
 		}
@@ -157,6 +157,6 @@ func (s *Server) ExplainWorkflow(ctx context.Context,
 	e := engine.Explain(circumstances, s.now())
 	return &kagziv1.ExplainWorkflowResponse{
 		Summary: e.Summary, Details: e.Details, Blocker: kagziv1.ExplainWorkflowResponse_Blocker(e.Blocker),
-		Since: wire.TimeTo(e.Since), NextAt: wire.TimeTo(e.NextAt),
+		Since: wire.TimeTo(e.Since), NextAt: wire.TimeTo(e.NextAt), Blocked: wire.BlockedTo(e.Blocked),
 	}, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -54,8 +55,17 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 	if r.MaxCatchup != nil {
 		s.MaxCatchup = int(*r.MaxCatchup)
 	}
-	if r.RetryPolicy != nil {
-		s.RetryPolicy = wire.RetryPolicyOf(r.RetryPolicy)
+	if r.JitterMs != nil {
+		s.Jitter = wire.Milliseconds(*r.JitterMs)
+	}
+	if !s.Enabled && r.Reason != "" && r.Enabled != nil {
+		s.PauseReason = r.Reason
+	}
+	if r.RetryPolicy != nil { // alone it is for both
+		s.RetryPolicy, s.RunRetryPolicy = wire.RetryPolicyOf(r.RetryPolicy), nil
+	}
+	if r.RunRetryPolicy != nil {
+		s.RunRetryPolicy = wire.RetryPolicyOf(r.RunRetryPolicy)
 	}
 	if r.Timeouts != nil {
 		s.Timeouts = wire.TimeoutsOf(r.Timeouts)
@@ -67,6 +77,22 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 	if r.OverlapPolicy != nil {
 		s.Overlap, err = overlapOf(*r.OverlapPolicy)
 	}
+	return cmp.Or(err, updateKey(s, r))
+}
+
+// updateKey sets the concurrency key of the runs. Without a key there is no limit and no scope.
+func updateKey(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) (err error) {
+	if r.ConcurrencyKey != nil {
+		if s.ConcurrencyKey = *r.ConcurrencyKey; s.ConcurrencyKey == "" {
+			s.ConcurrencyLimit, s.ConcurrencyScope = 0, engine.ScopeSlot
+		}
+	}
+	if r.ConcurrencyLimit != nil {
+		s.ConcurrencyLimit = int(*r.ConcurrencyLimit)
+	}
+	if r.ConcurrencyScope != nil {
+		s.ConcurrencyScope, err = wire.ScopeOf(*r.ConcurrencyScope)
+	}
 	return err
 }
 
@@ -76,6 +102,9 @@ func (s *Server) PauseWorkflowSchedule(ctx context.Context,
 	schedule, err := s.changeSchedule(ctx, "PauseWorkflowSchedule", request, request.Reason, time.Time{},
 		func(schedule *engine.Schedule) error {
 			schedule.Enabled = false
+			if request.Reason != "" { // a repeated call without one keeps it
+				schedule.PauseReason = request.Reason
+			}
 			return nil
 		})
 	if err != nil {
@@ -84,19 +113,52 @@ func (s *Server) PauseWorkflowSchedule(ctx context.Context,
 	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// ResumeWorkflowSchedule lets a schedule fire again. NextFireAt does not change, so that missed
-// ticks are caught up.
+// ResumeWorkflowSchedule lets a schedule fire again. Without Catchup, NextFireAt does not change, so that
+// up to MaxCatchup missed ticks are caught up; with it, NextFireAt becomes the first of those to catch up.
 func (s *Server) ResumeWorkflowSchedule(ctx context.Context,
 	request *kagziv1.ResumeWorkflowScheduleRequest) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
+	if n := request.GetCatchup(); n < 0 || n > engine.MaxCatchup {
+		return nil, engine.Invalid("catchup", "must be between 0 (none) and %d, got %d", engine.MaxCatchup, n)
+	}
 	schedule, err := s.changeSchedule(ctx, "ResumeWorkflowSchedule", request, request.Reason, time.Time{},
 		func(schedule *engine.Schedule) error {
-			schedule.Enabled = true
+			if request.Catchup != nil && !schedule.Enabled {
+				skipMissed(schedule, int(*request.Catchup), s.now())
+			}
+			schedule.Enabled, schedule.PauseReason = true, ""
 			return nil
 		})
 	if err != nil {
 		return nil, err
 	}
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: schedule}, nil
+}
+
+// skipMissed moves the next tick of a schedule behind the ticks that were missed, but for the latest
+// keep of them. As in the coordinator, the newest tick is missed if it is more than engine.OnTime old.
+func skipMissed(s *engine.Schedule, keep int, now time.Time) {
+	ticks, err := parseCron(s.CronExpr, s.TimeZone)
+	if err != nil || s.Broken != "" || s.NextFireAt.IsZero() || s.NextFireAt.After(now) {
+		return
+	}
+	kept, _ := ticks.Missed(s.NextFireAt.Add(-time.Second), now, keep+1)
+	if n := len(kept); n > keep {
+		newest := kept[n-1]
+		if now.Sub(newest.Add(ticks.Delay(s.ID, newest, s.Jitter))) > engine.OnTime {
+			kept = kept[1:]
+		}
+	}
+	next, _ := ticks.Next(now)
+	if len(kept) > 0 {
+		next = kept[0]
+	}
+	if s.NextFireAt.Equal(next) {
+		return
+	}
+	s.NextFireAt, s.Delay = next, 0
+	if !next.IsZero() {
+		s.Delay = ticks.Delay(s.ID, next, s.Jitter)
+	}
 }
 
 // changeTries is how often a change is tried if another one comes between.
@@ -144,10 +206,17 @@ func (s *Server) changeSchedule(
 
 // retime sets the next tick of a changed schedule: the first after now if its expression or zone
 // changed or it was broken; the first from fireAt on if that is set; otherwise it does not change.
+// Its delay follows.
 // A broken schedule that is not repaired stays broken, but its other fields may change.
 func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	other := after.CronExpr != before.CronExpr || after.TimeZone != before.TimeZone
 	if !other && fireAt.IsZero() && before.Broken == "" {
+		if after.Jitter != before.Jitter {
+			after.Delay = 0 // the coordinator computes that of a tick that is near
+			if ticks, err := parseCron(after.CronExpr, after.TimeZone); err == nil && !after.NextFireAt.IsZero() {
+				after.Delay = ticks.Delay(after.ID, after.NextFireAt, after.Jitter)
+			}
+		}
 		return nil
 	}
 	from := now
@@ -166,12 +235,13 @@ func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 		return err
 	}
 	after.Broken, after.NextFireAt = "", next
+	after.Delay = ticks.Delay(after.ID, next, after.Jitter)
 	return nil
 }
 
 // givenUp returns how many due ticks a change of NextFireAt skips: those missed while the schedule
-// was paused or no server ran, and one that is due now. For a broken schedule it returns 0, because
-// its ticks are unknown.
+// was paused or no server ran, and one that is due now, up to the new next tick. For a broken schedule
+// it returns 0, because its ticks are unknown.
 func givenUp(before, after *engine.Schedule, now time.Time) int64 {
 	from := before.NextFireAt
 	if before.Broken != "" || from.IsZero() || from.After(now) || after.NextFireAt.Equal(from) {
@@ -181,7 +251,11 @@ func givenUp(before, after *engine.Schedule, now time.Time) int64 {
 	if err != nil {
 		return 0
 	}
-	_, skipped := ticks.Missed(from.Add(-time.Second), now, 0)
+	until := now
+	if next := after.NextFireAt; !next.IsZero() && !next.After(now) {
+		until = next.Add(-time.Second)
+	}
+	_, skipped := ticks.Missed(from.Add(-time.Second), until, 0)
 	return skipped
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // CreateWorkflowSchedule makes a schedule. Its first tick is the first one after now, even if it is
@@ -22,11 +24,61 @@ func (s *Server) CreateWorkflowSchedule(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
+	if request.OrUpdate {
+		return s.createOrUpdate(ctx, request, p)
+	}
 	schedule, err := s.store.CreateSchedule(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: wire.ScheduleTo(&schedule)}, nil
+}
+
+// createOrUpdate makes a schedule, or makes the one that has its name equal to p.Schedule. Another
+// call may create or delete that one in between, so it tries again.
+func (s *Server) createOrUpdate(ctx context.Context, request *kagziv1.CreateWorkflowScheduleRequest,
+	p engine.ScheduleParams) (*kagziv1.CreateWorkflowScheduleResponse, error) {
+	wanted := p.Schedule
+	if wanted.Name == "" {
+		return nil, engine.Invalid("or_update", "needs a name")
+	}
+	ref := &kagziv1.UpdateWorkflowScheduleRequest{Namespace: wanted.Namespace, ScheduleId: wanted.Name}
+	for try := 1; ; try++ {
+		updated, err := s.changeSchedule(ctx, "UpdateWorkflowSchedule", ref, "", time.Time{},
+			func(schedule *engine.Schedule) error {
+				replace(schedule, &wanted, request.Enabled)
+				return nil
+			})
+		if err == nil {
+			return &kagziv1.CreateWorkflowScheduleResponse{Schedule: updated, Existed: true}, nil
+		}
+		if engine.KindOf(err) != engine.KindNotFound {
+			return nil, err
+		}
+		made, err := s.store.CreateSchedule(ctx, p)
+		if err == nil {
+			return &kagziv1.CreateWorkflowScheduleResponse{Schedule: wire.ScheduleTo(&made)}, nil
+		}
+		if engine.KindOf(err) != engine.KindExists || try == changeTries {
+			return nil, err
+		}
+	}
+}
+
+// replace sets all fields of s that a create sets, except the name and the request. Enabled changes
+// only if it is given.
+func replace(s, wanted *engine.Schedule, enabled *bool) {
+	s.CronExpr, s.TimeZone, s.Queue, s.Type, s.Version = wanted.CronExpr, wanted.TimeZone, wanted.Queue, wanted.Type,
+		wanted.Version
+	s.Input, s.Timeouts, s.Tags = wanted.Input, wanted.Timeouts, wanted.Tags
+	s.RetryPolicy, s.RunRetryPolicy = wanted.RetryPolicy, wanted.RunRetryPolicy
+	s.OnFailureWorkflow, s.OnFailureQueue = wanted.OnFailureWorkflow, wanted.OnFailureQueue
+	s.ConcurrencyKey, s.ConcurrencyLimit, s.ConcurrencyScope = wanted.ConcurrencyKey, wanted.ConcurrencyLimit,
+		wanted.ConcurrencyScope
+	s.MaxCatchup, s.Overlap, s.Jitter = wanted.MaxCatchup, wanted.Overlap, wanted.Jitter
+	if enabled != nil {
+		s.Enabled = *enabled
+	}
 }
 
 func (s *Server) createOf(ctx context.Context,
@@ -36,14 +88,21 @@ func (s *Server) createOf(ctx context.Context,
 	if err != nil {
 		return p, err
 	}
+	scope, err := wire.ScopeOf(r.ConcurrencyScope)
+	if err != nil {
+		return p, err
+	}
 	p.Schedule = engine.Schedule{
 		ID: engine.NewID(p.Now), Name: r.Name, RequestID: r.RequestId, CronExpr: r.CronExpr, TimeZone: r.TimeZone,
 		Enabled: r.Enabled == nil || *r.Enabled, Queue: wire.OrDefault(r.TaskQueue), Type: r.WorkflowType,
 		Version: r.GetVersion(),
 		Input:   wire.PayloadOf(r.Input), RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy),
+		RunRetryPolicy:    wire.RetryPolicyOf(r.RunRetryPolicy),
 		Timeouts:          wire.TimeoutsOf(r.Timeouts),
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Tags: r.Tags,
-		MaxCatchup: engine.DefaultCatchup, Overlap: overlap, CreatedAt: p.Now, UpdatedAt: p.Now, Revision: 1,
+		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int(r.ConcurrencyLimit), ConcurrencyScope: scope,
+		MaxCatchup: engine.DefaultCatchup, Overlap: overlap, Jitter: wire.Milliseconds(r.JitterMs), CreatedAt: p.Now,
+		UpdatedAt: p.Now, Revision: 1,
 	}
 	if p.Schedule.Namespace, err = wire.NamespaceOf(r.Namespace); err != nil {
 		return p, err
@@ -59,13 +118,14 @@ func (s *Server) createOf(ctx context.Context,
 		return p, err
 	}
 	p.Schedule.NextFireAt, err = nextTick(ticks, p.Now)
+	p.Schedule.Delay = ticks.Delay(p.Schedule.ID, p.Schedule.NextFireAt, p.Schedule.Jitter)
 	return p, err
 }
 
 func (s *Server) scheduleParams(ctx context.Context, method, reason string) engine.ScheduleParams {
 	now := s.now()
 	return engine.ScheduleParams{Method: method, Reason: reason, By: auth.ActorOf(ctx),
-		AuditID: engine.NewID(now), Now: now}
+		AuditID: engine.NewID(now), Now: now, NamespaceMustExist: !s.known.auto}
 }
 
 func overlapOf(p kagziv1.OverlapPolicy) (engine.Overlap, error) {
@@ -136,12 +196,24 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	schedules, info, err := s.store.ListSchedules(ctx, filter, page)
+	q, err := queryOf(&query.Schedules, request.Query, s.now())
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, schedules, wire.ScheduleTo,
-		func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} })
+	schedules := listing[engine.Schedule, *kagziv1.WorkflowSchedule]{
+		read: func(ctx context.Context, p engine.Page) ([]engine.Schedule, engine.PageInfo, error) {
+			return s.store.ListSchedules(ctx, filter, p)
+		},
+		message: wire.ScheduleTo, place: func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} },
+	}
+	if q != nil {
+		schedules.within = spanOf(q.Between("created"))
+		filter.Queue = cmp.Or(filter.Queue, q.Only("queue"))
+	}
+	list, around, err := schedules.page(ctx, request, page, q)
+	if err != nil {
+		return nil, err
+	}
 	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: around}, nil
 }
 

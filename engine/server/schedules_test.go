@@ -31,11 +31,13 @@ func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
 		if r.Enabled != nil {
 			p.Schedule.Enabled = !p.Schedule.Enabled // true is the default, and the value tried
 		}
-		return p.Schedule, err
+		return []any{p.Schedule, r.OrUpdate}, err // what or_update means says CreateWorkflowSchedule
 	}
 	servertest.WantEachFieldRead(t, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "plain", CronExpr: "@yearly"},
 		map[protoreflect.Name]func(*kagziv1.CreateWorkflowScheduleRequest){
 			"on_failure_task_queue": func(r *kagziv1.CreateWorkflowScheduleRequest) { r.OnFailureWorkflow = "w" },
+			"concurrency_limit":     func(r *kagziv1.CreateWorkflowScheduleRequest) { r.ConcurrencyKey = "k" },
+			"concurrency_scope":     func(r *kagziv1.CreateWorkflowScheduleRequest) { r.ConcurrencyKey = "k" },
 		}, read)
 	p, err := s.createOf(context.Background(),
 		&kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "t", CronExpr: "* * * * *"})
@@ -72,8 +74,41 @@ func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
 			"on_failure_task_queue": func(r *kagziv1.UpdateWorkflowScheduleRequest) {
 				r.OnFailureWorkflow = proto.String("w")
 			},
-			"enabled": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
+			"enabled":           func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
+			"concurrency_limit": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.ConcurrencyKey = proto.String("k") },
+			"concurrency_scope": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.ConcurrencyKey = proto.String("k") },
 		}, read)
+}
+
+// A policy that an update names alone is for steps and run, as in a start: older clients name no other.
+func TestWhatAnUpdateDoesToTheRetryPolicies(t *testing.T) {
+	one, two, three := &engine.RetryPolicy{MaximumAttempts: 1}, &engine.RetryPolicy{MaximumAttempts: 2},
+		&kagziv1.RetryPolicy{MaximumAttempts: 3}
+	for _, c := range []struct {
+		what       string
+		change     *kagziv1.UpdateWorkflowScheduleRequest
+		steps, run int
+	}{
+		{"nothing is named", &kagziv1.UpdateWorkflowScheduleRequest{}, 1, 2},
+		{"one for both", &kagziv1.UpdateWorkflowScheduleRequest{RetryPolicy: three}, 3, 0},
+		{"the run's", &kagziv1.UpdateWorkflowScheduleRequest{RunRetryPolicy: three}, 1, 3},
+		{"each", &kagziv1.UpdateWorkflowScheduleRequest{RetryPolicy: three,
+			RunRetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 4}}, 3, 4},
+	} {
+		s := stored()
+		s.RetryPolicy, s.RunRetryPolicy = one, two
+		if err := update(&s, c.change); err != nil {
+			t.Fatal(err)
+		}
+		run := 0
+		if s.RunRetryPolicy != nil {
+			run = s.RunRetryPolicy.MaximumAttempts
+		}
+		if s.RetryPolicy.MaximumAttempts != c.steps || run != c.run {
+			t.Errorf("%s: %d attempts for steps and %d for the run, want %d and %d", c.what,
+				s.RetryPolicy.MaximumAttempts, run, c.steps, c.run)
+		}
+	}
 }
 
 func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
@@ -162,7 +197,7 @@ func TestPausingAndResumingChangeNothingElse(t *testing.T) {
 	}
 	p := servertest.Last[engine.ScheduleParams](b)
 	want := stored()
-	want.Enabled = false
+	want.Enabled, want.PauseReason = false, "why"
 	if diff := cmp.Diff(want, p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" ||
 		p.Method != "PauseWorkflowSchedule" || p.Reason != "why" {
 		t.Errorf("%s:\n%s", p.Method, diff)
@@ -231,6 +266,66 @@ func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
 	for what, err := range map[string]error{"a list": listed, "a bulk change": ended} {
 		if want := engine.ScheduleNotFound("nightyl").Error(); err == nil || err.Error() != want {
 			t.Errorf("%s of a name that no schedule has: %v, want %s", what, err, want)
+		}
+	}
+}
+
+// fixedClock is a store whose clock stands still.
+type fixedClock struct {
+	*servertest.Books
+	now time.Time
+}
+
+func (f fixedClock) Now() time.Time { return f.now }
+
+func TestResumingSkipsMissedTicksButTheLatestAskedFor(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 30, 0, time.UTC)
+	minute := func(n int) time.Time { return now.Truncate(time.Minute).Add(time.Duration(n) * time.Minute) }
+	for _, c := range []struct {
+		name    string
+		change  func(s *engine.Schedule)
+		catchup *int32
+		next    time.Time
+		skipped int64
+	}{
+		{"no number leaves them to max_catchup", nil, nil, minute(-9), 0},
+		{"none", nil, new(int32(0)), minute(1), 10},
+		{"three", nil, new(int32(3)), minute(-2), 7},
+		{"all", nil, new(int32(10)), minute(-9), 0},
+		{"more than there are", nil, new(int32(99)), minute(-9), 0},
+		{"none, but the newest is on time", func(s *engine.Schedule) { s.CronExpr = "30 * * * * *" }, new(int32(0)),
+			now, 9},
+		{"nothing was missed", func(s *engine.Schedule) { s.NextFireAt = minute(1) }, new(int32(0)), minute(1), 0},
+		{"it is not paused", func(s *engine.Schedule) { s.Enabled = true }, new(int32(0)), minute(-9), 0},
+		{"it is broken", func(s *engine.Schedule) { s.Broken, s.TimeZone = "why", "Mars/Olympus" }, new(int32(0)),
+			minute(-9), 0},
+		{"it never fires again", func(s *engine.Schedule) { s.CronExpr = "0 * * 11 * ? 2025" }, new(int32(0)),
+			time.Time{}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			was := stored()
+			was.CronExpr, was.NextFireAt, was.Enabled = "* * * * *", minute(-9), false
+			if c.change != nil {
+				c.change(&was)
+			}
+			b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": was}}
+			_, err := New(fixedClock{b, now}, nil, Options{}).ResumeWorkflowSchedule(t.Context(),
+				&kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched", Catchup: c.catchup})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := servertest.Last[engine.ScheduleParams](b)
+			if !p.Schedule.NextFireAt.Equal(c.next) || p.Skipped != c.skipped || !p.Schedule.Enabled {
+				t.Errorf("next %s and %d skipped, want %s and %d", p.Schedule.NextFireAt, p.Skipped, c.next, c.skipped)
+			}
+		})
+	}
+	for _, n := range []int32{-1, engine.MaxCatchup + 1} {
+		b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
+		_, err := serverOver(b).ResumeWorkflowSchedule(t.Context(),
+			&kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched", Catchup: &n})
+		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "catchup" || b.Changes() != 0 {
+			t.Errorf("catchup %d: %v", n, err)
 		}
 	}
 }

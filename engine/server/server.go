@@ -75,10 +75,12 @@ type Options struct {
 	PollTimeout       time.Duration // of a long poll that sets none; default 60 s
 	// how long Run continues calls in progress after its context ended; default 25 s
 	DrainTimeout  time.Duration
-	AllowUnleased bool            // accept writes without a lease token, from clients that know none
-	Keepalive     time.Duration   // how long a connection may be idle before the server pings it; default 30 s
-	Tracer        trace.Tracer    // gets a span for each unary call; default none
-	Events        *metrics.Events // read by WatchEvents; default: a new one
+	AllowUnleased bool // accept writes without a lease token, from clients that know none
+	// the first use of a namespace creates it; AllowUnleased implies it, as its clients expect it
+	AutoNamespaces bool
+	Keepalive      time.Duration   // how long a connection may be idle before the server pings it; default 30 s
+	Tracer         trace.Tracer    // gets a span for each unary call; default none
+	Events         *metrics.Events // read by WatchEvents; default: a new one
 	// more facts for GetServerInfo, in the order to show them; must not block; default none
 	Facts   func() []Fact
 	TLS     *tls.Config      // default: plaintext
@@ -137,6 +139,7 @@ type Server struct {
 	store   Store
 	matcher *matching.Matcher
 	options Options
+	known   knownNamespaces
 	log     *slog.Logger
 	errors  *wire.Errors
 	starts  wire.StartReader
@@ -174,10 +177,15 @@ func New(store Store, matcher *matching.Matcher, options Options) *Server {
 	s.quotas.PerSecond = options.NamespaceRate
 	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log, options.Clock), metrics.NewReadings(store)
 	s.Observer = s.recorder.Observer()
+	s.known = knownNamespaces{store: store, auto: options.AutoNamespaces || options.AllowUnleased}
 	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
+	exists := s.known.exists
+	if s.known.auto {
+		exists = nil
+	}
 	s.workers = session.New(session.Config{
 		Store: store, Matcher: matcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder,
-		Guard:    s.guard,
+		Guard: s.guard, Namespaces: exists,
 		InFlight: &s.inFlight, Stopping: s.stopping, Clock: options.Clock, HeartbeatInterval: options.HeartbeatInterval,
 		WorkerLease: options.WorkerLease,
 		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
@@ -265,6 +273,7 @@ func (s *Server) Notify(r engine.Notification) {
 	s.recorder.Notified(r.Kind)
 	s.watch.Notify(r)
 	s.workers.Notify(r)
+	s.known.notify(r)
 	switch r.Kind {
 	case engine.NotifyKeys:
 		s.guard.KeysChanged()

@@ -82,6 +82,7 @@ func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]eng
 	s.watch.Starting(starts)
 	started, err := s.store.StartRuns(ctx, engine.StartRunsParams{
 		Sequenced: engine.Sequenced{Ticket: s.notifyEarly(starts)}, Runs: starts, Handoff: s.matcher,
+		NamespaceMustExist: !s.known.auto,
 	})
 	for i := range starts {
 		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {

@@ -72,7 +72,7 @@ func (s *Server) PauseWorkflow(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.store.PauseRun(ctx, p)
+	run, err := s.store.PauseRun(ctx, engine.PauseRunParams{SteerParams: p, AtOnce: request.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,8 @@ func (s *Server) ResumeWorkflow(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.store.ResumeRun(ctx, p)
+	run, err := s.store.ResumeRun(ctx, engine.ResumeRunParams{SteerParams: p,
+		AcceptDivergence: request.GetAcceptDivergence()})
 	if err != nil {
 		return nil, err
 	}

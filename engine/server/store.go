@@ -39,8 +39,8 @@ type runStore interface {
 	SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error)
 	CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error)
 	TerminateRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error)
-	PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error)
-	ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error)
+	PauseRun(ctx context.Context, p engine.PauseRunParams) (engine.Run, error)
+	ResumeRun(ctx context.Context, p engine.ResumeRunParams) (engine.Run, error)
 	PinRun(ctx context.Context, p engine.PinRunParams) (engine.Run, error)
 	RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error)
 	OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error)
@@ -52,6 +52,7 @@ type scheduleStore interface {
 	UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error)
 	DeleteSchedule(ctx context.Context, p engine.DeleteScheduleParams) error
 	TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error)
+	BackfillSchedule(ctx context.Context, p engine.BackfillScheduleParams) ([]engine.Started, error)
 	GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error)
 	ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
 		engine.PageInfo, error)
@@ -62,6 +63,8 @@ type namespaceStore interface {
 	GetNamespace(ctx context.Context, name string) (engine.Namespace, error)
 	CreateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error)
 	UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error)
+	DeleteNamespace(ctx context.Context, p engine.DeleteNamespaceParams) error
+	EmptyNamespace(ctx context.Context, p engine.EmptyNamespaceParams) (engine.Emptied, error)
 }
 
 // adminStore is for the calls of operators.

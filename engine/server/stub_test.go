@@ -23,6 +23,7 @@ func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
 
 func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grpc.ClientConn) {
 	t.Helper()
+	options.AutoNamespaces = true // stubs know no namespaces; engine/lab/e2e tests explicit ones
 	s := New(store, matching.New(servertest.StubStore{}, nil), options)
 	l := bufconn.Listen(1 << 20)
 	ctx, stop := context.WithCancel(context.Background())

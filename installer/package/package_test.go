@@ -122,7 +122,8 @@ func TestAllBuildsUseTheSameFlags(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"CGO_ENABLED=0", "GOFLAGS=", "-trimpath", "grpcnotrace"} {
+		for _, want := range []string{"CGO_ENABLED=0", "GOFLAGS=", "-trimpath", "grpcnotrace",
+			"nopgxregisterdefaulttypes"} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s does not set %s", file, want)
 			}

@@ -36,15 +36,22 @@ func generate(ctx context.Context, root string) error {
 		return err
 	}
 	compiler := protocompile.Compiler{
-		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
+		Resolver: protocompile.WithStandardImports(protocompile.CompositeResolver{
+			&protocompile.SourceResolver{ImportPaths: []string{root}}, protocompile.ResolverFunc(linked)}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	compiled, err := compiler.Compile(ctx, files...)
 	if err != nil {
 		return err
 	}
+	if err := writeRoutes(root, compiled); err != nil {
+		return err
+	}
+	if err := writeOpenAPI(root, compiled); err != nil {
+		return err
+	}
 	var descriptors []*descriptorpb.FileDescriptorProto
-	seen := map[string]bool{}
+	seen := map[string]bool{annotationsFile: true}
 	for _, file := range compiled {
 		descriptors = appendWithImports(descriptors, seen, file)
 	}
@@ -81,7 +88,7 @@ func appendWithImports(all []*descriptorpb.FileDescriptorProto, seen map[string]
 	for i := range imports.Len() {
 		all = appendWithImports(all, seen, imports.Get(i).FileDescriptor)
 	}
-	return append(all, protoutil.ProtoFromFileDescriptor(file))
+	return append(all, withoutRoutes(protoutil.ProtoFromFileDescriptor(file)))
 }
 
 // parameters maps the files to the Go package; the contract itself names no language.

@@ -28,11 +28,11 @@ func chapters(t *testing.T) []string {
 
 // quote is a code block of the guide whose first line says which declaration of which file it
 // quotes.
-var quote = regexp.MustCompile("(?ms)^```go (\\S+?\\.go)#(\\S+)\n(.*?)^```$")
+var quote = regexp.MustCompile("(?ms)^```(?:go|python) (\\S+?\\.(go|py))#(\\S+)\n(.*?)^```$")
 
-// A code block of the guide that begins with ```go FILE#NAME quotes the declaration NAME, or
-// TYPE.METHOD, of a file, named from the root of the repository. With UPDATE=1 in the environment
-// the quotes are written again.
+// A code block of the guide that begins with ```go FILE#NAME or ```python FILE#NAME quotes the
+// declaration NAME, or TYPE.METHOD, of a file, named from the root of the repository. With UPDATE=1 in
+// the environment the quotes are written again.
 func TestTheGuideQuotesTheExamples(t *testing.T) {
 	for _, chapter := range append(chapters(t), root+"/sdk/README.md") {
 		text, err := os.ReadFile(chapter)
@@ -41,12 +41,16 @@ func TestTheGuideQuotesTheExamples(t *testing.T) {
 		}
 		updated := quote.ReplaceAllFunc(text, func(block []byte) []byte {
 			part := quote.FindSubmatch(block)
-			code, err := declaration(filepath.Join(root, string(part[1])), string(part[2]))
+			file, language, declared := filepath.Join(root, string(part[1])), "go", declaration
+			if string(part[2]) == "py" {
+				language, declared = "python", pythonDeclaration
+			}
+			code, err := declared(file, string(part[3]))
 			if err != nil {
 				t.Errorf("%s: %v", chapter, err)
 				return block
 			}
-			return fmt.Appendf(nil, "```go %s#%s\n%s\n```", part[1], part[2], code)
+			return fmt.Appendf(nil, "```%s %s#%s\n%s\n```", language, part[1], part[3], code)
 		})
 		switch {
 		case bytes.Equal(updated, text):
@@ -57,11 +61,33 @@ func TestTheGuideQuotesTheExamples(t *testing.T) {
 		default:
 			t.Errorf("%s differs from the files that it quotes: UPDATE=1 go test ./sdk/examples", chapter)
 		}
-		if blocks := regexp.MustCompile("(?m)^```go").FindAll(updated, -1); len(blocks) != len(
+		if blocks := regexp.MustCompile("(?m)^```(go|python)").FindAll(updated, -1); len(blocks) != len(
 			quote.FindAll(updated, -1)) {
-			t.Errorf("%s has a block of Go that is no quote", chapter)
+			t.Errorf("%s has a block of Go or Python that is no quote", chapter)
 		}
 	}
+}
+
+// pythonDeclaration is the source of a function or class at the top of a file, with its decorators.
+func pythonDeclaration(file, name string) (string, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(string(source), "\n")
+	head := regexp.MustCompile(`^((async )?def|class) ` + regexp.QuoteMeta(name) + `\b`)
+	first := slices.IndexFunc(lines, head.MatchString)
+	if first < 0 {
+		return "", fmt.Errorf("%s declares no %s", file, name)
+	}
+	last := first + 1
+	for last < len(lines) && (lines[last] == "" || strings.HasPrefix(lines[last], " ") || lines[last] == "):") {
+		last++
+	}
+	for first > 0 && strings.HasPrefix(lines[first-1], "@") {
+		first--
+	}
+	return strings.TrimSpace(strings.Join(lines[first:last], "\n")), nil
 }
 
 // declaration is the source of a function, a method (TYPE.METHOD) or a type, with its comment.

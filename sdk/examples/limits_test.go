@@ -24,7 +24,9 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 		{"namespace", amount(engine.MaxNamespace) + " bytes"},
 		{"worker id", amount(engine.MaxWorkerID) + " bytes"},
 		{"request id", amount(engine.MaxRequestID) + " bytes"},
-		{"tags, labels, requirements, capabilities", fmt.Sprintf(
+		{"capabilities of a worker", fmt.Sprintf("%s entries | keys of %d bytes of printable ASCII",
+			amount(engine.MaxCapabilities), engine.MaxLabelKey)},
+		{"tags, labels, requirements", fmt.Sprintf(
 			"%d entries each | keys of %d bytes as names, values of %d bytes",
 			engine.MaxLabels, engine.MaxLabelKey, engine.MaxLabelValue)},
 		{"note", amount(engine.MaxNote) + " bytes"},

@@ -86,7 +86,8 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 	}
 	if r.IntN(3) == 0 {
 		p.fails = 1 + r.IntN(2)
-		p.start.Retry = &kagzi.Retry{Attempts: 100}
+		p.start.StepRetry = &kagzi.Retry{Attempts: 100}
+		p.start.RunRetry = p.start.StepRetry
 	}
 	p.gentle = len(p.events) == 0 && !slices.ContainsFunc(p.fates, func(fate string) bool {
 		return fate != fateFail && fate != fateLose

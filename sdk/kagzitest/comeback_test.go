@@ -115,7 +115,7 @@ func lookBehindABranch(undo func(kagzi.Context, ...string)) func(kagzi.Context, 
 		if err != nil {
 			return 0, err
 		}
-		if time.Sleep(2 * time.Minute); ctx.Err() == nil {
+		if works(ctx, "look", 2*time.Minute); ctx.Err() == nil {
 			return 0, nil
 		}
 		undo(ctx, one, two)
@@ -127,7 +127,7 @@ func lookBehindABranchOfABranch(undo func(kagzi.Context, ...string)) func(kagzi.
 	return func(ctx kagzi.Context, _ int) (int, error) {
 		outer := kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) {
 			early, err := kagzi.Go(ctx, bookAndLook("early")).Wait(ctx)
-			time.Sleep(2 * time.Minute)
+			works(ctx, "look", 2*time.Minute)
 			return early, err
 		})
 		booked, err := outer.Wait(ctx)

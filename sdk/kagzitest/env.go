@@ -80,17 +80,36 @@ type Env struct {
 	ran      map[string]bool // names of steps whose code ran, replaced or not
 }
 
-// Run calls test in a bubble with a new Env, which it closes when test returns.
-func Run(t *testing.T, test func(t *testing.T, env *Env)) {
+// Suspension says what the worker does with runs that are parked.
+type Suspension int
+
+const (
+	// AsInProduction keeps parked runs in memory for up to 10 minutes, and replays others.
+	AsInProduction Suspension = iota
+	// AlwaysSuspend ends the code whenever its run is parked, so that each wait is followed by a replay.
+	AlwaysSuspend
+	// NeverSuspend keeps all parked runs in memory, so that nothing is ever replayed.
+	NeverSuspend
+)
+
+// Run calls test in a bubble with a new Env, which it closes when test returns. With a Suspension, the
+// worker does that with parked runs; a workflow must come to the same history in each.
+func Run(t *testing.T, test func(t *testing.T, env *Env), suspension ...Suspension) {
 	t.Helper()
-	run(t, noTimers, test)
+	c := noTimers
+	for _, c.suspension = range suspension {
+	}
+	run(t, c, test)
 }
 
 // config configures the server of an Env.
 type config struct {
 	heartbeat, lease, keepalive time.Duration
+	suspension                  Suspension
+	keeps                       int // parked runs that the worker keeps in memory; 0: as suspension says
 	// wraps the store that the server uses; nil for none
 	store func(engine.Store) engine.Store
+	open  func() engine.Store // the store; nil for a new SQLite database
 }
 
 // noTimers is the configuration of Run: no timer of the server fires during a test.
@@ -98,7 +117,10 @@ var noTimers = config{heartbeat: forever, lease: forever, keepalive: forever}
 
 func run(t *testing.T, c config, test func(t *testing.T, env *Env)) {
 	t.Helper()
-	path := sqlitetest.Fresh(t, sqlite.Migrate)
+	path := ""
+	if c.open == nil {
+		path = sqlitetest.Fresh(t, sqlite.Migrate)
+	}
 	bubbled(t, func(t *testing.T) {
 		env := newEnv(t, c, path)
 		defer env.close()
@@ -109,8 +131,13 @@ func run(t *testing.T, c config, test func(t *testing.T, env *Env)) {
 func newEnv(t *testing.T, c config, path string) *Env {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	store, err := sqlite.Open(t.Context(), path, engine.OpenOptions{Log: log})
-	if err != nil {
+	var (
+		store engine.Store
+		err   error
+	)
+	if c.open != nil {
+		store = c.open()
+	} else if store, err = sqlite.Open(t.Context(), path, engine.OpenOptions{Log: log}); err != nil {
 		t.Fatalf("kagzitest: %v", err)
 	}
 	gaveUp := make(chan struct{})
@@ -129,6 +156,14 @@ func newEnv(t *testing.T, c config, path string) *Env {
 		Logger:        log,
 		HandleSignals: []os.Signal{}, DialOptions: e.dialOptions(),
 	})
+	switch {
+	case c.keeps > 0:
+		seam.Keep(e.Worker, c.keeps, forever)
+	case c.suspension == AlwaysSuspend:
+		seam.Keep(e.Worker, -1, 0)
+	case c.suspension == NeverSuspend:
+		seam.Keep(e.Worker, engine.MaxConcurrent, forever)
+	}
 	seam.ReplaceSteps(e.Worker, e.replacement)
 	seam.AwaitEnds(e.Client, e.ends.await)
 	return e
@@ -151,8 +186,12 @@ func (e *Env) serve(log *slog.Logger, c config) {
 		store = c.store(store)
 	}
 	matcher := matching.New(store, log)
+	if c.suspension == NeverSuspend || c.keeps > 0 {
+		matcher.KeepFor(forever)
+	}
 	srv := server.New(store, matcher, server.Options{
-		Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
+		Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive,
+		AutoNamespaces: true})
 	coord := coordinator.New(store, coordinator.Options{
 		Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {
@@ -234,6 +273,15 @@ func (e *Env) close() {
 	if err := e.store.Close(); err != nil {
 		e.t.Errorf("kagzitest: %v", err)
 	}
+}
+
+// Intercept adds interceptors to the worker, as kagzi.WorkerOptions.Interceptors does. Call it before
+// Start.
+func (e *Env) Intercept(interceptors ...kagzi.WorkerInterceptor) {
+	if e.started {
+		e.t.Fatal("kagzitest: Intercept: the worker runs already; call Intercept before Start")
+	}
+	seam.Intercept(e.Worker, interceptors)
 }
 
 // ReplaceStep makes every step with a name, in all workflows, run fn instead of its own code. For

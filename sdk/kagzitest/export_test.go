@@ -16,6 +16,22 @@ func RunAmongFaults(t *testing.T, heartbeat, lease time.Duration, store func(eng
 	run(t, config{heartbeat: heartbeat, lease: lease, keepalive: 30 * time.Second, store: store}, test)
 }
 
+// RunKeeping is Run with a worker that keeps so many parked runs in memory.
+func RunKeeping(t *testing.T, runs int, test func(t *testing.T, env *Env)) {
+	t.Helper()
+	c := noTimers
+	c.keeps = runs
+	run(t, c, test)
+}
+
+// RunInMemory is Run with a store that the given function makes, in the bubble.
+func RunInMemory(t *testing.T, open func() engine.Store, test func(t *testing.T, env *Env)) {
+	t.Helper()
+	c := noTimers
+	c.open = open
+	run(t, c, test)
+}
+
 // Store returns the server's store, without injected faults.
 func (e *Env) Store() engine.Store { return e.store }
 

@@ -158,11 +158,11 @@ func (f *faults) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.R
 	return meet(ctx, f, "CancelRun", p, f.Store.CancelRun)
 }
 
-func (f *faults) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (f *faults) PauseRun(ctx context.Context, p engine.PauseRunParams) (engine.Run, error) {
 	return meet(ctx, f, "PauseRun", p, f.Store.PauseRun)
 }
 
-func (f *faults) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (f *faults) ResumeRun(ctx context.Context, p engine.ResumeRunParams) (engine.Run, error) {
 	return meet(ctx, f, "ResumeRun", p, f.Store.ResumeRun)
 }
 
@@ -192,8 +192,8 @@ func (f *faults) FailStep(ctx context.Context, p engine.FailStepParams) (engine.
 	return meet(ctx, f, "FailStep", p, f.Store.FailStep)
 }
 
-func (f *faults) Sleep(ctx context.Context, p engine.SleepParams) error {
-	return told(ctx, f, "Sleep", p, f.Store.Sleep)
+func (f *faults) Sleep(ctx context.Context, p engine.SleepParams) (engine.Step, error) {
+	return meet(ctx, f, "Sleep", p, f.Store.Sleep)
 }
 
 func (f *faults) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {

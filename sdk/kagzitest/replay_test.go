@@ -108,7 +108,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 				kagzi.Handle(env.Worker, "order", c.code)
 				env.Start()
-				run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{Retry: c.retry})
+				run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{RunRetry: c.retry})
 				if err != nil {
 					t.Fatal(err)
 				}

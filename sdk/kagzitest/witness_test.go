@@ -177,9 +177,10 @@ func (l *oracle) check(run *kagzi.Run, p program, got map[string]int, failures i
 		}
 	})
 	d, err := run.Describe(l.ctx)
-	if err != nil || d.Status != kagzi.StatusCompleted || d.Attempts > 1+failures+l.fails || l.gentle &&
-		d.Attempts != 1+failures+l.fails {
-		l.Errorf("the run is %v, %v, want it completed and at most %d failures counted", d, err, failures)
+	if err != nil || d.Status != kagzi.StatusCompleted || d.Attempts > 1+l.fails || d.StepRetries > failures ||
+		l.gentle && (d.Attempts != 1+l.fails || d.StepRetries != failures) {
+		l.Errorf("the run is %v, %v, want it completed at attempt %d at most with %d retries of steps at most", d, err,
+			1+l.fails, failures)
 	}
 	signals, _, err := l.env.Store().ListSignals(l.ctx, namespace, idOf(l.T, run.ID()), engine.Page{Limit: 1000})
 	for _, s := range signals {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -81,7 +82,7 @@ func TestBinary(t *testing.T) {
 		}
 		return r
 	}
-	t.Run("W1 to W8 at a small scale, twice on private servers", func(t *testing.T) {
+	t.Run("W1 to W8 and W11 to W22 at a small scale, twice on private servers", func(t *testing.T) {
 		r := measured(t, all, "--repeat", "2")
 		for _, w := range r.Workloads {
 			for _, f := range w.Figures {
@@ -102,7 +103,7 @@ func TestBinary(t *testing.T) {
 
 	t.Run("the long workloads at a small scale", func(t *testing.T) {
 		figures := map[string]float64{}
-		for _, w := range measured(t, "W6-1M,W7-10K,W9,W10").Workloads {
+		for _, w := range measured(t, "W6-1M,W7-10K,W9,W10,W13-100K").Workloads {
 			for _, f := range w.Figures {
 				figures[w.Workload+" "+f.Name] = f.Median
 			}
@@ -111,10 +112,24 @@ func TestBinary(t *testing.T) {
 			t.Errorf("%v ended runs in the full table, want 1000", got)
 		}
 		for _, name := range []string{"W6-1M ratio", "W7-10K late p99", "W9 first tasks p99",
-			"W10 W1 slowdown, throughput", "W10 list page p95"} {
+			"W10 W1 slowdown, throughput", "W10 list page p95", "W13-100K worker memory"} {
 			if figures[name] <= 0 {
 				t.Errorf("%s = %v, want more than 0", name, figures[name])
 			}
+		}
+	})
+
+	t.Run("a worker is started by a command, as in any other language", func(t *testing.T) {
+		if runtime.GOOS == "windows" {
+			t.Skip("the command is for a shell of Unix")
+		}
+		command := "'" + binary + `' bench worker --private --address "$KAGZI_ADDRESS" --namespace "$KAGZI_NAMESPACE" ` +
+			`--queue "$KAGZI_BENCH_QUEUE" --slots "$KAGZI_BENCH_SLOTS"`
+		if r := measured(t, "W1,W2,W5,W15,W17", "--worker", command); r.Worker != command {
+			t.Errorf("the report names the worker %q", r.Worker)
+		}
+		if _, code := run(t, "--workload", "W1", "--worker", "exit 3"); code != 1 {
+			t.Errorf("a command that fails: exit code %d, want 1", code)
 		}
 	})
 

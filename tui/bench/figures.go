@@ -21,6 +21,8 @@ type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
+	// Against is set with --compare, if the earlier report has the figure.
+	Against *against `json:"against,omitempty"`
 }
 
 // spreads groups the same figures of all repetitions, in the order of the first. A figure that was

@@ -53,7 +53,8 @@ func TestSpreadsTellMedianAndExtremes(t *testing.T) {
 		{{"throughput", "runs/s", 20}, {"p50", "ms", 2}},
 		{{"throughput", "runs/s", 60}, {"p50", "ms", 3}},
 	})
-	want := []spread{{"throughput", "runs/s", 25, 10, 60}, {"p50", "ms", 2.5, 1, 4}}
+	want := []spread{{Name: "throughput", Unit: "runs/s", Median: 25, Min: 10, Max: 60},
+		{Name: "p50", Unit: "ms", Median: 2.5, Min: 1, Max: 4}}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("spreads = %v, want %v", got, want)
 	}
@@ -61,7 +62,7 @@ func TestSpreadsTellMedianAndExtremes(t *testing.T) {
 		t.Errorf("median of 5, 1, 9 = %v, want 5", odd[0].Median)
 	}
 	some := spreads([][]figure{{{"cpu", "µs", 1}, {"memory", "MiB", 2}}, {{"memory", "MiB", 4}}})
-	if len(some) != 2 || some[0] != (spread{"cpu", "µs", 1, 1, 1}) || some[1] != (spread{"memory", "MiB", 3, 2, 4}) {
+	if len(some) != 2 || some[0] != (spread{"cpu", "µs", 1, 1, 1, nil}) || some[1] != (spread{"memory", "MiB", 3, 2, 4, nil}) {
 		t.Errorf("spreads of what was not measured each time = %v", some)
 	}
 	if none := spreads(nil); none != nil {

@@ -93,12 +93,18 @@ func (r *fixture) close() error {
 	return errors.Join(errs...)
 }
 
-// perform starts the i-th run and waits for its result, which must be want.
+// perform starts the i-th run, calls meanwhile, which may be nil, and waits for the run's result,
+// which must be want.
 func perform[In any, Out comparable](ctx context.Context, r *fixture, i int, workflowType string, in In,
-	want Out) error {
+	want Out, meanwhile func(context.Context, int, *kagzi.Run) error) error {
 	run, err := kagzi.Start(ctx, r.client(i), workflowType, in, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", workflowType, err)
+	}
+	if meanwhile != nil {
+		if err := meanwhile(ctx, i, run); err != nil {
+			return err
+		}
 	}
 	got, err := kagzi.Result[Out](ctx, run)
 	if err != nil {

@@ -28,6 +28,15 @@ func handle(w *kagzi.Worker) {
 	kagzi.Handle(w, blobsType, blobs)
 	kagzi.Handle(w, sleeperType, sleeper)
 	kagzi.Handle(w, paceType, pace)
+	kagzi.Handle(w, longType, long)
+	kagzi.Handle(w, parentType, parent)
+	kagzi.Handle(w, signalsType, signalled)
+	kagzi.Handle(w, retriedType, retried)
+	kagzi.Handle(w, wakesType, wakes)
+	kagzi.Handle(w, roundsType, rounds)
+	kagzi.Handle(w, entityType, entity)
+	kagzi.Handle(w, memoryType, memory)
+	kagzi.Handle(w, inHandType, inHand)
 }
 
 // job is the input of most workflow types. Seed differs between runs, so that a result of the wrong

@@ -48,7 +48,7 @@ func measureIdle(ctx context.Context, r *fixture, p plan) (sample, error) {
 	var times []time.Duration
 	for i := range min(firstTasks, workers) {
 		from := time.Now()
-		if err := perform(ctx, r, i, stepsType, job{i, 1}, job{i, 1}.total()); err != nil {
+		if err := perform(ctx, r, i, stepsType, job{i, 1}, job{i, 1}.total(), nil); err != nil {
 			return sample{}, err
 		}
 		times = append(times, time.Since(from))

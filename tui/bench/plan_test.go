@@ -40,6 +40,10 @@ func TestPlan(t *testing.T) {
 		{"duration holds for closed loops", "W1", options{scale: 1, duration: time.Second},
 			plan{runs: 20_000, duration: time.Second, inFlight: 100}},
 		{"the large backlog has a small one beside it", "W6-1M", options{scale: 0.00001}, plan{runs: smallBacklogPart}},
+		{"a burst has all runs in flight", "W14", options{scale: 1, concurrency: 3, duration: time.Second},
+			plan{runs: 3_000}},
+		{"children, signals and retries are closed loops", "W16", options{scale: 1, duration: time.Second},
+			plan{runs: 100, duration: time.Second, inFlight: 100}},
 		{"duration means nothing to a backlog", "W6", options{scale: 1, duration: time.Second}, plan{runs: 20_000}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,8 +59,8 @@ func TestChoose(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].id != "W1" || got[1].id != "W8" {
 		t.Errorf("choose = %v, %v, want W1 and W8", got, err)
 	}
-	if got, err := choose("All"); err != nil || len(got) != 8 || got[7].id != "W8" {
-		t.Errorf("choose all = %v, %v, want W1 to W8", got, err)
+	if got, err := choose("All"); err != nil || len(got) != 20 || got[7].id != "W8" || got[19].id != "W22" {
+		t.Errorf("choose all = %v, %v, want W1 to W8 and W11 to W22", got, err)
 	}
 	for _, wrong := range []string{"", "W0", "W1,,W2", "W1;W2"} {
 		_, err := choose(wrong)
@@ -79,6 +83,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"concurrency past the limit": func(o *options) { o.concurrency = maxConcurrency + 1 },
 		"no time":                    func(o *options) { o.timeout = 0 },
 		"no server":                  func(o *options) { o.servers = 0 },
+		"negative delay":             func(o *options) { o.dbDelay = -1 },
 		"two forms of a report":      func(o *options) { o.asJSON, o.markdown = true, true },
 	} {
 		o := good
@@ -102,6 +107,7 @@ func TestWorkloadsAreRefusedWhereTheyCannotBeMeasured(t *testing.T) {
 		{"a full table needs a separate Postgres database", target{db: "postgres://h/d"}, "W10", "--full-db"},
 		{"a full table with a separate Postgres database", target{db: "postgres://h/d", fullDB: "postgres://h/f"},
 			"W10", ""},
+		{"one worker is looked into", target{db: "postgres://h/d", servers: 2}, "W13", "--servers"},
 		{"the others fit anywhere", target{address: "127.0.0.1:1"}, "W1,W9", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,6 +140,8 @@ func TestOnlyTheCommandLineNamesAServerThatRuns(t *testing.T) {
 		{"an address is refused beside a database",
 			options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d",
 				servers: 1}, exitUsage},
+		{"a delay is for Postgres", options{dbDelay: time.Second, servers: 1}, exitUsage},
+		{"a delay is not for a file", options{dbDelay: time.Second, db: "sqlite:a.db", servers: 1}, exitUsage},
 		{"a key is for a running server", options{said: profile.Profile{APIKeyFile: "k"}, servers: 1}, exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {

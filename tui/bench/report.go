@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/kagzi/kagzi/tui/render"
@@ -22,6 +23,8 @@ type report struct {
 	Repeat    int              `json:"repeat"`
 	Machine   []spread         `json:"machine"` // its speed before each measurement
 	Workloads []workloadReport `json:"workloads"`
+	Worker    string           `json:"worker,omitempty"`   // the command of --worker
+	Compared  string           `json:"compared,omitempty"` // the file of --compare
 }
 
 type serverReport struct {
@@ -58,7 +61,7 @@ func newReport(o options, t *target, looks [][]figure) *report {
 	return &report{
 		Command: o.command(), Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Processor: processorModel(), Go: runtime.Version(),
-		Slots: o.slots, Repeat: o.repeat, Machine: spreads(looks),
+		Slots: o.slots, Repeat: o.repeat, Machine: spreads(looks), Worker: o.worker,
 		Server: serverReport{
 			Address: t.address, Private: t.address == "", Servers: max(1, t.servers), Version: t.info.GetVersion(),
 			Backend: t.info.GetBackend(), BackendVersion: t.info.GetBackendVersion(),
@@ -76,6 +79,12 @@ func (o options) command() string {
 	}
 	if o.duration > 0 {
 		text += fmt.Sprintf(" --duration %s", o.duration)
+	}
+	if o.worker != "" {
+		text += fmt.Sprintf(" --worker %q", o.worker)
+	}
+	if o.dbDelay > 0 {
+		text += fmt.Sprintf(" --db-delay %s", o.dbDelay)
 	}
 	for _, f := range []struct {
 		name           string
@@ -127,8 +136,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// figureRows returns a row per figure: workload, name, median with unit, extremes if repeated, and
-// what it was measured over.
+// figureRows returns a row per figure: workload, name, median with unit, with --compare the earlier median
+// and the ratio, extremes if repeated, and what it was measured over.
 func (r *report) figureRows() [][]string {
 	var rows [][]string
 	for _, w := range r.Workloads {
@@ -140,7 +149,15 @@ func (r *report) figureRows() [][]string {
 			if r.Repeat > 1 {
 				extent = digits(f.Min) + ".." + digits(f.Max)
 			}
-			rows = append(rows, []string{head, f.Name, digits(f.Median), f.Unit, extent, counted})
+			row := []string{head, f.Name, digits(f.Median), f.Unit, extent, counted}
+			if r.Compared != "" {
+				then, times := "", ""
+				if f.Against != nil {
+					then, times = digits(f.Against.Median), digits(f.Against.Ratio)
+				}
+				row = slices.Insert(row, 4, then, times)
+			}
+			rows = append(rows, row)
 		}
 	}
 	return rows
@@ -192,7 +209,12 @@ func (r *report) print(out io.Writer, o options) error {
 		lay = markdownLines
 	}
 	lines := []string{r.machine(), "", r.Command, "", r.meanwhile(), ""}
-	lines = append(lines, lay(figureColumns, r.figureRows())...)
+	columns := figureColumns
+	if r.Compared != "" {
+		columns = slices.Insert(slices.Clone(columns), 4,
+			render.Column{Title: "BEFORE", Right: true}, render.Column{Title: "RATIO", Right: true})
+	}
+	lines = append(lines, lay(columns, r.figureRows())...)
 	if costs := r.costRows(); len(costs) > 0 {
 		lines = append(append(lines, "", costsExplained, ""), lay(costColumns, costs)...)
 	}

@@ -26,6 +26,7 @@ const answerLimit = 5 * time.Second
 type target struct {
 	address string          // of a running server; empty: private servers for each measurement
 	db      string          // of private servers; empty: SQLite
+	delay   *delayed        // between them and Postgres; nil: none
 	dir     string          // parent directory of private servers; empty if there are none
 	servers int             // private servers per measurement, at least 1
 	reach   profile.Profile // how to reach the running server
@@ -57,6 +58,8 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 			usagef("--db is for a private server, --address and --profile for a running one: give only one of them")
 	case o.servers > 1 && o.db == "":
 		return nil, usagef("--servers %d is for private servers sharing Postgres: add --db", o.servers)
+	case o.dbDelay > 0 && o.db == "":
+		return nil, usagef("--db-delay %s is for private servers on Postgres: add --db", o.dbDelay)
 	case running:
 		return runningTarget(ctx, o.said)
 	case o.said.TLS != nil || cmp.Or(string(o.said.APIKey), o.said.APIKeyFile, o.said.TLSCA, o.said.TLSCert,
@@ -69,7 +72,11 @@ func findTarget(ctx context.Context, o options) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{db: o.db, dir: dir, servers: o.servers, fullDB: o.fullDB}, nil
+	t := &target{db: o.db, dir: dir, servers: o.servers, fullDB: o.fullDB}
+	if o.dbDelay > 0 {
+		t.delay, t.db, err = delayDatabase(o.db, o.dbDelay)
+	}
+	return t, err
 }
 
 // runningTarget returns the server at the given address, or that of the profile.
@@ -179,10 +186,11 @@ func (t *target) openFull(ctx context.Context) (p place, database string, err er
 }
 
 func (t *target) close() error {
-	if t.full == nil {
-		return nil
+	var err error
+	if t.full != nil {
+		err = t.full.stop()
 	}
-	return t.full.stop()
+	return errors.Join(err, t.delay.close())
 }
 
 func (t *target) start(ctx context.Context, db string) (*private, error) {
@@ -202,6 +210,8 @@ func (t *target) start(ctx context.Context, db string) (*private, error) {
 func (t *target) suits(chosen []workload) error {
 	for _, w := range chosen {
 		switch {
+		case w.oneWorker && t.servers > 1:
+			return usagef("%s looks into one worker process: measure it without --servers", w.id)
 		case w.fills && t.address != "":
 			return usagef(
 				"%s fills a database with ended runs, so it needs private servers: use --db, not the server at %s",

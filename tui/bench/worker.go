@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type workerSpec struct {
 	reach     profile.Profile // how to reach the server, unless it is private
 	// the server is the bench's own: ignore the environment and kagzi.toml
 	private bool
+	command string   // of a worker in another language; empty: the bench's own
+	types   []string // workflow types that it has to serve
 }
 
 // profile returns the SDK's profile for reaching the server.
@@ -58,6 +61,9 @@ func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 			return w, err
 		}
 	}
+	if s.command != "" {
+		return s.startCommand(ctx, env)
+	}
 	w.Process, err = child.Start(child.Spec{Env: env, Args: []string{
 		"bench", "worker", "--address", s.address, "--namespace", s.namespace, "--queue", s.queue, "--slots",
 		strconv.Itoa(s.slots),
@@ -66,12 +72,40 @@ func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 	if err != nil {
 		return w, err
 	}
+	return w, w.ready(ctx)
+}
+
+// ready waits until the worker says that it is registered.
+func (w *worker) ready(ctx context.Context) error {
 	if _, err := w.Await(ctx, func(line string) (string, bool) { return "", line == workerReady }); err != nil {
 		w.Kill()
-		return w, fmt.Errorf("worker: %w", err)
+		return fmt.Errorf("worker: %w", err)
 	}
 	w.starting, _ = processorTime(w.PID())
-	return w, nil
+	return nil
+}
+
+// readyLimit limits how long a command of --worker may take to say that it is ready.
+const readyLimit = time.Minute
+
+// startCommand starts a worker in another language.
+func (s workerSpec) startCommand(ctx context.Context, env []string) (w worker, err error) {
+	if s.private {
+		env = []string{"KAGZI_CONFIG=" + profile.Off}
+	}
+	env = append(env, "KAGZI_ADDRESS="+s.address, "KAGZI_NAMESPACE="+s.namespace, "KAGZI_BENCH_QUEUE="+s.queue,
+		"KAGZI_BENCH_SLOTS="+strconv.Itoa(s.slots), "KAGZI_BENCH_TYPES="+strings.Join(s.types, ","))
+	if w.Process, err = child.Start(child.Spec{Env: env, Shell: s.command}); err != nil {
+		return w, err
+	}
+	limited, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	err = w.ready(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = fmt.Errorf("--worker %q did not print %q within %s; its last output: %s", s.command, workerReady, readyLimit,
+			strings.Join(w.Tail(5), " | "))
+	}
+	return w, err
 }
 
 // newWorker returns the hidden command of the worker process.

@@ -12,15 +12,19 @@ import (
 
 // workload is a load to measure.
 type workload struct {
-	id       string
-	what     string
-	runs     int  // at scale 1; steps in W8, workers in W9
-	least    int  // minimum for a meaningful measurement
-	inFlight int  // runs at a time; 0 if --concurrency does not apply
-	timed    bool // whether --duration applies
-	alone    bool // no worker until the measurement starts one
-	fills    bool // needs a second database with many ended runs
-	measure  func(ctx context.Context, r *fixture, p plan) (sample, error)
+	id        string
+	what      string
+	runs      int  // at scale 1; steps in W8, workers in W9, rounds in W11, entities in W12
+	least     int  // minimum for a meaningful measurement
+	inFlight  int  // runs at a time; 0 if --concurrency does not apply
+	slots     int  // at least so many of the worker; 0 if --slots is enough
+	timed     bool // whether --duration applies
+	alone     bool // no worker until the measurement starts one
+	oneWorker bool // looks into the worker process
+	fills     bool // needs a second database with many ended runs
+	// workflow types that it runs; none if a worker of --worker cannot be measured by it
+	types   []string
+	measure func(ctx context.Context, r *fixture, p plan) (sample, error)
 }
 
 // sample is one measurement of a workload.
@@ -35,19 +39,20 @@ type sample struct {
 // The workloads that W10 compares.
 var (
 	emptyRuns = workload{id: "W1", what: "empty runs", runs: 20_000, least: 1, inFlight: 100, timed: true,
-		measure: measureEmpty}
+		types: []string{emptyType}, measure: measureEmpty}
 	tenSteps = workload{id: "W2", what: "10 sequential steps a run", runs: 2_000, least: 1, inFlight: 100, timed: true,
-		measure: stepsOf(10)}
+		types: []string{stepsType}, measure: stepsOf(10)}
 	oneStep = workload{id: "W3", what: "1 step, one run at a time", runs: 1_000, least: 1, inFlight: 1, timed: true,
-		measure: stepsOf(1)}
+		types: []string{stepsType}, measure: stepsOf(1)}
 )
 
 // workloads are commonly used ones, so that the figures can be compared with other engines.
 var workloads = []workload{
 	emptyRuns, tenSteps, oneStep,
 	{id: "W4", what: "100 parallel steps a run", runs: 100, least: 1, inFlight: 1, timed: true,
-		measure: measureParallel},
-	{id: "W5", what: "10 steps of 64 KiB a run", runs: 160, least: 1, inFlight: 16, timed: true, measure: measureBlobs},
+		types: []string{parallelType}, measure: measureParallel},
+	{id: "W5", what: "10 steps of 64 KiB a run", runs: 160, least: 1, inFlight: 16, timed: true,
+		types: []string{blobsType}, measure: measureBlobs},
 	{id: "W6", what: "backlog, then drain", runs: 20_000, least: 2, alone: true, measure: measureBacklog},
 	{id: "W7", what: "sleepers", runs: 1_000, least: 1, measure: measureSleepers},
 	{id: "W8", what: "sequential steps of one run", runs: 1_000, least: paceLeast, measure: measurePace},
@@ -57,10 +62,34 @@ var workloads = []workload{
 	{id: "W9", what: "idle workers", runs: 10_000, least: 1, timed: true, alone: true, measure: measureIdle},
 	{id: "W10", what: "W1 to W3 in a table of a million ended runs, against an empty one", runs: 1_000_000, least: 100,
 		fills: true, measure: measureFull},
+	{id: "W11", what: "one run of rounds of a step and a sleep of 1 ms", runs: 5_000, least: roundsLeast,
+		measure: measureRounds},
+	{id: "W12", what: "entities that handle 1000 signals each, one by one, against W2", runs: 100, least: 1,
+		slots: 200, measure: measureEntities},
+	{id: "W13", what: "memory of a worker with sleeping runs", runs: 1_000, least: 1,
+		oneWorker: true, measure: measureAsleep},
+	{id: "W13-100K", what: "memory of a worker with a hundred thousand sleeping runs", runs: 100_000, least: 1,
+		oneWorker: true, measure: measureAsleep},
+	{id: "W14", what: "steps of 300 ms, 5 a run, all runs in flight", runs: 3_000, least: 1, slots: 3_000,
+		measure: burstOf(longType, longSteps, "steps/s")},
+	{id: "W15", what: "20 children a run, started and awaited", runs: 200, least: 1, inFlight: 200, slots: 200,
+		timed: true, types: []string{parentType, emptyType}, measure: measureChildren},
+	{id: "W16", what: "50 signals a run, one after the other", runs: 100, least: 1, inFlight: 100, slots: 200,
+		timed: true, measure: measureSignals},
+	{id: "W17", what: "a step that fails once a run", runs: 3_000, least: 1, inFlight: 200, slots: 200,
+		timed: true, types: []string{retriedType}, measure: measureRetries},
+	{id: "W18", what: "5 sleeps of 50 ms a run, all runs in flight", runs: 1_000, least: 1, slots: 200,
+		measure: burstOf(wakesType, wakesEach, "wakes/s")},
+	{id: "W19", what: "pending runs, half cancelled, half terminated, each by one request", runs: 20_000, least: 2,
+		alone: true, measure: measureBulk},
+	{id: "W20", what: "schedules that fire at the same second", runs: 1_000, least: 1, measure: measureTick},
+	{id: "W21", what: "pages of lists, 4 at a time, beside 50 runs in flight", runs: 2_000, least: 1,
+		measure: measureLists},
+	{id: "W22", what: "imports of a run of 10 steps, 16 at a time", runs: 1_000, least: 1, measure: measureImport},
 }
 
 // all are the workloads that take seconds.
-const all = "W1,W2,W3,W4,W5,W6,W7,W8"
+const all = "W1,W2,W3,W4,W5,W6,W7,W8,W11,W12,W13,W14,W15,W16,W17,W18,W19,W20,W21,W22"
 
 // choose returns the workloads in a list such as "W1,w6".
 func choose(list string) ([]workload, error) {
@@ -92,6 +121,29 @@ func ids() []string {
 	return names
 }
 
+// suits refuses workloads that look into the bench's own worker when there is another one.
+func (o options) suits(chosen []workload) error {
+	if o.worker == "" {
+		return nil
+	}
+	var fit, unfit []string
+	for _, w := range workloads {
+		if len(w.types) > 0 {
+			fit = append(fit, w.id)
+		}
+	}
+	for _, w := range chosen {
+		if len(w.types) == 0 {
+			unfit = append(unfit, w.id)
+		}
+	}
+	if len(unfit) > 0 {
+		return usagef("--worker: %s cannot measure a worker in another language; choose from --workload %s",
+			strings.Join(unfit, ", "), strings.Join(fit, ","))
+	}
+	return nil
+}
+
 // plan returns the size of the workload for the options.
 func (w workload) plan(o options) plan {
 	p := plan{runs: max(w.least, int(math.Round(float64(w.runs)*o.scale))), inFlight: w.inFlight}
@@ -115,7 +167,9 @@ func (p plan) warmUp() plan {
 // closed measures a closed loop of runs after a warm-up. Each run must return the result that want
 // gives; cost is per run.
 func closed[Out comparable](ctx context.Context, r *fixture, p plan, w looped[Out]) (sample, error) {
-	one := func(ctx context.Context, i int) error { return perform(ctx, r, i, w.kind, w.in(i), w.want(i)) }
+	one := func(ctx context.Context, i int) error {
+		return perform(ctx, r, i, w.kind, w.in(i), w.want(i), w.meanwhile)
+	}
 	warm := p.warmUp()
 	if _, err := closedLoop(ctx, warm, 0, one); err != nil {
 		return sample{}, err
@@ -149,33 +203,30 @@ type looped[Out comparable] struct {
 	want  func(i int) Out
 	unit  string
 	each  float64 // how much a run counts, in that unit
+	// meanwhile does something about the i-th run once it was started; may be nil
+	meanwhile func(ctx context.Context, i int, run *kagzi.Run) error
 }
 
 func measureEmpty(ctx context.Context, r *fixture, p plan) (sample, error) {
 	same := func(i int) int { return i }
-	return closed(ctx, r, p, looped[int]{emptyType, 0, func(i int) any { return i }, same, "runs/s", 1})
+	return closed(ctx, r, p, looped[int]{kind: emptyType, in: func(i int) any { return i }, want: same, unit: "runs/s", each: 1})
 }
 
 func stepsOf(n int) func(context.Context, *fixture, plan) (sample, error) {
 	return func(ctx context.Context, r *fixture, p plan) (sample, error) {
-		return closed(ctx, r, p, looped[int]{stepsType, n, jobs(n), func(i int) int {
-			return job{i, n}.total()
-		}, "steps/s", float64(n)})
+		return closed(ctx, r, p, stepped(stepsType, n, "steps/s"))
 	}
 }
 
 func measureParallel(ctx context.Context, r *fixture, p plan) (sample, error) {
 	const width = 100
-	return closed(ctx, r, p, looped[int]{parallelType, width, jobs(width), func(i int) int {
-		return job{i, width}.total()
-	}, "steps/s", width})
+	return closed(ctx, r, p, stepped(parallelType, width, "steps/s"))
 }
 
 func measureBlobs(ctx context.Context, r *fixture, p plan) (sample, error) {
 	const n = 10
-	return closed(ctx, r, p, looped[uint32]{blobsType, n, jobs(n), func(i int) uint32 {
-		return job{i, n}.checksum()
-	}, "MB/s", n * blobBytes / 1e6})
+	return closed(ctx, r, p, looped[uint32]{kind: blobsType, steps: n, in: jobs(n),
+		want: func(i int) uint32 { return job{i, n}.checksum() }, unit: "MB/s", each: n * blobBytes / 1e6})
 }
 
 // jobs returns inputs with that many steps.

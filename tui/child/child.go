@@ -15,18 +15,22 @@ import (
 	"time"
 )
 
-// Spec describes the process to start. Only Args is required.
+// Spec describes the process to start. Only Args, or Shell, is required.
 type Spec struct {
 	Args []string // the command line without the binary: "server", "--listen", ..
-	Env  []string // KEY=value pairs added to the parent's environment without its KAGZI_ variables
-	Dir  string   // working directory; empty means the parent's
-	Log  io.Writer
+	// Shell, if set, is a command for the shell in place of this binary and Args. Stop sends it SIGTERM;
+	// on Windows its standard input ends.
+	Shell string
+	Env   []string // KEY=value pairs added to the parent's environment without its KAGZI_ variables
+	Dir   string   // working directory; empty means the parent's
+	Log   io.Writer
 }
 
 // Process is a running child. Its methods may be called from any goroutine, but Await only from one
 // at a time.
 type Process struct {
 	cmd     *exec.Cmd
+	shell   bool
 	stdin   io.Closer
 	journal *journal
 	done    chan struct{}
@@ -36,31 +40,39 @@ type Process struct {
 
 // Start starts a child. No context ends it: call Stop or Kill, or it ends with this process.
 func Start(spec Spec) (*Process, error) {
-	binary, err := os.Executable()
+	cmd, err := spec.command()
 	if err != nil {
-		return nil, fmt.Errorf("find this binary: %w", err)
+		return nil, err
 	}
-	p := &Process{
-		cmd:     exec.Command(binary, append([]string{commandName}, spec.Args...)...),
-		journal: newJournal(spec.Log),
-		done:    make(chan struct{}),
-	}
+	p := &Process{cmd: cmd, shell: spec.Shell != "", journal: newJournal(spec.Log), done: make(chan struct{})}
 	p.cmd.Env = append(withoutSettings(os.Environ()), spec.Env...)
 	p.cmd.Dir = spec.Dir
 	p.cmd.Stdout, p.cmd.Stderr = p.journal, p.journal // the same value, so that exec does not write to it concurrently
-	p.cmd.SysProcAttr = ownGroup()
+	ownGroup(p.cmd)
 	p.cmd.WaitDelay = time.Second
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", spec.Args[0], err)
+		return nil, fmt.Errorf("start %s: %w", p.name(), err)
 	}
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", spec.Args[0], err)
+		return nil, fmt.Errorf("start %s: %w", p.name(), err)
 	}
 	go func() {
 		defer close(p.done)
 		p.err = p.cmd.Wait()
 	}()
 	return p, nil
+}
+
+// command returns the command to start. Its third argument names it.
+func (s Spec) command() (*exec.Cmd, error) {
+	if s.Shell != "" {
+		return shell(s.Shell), nil
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this binary: %w", err)
+	}
+	return exec.Command(binary, append([]string{commandName}, s.Args...)...), nil
 }
 
 // withoutSettings removes the variables that would change the meaning of the child's flags.
@@ -83,7 +95,11 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Stop asks the process to end and waits. After grace it is killed, which is an error, as is any
 // exit code but 0. If the process has already ended, Stop returns how.
 func (p *Process) Stop(grace time.Duration) error {
-	p.stop.Do(func() { _ = p.stdin.Close() }) // already closed if the process has ended
+	p.stop.Do(func() {
+		if !p.shell || !terminate(p.cmd) {
+			_ = p.stdin.Close() // already closed if the process has ended
+		}
+	})
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
 	select {
@@ -100,6 +116,9 @@ func (p *Process) Stop(grace time.Duration) error {
 
 // Kill ends the process at once, as kill -9 does, and waits until it is gone.
 func (p *Process) Kill() {
+	if p.shell {
+		kill(p.cmd)
+	}
 	_ = p.cmd.Process.Kill() // fails only if it has already ended
 	<-p.done
 }
@@ -143,7 +162,7 @@ func (p *Process) ended() bool {
 func (p *Process) name() string { return p.cmd.Args[2] }
 
 func (p *Process) ending() error {
-	if p.err == nil || errors.Is(p.err, exec.ErrWaitDelay) {
+	if p.err == nil || errors.Is(p.err, exec.ErrWaitDelay) || p.shell && terminated(p.cmd.ProcessState) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", p.name(), p.err)

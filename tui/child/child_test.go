@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,32 @@ func TestAChildDoesNotOutliveAParentThatIsKilled(t *testing.T) {
 		case <-limit:
 			t.Fatal("the child has not stopped")
 		}
+	}
+}
+
+func TestACommandOfTheShellIsStoppedBySIGTERM(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
+	for name, command := range map[string]string{
+		"and ends by itself": `trap 'echo stopped in good order; exit 0' TERM; echo "setting $KAGZI_LISTEN"; while :; do sleep 0.01; done`,
+		"and does not":       `echo "setting $KAGZI_LISTEN"; while :; do sleep 0.01; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Spec{Shell: command, Env: []string{"KAGZI_LISTEN=here"}})
+			await(t, p, "setting here")
+			if err := p.Stop(30 * time.Second); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+			if said := strings.Join(p.Tail(2), "|"); strings.Contains(command, "trap") != strings.Contains(said, "good order") {
+				t.Errorf("it said %q", said)
+			}
+		})
+	}
+	p := start(t, Spec{Shell: "echo on my way; exit 3"})
+	<-p.Done()
+	if err := p.Stop(time.Second); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("a command that failed: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
@@ -17,11 +18,12 @@ func newNamespace(e *env) *cobra.Command {
 		Short: "Manage namespaces, which separate teams and environments"}
 	cmd.AddCommand(
 		newNamespaceCreate(e, &namespaceFlags{}),
-		newNamespaceList(e, &pageFlags{}),
+		newNamespaceList(e, &namespaceListOptions{}),
 		newNamespaceShow(e),
 		newNamespaceUpdate(e, &namespaceFlags{}),
 		newNamespaceEnable(e, &namespaceActOptions{}),
 		newNamespaceDisable(e, &namespaceActOptions{}),
+		newNamespaceDelete(e, &namespaceDeleteOptions{}),
 	)
 	e.register(cmd)
 	return cmd
@@ -35,7 +37,12 @@ func (c *client) printNamespace(n *kagziv1.Namespace) error {
 	})
 }
 
-func newNamespaceList(e *env, o *pageFlags) *cobra.Command {
+type namespaceListOptions struct {
+	query queryFlag[*kagziv1.Namespace]
+	page  pageFlags
+}
+
+func newNamespaceList(e *env, o *namespaceListOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -45,26 +52,33 @@ func newNamespaceList(e *env, o *pageFlags) *cobra.Command {
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runNamespaceList(ctx, c, o) })
 		},
 	}
-	o.register(cmd)
+	o.query.list = &query.Namespaces
+	o.query.register(cmd, `enabled = false or created > -7d`)
+	o.page.register(cmd)
 	return cmd
 }
 
-func runNamespaceList(ctx context.Context, c *client, o *pageFlags) error {
-	limit, err := o.most()
+func runNamespaceList(ctx context.Context, c *client, o *namespaceListOptions) error {
+	limit, err := o.page.most()
 	if err != nil {
 		return err
 	}
+	if err := o.query.parse(c.now()); err != nil {
+		return err
+	}
 	var namespaces []*kagziv1.Namespace
-	tokens, err := eachPage(limit, o.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
-		answer, err := c.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{Page: page})
-		namespaces = append(namespaces, answer.GetNamespaces()...)
-		return len(answer.GetNamespaces()), answer.GetPage(), err
+	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		answer, err := c.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{Page: page, Query: o.query.text})
+		list := o.query.selected(answer.GetNamespaces())
+		namespaces = append(namespaces, list...)
+		return len(list), answer.GetPage(), err
 	})
 	if err != nil {
 		return err
 	}
 	return c.out.printList(listed{
-		name: "namespaces", noun: "namespaces", none: "no namespaces", items: render.Documents(namespaces),
+		name: "namespaces", noun: "namespaces", none: "no namespaces" + o.query.matching(),
+		items: render.Documents(namespaces),
 		table: func() render.Table { return render.NamespacesTable(namespaces, c.view()) },
 	}, tokens)
 }
@@ -239,6 +253,7 @@ func newNamespaceDisable(e *env, o *namespaceActOptions) *cobra.Command {
 type auditOptions struct {
 	near    nearFlags
 	page    pageFlags
+	query   queryFlag[*kagziv1.AuditEvent]
 	subject string
 	since   string
 	keys    bool
@@ -275,6 +290,8 @@ server deletes entries after 400 days, or as set with its --audit-retention.`,
 	cmd.Flags().StringVar(&o.since, "since", "",
 		"only changes at or after this time: 24h, 2026-11-20, 2026-11-20T12:00:00Z")
 	cmd.Flags().BoolVar(&o.keys, "keys", false, "show changes to keys")
+	o.query.list = &query.Audit
+	o.query.register(cmd, `method = "Terminate*" and not actor = "ci*" and at > -24h`)
 	return cmd
 }
 
@@ -283,10 +300,13 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 	if err != nil {
 		return err
 	}
-	request := &kagziv1.ListAuditEventsRequest{Namespace: c.namespace}
-	none := "no changes in namespace " + c.namespace
+	if err := o.query.parse(c.now()); err != nil {
+		return err
+	}
+	request := &kagziv1.ListAuditEventsRequest{Namespace: c.namespace, Query: o.query.text}
+	none := "no changes" + o.query.matching() + " in namespace " + c.namespace
 	if o.keys {
-		request.Namespace, none = "", "no changes to keys"
+		request.Namespace, none = "", "no changes to keys"+o.query.matching()
 	}
 	if o.subject != "" {
 		request.SubjectId = &o.subject
@@ -303,15 +323,15 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 		request.Page = page
 		answer, err := c.ListAuditEvents(ctx, request)
-		info := answer.GetPage()
-		for _, e := range answer.GetEvents() {
+		info, list := answer.GetPage(), o.query.selected(answer.GetEvents())
+		for _, e := range list {
 			if !recent(e) {
 				// the rest is older
-				return len(answer.GetEvents()), &kagziv1.PageInfo{PrevPageToken: info.GetPrevPageToken()}, err
+				return len(list), &kagziv1.PageInfo{PrevPageToken: info.GetPrevPageToken()}, err
 			}
 			events = append(events, e)
 		}
-		return len(answer.GetEvents()), info, err
+		return len(list), info, err
 	})
 	if err == nil && o.since != "" && tokens.behind != "" {
 		err = c.endAtOlder(ctx, request, recent, &tokens)
@@ -331,7 +351,9 @@ func (c *client) endAtOlder(ctx context.Context, request *kagziv1.ListAuditEvent
 	recent func(*kagziv1.AuditEvent) bool, tokens *pageTokens) error {
 	request.Page = &kagziv1.PageRequest{PageSize: 1, PageToken: tokens.behind}
 	answer, err := c.ListAuditEvents(ctx, request)
-	if events := answer.GetEvents(); err == nil && (len(events) == 0 || !recent(events[0])) {
+	events := answer.GetEvents()
+	older := len(events) > 0 && !recent(events[0])
+	if err == nil && (older || len(events) == 0 && !answer.GetPage().GetHasMore()) {
 		tokens.behind = ""
 	}
 	return err

@@ -34,8 +34,9 @@ func newCheck(e *env) *cobra.Command {
 		Short: "Check that a new worker build can continue the open runs",
 		Long: `Start your worker with the extra last argument ` + checkFlag + `, which the SDK removes before
 main begins. The worker replays the history of every open run of its workflow types without running
-any step, and reports runs that would diverge, and at which step. It gets the server, namespace, key
-and TLS files as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and so on.
+any step, and reports runs that would diverge: at which step, which recorded calls the code does not
+make, and which of its calls are not recorded. It gets the server, namespace, key and TLS files as
+KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY, KAGZI_TLS_CA and so on.
 
 With -o json, jsonl or yaml stdout holds only the counts; the worker's own output goes to stderr.
 

@@ -51,7 +51,8 @@ func (f *ClientFlags) Register(fs *pflag.FlagSet) {
 func (f *ClientFlags) RegisterReach(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Name, "profile", "",
 		"use the settings of [profile.NAME] in kagzi.toml; off ignores the file")
-	fs.StringVar(&f.Address, "address", profile.DefaultAddress, "server address, host:port")
+	fs.StringVar(&f.Address, "address", profile.DefaultAddress,
+		"server address, host:port, or several separated by commas: the first that answers")
 	fs.StringVarP(&f.Namespace, "namespace", "n", profile.DefaultNamespace, "namespace to use")
 	fs.StringVar((*string)(&f.APIKey), "api-key", "",
 		"API key; prefer KAGZI_API_KEY or --api-key-file, which process lists do not show")

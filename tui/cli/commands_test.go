@@ -34,7 +34,7 @@ func sampleServer() *fake {
 					Stack: "main.charge()\n\tcharge.go:12"}},
 		},
 		workers: []*kagziv1.Worker{{
-			WorkerId: "w1", Namespace: "default", Status: kagziv1.WorkerStatus_WORKER_STATUS_ONLINE,
+			WorkerId: "w1", Namespace: "default", BuildId: "9f2c41", Status: kagziv1.WorkerStatus_WORKER_STATUS_ONLINE,
 			TaskQueues: []string{"orders", "default"}, WorkflowTypes: []string{"order", "report"}, Hostname: "box",
 			Pid: 42, ActiveWorkflowCount: 3, MaxConcurrent: 100, RegisteredAt: at(-time.Hour),
 			LastHeartbeatAt: at(-4 * time.Second), TotalCompleted: 1234, TotalFailed: 5, Version: "v2",
@@ -64,6 +64,8 @@ func sampleServer() *fake {
 			Details: []string{"attempt 1", "2 online workers could take it"},
 			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_TIMER, Since: at(-2 * time.Hour),
 			NextAt: at(22 * time.Hour),
+			Blocked: []*kagziv1.BlockedCode{{Branch: "2", Since: at(-time.Minute),
+				Stack: "goroutine 7 [chan receive]:\nmain.order(0x1)\n\tmain.go:12 +0x1d"}},
 		},
 	}
 }
@@ -75,6 +77,7 @@ func TestOutputs_are_golden_in_every_format(t *testing.T) {
 		"workflow-count": {"wf", "count"},
 		"workflow-start": {"run", "start", "order"},
 		"workflow-wait":  {"wf", "wait", "01936b2e-0000-7000-8000-000000000001"},
+		"worker-can-run": {"worker", "list", "--type", "order", "--require", "gpu=a100"},
 		"worker-list":    {"worker", "list"}, "worker-show": {"worker", "show", "w1"},
 		"worker-drain": {"worker", "drain", "w1"}, "worker-offline": {"worker", "offline", "w1"},
 		"queue-list": {"queue", "list"}, "queue-show": {"queue", "show", "orders"},
@@ -368,7 +371,7 @@ func TestQueueList_says_what_it_left_out(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	s := &session{server: sampleServer()}
-	if out, _ := s.want(t, ExitOK, "version"); !strings.HasPrefix(out, "kagzi 1.2.3 (") || len(s.server.requests) > 0 {
+	if out, _ := s.want(t, ExitOK, "version"); !strings.HasPrefix(out, "kagzi version 1.2.3 (") || len(s.server.requests) > 0 {
 		t.Errorf("stdout %q", out)
 	}
 	if out, _ := s.want(t, ExitOK, "version", "--server"); !strings.Contains(out, "1.2.4") {

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -15,14 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/diagnosis"
 	"github.com/kagzi/kagzi/tui/render"
-)
-
-// The states of a Check.
-const (
-	checkOK   = "ok"
-	checkWarn = "warn"
-	checkBad  = "bad"
 )
 
 func newDoctor(e *env) *cobra.Command {
@@ -47,7 +39,8 @@ Exit code: 1 when a check is bad, 0 otherwise.`,
 }
 
 func runDoctor(ctx context.Context, c *client, local Local, version string) error {
-	p := &examined{client: c, version: version}
+	p := &examined{client: c, Server: diagnosis.Server{Address: c.address, Namespace: c.namespace, Version: version,
+		Now: c.now()}}
 	checks, err := p.examine(ctx)
 	if err != nil {
 		return err
@@ -60,11 +53,12 @@ func runDoctor(ctx context.Context, c *client, local Local, version string) erro
 
 // printChecks prints the checks; the exit code is that of the worst.
 func (c *client) printChecks(checks []Check) error {
-	styles := map[string]render.Style{checkOK: render.Good, checkWarn: render.Waiting, checkBad: render.Bad}
+	styles := map[string]render.Style{diagnosis.OK: render.Good, diagnosis.Warn: render.Waiting,
+		diagnosis.Bad: render.Bad}
 	items := make([]any, len(checks))
 	sound := true
 	for i, k := range checks {
-		sound = sound && k.State != checkBad
+		sound = sound && k.State != diagnosis.Bad
 		items[i] = render.Object{{Name: "name", Value: k.Name}, {Name: "state", Value: k.State},
 			{Name: "text", Value: k.Text}, {Name: "advice", Value: k.Advice}}
 	}
@@ -94,25 +88,11 @@ func pad(text string, cells int) string {
 	return text + strings.Repeat(" ", max(cells-render.Width(text), 1))
 }
 
-// examined holds the answers of a server. What it did not answer is nil.
+// examined is a server and its answers.
 type examined struct {
 	*client
-	version string // of this program
+	diagnosis.Server
 	reached bool
-
-	health  *kagziv1.HealthCheckResponse
-	sent    time.Time // when the server's health was requested
-	trip    time.Duration
-	peer    peer.Peer
-	me      *kagziv1.WhoAmIResponse
-	info    *kagziv1.GetServerInfoResponse
-	workers []*kagziv1.Worker
-	queues  []*kagziv1.QueueDepth
-	keys    []*kagziv1.Key
-	refused []string // what the caller's key may not see
-
-	unanswered []string // what the server did not answer
-	trouble    Check    // why
 }
 
 // examine asks the server and returns the checks. An error ends the command.
@@ -122,19 +102,23 @@ func (p *examined) examine(ctx context.Context) ([]Check, error) {
 	}
 	p.reached = true
 	if bad, err := p.identify(ctx); bad != nil || err != nil {
-		return append(p.ofConnection(), bad...), err
+		return append(p.Connection(), bad...), err
 	}
 	if err := p.ask(ctx); err != nil {
 		return nil, err
 	}
-	return p.checks(), nil
+	return p.Checks(), nil
 }
 
 // greet asks for the server's health, which needs no key.
 func (p *examined) greet(ctx context.Context) (err error) {
-	p.sent = p.now()
-	p.health, err = p.HealthCheck(ctx, &kagziv1.HealthCheckRequest{}, grpc.Peer(&p.peer))
-	p.trip = p.now().Sub(p.sent)
+	var from peer.Peer
+	p.Sent = p.now()
+	p.Health, err = p.HealthCheck(ctx, &kagziv1.HealthCheckRequest{}, grpc.Peer(&from))
+	p.Trip = p.now().Sub(p.Sent)
+	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok {
+		p.TLS = &info.State
+	}
 	return err
 }
 
@@ -150,7 +134,7 @@ func (p *examined) unreachable(ctx context.Context, err error) ([]Check, error) 
 	} else {
 		lines = rest
 	}
-	return []Check{{Name: "server", State: checkBad, Text: text,
+	return []Check{{Name: "server", State: diagnosis.Bad, Text: text,
 		Advice: cmp.Or(strings.Join(lines, "; "), "see the server's log")}}, nil
 }
 
@@ -159,13 +143,13 @@ func (p *examined) identify(ctx context.Context) ([]Check, error) {
 	me, err := p.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
 	switch status.Code(err) {
 	case codes.OK:
-		p.me = me
+		p.Me = me
 		return nil, nil
 	case codes.Unimplemented:
 		return nil, nil // the server has no keys
 	case codes.Unauthenticated:
 		lines, _ := explain(p.placed(err))
-		return []Check{{Name: "caller", State: checkBad, Text: lines[0], Advice: lines[1]}}, nil
+		return []Check{{Name: "caller", State: diagnosis.Bad, Text: lines[0], Advice: lines[1]}}, nil
 	}
 	if !told(ctx, err) {
 		return nil, err
@@ -187,12 +171,9 @@ func (p *examined) unknown(name, what string, err error) Check {
 	if rest := strings.Join(lines[1:], "; "); rest != "" {
 		text, advice = lines[0], rest
 	}
-	return Check{Name: name, State: checkBad, Text: what + ": " + text,
+	return Check{Name: name, State: diagnosis.Bad, Text: what + ": " + text,
 		Advice: cmp.Or(advice, "see the server's log; of a service: kagzi service logs")}
 }
-
-// serverSetUp is what a server shows only to operators and admins.
-const serverSetUp = "how the server is set up"
 
 // ask gathers the rest. It skips what the key may not see, and stops at the first request that the
 // server does not answer.
@@ -201,27 +182,27 @@ func (p *examined) ask(ctx context.Context) error {
 		what string
 		ask  func() error
 	}{
-		{"the server's settings", func() (err error) {
-			p.info, err = p.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
-			if err == nil && p.info.GetStartedAt() == nil { // clients and workers see only what their program needs
-				p.refused = append(p.refused, serverSetUp)
+		{diagnosis.Settings, func() (err error) {
+			p.Info, err = p.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+			if err == nil && p.Info.GetStartedAt() == nil { // clients and workers see only what their program needs
+				p.Refused = append(p.Refused, diagnosis.SetUp)
 			}
 			return err
 		}},
-		{"workers", func() error {
+		{diagnosis.Workers, func() error {
 			_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 				answer, err := p.ListWorkers(ctx, &kagziv1.ListWorkersRequest{Namespace: p.namespace, Page: page})
-				p.workers = append(p.workers, answer.GetWorkers()...)
+				p.Workers = append(p.Workers, answer.GetWorkers()...)
 				return len(answer.GetWorkers()), answer.GetPage(), err
 			})
 			return err
 		}},
-		{"queues", func() (err error) {
-			p.queues, err = p.client.queues(ctx)
+		{diagnosis.Queues, func() (err error) {
+			p.Queues, err = p.client.queues(ctx, &queryFlag[*kagziv1.QueueDepth]{})
 			return err
 		}},
-		{"keys", func() (err error) {
-			p.keys, err = p.client.keys(ctx)
+		{diagnosis.Keys, func() (err error) {
+			p.Keys, err = p.client.keys(ctx)
 			return err
 		}},
 	}
@@ -229,28 +210,17 @@ func (p *examined) ask(ctx context.Context) error {
 		switch err := question.ask(); status.Code(err) {
 		case codes.OK:
 		case codes.PermissionDenied, codes.Unimplemented:
-			p.refused = append(p.refused, question.what)
+			p.Refused = append(p.Refused, question.what)
 		default:
 			if !told(ctx, err) {
 				return err
 			}
 			for _, left := range questions[i:] {
-				p.unanswered = append(p.unanswered, left.what)
+				p.Unanswered = append(p.Unanswered, left.what)
 			}
-			p.trouble = p.unknown("left out", "no answer about "+strings.Join(p.unanswered, ", "), err)
+			p.Trouble = p.unknown("left out", "no answer about "+strings.Join(p.Unanswered, ", "), err)
 			return nil
 		}
 	}
 	return nil
-}
-
-// seen reports whether the server answered about something.
-func (p *examined) seen(what string) bool {
-	return !slices.Contains(p.refused, what) && !slices.Contains(p.unanswered, what)
-}
-
-// tls returns the TLS state of the connection; ok is false without TLS.
-func (p *examined) tls() (info credentials.TLSInfo, ok bool) {
-	info, ok = p.peer.AuthInfo.(credentials.TLSInfo)
-	return info, ok
 }

@@ -15,10 +15,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/diagnosis"
 )
 
-// diagnosis returns the output of doctor by check: "state text / advice", the worst of several.
-func diagnosis(t *testing.T, s *session, code int) map[string]string {
+// diagnosed returns the output of doctor by check: "state text / advice", the worst of several.
+func diagnosed(t *testing.T, s *session, code int) map[string]string {
 	t.Helper()
 	out, _ := s.want(t, code, "doctor", "-o", "json")
 	var document struct {
@@ -33,10 +34,10 @@ func diagnosis(t *testing.T, s *session, code int) map[string]string {
 	}
 	found := map[string]string{}
 	for _, c := range document.Checks {
-		if (c.State == checkOK) != (c.Advice == "") {
+		if (c.State == diagnosis.OK) != (c.Advice == "") {
 			t.Errorf("%+v: want advice just where it is not well", c)
 		}
-		if old, there := found[c.Name]; !there || strings.HasPrefix(old, checkOK) {
+		if old, there := found[c.Name]; !there || strings.HasPrefix(old, diagnosis.OK) {
 			found[c.Name] = fmt.Sprintf("%s %s / %s", c.State, c.Text, c.Advice)
 		}
 	}
@@ -150,7 +151,7 @@ func TestDoctor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &session{server: sampleServer()}
 			c.change(s.server)
-			if got := cmp.Or(diagnosis(t, s, c.code)[c.check], "nothing"); !strings.HasPrefix(got, c.want) {
+			if got := cmp.Or(diagnosed(t, s, c.code)[c.check], "nothing"); !strings.HasPrefix(got, c.want) {
 				t.Errorf("%s: %q, want %q", c.check, got, c.want)
 			}
 		})
@@ -158,9 +159,9 @@ func TestDoctor(t *testing.T) {
 	t.Run("checks this machine if no server answers", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"HealthCheck": unavailable}}}
 		s.local.Examine = func(context.Context) []Check {
-			return []Check{{Name: "disk", State: checkOK, Text: "room\x1b"}}
+			return []Check{{Name: "disk", State: diagnosis.OK, Text: "room\x1b"}}
 		}
-		found := diagnosis(t, s, ExitError)
+		found := diagnosed(t, s, ExitError)
 		if !strings.HasPrefix(found["server"],
 			"bad no server answers at 127.0.0.1:50051 / start one with: kagzi server") || found["disk"] == "" {
 			t.Errorf("found %q", found)
@@ -189,7 +190,7 @@ func TestDoctor(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.server.fail = map[string]error{method: answer.Err()}
-				found := diagnosis(t, s, ExitError)
+				found := diagnosed(t, s, ExitError)
 				if found["server"] !=
 					"bad unhealthy: database lost / see the server's log (installed as a service: kagzi service logs)" ||
 					found[c.check] != c.want || found[c.known] == "" || found["keys"] != "" {
@@ -203,7 +204,7 @@ func TestDoctor(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"ListWorkers": status.Error(
 			codes.DeadlineExceeded, "context deadline exceeded")}
-		found := diagnosis(t, s, ExitError)
+		found := diagnosed(t, s, ExitError)
 		if want :=
 			"bad no answer about workers, queues, keys: no answer from 127.0.0.1:50051 in time"; !strings.HasPrefix(
 			found["left out"], want) || found["database"] == "" {

@@ -102,6 +102,9 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			"wf start a --retry-attempts 9": {
 				"StartWorkflow", "retry_policy.maximum_attempts", "retry_policy.maximum_attempts: is odd",
 				"--retry-attempts: is odd"},
+			"wf start a --retry-attempts 9 --run-retry-attempts 8": {
+				"StartWorkflow", "run_retry_policy.maximum_attempts", "run_retry_policy.maximum_attempts: is odd",
+				"--run-retry-attempts: is odd"},
 			"wf start a --concurrency-limit 2": {
 				"StartWorkflow", "concurrency_limit", "concurrency_limit: needs a concurrency_key",
 				"--concurrency-limit: needs a --concurrency-key"},

@@ -78,7 +78,7 @@ func sampleKeys() []*kagziv1.Key {
 		{KeyId: "01936b2e-0000-7000-8000-0000000000a4", Name: "eyes", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER,
 			Namespaces: []string{"default"}, CreatedAt: at(-60 * 1e9), ExpiresAt: at(-1e9)},
 		{KeyId: "01936b2e-0000-7000-8000-0000000000a3", Name: "shop", Role: kagziv1.KeyRole_KEY_ROLE_WORKER,
-			Namespaces: []string{"shop", "crm"}, TaskQueues: []string{"orders*"},
+			Namespaces: []string{"shop", "crm"}, TaskQueues: []string{"orders*"}, WorkerIds: []string{"worker-002"},
 			WorkflowTypes: []string{"order", "refund"}, CreatedAt: at(-3600 * 1e9), ExpiresAt: at(240 * 3600 * 1e9)},
 		{KeyId: "01936b2e-0000-7000-8000-0000000000a2", Name: "old", Role: kagziv1.KeyRole_KEY_ROLE_ADMIN,
 			CreatedAt: at(-7200 * 1e9), RevokedAt: at(-1800 * 1e9)},

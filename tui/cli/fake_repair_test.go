@@ -27,7 +27,8 @@ func (f *fake) PauseWorkflow(_ context.Context, r *kagziv1.PauseWorkflowRequest,
 	_ ...grpc.CallOption) (*kagziv1.PauseWorkflowResponse, error) {
 	run, err := f.steer("PauseWorkflow", r.RunId, r)
 	if err == nil {
-		run.Paused = true
+		run.Pausing = run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING && !r.Now
+		run.Paused = !run.Pausing
 	}
 	return &kagziv1.PauseWorkflowResponse{Workflow: run}, err
 }
@@ -36,7 +37,7 @@ func (f *fake) ResumeWorkflow(_ context.Context, r *kagziv1.ResumeWorkflowReques
 	_ ...grpc.CallOption) (*kagziv1.ResumeWorkflowResponse, error) {
 	run, err := f.steer("ResumeWorkflow", r.RunId, r)
 	if err == nil {
-		run.Paused = false
+		run.Paused, run.Pausing = false, false
 	}
 	return &kagziv1.ResumeWorkflowResponse{Workflow: run}, err
 }

@@ -50,13 +50,13 @@ func (f *fake) CreateWorkflowSchedule(_ context.Context, r *kagziv1.CreateWorkfl
 		Input: r.Input, MaxCatchup: 100, CreatedAt: at(0), UpdatedAt: at(0), TimeZone: r.TimeZone,
 		OverlapPolicy: r.OverlapPolicy, Name: r.Name,
 		RetryPolicy: r.RetryPolicy, Timeouts: r.Timeouts, OnFailureWorkflow: r.OnFailureWorkflow,
-		OnFailureTaskQueue: r.OnFailureTaskQueue, Tags: r.Tags,
+		OnFailureTaskQueue: r.OnFailureTaskQueue, Tags: r.Tags, JitterMs: r.JitterMs,
 	}
 	if r.MaxCatchup != nil {
 		s.MaxCatchup = *r.MaxCatchup
 	}
 	f.schedules = append(f.schedules, s)
-	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: s}, nil
+	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: s, Existed: r.OrUpdate}, nil
 }
 
 func (f *fake) GetWorkflowSchedule(_ context.Context, r *kagziv1.GetWorkflowScheduleRequest,
@@ -112,7 +112,7 @@ func (f *fake) PauseWorkflowSchedule(_ context.Context, r *kagziv1.PauseWorkflow
 	_ ...grpc.CallOption) (*kagziv1.PauseWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("PauseWorkflowSchedule", r.ScheduleId, r)
 	if err == nil {
-		s.Enabled, s.NextFireAt = false, nil
+		s.Enabled, s.NextFireAt, s.PauseReason = false, nil, r.Reason
 	}
 	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: s}, err
 }
@@ -124,6 +124,15 @@ func (f *fake) ResumeWorkflowSchedule(_ context.Context, r *kagziv1.ResumeWorkfl
 		s.Enabled, s.NextFireAt = true, at(f.resumed)
 	}
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: s}, err
+}
+
+func (f *fake) BackfillWorkflowSchedule(_ context.Context, r *kagziv1.BackfillWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.BackfillWorkflowScheduleResponse, error) {
+	_, err := f.findSchedule("BackfillWorkflowSchedule", r.ScheduleId, r)
+	return &kagziv1.BackfillWorkflowScheduleResponse{Ticks: []*kagziv1.BackfilledTick{
+		{Tick: at(-120 * time.Minute), RunId: "01936b2e-0000-7000-8000-0000000000b1", Existed: true},
+		{Tick: at(-60 * time.Minute), RunId: "01936b2e-0000-7000-8000-0000000000b2"},
+	}}, err
 }
 
 func (f *fake) TriggerWorkflowSchedule(_ context.Context, r *kagziv1.TriggerWorkflowScheduleRequest,
@@ -193,6 +202,9 @@ func (f *fake) GetNamespace(_ context.Context, r *kagziv1.GetNamespaceRequest,
 
 func (f *fake) ListNamespaces(_ context.Context, r *kagziv1.ListNamespacesRequest,
 	_ ...grpc.CallOption) (*kagziv1.ListNamespacesResponse, error) {
+	if err := f.note("ListNamespaces", r); err != nil {
+		return nil, err
+	}
 	namespaces, page, err := pageOf(f.namespaces, r.Page)
 	return &kagziv1.ListNamespacesResponse{Namespaces: namespaces, Page: page}, err
 }
@@ -240,6 +252,32 @@ func (f *fake) DisableNamespace(_ context.Context, r *kagziv1.DisableNamespaceRe
 		n.Enabled = false
 	}
 	return &kagziv1.DisableNamespaceResponse{Namespace: n}, err
+}
+
+func (f *fake) GetStats(_ context.Context, r *kagziv1.GetStatsRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetStatsResponse, error) {
+	_, err := f.findNamespace("GetStats", r.GetNamespace(), r)
+	return &kagziv1.GetStatsResponse{TotalWorkflows: 203, TotalSchedules: 1, TotalWorkers: 9, OnlineWorkers: 2,
+		WorkflowsByStatus: map[string]int64{"PENDING": 1, "RUNNING": 1, "SLEEPING": 3, "FAILED": 198}}, err
+}
+
+// DeleteNamespace refuses one with runs, and takes two calls for it with force.
+func (f *fake) DeleteNamespace(_ context.Context, r *kagziv1.DeleteNamespaceRequest,
+	_ ...grpc.CallOption) (*kagziv1.DeleteNamespaceResponse, error) {
+	n, err := f.findNamespace("DeleteNamespace", r.Namespace, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case !r.Force && n.Id == "2":
+		return nil, status.Error(codes.FailedPrecondition, "namespace "+r.Namespace+" is not empty: it has 1 run")
+	case r.Force && !r.Again:
+		return &kagziv1.DeleteNamespaceResponse{Removed: &kagziv1.NamespaceContents{Runs: 200, Schedules: 1}}, nil
+	}
+	answer := &kagziv1.DeleteNamespaceResponse{Deleted: true, Removed: &kagziv1.NamespaceContents{}}
+	if r.Force {
+		answer.Removed = &kagziv1.NamespaceContents{Runs: 3, Keys: 1}
+	}
+	return answer, nil
 }
 
 // sampleSchedules returns an enabled, a paused and a broken schedule.

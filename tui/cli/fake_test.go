@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type fake struct {
 	queues   []*kagziv1.QueueDepth
 	info     *kagziv1.GetServerInfoResponse
 	fail     map[string]error // by method
+	mu       sync.Mutex       // guards requests: a wait also asks what the run waits for
 	requests []any
 	waits    []func() (*kagziv1.WaitWorkflowResponse, error)
 	streams  []*stream
@@ -67,6 +69,8 @@ type fake struct {
 }
 
 func (f *fake) note(method string, request any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.requests = append(f.requests, request)
 	return f.fail[method]
 }
@@ -215,8 +219,11 @@ func (f *fake) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest,
 	return &kagziv1.WaitWorkflowResponse{Workflow: run, Finished: true}, err
 }
 
-func (f *fake) WatchWorkflow(_ context.Context, r *kagziv1.WatchWorkflowRequest,
+func (f *fake) WatchWorkflow(ctx context.Context, r *kagziv1.WatchWorkflowRequest,
 	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
+	if r.RunOnly { // what the run waits for is explained once
+		return &unchanging{ctx: ctx}, nil
+	}
 	if err := f.note("WatchWorkflow", r); err != nil {
 		return nil, err
 	}
@@ -225,19 +232,35 @@ func (f *fake) WatchWorkflow(_ context.Context, r *kagziv1.WatchWorkflowRequest,
 	return next, nil
 }
 
+// unchanging is the stream of a run that does not change.
+type unchanging struct {
+	grpc.ClientStream
+	ctx context.Context
+}
+
+func (s *unchanging) Recv() (*kagziv1.WatchWorkflowEvent, error) {
+	<-s.ctx.Done()
+	return nil, s.ctx.Err()
+}
+
 // stream returns events and then an error.
 type stream struct {
 	grpc.ClientStream
 	events []*kagziv1.WatchWorkflowEvent
+	pause  time.Duration // before each event but the first
 	end    error
+	begun  bool
 }
 
 func (s *stream) Recv() (*kagziv1.WatchWorkflowEvent, error) {
 	if len(s.events) == 0 {
 		return nil, s.end
 	}
+	if s.begun {
+		time.Sleep(s.pause)
+	}
 	event := s.events[0]
-	s.events = s.events[1:]
+	s.events, s.begun = s.events[1:], true
 	return event, nil
 }
 
@@ -274,6 +297,16 @@ func (f *fake) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest,
 func (f *fake) ListWorkers(_ context.Context, r *kagziv1.ListWorkersRequest,
 	_ ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
 	return &kagziv1.ListWorkersResponse{Workers: f.workers}, f.note("ListWorkers", r)
+}
+
+func (f *fake) MatchWorkers(_ context.Context, r *kagziv1.MatchWorkersRequest,
+	_ ...grpc.CallOption) (*kagziv1.MatchWorkersResponse, error) {
+	busy, other := proto.CloneOf(f.workers[0]), proto.CloneOf(f.workers[0])
+	busy.WorkerId, other.WorkerId = "w2", "w3"
+	answer := &kagziv1.MatchWorkersResponse{Matches: []*kagziv1.MatchWorkersResponse_Match{
+		{Worker: f.workers[0], CanRun: true}, {Worker: busy, CanRun: true, Busy: true, Reason: "runs 100 of 100"},
+		{Worker: other, Reason: "does not offer " + r.GetWorkflowType()}}}
+	return answer, f.note("MatchWorkers", r)
 }
 
 func (f *fake) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kagzi/kagzi/tui/cli/internal/guide"
 	"github.com/kagzi/kagzi/tui/cli/internal/spelling"
+	"github.com/kagzi/kagzi/tui/guide"
 	"github.com/kagzi/kagzi/tui/render"
 )
 

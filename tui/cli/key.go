@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -37,6 +39,7 @@ database must be stopped for that.`,
 type keyListOptions struct {
 	near    nearFlags
 	page    pageFlags
+	query   queryFlag[*kagziv1.Key]
 	revoked bool
 }
 
@@ -56,6 +59,8 @@ func newKeyList(e *env, o *keyListOptions) *cobra.Command {
 	o.near.register(cmd)
 	o.page.register(cmd)
 	cmd.Flags().BoolVar(&o.revoked, "revoked", false, "show revoked keys too")
+	o.query.list = &query.Keys
+	o.query.register(cmd, `role = admin and (used = none or used < -30d)`)
 	return cmd
 }
 
@@ -64,10 +69,13 @@ func runKeyList(ctx context.Context, c *client, o *keyListOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := o.query.parse(c.now()); err != nil {
+		return err
+	}
 	var keys []*kagziv1.Key
-	tokens, err := c.eachKeys(ctx, limit, o.page.token, func(page []*kagziv1.Key) int {
+	tokens, err := c.eachKeys(ctx, o.query.text, limit, o.page.token, func(page []*kagziv1.Key) int {
 		before := len(keys)
-		for _, k := range page {
+		for _, k := range o.query.selected(page) {
 			if o.revoked || k.GetRevokedAt() == nil {
 				keys = append(keys, k)
 			}
@@ -77,19 +85,23 @@ func runKeyList(ctx context.Context, c *client, o *keyListOptions) error {
 	if err != nil {
 		return err
 	}
+	none := "no keys: every call is allowed; create the first with: kagzi key create NAME --role admin"
+	if o.query.q != nil {
+		none = "no keys" + o.query.matching()
+	}
 	return c.out.printList(listed{
 		name: "keys", noun: "keys",
-		none:  "no keys: every call is allowed; create the first with: kagzi key create NAME --role admin",
+		none:  none,
 		items: render.Documents(keys),
 		table: func() render.Table { return render.KeysTable(keys, c.view()) },
 	}, tokens)
 }
 
 // eachKeys requests keys page by page; see returns how many it took.
-func (c *client) eachKeys(ctx context.Context, limit int, token string,
+func (c *client) eachKeys(ctx context.Context, query string, limit int, token string,
 	see func([]*kagziv1.Key) int) (pageTokens, error) {
 	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
-		answer, err := c.ListKeys(ctx, &kagziv1.ListKeysRequest{Page: page})
+		answer, err := c.ListKeys(ctx, &kagziv1.ListKeysRequest{Page: page, Query: query})
 		return see(answer.GetKeys()), answer.GetPage(), err
 	})
 }
@@ -97,7 +109,7 @@ func (c *client) eachKeys(ctx context.Context, limit int, token string,
 // keys returns all keys that are not revoked.
 func (c *client) keys(ctx context.Context) ([]*kagziv1.Key, error) {
 	var keys []*kagziv1.Key
-	_, err := c.eachKeys(ctx, -1, "", func(page []*kagziv1.Key) int {
+	_, err := c.eachKeys(ctx, "", -1, "", func(page []*kagziv1.Key) int {
 		for _, k := range page {
 			if k.GetRevokedAt() == nil {
 				keys = append(keys, k)
@@ -154,10 +166,9 @@ func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named str
 	if err != nil {
 		return err
 	}
-	key := keyNamed(keys, named)
-	if key == nil {
-		return status.Errorf(codes.NotFound,
-			"no valid key has the id or name %s; see: kagzi key list", named)
+	key, err := keyNamed(keys, named)
+	if err != nil {
+		return err
 	}
 	if !o.yes {
 		me, err := c.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
@@ -181,19 +192,34 @@ func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named str
 	})
 }
 
-// keyNamed returns the key with an id, else with a name; nil if there is none.
-func keyNamed(keys []*kagziv1.Key, named string) *kagziv1.Key {
+// keyNamed returns the key with an id, else with a name, else the only one whose id begins so.
+func keyNamed(keys []*kagziv1.Key, named string) (*kagziv1.Key, error) {
 	var found *kagziv1.Key
+	var short []string
 	for _, k := range keys {
-		switch named {
-		case k.GetKeyId():
-			return k
-		case k.GetName():
+		switch {
+		case k.GetKeyId() == named:
+			return k, nil
+		case k.GetName() == named:
 			found = k
+		case len(named) >= minShortID && strings.HasPrefix(k.GetKeyId(), strings.ToLower(named)):
+			short = append(short, k.GetKeyId())
 		}
 	}
-	return found
+	switch {
+	case found != nil:
+		return found, nil
+	case len(short) == 1:
+		return keyNamed(keys, short[0])
+	case len(short) > 1:
+		return nil, status.Errorf(codes.InvalidArgument, "%s begins the ids of several keys; give more characters: %s",
+			named, strings.Join(short[:min(len(short), 5)], ", "))
+	}
+	return nil, status.Errorf(codes.NotFound, "no valid key has the id or name %s; see: kagzi key list", named)
 }
+
+// minShortID is how many characters of an id suffice if no other begins so.
+const minShortID = 8
 
 // revokeQuestion tells the consequences of revoking a key.
 func (c *client) revokeQuestion(key *kagziv1.Key, me *kagziv1.WhoAmIResponse, keys int) string {

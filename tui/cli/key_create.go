@@ -27,6 +27,7 @@ type keyCreateOptions struct {
 	namespaces []string
 	queues     []string
 	types      []string
+	workerIDs  []string
 	expires    string
 	file       string
 	yes        bool
@@ -45,7 +46,8 @@ Roles:
   admin      everything, including keys and namespaces; all namespaces unless --namespace is given
   operator   view and control the runs, workers and schedules of its namespaces
   client     start, signal, read and cancel runs of its namespaces
-  worker     work on the queues and types of --queue and --type ("*" matches any text; default: all)
+  worker     work on the queues and types of --queue and --type, with the ids of --worker-id
+             ("*" matches any text; default: all)
   viewer     read everything except payloads
 
 The first key must be an admin's. From then on clients and workers without a key are refused, so the
@@ -71,6 +73,8 @@ command asks for confirmation; -y skips it, and is required without a terminal.`
 	f.StringSliceVar(&o.queues, "queue", nil,
 		"queues a worker with this key may serve, such as 'orders*'; may be repeated")
 	f.StringSliceVar(&o.types, "type", nil, "workflow types a worker with this key may run; may be repeated")
+	f.StringSliceVar(&o.workerIDs, "worker-id", nil,
+		"ids a worker with this key may have, such as worker-002; may be repeated")
 	f.StringVar(&o.expires, "expires", "",
 		"when the key expires: 90d, 2027-01-31, 2027-01-31T12:00:00Z (default: never)")
 	f.StringVar(&o.file, "output-file", "",
@@ -78,7 +82,8 @@ command asks for confirmation; -y skips it, and is required without a terminal.`
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	o.near.register(cmd)
 	for flag, from := range map[string]completer{
-		"namespace": completeNamespaces, "queue": completeQueues, "type": completeTypes} {
+		"namespace": completeNamespaces, "queue": completeQueues, "type": completeTypes,
+		"worker-id": completeWorkers} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only if the flag does not exist
 	}
 	_ = cmd.RegisterFlagCompletionFunc("role", words(keyRoles...))
@@ -96,11 +101,11 @@ func (o *keyCreateOptions) key(name string, now time.Time) (*kagziv1.Key, error)
 		return nil, usagef("--role %q: must be %s", o.role, strings.Join(keyRoles, ", "))
 	case o.role != "admin" && len(o.namespaces) == 0:
 		return nil, usagef("--namespace is required: only an admin's key covers all namespaces")
-	case o.role != "worker" && len(o.queues)+len(o.types) > 0:
-		return nil, usagef("--queue and --type need --role worker")
+	case o.role != "worker" && len(o.queues)+len(o.types)+len(o.workerIDs) > 0:
+		return nil, usagef("--queue, --type and --worker-id need --role worker")
 	}
 	key := &kagziv1.Key{Name: name, Role: kagziv1.KeyRole(role), Namespaces: o.namespaces, TaskQueues: o.queues,
-		WorkflowTypes: o.types}
+		WorkflowTypes: o.types, WorkerIds: o.workerIDs}
 	if o.expires != "" {
 		at, err := expiry(o.expires, now)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +28,15 @@ func TestKey_create(t *testing.T) {
 	t.Run("prints only the secret on stdout", func(t *testing.T) {
 		s := &session{server: &fake{me: required()}}
 		out, msg := s.want(t, ExitOK, "key", "create", "shop", "--role", "worker", "-n", "shop", "--namespace", "crm",
-			"--queue", "orders*", "--type", "order,refund", "--expires", "90d")
+			"--queue", "orders*", "--type", "order,refund", "--worker-id", "press-7,spare-*",
+			"--expires", "90d")
 		if out != secret+"\n" || !strings.Contains(msg, "KAGZI_API_KEY") || strings.Contains(msg, secret) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		want := &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{
 			Name: "shop", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"shop", "crm"},
 			TaskQueues: []string{"orders*"}, WorkflowTypes: []string{"order", "refund"},
+			WorkerIds: []string{"press-7", "spare-*"},
 			ExpiresAt: at(90 * 24 * time.Hour),
 		}}
 		if diff := cmp.Diff(want, s.server.requests[1], protocmp.Transform()); diff != "" {
@@ -174,7 +177,17 @@ func TestKey_revoke(t *testing.T) {
 				t.Errorf("stdout %q", out)
 			}
 		}
+		only := &session{server: &fake{keys: slices.DeleteFunc(sampleKeys(), func(k *kagziv1.Key) bool {
+			return k.Name != "shop"
+		}), me: required()}}
+		if out, _ := only.want(t, ExitOK, "key", "revoke", "01936B2e", "-y"); !strings.Contains(out, "REVOKED") {
+			t.Errorf("shortened: stdout %q", out)
+		}
 		s := &session{server: &fake{keys: sampleKeys(), me: required()}}
+		if _, msg := s.want(t, ExitUsage, "key", "revoke", "01936b2e", "-y"); !strings.Contains(msg, "several keys") ||
+			!strings.Contains(msg, "01936b2e-0000-7000-8000-0000000000a3") {
+			t.Errorf("ambiguous: stderr %q", msg)
+		}
 		if _, msg := s.want(t, ExitNotFound, "key", "revoke", "old", "-y"); !strings.Contains(msg, "kagzi key list") {
 			t.Errorf("stderr %q", msg)
 		}

@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/kagzi/kagzi/tui/cli/internal/guide"
 	"github.com/kagzi/kagzi/tui/cli/internal/manual"
+	"github.com/kagzi/kagzi/tui/guide"
 )
 
 // newMan writes man pages for packages: one per command, or with --guide one per chapter of the

@@ -94,3 +94,36 @@ func TestNamespace_commands(t *testing.T) {
 		}
 	})
 }
+
+func TestNamespace_delete(t *testing.T) {
+	t.Run("asks, and says what force destroys", func(t *testing.T) {
+		s := &session{server: sampleServer(), tty: true, stdin: "n\n"}
+		_, msg := s.want(t, ExitError, "ns", "delete", "payments", "--force")
+		want := "delete namespace payments with 203 runs, 1 schedule, 2 workers (5 runs open), and the keys for it alone? "
+		if !strings.HasPrefix(msg, want) {
+			t.Errorf("stderr %q", msg)
+		}
+	})
+	t.Run("needs -y without a terminal", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.want(t, ExitUsage, "ns", "delete", "payments")
+	})
+	t.Run("is refused with what the namespace holds", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, _ := s.want(t, ExitConflict, "ns", "delete", "-y", "payments")
+		if out != "payments  error: namespace payments is not empty: it has 1 run\n" {
+			t.Errorf("stdout %q", out)
+		}
+	})
+	t.Run("goes on until everything is deleted", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, msg := s.want(t, ExitOK, "ns", "delete", "-y", "--force", "payments", "--reason", "why")
+		if out != "payments  deleted, with 203 runs, 1 schedule, 1 key\n" ||
+			msg != "namespace payments: 200 runs deleted so far\n" {
+			t.Errorf("stdout %q, stderr %q", out, msg)
+		}
+		if r := first[*kagziv1.DeleteNamespaceRequest](t, s.server); r.Reason != "why" || !r.Force {
+			t.Errorf("request %v", r)
+		}
+	})
+}

@@ -23,7 +23,9 @@ func TestStart_flags_become_one_request(t *testing.T) {
 			`--input {"a":1} --queue q --external-id e --id-reuse never --request-id r --priority -5 --tag a=1 --tag b=x=y --require gpu=
 		--start-at 2026-11-21T00:00:00Z --deadline +48h --retry-attempts 5 --retry-initial 2s --retry-coefficient 1.5
 		--retry-max-interval 1m --retry-jitter -1 --retry-not A --retry-not B
-		--step-timeout 90s --heartbeat-timeout 1m --execution-timeout 7d --on-failure h --on-failure-queue hq --concurrency-key c --concurrency-limit 2 --workflow-version v2`)); err != nil {
+		--run-retry-attempts 1 --run-retry-initial 3s --run-retry-coefficient 2.5 --run-retry-max-interval 2m
+		--run-retry-jitter -0.5 --run-retry-not C
+		--step-timeout 90s --heartbeat-timeout 1m --execution-timeout 7d --on-failure h --on-failure-queue hq --concurrency-key c --concurrency-limit 2 --concurrency-scope open --workflow-version v2`)); err != nil {
 		t.Fatal(err)
 	}
 	o.workflowType = "order"
@@ -41,9 +43,14 @@ func TestStart_flags_become_one_request(t *testing.T) {
 		RetryPolicy: &kagziv1.RetryPolicy{
 			MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: -1,
 			NonRetryableErrors: []string{"A", "B"}},
+		RunRetryPolicy: &kagziv1.RetryPolicy{
+			MaximumAttempts: 1, InitialIntervalMs: 3000, BackoffCoefficient: 2.5, MaximumIntervalMs: 120000,
+			Jitter:             -0.5,
+			NonRetryableErrors: []string{"C"}},
 		Timeouts: &kagziv1.TimeoutConfig{
 			StartToCloseTimeoutMs: 90000, HeartbeatTimeoutMs: 60000, ExecutionTimeoutMs: 7 * 86400000},
 		OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", ConcurrencyKey: "c", ConcurrencyLimit: 2, Version: "v2",
+		ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN,
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Fatal(diff)
@@ -227,6 +234,7 @@ func TestUsage_errors(t *testing.T) {
 		"key create a --role unspecified":                            "admin, operator",
 		"key create a --role client":                                 "--namespace is required",
 		"key create a --role client -n x --queue q":                  "need --role worker",
+		"key create a --role viewer -n x --worker-id w":              "need --role worker",
 		"key create a --role admin --expires soon":                   "want 90d",
 		"key create a --role admin --expires 2026-11-20":             "is in the past",
 		"key create a --role admin -y --output-file /nonexistent/k":  whyNot(t, "/nonexistent/k"),
@@ -235,14 +243,18 @@ func TestUsage_errors(t *testing.T) {
 		"audit --keys -n x":                         "--keys and --namespace",
 		"workflow list --profile none":              "none",
 		"workflow list --api-key-file /nonexistent": missing,
-		"check":                       "error: COMMAND is missing\n  usage: kagzi check [flags] COMMAND [ARG...]\n",
-		"workflow wait":               "usage: kagzi workflow wait",
-		"queue lst":                   "did you mean: kagzi queue list",
-		"worker list --status asleep": "online, draining or offline",
-		"completion tcsh":             "unknown command \"tcsh\" for kagzi completion",
-		"workflow show --depth":       "error: --depth needs a value\n",
-		"workflow cancel a --grace x": `error: --grace: "x" is not a duration`,
-		"version -x":                  "error: unknown flag: -x\n",
+		"check":                                            "error: COMMAND is missing\n  usage: kagzi check [flags] COMMAND [ARG...]\n",
+		"workflow wait":                                    "usage: kagzi workflow wait",
+		"queue lst":                                        "did you mean: kagzi queue list",
+		"worker list --status asleep":                      "online, draining or offline",
+		"worker list --can-run a --type b":                 "excludes --type",
+		"worker list --require gpu=":                       "needs --type",
+		"worker list --type b --status online":             "--status does not go with",
+		"worker list --can-run a --limit 5":                "--limit does not go with",
+		"completion tcsh":                                  "unknown command \"tcsh\" for kagzi completion",
+		"workflow show --depth":                            "error: --depth needs a value\n",
+		"workflow cancel a --grace x":                      `error: --grace: "x" is not a duration`,
+		"version -x":                                       "error: unknown flag: -x\n",
 		"schedule create a --cron @hourly --enabled=false": "error: unknown flag: --enabled\n  did you mean: --disabled\n",
 		"schedule create a --cron @hourly --paused":        "did you mean: --disabled\n",
 		"schedule update a --disabled":                     "did you mean: --enabled=false\n",
@@ -251,7 +263,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow start --workflow-type a":                 "did you mean: TYPE, which is an argument: kagzi workflow start TYPE",
 		"workflow history a":                               "did you mean: kagzi workflow show\n",
 		"workflow result a":                                "did you mean: kagzi workflow wait\n",
-		"namespace delete a":                               "did you mean: kagzi namespace disable\n",
+		"namespace rm a":                                   "did you mean: kagzi namespace delete\n",
 		"key delete a":                                     "did you mean: kagzi key revoke\n",
 		"schedule rm a":                                    "did you mean: kagzi schedule delete\n",
 		"worker stop a":                                    "did you mean: kagzi worker drain\n",

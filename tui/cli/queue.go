@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -24,6 +25,7 @@ func newQueue(e *env) *cobra.Command {
 }
 
 type queueListOptions struct {
+	query queryFlag[*kagziv1.QueueDepth]
 	limit int
 	all   bool
 }
@@ -43,11 +45,16 @@ func newQueueList(e *env, o *queueListOptions) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.limit, "limit", 100, "show at most this many")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all, ignoring --limit")
+	o.query.list = &query.Queues
+	o.query.register(cmd, `pending > 100 or workers = 0`)
 	return cmd
 }
 
 func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
-	queues, err := c.queues(ctx)
+	if err := o.query.parse(c.now()); err != nil {
+		return err
+	}
+	queues, err := c.queues(ctx, &o.query)
 	if err != nil {
 		return err
 	}
@@ -60,6 +67,10 @@ func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
 	}
 	queues = queues[:len(queues)-left]
 	if len(queues) == 0 && c.out.format == "table" {
+		if o.query.q != nil {
+			c.out.say("no queues%s in namespace %s", o.query.matching(), c.namespace)
+			return nil
+		}
 		c.out.say("no queues in namespace %s: no open runs and no online workers", c.namespace)
 		return nil
 	}
@@ -77,12 +88,14 @@ func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
 	return nil
 }
 
-// queues returns all queues of the namespace.
-func (c *client) queues(ctx context.Context) (queues []*kagziv1.QueueDepth, err error) {
+// queues returns the queues of the namespace that the query selects.
+func (c *client) queues(ctx context.Context, q *queryFlag[*kagziv1.QueueDepth]) (queues []*kagziv1.QueueDepth,
+	err error) {
 	_, err = eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 		page.PageSize = 0 // as many as fit in an answer: the server counts all for every page
-		answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace, Page: page})
-		queues = append(queues, answer.GetQueues()...)
+		answer, err := c.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: c.namespace, Page: page,
+			Query: q.text})
+		queues = append(queues, q.selected(answer.GetQueues())...)
 		return len(answer.GetQueues()), answer.GetPage(), err
 	})
 	return queues, err
@@ -134,7 +147,34 @@ func newWorker(e *env) *cobra.Command {
 type workerListOptions struct {
 	queue  string
 	status string
+	query  queryFlag[*kagziv1.Worker]
 	page   pageFlags
+
+	// which workers can run something
+	canRun       string // a run id
+	workflowType string
+	requirements map[string]string
+}
+
+// matching reports whether the list says which workers can run something.
+func (o *workerListOptions) matching() bool { return o.canRun != "" || o.workflowType != "" }
+
+// checkMatching refuses flags that do not go together.
+func (o *workerListOptions) checkMatching(changed func(flag string) bool) error {
+	switch {
+	case o.canRun != "" && (o.workflowType != "" || o.queue != "" || len(o.requirements) > 0):
+		return usagef("--can-run names a run; it excludes --type, --queue and --require")
+	case len(o.requirements) > 0 && !o.matching():
+		return usagef("--require needs --type: it asks which workers can run such runs")
+	case !o.matching():
+		return nil
+	}
+	for _, flag := range []string{"status", "limit", "all", "page-token"} {
+		if changed(flag) {
+			return usagef("--%s does not go with --can-run or --type, which judge all workers that are not offline", flag)
+		}
+	}
+	return nil
 }
 
 func newWorkerList(e *env, o *workerListOptions) *cobra.Command {
@@ -144,16 +184,33 @@ func newWorkerList(e *env, o *workerListOptions) *cobra.Command {
 		Short:   "List workers",
 		Long: `List workers. RUNS, DONE and FAILED are the values of the last heartbeat, sent at HEARTBEAT: runs
 held then, and runs that COMPLETED or FAILED on the worker. To list the runs that a worker holds
-now, use kagzi workflow list --worker ID.`,
-		Example: "  kagzi worker list --status online --queue orders",
-		Args:    cobra.NoArgs,
+now, use kagzi workflow list --worker ID.
+
+With --can-run or --type, say of each worker that is not offline whether it can run that run, or runs
+of that type in --queue (default) with --require, and why not.`,
+		Example: "  kagzi worker list --status online --queue orders\n" +
+			"  kagzi worker list --can-run 01936b2e-0000-7000-8000-000000000001\n" +
+			"  kagzi worker list --type order --queue orders --require gpu=a100",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.checkMatching(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			if o.matching() {
+				return e.run(cmd, func(ctx context.Context, c *client) error { return runWorkerMatch(ctx, c, o) })
+			}
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runWorkerList(ctx, c, o) })
 		},
 	}
-	cmd.Flags().StringVar(&o.queue, "queue", "", "only workers of this queue")
+	cmd.Flags().StringVar(&o.queue, "queue", "", "only workers of this queue; with --type: the queue of such runs")
+	cmd.Flags().StringVar(&o.canRun, "can-run", "", "say which workers can run the run with this id, and why not")
+	cmd.Flags().StringVar(&o.workflowType, "type", "", "say which workers can run runs of this type, and why not")
+	cmd.Flags().Var(flagvalue.Pairs(&o.requirements), "require",
+		"with --type: capability or label required of the worker; may be repeated")
 	cmd.Flags().Var(choice(&o.status, "any", "online", "draining", "offline"), "status",
 		"only workers with this status: online, draining or offline")
+	o.query.list = &query.Workers
+	o.query.register(cmd, `status = online and not label.zone = "a" and active > 10`)
 	o.page.register(cmd)
 	// these fail only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
@@ -162,7 +219,7 @@ now, use kagzi workflow list --worker ID.`,
 }
 
 func (o *workerListOptions) request(namespace string) *kagziv1.ListWorkersRequest {
-	r := &kagziv1.ListWorkersRequest{Namespace: namespace}
+	r := &kagziv1.ListWorkersRequest{Namespace: namespace, Query: o.query.text}
 	if o.queue != "" {
 		r.TaskQueue = &o.queue
 	}
@@ -181,22 +238,42 @@ func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := o.query.parse(c.now()); err != nil {
+		return err
+	}
 	request := o.request(c.namespace)
 	var workers []*kagziv1.Worker
 	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 		request.Page = page
 		answer, err := c.ListWorkers(ctx, request)
-		workers = append(workers, answer.GetWorkers()...)
-		return len(answer.GetWorkers()), answer.GetPage(), err
+		list := o.query.selected(answer.GetWorkers())
+		workers = append(workers, list...)
+		return len(list), answer.GetPage(), err
 	})
 	if err != nil {
 		return err
 	}
 	return c.out.printList(listed{
-		name: "workers", noun: "workers", none: "no workers in namespace " + c.namespace,
+		name: "workers", noun: "workers", none: "no workers" + o.query.matching() + " in namespace " + c.namespace,
 		items: render.Documents(workers),
 		table: func() render.Table { return render.WorkersTable(workers, c.view()) },
 	}, tokens)
+}
+
+func runWorkerMatch(ctx context.Context, c *client, o *workerListOptions) error {
+	answer, err := c.MatchWorkers(ctx, &kagziv1.MatchWorkersRequest{Namespace: c.namespace, RunId: o.canRun,
+		WorkflowType: o.workflowType, TaskQueue: o.queue, Requirements: o.requirements})
+	if err != nil {
+		return err
+	}
+	if answer.GetMore() {
+		c.out.say("more than %d workers are connected; the others are not shown", len(answer.GetMatches()))
+	}
+	return c.out.printList(listed{
+		name: "matches", noun: "workers", none: "no worker is connected to namespace " + c.namespace,
+		items: render.Documents(answer.GetMatches()),
+		table: func() render.Table { return render.MatchesTable(answer.GetMatches()) },
+	}, pageTokens{})
 }
 
 type workerOptions struct{ id string }

@@ -42,6 +42,40 @@ func TestPause_and_resume_answer_for_each_run(t *testing.T) {
 	}
 }
 
+func TestPause_waits_for_the_running_step_unless_now(t *testing.T) {
+	open := func() *session {
+		s := &session{server: sampleServer()}
+		s.server.runs = []*kagziv1.Workflow{{RunId: "a", WorkflowType: "order", Status: runningStatus},
+			{RunId: "b", WorkflowType: "order", Status: runningStatus, Pausing: true},
+			{RunId: "c", WorkflowType: "order", Status: runningStatus, Paused: true}}
+		return s
+	}
+	s := open()
+	if out, _ := s.want(t, ExitOK, "wf", "pause", "a"); out != "a  RUNNING pausing\n" {
+		t.Errorf("stdout %q", out)
+	}
+	if r := first[*kagziv1.PauseWorkflowRequest](t, s.server); r.Now {
+		t.Errorf("request %v", r)
+	}
+	if out, _ := s.want(t, ExitOK, "wf", "pause", "a", "--now"); out != "a  RUNNING paused\n" {
+		t.Errorf("stdout %q", out)
+	}
+	if r := requestsOf[*kagziv1.PauseWorkflowRequest](s.server); !r[len(r)-1].Now {
+		t.Errorf("request %v", r)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"pause", "pause: 1 of 1 done, 0 failed\n"}, {"pause --now", "pause: 2 of 2 done, 0 failed\n"},
+		{"resume", "resume: 2 of 2 done, 0 failed\n"},
+	} {
+		if out, _ := open().want(t, ExitOK, append(append([]string{"wf"}, strings.Fields(c.args)...), "-q",
+			"type = order", "-y")...); out != c.want {
+			t.Errorf("%s -q: stdout %q, want %q", c.args, out, c.want)
+		}
+	}
+}
+
+const runningStatus = kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
+
 func TestPin_keeps_a_run_and_unpin_lets_it_go(t *testing.T) {
 	s := &session{server: sampleServer()}
 	s.want(t, ExitOK, "wf", "pin", "--external", "order-17", "--reason", "why")
@@ -307,13 +341,14 @@ func TestShow_names_all_that_is_set(t *testing.T) {
 	run := &kagziv1.Workflow{
 		RunId: "r", WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, Paused: true,
 		Note: "3 of 7 done", ConcurrencyKey: "card-1", ConcurrencyLimit: 2,
+		ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN,
 		ContinuedAsRunId: new("next"), ContinuedFromRunId: new("last"), RetriedFromRunId: new("old"),
 		FailedRunId: new("bad"), DeadlineAt: at(36e11), CancelRequestedAt: at(-1e9), CancelGraceUntil: at(60e9),
 		ScheduledAt: at(0), OnFailureWorkflow: "alert", OnFailureTaskQueue: "alerts", Pinned: true,
 	}
 	out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(t, ExitOK, "wf", "show", "r")
 	for label, value := range map[string]string{
-		"Status": "RUNNING paused", "Note": "3 of 7 done", "Concurrency": "card-1, at most 2 at a time",
+		"Status": "RUNNING paused", "Note": "3 of 7 done", "Concurrency": "card-1, at most 2 open at a time",
 		"Continued as": "next", "Continued from": "last", "Retried from": "old", "Handles": "bad",
 		"Deadline": "in 1h", "Cancel requested": "1s ago", "Grace until": "in 1m", "Scheduled for": "now",
 		"On failure": "alert in queue alerts", "Pinned": "kept",

@@ -5,14 +5,15 @@
 // Start with this file, which lists the commands, and execute.go, which runs one and maps its error
 // to an exit code. Most files are named after a command or its subject. retry, cancel, terminate,
 // pause, resume, pin and signal are in steer.go, overrides in act.go, export and import in
-// capsule.go, namespaces and the audit log in admin.go, queues and workers in queue.go. Shared code:
+// capsule.go, namespaces and the audit log in admin.go, queues and workers in queue.go; doctor.go asks
+// what internal/diagnosis judges; mcp.go serves agents by tui/mcp. Shared code:
 //
 //   - Connecting to a server, or working without one (client.go); error messages (errors.go,
 //     internal/spelling).
 //   - Output: the writer (output.go), paged lists (list.go), one run in full (show.go, tree.go).
 //   - Acting on named things one by one (act.go), or on all runs that match a filter (choose.go,
 //     many.go).
-//   - Command help and the guide's chapters (help.go, internal/guide), and both as man pages (man.go,
+//   - Command help and the guide's chapters (help.go, tui/guide), and both as man pages (man.go,
 //     internal/manual).
 //   - Payload flags and prompts (input.go), batches (start.go), flag types (internal/flagvalue) and
 //     shell completion (choose.go).
@@ -77,7 +78,7 @@ func Root(version string, local Local) *cobra.Command {
 }
 
 // Commands returns the client commands alone: workflow, schedule, worker, queue, namespace, key,
-// audit, profile, doctor, check and version. They only talk to servers.
+// audit, mcp, profile, doctor, check and version. They only talk to servers.
 func Commands(version string) []*cobra.Command { return commands(newEnv(version)) }
 
 func root(e *env) *cobra.Command {
@@ -94,7 +95,6 @@ One binary is the server, the terminal UI and this command line. Start with:
   kagzi doctor            check the setup and suggest fixes`,
 		Version: versionText(e.version),
 	}
-	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.AddCommand(commands(e)...)
 	addHelp(cmd, e)
 	return cmd
@@ -102,7 +102,8 @@ One binary is the server, the terminal UI and this command line. Start with:
 
 func commands(e *env) []*cobra.Command {
 	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e),
-		newAudit(e, &auditOptions{}), newProfile(e), newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
+		newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newProfile(e), newDoctor(e), newCheck(e),
+		newVersion(e, &versionOptions{})}
 }
 
 func newWorkflow(e *env) *cobra.Command {
@@ -153,7 +154,7 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 			}
 			return newOutput(e.streams(cmd), e.flags, e.lookup).print(result{
 				human: func() []string {
-					return []string{"kagzi " + versionText(e.version)}
+					return []string{"kagzi version " + versionText(e.version)}
 				},
 				document: clientVersion(e.version),
 			})
@@ -164,7 +165,8 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 	return cmd
 }
 
-// versionText formats a version for `kagzi version` and --version.
+// versionText formats a version for `kagzi version` and --version, which cobra prints. A template for
+// it would link package text/template, and with that each method of each type: 3.8 MB.
 func versionText(version string) string {
 	return version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version() + ")"
 }

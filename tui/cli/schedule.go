@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -24,6 +25,7 @@ func newSchedule(e *env) *cobra.Command {
 		newSchedulePause(e, &scheduleActOptions{}),
 		newScheduleResume(e, &scheduleActOptions{}),
 		newScheduleTrigger(e, &scheduleTriggerOptions{}),
+		newScheduleBackfill(e, &scheduleBackfillOptions{}),
 		newSchedulePreview(e, &schedulePreviewOptions{}),
 		newScheduleRuns(e, &scheduleRunsOptions{}),
 	)
@@ -104,6 +106,7 @@ func newScheduleShow(e *env) *cobra.Command {
 
 type scheduleListOptions struct {
 	queue string
+	query queryFlag[*kagziv1.WorkflowSchedule]
 	page  pageFlags
 }
 
@@ -118,6 +121,8 @@ func newScheduleList(e *env, o *scheduleListOptions) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.queue, "queue", "", "only schedules of this queue")
+	o.query.list = &query.Schedules
+	o.query.register(cmd, `enabled = true and (type = "report*" or tag.team = "pay")`)
 	o.page.register(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // fails only if the flag does not exist
 	return cmd
@@ -128,7 +133,10 @@ func runScheduleList(ctx context.Context, c *client, o *scheduleListOptions) err
 	if err != nil {
 		return err
 	}
-	request := &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.namespace}
+	if err := o.query.parse(c.now()); err != nil {
+		return err
+	}
+	request := &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.namespace, Query: o.query.text}
 	if o.queue != "" {
 		request.TaskQueue = &o.queue
 	}
@@ -136,14 +144,15 @@ func runScheduleList(ctx context.Context, c *client, o *scheduleListOptions) err
 	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 		request.Page = page
 		answer, err := c.ListWorkflowSchedules(ctx, request)
-		schedules = append(schedules, answer.GetSchedules()...)
-		return len(answer.GetSchedules()), answer.GetPage(), err
+		list := o.query.selected(answer.GetSchedules())
+		schedules = append(schedules, list...)
+		return len(list), answer.GetPage(), err
 	})
 	if err != nil {
 		return err
 	}
 	return c.out.printList(listed{
-		name: "schedules", noun: "schedules", none: "no schedules in namespace " + c.namespace,
+		name: "schedules", noun: "schedules", none: "no schedules" + o.query.matching() + " in namespace " + c.namespace,
 		items: render.Documents(schedules),
 		table: func() render.Table { return render.SchedulesTable(schedules, c.view()) },
 	}, tokens)

@@ -53,7 +53,7 @@ func newScheduleDelete(e *env, o *scheduleActOptions) *cobra.Command {
 }
 
 func newSchedulePause(e *env, o *scheduleActOptions) *cobra.Command {
-	return o.command(e, &cobra.Command{
+	cmd := o.command(e, &cobra.Command{
 		Use:   "pause ID|NAME...",
 		Short: "Pause schedules until they are resumed",
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
@@ -61,19 +61,25 @@ func newSchedulePause(e *env, o *scheduleActOptions) *cobra.Command {
 			&kagziv1.PauseWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
 		return c.scheduleState(answer.GetSchedule()), err
 	})
+	cmd.Flag("reason").Usage = "reason, shown with the schedule and kept in the audit log"
+	return cmd
 }
 
 func newScheduleResume(e *env, o *scheduleActOptions) *cobra.Command {
-	return o.command(e, &cobra.Command{
+	var catchup int32
+	cmd := o.command(e, &cobra.Command{
 		Use:   "resume ID|NAME...",
 		Short: "Resume paused schedules",
-		Long: `Resume paused schedules. Ticks missed during the pause are made up as after downtime: the latest
---max-catchup of them, and the newest tick if it is at most 10 s old.`,
+		Long: `Resume paused schedules. Ticks missed during the pause are skipped, and counted so. --catchup fires
+the latest of them now, at most this many and at most the schedule's --max-catchup. The newest tick
+is not missed if it is at most 10 s old.`,
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
-		answer, err := c.ResumeWorkflowSchedule(
-			ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
+		answer, err := c.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{
+			Namespace: c.namespace, ScheduleId: id, Reason: o.reason, Catchup: &catchup})
 		return c.scheduleState(answer.GetSchedule()), err
 	})
+	cmd.Flags().Int32Var(&catchup, "catchup", 0, "fire this many of the missed ticks, the latest ones")
+	return cmd
 }
 
 // scheduleFields are the document fields of a schedule that was paused or resumed.
@@ -84,6 +90,8 @@ func (c *client) scheduleState(s *kagziv1.WorkflowSchedule) outcome {
 	cell := render.ScheduleState(s)
 	line := c.out.paint(cell.Text, cell.Style)
 	switch at := s.GetNextFireAt(); {
+	case !s.GetEnabled() && s.GetPauseReason() != "":
+		line += "  " + render.Safe(s.GetPauseReason())
 	case !s.GetEnabled() || at == nil:
 	case at.AsTime().After(c.now()):
 		line += "  next " + c.view().Time(at)

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,33 +14,38 @@ import (
 
 // scheduleFlags are the flags of create and update.
 type scheduleFlags struct {
-	cron       string
-	zone       string
-	queue      string
-	name       string
-	version    string
-	maxCatchup int32
-	overlap    string
-	tags       map[string]string
-	input      inputFlags
-	policy     flagvalue.Policy
+	cron        string
+	zone        string
+	queue       string
+	name        string
+	version     string
+	maxCatchup  int32
+	jitter      time.Duration
+	overlap     string
+	tags        map[string]string
+	input       inputFlags
+	policy      flagvalue.Policy
+	concurrency keyFlags
 }
 
 func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.cron, "cron", "",
-		`cron expression: five fields ("0 9 * * 1-5"), six or seven with seconds first, or @hourly etc.`)
+		`cron expression: five fields ("0 9 * * 1-5"), six or seven with seconds first, @hourly etc. or "@every 90s"`)
 	fs.StringVar(&f.zone, "zone", "", "time zone of the expression, such as Europe/Berlin (default UTC)")
 	fs.StringVar(&f.queue, "queue", "", `queue of the runs (default "default")`)
 	fs.StringVar(&f.name, "name", "", "name of the schedule, unique in the namespace")
 	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow code for the runs")
 	fs.Int32Var(&f.maxCatchup, "max-catchup", 0,
-		"how many missed ticks to make up after downtime, the latest ones; 0 for none (default 100)")
+		"how many missed ticks to make up after downtime, the latest ones; 0 for none")
+	fs.Var(flagvalue.Duration(&f.jitter), "jitter",
+		"start each tick's run up to this much later, before the next tick: 30s; at most 24h, 0 for none")
 	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap",
 		"on a tick while the last run is active: allow starts another, skip drops the tick, buffer-one queues one")
 	fs.Var(flagvalue.Pairs(&f.tags), "tag", "tag of the runs; may be repeated")
 	f.input.register(fs)
 	f.policy.Register(fs)
+	f.concurrency.register(cmd)
 	// these fail only if the flag does not exist
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
@@ -55,6 +62,7 @@ func (f *scheduleFlags) overlapPolicy() kagziv1.OverlapPolicy {
 type scheduleCreateOptions struct {
 	scheduleFlags
 	disabled  bool
+	update    bool
 	requestID string
 }
 
@@ -63,7 +71,8 @@ func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 		Use:   "create TYPE --cron EXPR",
 		Short: "Create a schedule for a workflow type, and print when it fires next",
 		Example: `  kagzi schedule create report --cron "0 9 * * 1-5" --zone Europe/Berlin --name daily-report
-  kagzi schedule create sync --cron "*/30 * * * * *" --overlap skip --max-catchup 0 --input '{"full": false}'`,
+  kagzi schedule create sync --cron "@every 90s" --jitter 30s --overlap skip --max-catchup 0 --input '{"full": false}'
+  kagzi schedule create report --cron "0 8 * * 1-5" --name daily-report --or-update`,
 		Args:              oneWithCron,
 		ValidArgsFunction: e.completeOne(completeTypes),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,6 +84,9 @@ func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 		},
 	}
 	o.scheduleFlags.register(e, cmd)
+	cmd.Flag("max-catchup").Usage += " (default 100)"
+	cmd.Flags().BoolVar(&o.update, "or-update", false,
+		"if a schedule has the --name, replace its settings; it stays paused or enabled")
 	cmd.Flags().BoolVar(&o.disabled, "disabled", false,
 		"create it paused: it does not fire until kagzi schedule resume")
 	cmd.Flags().StringVar(&o.requestID, "request-id", "",
@@ -88,6 +100,9 @@ func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command,
 		return nil, &usageError{err: usagef("--cron is required"),
 			hint: []string{`for example --cron "0 9 * * 1-5"; show its times: kagzi schedule preview "0 9 * * 1-5"`}}
 	}
+	if o.update && o.name == "" {
+		return nil, usagef("--or-update needs --name")
+	}
 	changed := cmd.Flags().Changed
 	input, err := o.input.read(changed, e.streams(cmd).in)
 	if err != nil {
@@ -96,8 +111,12 @@ func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command,
 	r := &kagziv1.CreateWorkflowScheduleRequest{
 		WorkflowType: workflowType, TaskQueue: o.queue, CronExpr: o.cron, TimeZone: o.zone, Name: o.name, Input: input,
 		Tags: o.tags, RequestId: o.requestID,
-		RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
+		RetryPolicy: o.policy.RetryPolicy(changed, nil), RunRetryPolicy: o.policy.RunRetryPolicy(changed, nil),
+		Timeouts:          o.policy.Timeouts(changed, nil),
 		OnFailureWorkflow: o.policy.OnFailure, OnFailureTaskQueue: o.policy.OnFailureQueue,
+		JitterMs: o.jitter.Milliseconds(), OrUpdate: o.update,
+		ConcurrencyKey: o.concurrency.key, ConcurrencyLimit: o.concurrency.limit,
+		ConcurrencyScope: o.concurrency.wire(changed),
 	}
 	if changed("max-catchup") {
 		r.MaxCatchup = &o.maxCatchup
@@ -123,6 +142,9 @@ func runScheduleCreate(ctx context.Context, c *client, request *kagziv1.CreateWo
 	answer, err := c.CreateWorkflowSchedule(ctx, request)
 	if err != nil {
 		return hintedUncertain(err, "to repeat it without a second schedule add: --request-id "+request.GetRequestId())
+	}
+	if answer.GetExisted() {
+		c.out.say("the schedule existed; it has the given settings now")
 	}
 	return c.printSchedule(ctx, answer.GetSchedule())
 }
@@ -174,10 +196,12 @@ not fire and count as skipped.`,
 // scheduleChanges are the flags of update that change something.
 var scheduleChanges = []string{
 	"cron", "zone", "queue", "name", "workflow-version", "max-catchup", "overlap", "tag", "input", "input-file", "type",
-	"untag", "enabled", "next-fire-at",
+	"untag", "enabled", "next-fire-at", "jitter",
 	"retry-attempts", "retry-initial", "retry-coefficient", "retry-max-interval", "retry-jitter", "retry-not",
+	"run-retry-attempts", "run-retry-initial", "run-retry-coefficient", "run-retry-max-interval", "run-retry-jitter",
+	"run-retry-not",
 	"step-timeout", "heartbeat-timeout", "execution-timeout",
-	"on-failure", "on-failure-queue",
+	"on-failure", "on-failure-queue", "concurrency-key", "concurrency-limit", "concurrency-scope",
 }
 
 // request returns the request as far as the flags alone determine it.
@@ -194,11 +218,14 @@ func (o *scheduleUpdateOptions) request(changed func(string) bool, e *env,
 		}, "name": func() { r.Name = &o.name },
 		"workflow-version": func() { r.Version = &o.version }, "max-catchup": func() {
 			r.MaxCatchup = &o.maxCatchup
-		}, "overlap": func() { r.OverlapPolicy = new(o.overlapPolicy()) },
+		}, "jitter": func() { r.JitterMs = new(o.jitter.Milliseconds()) }, "overlap": func() { r.OverlapPolicy = new(o.overlapPolicy()) },
 		"type": func() { r.WorkflowType = &o.workflowType }, "enabled": func() { r.Enabled = &o.enabled },
 		"on-failure": func() { r.OnFailureWorkflow = &o.policy.OnFailure }, "on-failure-queue": func() {
 			r.OnFailureTaskQueue = &o.policy.OnFailureQueue
 		},
+		"concurrency-key":   func() { r.ConcurrencyKey = &o.concurrency.key },
+		"concurrency-limit": func() { r.ConcurrencyLimit = &o.concurrency.limit },
+		"concurrency-scope": func() { r.ConcurrencyScope = new(o.concurrency.wire(changed)) },
 	} {
 		if changed(flag) {
 			set()
@@ -231,6 +258,10 @@ func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions,
 	request.Namespace, request.ScheduleId = c.namespace, old.GetScheduleId()
 	// These are replaced as a whole, so send the current values of what is not given.
 	request.RetryPolicy = o.policy.RetryPolicy(changed, old.GetRetryPolicy())
+	request.RunRetryPolicy = o.policy.RunRetryPolicy(changed, cmp.Or(old.GetRunRetryPolicy(), old.GetRetryPolicy()))
+	if request.RetryPolicy != nil && request.RunRetryPolicy == nil {
+		request.RunRetryPolicy = old.GetRunRetryPolicy() // a policy of steps alone would remove it
+	}
 	request.Timeouts = o.policy.Timeouts(changed, old.GetTimeouts())
 	if changed("tag") || changed("untag") {
 		tags := maps.Clone(old.GetTags())

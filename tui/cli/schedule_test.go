@@ -22,7 +22,7 @@ func TestSchedule_create(t *testing.T) {
 		s := &session{server: &fake{}}
 		s.want(t, ExitOK, "schedule", "create", "report", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin", "--queue",
 			"q", "--name", "daily", "--input", `{"full":true}`, "--max-catchup", "0",
-			"--overlap", "buffer-one", "--disabled", "--retry-attempts", "5", "--execution-timeout", "1h", "--tag",
+			"--overlap", "buffer-one", "--disabled", "--retry-attempts", "5", "--run-retry-attempts", "2", "--execution-timeout", "1h", "--tag",
 			"team=a", "--on-failure", "alert", "--on-failure-queue", "alerts", "--workflow-version", "v2",
 			"-n", "stage")
 		want := &kagziv1.CreateWorkflowScheduleRequest{
@@ -33,6 +33,7 @@ func TestSchedule_create(t *testing.T) {
 				Metadata: map[string]string{"content-type": "application/json"}},
 			OverlapPolicy:     kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
 			RetryPolicy:       &kagziv1.RetryPolicy{MaximumAttempts: 5},
+			RunRetryPolicy:    &kagziv1.RetryPolicy{MaximumAttempts: 2},
 			Timeouts:          &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 3600000},
 			OnFailureWorkflow: "alert", OnFailureTaskQueue: "alerts", Tags: map[string]string{"team": "a"},
 			RequestId: "new-id",
@@ -96,6 +97,11 @@ func TestSchedule_update_changes_only_what_is_named(t *testing.T) {
 		"one of the policies": {[]string{"--retry-initial", "5s"}, func(s *kagziv1.WorkflowSchedule) {
 			s.RetryPolicy.InitialIntervalMs = 5000
 		}},
+		"the policy of the run, from that for both": {[]string{"--run-retry-attempts", "1"},
+			func(s *kagziv1.WorkflowSchedule) {
+				s.RunRetryPolicy = proto.CloneOf(s.RetryPolicy)
+				s.RunRetryPolicy.MaximumAttempts = 1
+			}},
 		"one of the timeouts": {[]string{"--step-timeout", "1m"}, func(s *kagziv1.WorkflowSchedule) {
 			s.Timeouts.StartToCloseTimeoutMs = 60000
 		}},
@@ -127,6 +133,17 @@ func TestSchedule_update_changes_only_what_is_named(t *testing.T) {
 				t.Errorf("request %v", r)
 			}
 		})
+	}
+}
+
+func TestSchedule_update_of_the_steps_policy_keeps_that_of_the_run(t *testing.T) {
+	s := &session{server: sampleServer()}
+	own := &kagziv1.RetryPolicy{MaximumAttempts: 1}
+	s.server.schedules[0].RunRetryPolicy = own
+	s.want(t, ExitOK, "schedule", "update", "daily", "--retry-attempts", "8")
+	r := first[*kagziv1.UpdateWorkflowScheduleRequest](t, s.server)
+	if r.RetryPolicy.GetMaximumAttempts() != 8 || !proto.Equal(r.RunRetryPolicy, own) {
+		t.Errorf("request %v", r)
 	}
 }
 
@@ -175,12 +192,71 @@ func TestSchedule_actions(t *testing.T) {
 			t.Errorf("%d calls, want 1", len(s.server.requests))
 		}
 		out, _ := s.want(t, ExitNotFound, "schedule", "pause", "daily", "none", "--reason", "why")
-		if out != "daily  PAUSED\nnone  error: not found (schedule none)\n" {
+		if out != "daily  PAUSED  why\nnone  error: not found (schedule none)\n" {
 			t.Errorf("stdout %q", out)
 		}
 		if r := requestsOf[*kagziv1.PauseWorkflowScheduleRequest](s.server)[1]; r.ScheduleId != scheduleID ||
 			r.Reason != "why" {
 			t.Errorf("request %v", r)
+		}
+	})
+	t.Run("the reason of a pause is shown", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.want(t, ExitOK, "schedule", "pause", "daily", "--reason", "why \x1b[31mso")
+		for _, args := range [][]string{{"schedule", "list"}, {"schedule", "show", "daily"}} {
+			if out, _ := s.want(t, ExitOK, args...); !strings.Contains(out, "why ") || strings.Contains(out, "\x1b[31m") {
+				t.Errorf("%v: stdout %q", args, out)
+			}
+		}
+	})
+	t.Run("create updates and delays if told to", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		_, msg := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@every 90s", "--name", "daily",
+			"--jitter", "90s", "--or-update")
+		if r := first[*kagziv1.CreateWorkflowScheduleRequest](t, s.server); r.JitterMs != 90_000 || !r.OrUpdate ||
+			r.Enabled != nil || !strings.Contains(msg, "the schedule existed") {
+			t.Errorf("request %v, stderr %q", r, msg)
+		}
+		if _, msg := s.want(t, ExitUsage, "schedule", "create", "report", "--cron", "@daily", "--or-update"); !strings.Contains(
+			msg, "--or-update needs --name") {
+			t.Errorf("stderr %q", msg)
+		}
+		s = &session{server: sampleServer()}
+		s.want(t, ExitOK, "schedule", "update", "daily", "--jitter", "0")
+		if r := first[*kagziv1.UpdateWorkflowScheduleRequest](t, s.server); r.JitterMs == nil || *r.JitterMs != 0 {
+			t.Errorf("request %v", r)
+		}
+		s.server.schedules[0].JitterMs, s.server.schedules[0].NextRunAt = 90_000, at(time.Hour+12*time.Second)
+		s.server.schedules[0].NextFireAt = at(time.Hour)
+		if out, _ := s.want(t, ExitOK, "schedule", "show", s.server.schedules[0].ScheduleId); !strings.Contains(
+			out, "up to 1m30s; 12s after the next tick") {
+			t.Errorf("stdout %s", out)
+		}
+	})
+	t.Run("only the help of create names a default catch-up", func(t *testing.T) {
+		for command, want := range map[string]bool{"create": true, "update": false} {
+			out, _ := (&session{}).want(t, ExitOK, "schedule", command, "--help")
+			if strings.Contains(out, "0 for none (default 100)") != want {
+				t.Errorf("%s --help:\n%s", command, out)
+			}
+		}
+	})
+	t.Run("backfill asks and tells the runs", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		out, _ := s.want(t, ExitOK, "schedule", "backfill", "daily", "--from", "-6h", "--to", "2026-11-20", "--reason",
+			"why", "-y")
+		r := first[*kagziv1.BackfillWorkflowScheduleRequest](t, s.server)
+		if r.ScheduleId != scheduleID || r.Reason != "why" || r.To.AsTime().Day() != 20 || !r.From.AsTime().Equal(
+			at(-6*time.Hour).AsTime()) || !strings.HasSuffix(out, "1 run started, 1 tick had fired before\n") {
+			t.Errorf("request %v, stdout %s", r, out)
+		}
+		if _, msg := s.want(t, ExitUsage, "schedule", "backfill", "daily", "-y"); !strings.Contains(
+			msg, "--from is required") {
+			t.Errorf("stderr %q", msg)
+		}
+		if _, msg := s.want(t, ExitUsage, "schedule", "backfill", "daily", "--from", "-6h"); !strings.Contains(
+			msg, "-y skips the confirmation") {
+			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("runs accepts an id or a name", func(t *testing.T) {

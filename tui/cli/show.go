@@ -90,9 +90,11 @@ func (c *client) find(ctx context.Context, id string, external bool) (*kagziv1.W
 	return answer.GetWorkflow(), c.externalHint(err)
 }
 
-// externalHint adds a hint about --external to an error for an argument that is not a run id.
+// externalHint adds a hint about --external to an error for an argument that is no run id, or the
+// beginning of none.
 func (c *client) externalHint(err error) error {
-	if status.Code(err) != codes.InvalidArgument || detailOf(status.Convert(err)).GetMetadata()["field"] != "run_id" {
+	code := status.Code(err)
+	if code != codes.InvalidArgument && code != codes.NotFound || detailOf(status.Convert(err)).GetMetadata()["field"] != "run_id" {
 		return err
 	}
 	return &callError{err: err, hint: "if this is an external id, add --external"}
@@ -210,7 +212,11 @@ func runExplain(ctx context.Context, c *client, o *explainOptions) error {
 			for _, detail := range answer.GetDetails() {
 				lines = append(lines, "  "+render.Safe(detail))
 			}
-			return append(lines, render.PairLines(render.ExplainPairs(answer, c.view()), c.out.colour)...)
+			lines = append(lines, render.PairLines(render.ExplainPairs(answer, c.view()), c.out.colour)...)
+			for _, line := range render.StackLines(answer) {
+				lines = append(lines, render.Safe(line))
+			}
+			return lines
 		},
 		document: render.Document(answer),
 	})

@@ -37,9 +37,8 @@ type startOptions struct {
 	startAt      string
 	deadline     string
 
-	policy           flagvalue.Policy
-	concurrencyKey   string
-	concurrencyLimit int32
+	policy      flagvalue.Policy
+	concurrency keyFlags
 
 	batch string
 	wait  bool
@@ -58,8 +57,9 @@ Fields missing in a line are taken from TYPE and the flags. If a line cannot be 
 started. If the server refuses a line, the others still start and the exit code is 1. Repeating
 the same file with the same --request-id starts no line twice.
 
-With --wait the command waits until the run ends, across server restarts. Exit code: 0 completed,
-2 failed, 3 timed out, 4 cancelled or terminated.`,
+With --wait the command waits until the run ends, across server restarts. After 3 seconds it says on
+stderr what the run waits for, and again when that changes. Exit code: 0 completed, 2 failed, 3 timed
+out, 4 cancelled or terminated.`,
 		Example: `  kagzi workflow start order --input '{"total": 12}' --external-id order-17
   kagzi workflow start report --delay 2h --tag customer=x --retry-attempts 5 --wait
   kagzi workflow start --batch orders.jsonl --queue orders`,
@@ -111,9 +111,7 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&o.startAt, "start-at", "", "start at this time: 2026-11-20T12:00:00Z")
 	fs.StringVar(&o.deadline, "deadline", "", "time by which the run must end: 2026-11-20T12:00:00Z or +2h")
 	o.policy.Register(fs)
-	fs.StringVar(&o.concurrencyKey, "concurrency-key", "",
-		"runs of the type with this key run one at a time, or up to --concurrency-limit")
-	fs.Int32Var(&o.concurrencyLimit, "concurrency-limit", 0, "how many runs with the key may run at once (default 1)")
+	o.concurrency.register(cmd)
 	fs.StringVar(&o.batch, "batch", "", "start a run for each line of this file of JSON lines; - for stdin")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the run has ended")
 	// these fail only if the flag does not exist
@@ -174,8 +172,10 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader,
 		RequestId: o.requestID, Input: input,
 		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.policy.OnFailure,
 		OnFailureTaskQueue: o.policy.OnFailureQueue,
-		ConcurrencyKey:     o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit,
-		RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
+		ConcurrencyKey:     o.concurrency.key, ConcurrencyLimit: o.concurrency.limit,
+		ConcurrencyScope: o.concurrency.wire(changed),
+		RetryPolicy:      o.policy.RetryPolicy(changed, nil),
+		RunRetryPolicy:   o.policy.RunRetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
 		ExternalIdReuse: map[string]kagziv1.ExternalIdReuse{
 			"never":  kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER,
 			"reject": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT,

@@ -204,7 +204,11 @@ func (c *client) stopped(s kagziv1.WorkflowStatus, requested bool, graceUntil *t
 	return outcome{line: line, values: []any{render.RunStatus(s), requested, until}}
 }
 
-type holdOptions struct{ manyOptions }
+type holdOptions struct {
+	manyOptions
+	now    bool // pause only
+	accept bool // resume only
+}
 
 // command returns a command for an action that the server has no bulk action for.
 func (o *holdOptions) command(e *env, fields []string, do func(context.Context, *client, string) (outcome, error),
@@ -216,25 +220,35 @@ func (o *holdOptions) command(e *env, fields []string, do func(context.Context, 
 
 func newPause(e *env, o *holdOptions) *cobra.Command {
 	o.verb, o.statuses = "pause", openStatuses
-	o.open = &standing{"not paused", func(r *kagziv1.Workflow) bool { return !r.GetPaused() }}
-	return o.command(e, statusFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
+	o.open = &standing{"not paused", func(r *kagziv1.Workflow) bool {
+		return !r.GetPaused() && (o.now || !r.GetPausing())
+	}}
+	cmd := o.command(e, statusFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
 		answer, err := c.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
-			Namespace: c.namespace, RunId: runID, Reason: o.reason})
+			Namespace: c.namespace, RunId: runID, Reason: o.reason, Now: o.now})
 		return c.statusOf(answer.GetWorkflow()), err
 	}, "Pause runs until they are resumed",
-		"Workers do not claim a paused run, and its timers do not fire.", `--reason "card provider is down"`)
+		`Workers do not claim a paused run, its timers do not fire, and its deadline does not run. Steps that
+run finish first, and their results are recorded; until then the run is pausing. With --now they are
+interrupted, and run again when the run is resumed.`, `--reason "card provider is down"`)
+	cmd.Flags().BoolVar(&o.now, "now", false, "interrupt running steps; they run again after the pause")
+	return cmd
 }
 
 func newResume(e *env, o *holdOptions) *cobra.Command {
 	o.verb, o.statuses = "resume", openStatuses
-	o.open = &standing{"paused", (*kagziv1.Workflow).GetPaused}
-	return o.command(e, statusFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
+	o.open = &standing{"paused or pausing", func(r *kagziv1.Workflow) bool { return r.GetPaused() || r.GetPausing() }}
+	cmd := o.command(e, statusFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
 		answer, err := c.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
-			Namespace: c.namespace, RunId: runID, Reason: o.reason})
+			Namespace: c.namespace, RunId: runID, Reason: o.reason, AcceptDivergence: o.accept})
 		return c.statusOf(answer.GetWorkflow()), err
 	}, "Resume paused runs",
-		"Workers may claim the runs again; timers that became due during the pause fire at once.",
+		`Workers may claim the runs again; timers that became due during the pause fire at once, and deadlines
+move by the time that the pause took. A run that is still pausing goes on. With --accept-divergence the
+code of a diverged run need not reach what is recorded so far.`,
 		`--reason "card provider is back"`)
+	cmd.Flags().BoolVar(&o.accept, "accept-divergence", false, "let code skip what a diverged run has recorded")
+	return cmd
 }
 
 func newPin(e *env, o *holdOptions) *cobra.Command {
@@ -253,7 +267,7 @@ func newUnpin(e *env, o *holdOptions) *cobra.Command {
 
 // statusFields and pinFields are the document fields of a run that was paused, resumed or pinned.
 var (
-	statusFields = []string{"status", "paused"}
+	statusFields = []string{"status", "paused", "pausing"}
 	pinFields    = []string{"status", "pinned"}
 )
 
@@ -261,7 +275,7 @@ var (
 func (c *client) statusOf(run *kagziv1.Workflow) outcome {
 	cell := render.RunStatusCell(run)
 	return outcome{line: c.out.paint(cell.Text, cell.Style),
-		values: []any{render.RunStatus(run.GetStatus()), run.GetPaused()}}
+		values: []any{render.RunStatus(run.GetStatus()), run.GetPaused(), run.GetPausing()}}
 }
 
 func pin(o *holdOptions, pinned bool) func(context.Context, *client, string) (outcome, error) {

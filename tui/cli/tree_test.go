@@ -40,6 +40,7 @@ func family() *fake {
 		new("root")
 	ship.ContinuedAsRunId, next.ContinuedFromRunId, next.FinishedAt = new("ship-2"), new("ship"), nil
 	mail.ParentStepId = new("rootcharge")
+	label.ParentClosePolicy = kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL
 	handler.FailedRunId, other.FailedRunId = new("root"), new("another")
 	f := &fake{runs: []*kagziv1.Workflow{other, handler, mail, next, label, ship, root}} // newest first
 	overridden := step("root", "charge", 2, 2, kagziv1.StepStatus_STEP_STATUS_FAILED, nil)
@@ -49,7 +50,7 @@ func family() *fake {
 		step("root", "charge", 2, 1, kagziv1.StepStatus_STEP_STATUS_FAILED, nil), overridden,
 		step("ship", "print", 1, 1, kagziv1.StepStatus_STEP_STATUS_COMPLETED, nil),
 	}
-	overridden.StepId = "rootcharge"
+	overridden.StepId = "rootcharge:2" // mail was started by the first attempt
 	return f
 }
 

@@ -20,6 +20,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/cli/internal/diagnosis"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
@@ -48,12 +49,7 @@ type Local struct {
 }
 
 // Check is the result of one check of doctor.
-type Check struct {
-	Name   string // "disk"
-	State  string // "ok", "warn" or "bad"
-	Text   string // one line of raw text: what was found
-	Advice string // how to fix it; empty if ok
-}
+type Check = diagnosis.Check
 
 // Nearby is a server in this process.
 type Nearby struct {
@@ -121,7 +117,7 @@ Settings are read from kagzi/tui.toml in your configuration directory. NO_COLOR 
 	f.BoolVar(&o.ascii, "ascii", false, "use ASCII characters only")
 	f.BoolVar(&o.mouse, "mouse", false, "use the mouse; by default it is left to the terminal")
 	f.StringVar(&o.view, "view", "",
-		"first view: overview, runs, workers, schedules, queues, server, events")
+		"first view: overview, runs, workers, schedules, queues, server, events, keys, audit")
 	f.StringVar(&o.run, "run", "", "open this run first")
 	f.StringVar(&o.filter, "filter", "", "first show the runs that match this filter")
 	f.Var(flagvalue.Duration(&o.refresh), "refresh", "draw at most once per this time, such as 1s on a slow connection")

@@ -64,7 +64,7 @@ func TestCommandLinesInTheUIReachTheSameServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		scope := model.Scope{Namespace: test.namespace, Address: e.flags.Address, Home: home}
-		if got := scope.Pause([]string{"a"}, "").CommandLine(); got != test.want {
+		if got := scope.Pause([]string{"a"}, false, "").CommandLine(); got != test.want {
 			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: %s, want %s", test.environment, test.given,
 				test.namespace, got, test.want)
 		}

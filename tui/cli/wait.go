@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/waiting"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -48,6 +49,7 @@ func newWait(e *env, o *waitOptions) *cobra.Command {
 		Short: "Wait until runs have ended; the exit code says how",
 		Long: `Wait until all given runs have ended and print how each ended, in the order of the arguments. For a
 run that continues as new, wait for the last run of the chain. The wait survives server restarts.
+After 3 seconds it says on stderr what the run waits for, and again when that changes.
 
 Exit code: 0 if all completed; otherwise that of the first that did not: 2 failed, 3 timed out,
 4 cancelled or terminated.`,
@@ -108,6 +110,8 @@ const longPoll = 30 * time.Second
 // survives losing the server.
 func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string) (*kagziv1.Workflow, error) {
 	followed := map[string]bool{runID: true}
+	stop := c.sayWhy(ctx, runID)
+	defer func() { stop() }()
 	for {
 		call, cancel := context.WithTimeout(ctx, longPoll+defaultCallTimeout)
 		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{
@@ -119,7 +123,9 @@ func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string)
 			// stop if the server answers with a cycle
 			runID, followed[next] = next, true
 			server.answered()
-			c.out.say("the run continued as %s", render.Safe(runID))
+			stop()
+			c.out.say("the run continued as %s", runID)
+			stop = c.sayWhy(ctx, runID)
 		case err == nil && answer.GetFinished():
 			return answer.GetWorkflow(), nil
 		case err == nil:
@@ -134,6 +140,12 @@ func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string)
 			}
 		}
 	}
+}
+
+// sayWhy says on stderr what the run waits for, once it has been waited for a while, until stop.
+func (c *client) sayWhy(ctx context.Context, runID string) (stop func()) {
+	return waiting.Report{API: c, Namespace: c.namespace, RunID: runID,
+		Say: func(sentence string) { c.out.say("run %s: %s", runID, sentence) }}.Start(ctx)
 }
 
 // openError reports that the time limit expired before the run ended.

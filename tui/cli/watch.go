@@ -27,6 +27,7 @@ func newWatch(e *env, o *watchOptions) *cobra.Command {
 		Long: `Watch a run: print a line for each change of the run and its steps until it ends. For a run that
 continues as new, watch until the last run of the chain ends. Watching survives server restarts.
 Ends are shown with the time when they happened, other changes with the time when they were seen.
+After 3 seconds it says on stderr what the run waits for, and again when that changes.
 
 Exit code of the last run: 0 completed, 2 failed, 3 timed out, 4 cancelled or terminated.`,
 		Args:              cobra.ExactArgs(1),
@@ -74,6 +75,8 @@ type watcher struct {
 // follow returns nil when the run and all runs it continued as have ended.
 func (w *watcher) follow(ctx context.Context) error {
 	followed := map[string]bool{w.runID: true}
+	stop := w.sayWhy(ctx, w.runID)
+	defer func() { stop() }()
 	for {
 		err := w.stream(ctx)
 		if render.Ended(w.last.GetStatus()) && (err == nil || status.Code(err) == codes.Unavailable) {
@@ -82,7 +85,9 @@ func (w *watcher) follow(ctx context.Context) error {
 			if next == "" || followed[next] { // stop if the server answers with a cycle
 				return nil
 			}
+			stop()
 			w.goOn(next)
+			stop = w.sayWhy(ctx, next)
 			followed[next] = true
 			continue
 		}
@@ -157,7 +162,7 @@ func (w *watcher) showRun(run *kagziv1.Workflow) error {
 		note = "by " + run.GetWorkerId()
 	}
 	state := fmt.Sprint(run.GetStatus(), run.GetWorkerId(), run.GetNote(), run.GetWaitingFor(), run.GetAttempts(),
-		run.GetPaused(), run.GetCancelRequestedAt() != nil)
+		run.GetStepRetries(), run.GetPaused(), run.GetPausing(), run.GetCancelRequestedAt() != nil)
 	return w.line("run", state, run.GetFinishedAt(), text, note,
 		render.Object{{Name: "workflow", Value: render.Document(run)}})
 }

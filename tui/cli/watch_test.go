@@ -154,19 +154,40 @@ func TestA_wait_that_gives_up_says_why_the_run_has_not_ended(t *testing.T) {
 			want      string
 		}{
 			{explained: &kagziv1.ExplainWorkflowResponse{Summary: "no online worker serves type a\x1b[31m in queue q"},
-				want: "error: gave up after 3s (--timeout)\n  the run continues: no online worker serves type a\\x1b[31m in queue q\n" +
+				want: "error: gave up after 2s (--timeout)\n  the run continues: no online worker serves type a\\x1b[31m in queue q\n" +
 					"  see what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
 			{fail: map[string]error{"ExplainWorkflow": unavailable},
-				want: "error: gave up after 3s (--timeout)\n  see what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
+				want: "error: gave up after 2s (--timeout)\n  see what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
 		} {
 			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still},
 				runs: []*kagziv1.Workflow{{RunId: "run-1"}}, explained: c.explained, fail: c.fail}}
-			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "3s", "-n", "shop", "--address",
+			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "2s", "-n", "shop", "--address",
 				"db:1"); msg != c.want {
 				t.Errorf("stderr\n%s\nwant\n%s", msg, c.want)
 			}
 		}
 	})
+}
+
+func TestWaiting_says_after_3_seconds_what_the_run_waits_for(t *testing.T) {
+	for _, args := range [][]string{{"wf", "start", "order", "--wait"}, {"wf", "wait", "run-1"}, {"wf", "watch", "run-1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			_, running, completed, _, _ := watchedRuns()
+			ended := func() (*kagziv1.WaitWorkflowResponse, error) {
+				time.Sleep(time.Minute)
+				return &kagziv1.WaitWorkflowResponse{Workflow: completed, Finished: true}, nil
+			}
+			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){ended},
+				streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: running}, {Workflow: completed}},
+					pause: time.Minute, end: io.EOF}},
+				runs:      []*kagziv1.Workflow{{RunId: "run-1"}},
+				explained: &kagziv1.ExplainWorkflowResponse{Summary: "waits for signal a\x1b[31m"}}}
+			if _, msg := s.want(t, ExitOK, args...); !strings.HasSuffix("\n"+msg,
+				"\nrun run-1: waits for signal a\\x1b[31m\n") {
+				t.Errorf("%v: stderr %q", args, msg)
+			}
+		})
+	}
 }
 
 func TestWait_outlasts_the_server_and_keeps_to_its_timeout(t *testing.T) {

@@ -88,8 +88,9 @@ type flag struct {
 
 // Outcome is the result of an action on one target.
 type Outcome struct {
-	Text string // one line of raw text: "CANCELLED", "retried as 0193…"
-	ID   string // of the created run or schedule
+	Text   string // one line of raw text: "CANCELLED", "retried as 0193…"
+	ID     string // of the created run, schedule or key
+	Secret string // of a created key
 }
 
 // Result is the Outcome for a target, or its error.
@@ -148,7 +149,7 @@ func (a Action) commandLine(targets []string) string {
 	if !dashed {
 		words = append(words, operands...)
 	}
-	namespaced := a.command[0] != "worker" && a.command[0] != "namespace" // valid in every namespace
+	namespaced := !slices.Contains([]string{"worker", "namespace", "key"}, a.command[0])
 	words = append(words, a.scope.reach(append(slices.Clone(a.flags), a.scope.away(namespaced)...))...)
 	if dashed { // a target that looks like a flag goes after the flags
 		words = append(append(words, "--"), operands...)

@@ -36,15 +36,36 @@ func startFlags(r *kagziv1.StartWorkflowRequest) []flag {
 		flags = append(flags, timeFlag("start-at", r.GetStartAt())...)
 	}
 	flags = append(flags, timeFlag("deadline", r.GetDeadlineAt())...)
-	flags = append(flags, policyFlags(r.GetRetryPolicy(), false)...)
+	flags = append(flags, policyFlags("retry-", r.GetRetryPolicy(), false)...)
+	flags = append(flags, policyFlags("run-retry-", r.GetRunRetryPolicy(), false)...)
 	flags = append(flags, timeoutFlags(r.GetTimeouts(), false)...)
 	flags = append(flags, textFlag("on-failure", r.GetOnFailureWorkflow())...)
 	flags = append(flags, textFlag("on-failure-queue", r.GetOnFailureTaskQueue())...)
-	flags = append(flags, textFlag("concurrency-key", r.GetConcurrencyKey())...)
+	return append(flags, keyFlags(r)...)
+}
+
+// keyFlags returns the flags of the concurrency key of a start or a schedule.
+func keyFlags(r interface {
+	GetConcurrencyKey() string
+	GetConcurrencyLimit() int32
+	GetConcurrencyScope() kagziv1.ConcurrencyScope
+}) []flag {
+	flags := textFlag("concurrency-key", r.GetConcurrencyKey())
 	if r.GetConcurrencyLimit() != 0 {
 		flags = append(flags, numberFlag("concurrency-limit", int64(r.GetConcurrencyLimit())))
 	}
-	return flags
+	return append(flags, scopeFlag(r.GetConcurrencyScope())...)
+}
+
+// scopeFlag returns the flag of the scope of a concurrency key.
+func scopeFlag(s kagziv1.ConcurrencyScope) []flag {
+	switch s {
+	case kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_SLOT:
+		return []flag{{name: "concurrency-scope", value: "slot"}}
+	case kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN:
+		return []flag{{name: "concurrency-scope", value: "open"}}
+	}
+	return nil
 }
 
 func numberFlag(name string, n int64) flag { return flag{name: name, value: strconv.FormatInt(n, 10)} }
@@ -68,9 +89,9 @@ func millisFlag(name string, ms int64) flag {
 	return flag{name: name, value: (time.Duration(ms) * time.Millisecond).String()}
 }
 
-// policyFlags returns the flags of a retry policy. whole adds zero values, because they replace old
-// ones.
-func policyFlags(p *kagziv1.RetryPolicy, whole bool) []flag {
+// policyFlags returns the flags of a retry policy, whose names begin with prefix. whole adds zero
+// values, because they replace old ones.
+func policyFlags(prefix string, p *kagziv1.RetryPolicy, whole bool) []flag {
 	if p == nil {
 		return nil
 	}
@@ -80,14 +101,14 @@ func policyFlags(p *kagziv1.RetryPolicy, whole bool) []flag {
 			flags = append(flags, f)
 		}
 	}
-	add(p.GetMaximumAttempts() == 0, numberFlag("retry-attempts", int64(p.GetMaximumAttempts())))
-	add(p.GetInitialIntervalMs() == 0, millisFlag("retry-initial", p.GetInitialIntervalMs()))
+	add(p.GetMaximumAttempts() == 0, numberFlag(prefix+"attempts", int64(p.GetMaximumAttempts())))
+	add(p.GetInitialIntervalMs() == 0, millisFlag(prefix+"initial", p.GetInitialIntervalMs()))
 	add(p.GetBackoffCoefficient() == 0, flag{
-		name: "retry-coefficient", value: strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64)})
-	add(p.GetMaximumIntervalMs() == 0, millisFlag("retry-max-interval", p.GetMaximumIntervalMs()))
-	add(p.GetJitter() == 0, flag{name: "retry-jitter", value: strconv.FormatFloat(p.GetJitter(), 'g', -1, 64)})
+		name: prefix + "coefficient", value: strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64)})
+	add(p.GetMaximumIntervalMs() == 0, millisFlag(prefix+"max-interval", p.GetMaximumIntervalMs()))
+	add(p.GetJitter() == 0, flag{name: prefix + "jitter", value: strconv.FormatFloat(p.GetJitter(), 'g', -1, 64)})
 	for _, e := range p.GetNonRetryableErrors() {
-		flags = append(flags, flag{name: "retry-not", value: e})
+		flags = append(flags, flag{name: prefix + "not", value: e})
 	}
 	return flags
 }
@@ -140,10 +161,12 @@ func createFlags(r *kagziv1.CreateWorkflowScheduleRequest) []flag {
 	}
 	flags = append(flags, pairFlags("tag", r.GetTags())...)
 	flags = append(flags, payloadFlag("input", r.GetInput())...)
-	flags = append(flags, policyFlags(r.GetRetryPolicy(), false)...)
+	flags = append(flags, policyFlags("retry-", r.GetRetryPolicy(), false)...)
+	flags = append(flags, policyFlags("run-retry-", r.GetRunRetryPolicy(), false)...)
 	flags = append(flags, timeoutFlags(r.GetTimeouts(), false)...)
 	flags = append(flags, textFlag("on-failure", r.GetOnFailureWorkflow())...)
 	flags = append(flags, textFlag("on-failure-queue", r.GetOnFailureTaskQueue())...)
+	flags = append(flags, keyFlags(r)...)
 	if r.Enabled != nil && !r.GetEnabled() {
 		flags = append(flags, flag{name: "disabled", bare: true})
 	}
@@ -172,10 +195,16 @@ func updateFlags(old *kagziv1.WorkflowSchedule, r *kagziv1.UpdateWorkflowSchedul
 	if r.Tags != nil {
 		flags = append(flags, tagChanges(old.GetTags(), r.GetTags().GetTags())...)
 	}
-	flags = append(flags, policyFlags(r.GetRetryPolicy(), true)...)
+	flags = append(flags, policyFlags("retry-", r.GetRetryPolicy(), true)...)
+	flags = append(flags, policyFlags("run-retry-", r.GetRunRetryPolicy(), true)...)
 	flags = append(flags, timeoutFlags(r.GetTimeouts(), true)...)
 	flags = append(flags, optionalFlag("on-failure", r.OnFailureWorkflow)...)
 	flags = append(flags, optionalFlag("on-failure-queue", r.OnFailureTaskQueue)...)
+	flags = append(flags, optionalFlag("concurrency-key", r.ConcurrencyKey)...)
+	if r.ConcurrencyLimit != nil {
+		flags = append(flags, numberFlag("concurrency-limit", int64(r.GetConcurrencyLimit())))
+	}
+	flags = append(flags, scopeFlag(r.GetConcurrencyScope())...)
 	return append(flags, reasonFlag(r.GetReason())...)
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -78,13 +79,18 @@ func (s Scope) PauseSchedules(schedules []string, reason string) Action {
 	})
 }
 
-// ResumeSchedules resumes paused schedules.
-func (s Scope) ResumeSchedules(schedules []string, reason string) Action {
+// ResumeSchedules resumes paused schedules, and fires up to catchup of the ticks missed meanwhile.
+func (s Scope) ResumeSchedules(schedules []string, catchup int32, reason string) Action {
+	var flags []flag
+	if catchup > 0 {
+		flags = textFlag("catchup", strconv.Itoa(int(catchup)))
+	}
 	return s.newAction(Action{
-		Name: "resume schedule", Targets: schedules, command: []string{"schedule", "resume"}, flags: reasonFlag(reason),
+		Name: "resume schedule", Targets: schedules, command: []string{"schedule", "resume"},
+		flags: append(flags, reasonFlag(reason)...),
 		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
-			answer, err := api.ResumeWorkflowSchedule(
-				ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			answer, err := api.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{
+				Namespace: s.namespace(), ScheduleId: id, Reason: reason, Catchup: &catchup})
 			return ofSchedule(answer.GetSchedule()), err
 		},
 	})
@@ -149,6 +155,18 @@ func (s Scope) EnableNamespaces(names []string, reason string) Action {
 		do: func(ctx context.Context, api tui.API, name, _ string) (Outcome, error) {
 			answer, err := api.EnableNamespace(ctx, &kagziv1.EnableNamespaceRequest{Namespace: name, Reason: reason})
 			return Outcome{Text: render.NamespaceState(answer.GetNamespace()).Text}, err
+		},
+	})
+}
+
+// DeleteNamespaces deletes empty namespaces.
+func (s Scope) DeleteNamespaces(names []string, reason string) Action {
+	return s.newAction(Action{
+		Name: "delete namespace", Danger: true, Targets: names, command: []string{"namespace", "delete"},
+		flags: append([]flag{{name: "yes", bare: true}}, reasonFlag(reason)...),
+		do: func(ctx context.Context, api tui.API, name, _ string) (Outcome, error) {
+			_, err := api.DeleteNamespace(ctx, &kagziv1.DeleteNamespaceRequest{Namespace: name, Reason: reason})
+			return Outcome{Text: "deleted"}, err
 		},
 	})
 }

@@ -158,25 +158,36 @@ func (s Scope) Signal(runs []string, name string, data []byte) Action {
 	})
 }
 
-// Pause keeps workers from claiming runs until they are resumed.
-func (s Scope) Pause(runs []string, reason string) Action {
+// Pause keeps workers from claiming runs until they are resumed. With now, it interrupts the steps
+// that run.
+func (s Scope) Pause(runs []string, now bool, reason string) Action {
+	var flags []flag
+	if now {
+		flags = append(flags, flag{name: "now", bare: true})
+	}
 	return s.newAction(Action{
-		Name: "pause", Targets: runs, command: []string{"workflow", "pause"}, flags: reasonFlag(reason),
+		Name: "pause", Targets: runs, command: []string{"workflow", "pause"},
+		flags: append(flags, reasonFlag(reason)...),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
 			answer, err := api.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
-				Namespace: s.namespace(), RunId: run, Reason: reason})
+				Namespace: s.namespace(), RunId: run, Reason: reason, Now: now})
 			return ofRun(answer.GetWorkflow()), err
 		},
 	})
 }
 
-// Resume resumes paused runs.
-func (s Scope) Resume(runs []string, reason string) Action {
+// Resume resumes paused runs. With accept, the code of a diverged run skips what is recorded.
+func (s Scope) Resume(runs []string, accept bool, reason string) Action {
+	var flags []flag
+	if accept {
+		flags = append(flags, flag{name: "accept-divergence", bare: true})
+	}
 	return s.newAction(Action{
-		Name: "resume", Targets: runs, command: []string{"workflow", "resume"}, flags: reasonFlag(reason),
+		Name: "resume", Targets: runs, command: []string{"workflow", "resume"},
+		flags: append(flags, reasonFlag(reason)...),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
-			answer, err := api.ResumeWorkflow(ctx,
-				&kagziv1.ResumeWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason})
+			answer, err := api.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
+				Namespace: s.namespace(), RunId: run, Reason: reason, AcceptDivergence: accept})
 			return ofRun(answer.GetWorkflow()), err
 		},
 	})

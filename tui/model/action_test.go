@@ -108,7 +108,7 @@ func TestCommandLine(t *testing.T) {
 		{Scope{}.Cancel([]string{"a", "b"}, 90*time.Second, ""), "kagzi workflow cancel a b --grace 1m30s"},
 		{Scope{Namespace: "default", Address: "127.0.0.1:50051"}.Terminate([]string{"a"}, "it's over"),
 			`kagzi workflow terminate a --reason 'it'\''s over'`},
-		{Scope{Namespace: "prod", Address: "db:1"}.Pause([]string{"a"}, ""),
+		{Scope{Namespace: "prod", Address: "db:1"}.Pause([]string{"a"}, false, ""),
 			"kagzi workflow pause a --namespace prod --address db:1"},
 		{Scope{Namespace: "prod"}.Drain([]string{"w1", "w2"}), "kagzi worker drain w1 && kagzi worker drain w2"},
 		{Scope{}.Retry([]string{"-a"}, RetryOptions{FromStep: "-x", Reason: "$(reboot)"}),
@@ -116,11 +116,11 @@ func TestCommandLine(t *testing.T) {
 		{Scope{}.Signal([]string{"a"}, "go", []byte(`{"by": "ada"}`)),
 			`kagzi workflow signal a go --input '{"by": "ada"}'`},
 		{Scope{}.Pin([]string{"a"}, false, ""), "kagzi workflow unpin a"},
-		{Scope{Home: elsewhere}.Pause([]string{"a"}, ""),
+		{Scope{Home: elsewhere}.Pause([]string{"a"}, false, ""),
 			"kagzi workflow pause a --namespace default --profile prod --tls-ca 'my ca'"},
 		{Scope{Home: elsewhere, Address: "127.0.0.1:50051"}.Drain([]string{"w1"}),
 			"kagzi worker drain w1 --address 127.0.0.1:50051 --profile prod --tls-ca 'my ca'"},
-		{Scope{Home: elsewhere, Namespace: "shop", Address: "db:1"}.Pause([]string{"-a"}, ""),
+		{Scope{Home: elsewhere, Namespace: "shop", Address: "db:1"}.Pause([]string{"-a"}, false, ""),
 			"kagzi workflow pause --profile prod --tls-ca 'my ca' -- -a"},
 	} {
 		if got := try.action.CommandLine(); got != try.want {

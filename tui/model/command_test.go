@@ -61,6 +61,12 @@ func (r *recorder) handle(_ any, stream grpc.ServerStream) error {
 		a.Schedule = r.schedule
 	case *kagziv1.DrainWorkerResponse:
 		a.Success = true
+	case *kagziv1.WhoAmIResponse: // the commands for keys ask first
+		a.KeysRequired = true
+		return stream.SendMsg(answer)
+	case *kagziv1.ListKeysResponse:
+		a.Keys = []*kagziv1.Key{{KeyId: someRun}, {KeyId: otherRun}}
+		return stream.SendMsg(answer)
 	}
 	forgetIDs(request)
 	r.mu.Lock()
@@ -158,7 +164,9 @@ func actions(s model.Scope) []model.Action {
 			ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, Priority: new(int32(-5)),
 			Tags: map[string]string{"k": nasty, "l": "a=b"}, Requirements: map[string]string{"gpu": ""},
 			StartAt: moment, DeadlineAt: moment, RetryPolicy: policy, Timeouts: timeouts,
+			RunRetryPolicy:    &kagziv1.RetryPolicy{MaximumAttempts: 1},
 			OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", ConcurrencyKey: "c", ConcurrencyLimit: 3,
+			ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN,
 		}),
 		s.Start(&kagziv1.StartWorkflowRequest{WorkflowType: "-order",
 			Input: &kagziv1.Payload{Data: []byte("-5"), Metadata: input.Metadata}}),
@@ -166,7 +174,8 @@ func actions(s model.Scope) []model.Action {
 		s.Retry(two, model.RetryOptions{}), s.Retry(two[:1], model.RetryOptions{FromStep: "charge:2", Reason: nasty}),
 		s.Retry(two[:1], model.RetryOptions{Restart: true, Input: input.Data}),
 		s.Signal(two, "approval", nil), s.Signal(two[:1], "approval", []byte(`"it's"`)),
-		s.Pause(two, nasty), s.Resume(two, ""), s.Pin(two, true, "keep"), s.Pin(two, false, ""),
+		s.Pause(two, false, nasty), s.Pause(two, true, ""),
+		s.Resume(two, false, ""), s.Resume(two, true, nasty), s.Pin(two, true, "keep"), s.Pin(two, false, ""),
 		s.Override(someRun, model.Override{Step: "charge", Output: []byte(`{"id": 1}`), Reason: nasty}),
 		s.Override(someRun, model.Override{Step: "charge", Message: nasty, Type: "Declined", Reason: "r"}),
 		s.Drain([]string{"w1", "-w2"}), s.ForceOffline([]string{"w1"}),
@@ -176,8 +185,12 @@ func actions(s model.Scope) []model.Action {
 			Version: new("v1"), MaxCatchup: new(int32(0)),
 			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
 			Tags:          map[string]string{"a": nasty}, Input: input, RetryPolicy: policy, Timeouts: timeouts,
-			OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", Enabled: new(false),
+			RunRetryPolicy:    policy,
+			OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", Enabled: new(false), ConcurrencyKey: "c", ConcurrencyLimit: 3,
+			ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_SLOT,
 		}),
+		s.UpdateSchedule(old, &kagziv1.UpdateWorkflowScheduleRequest{ConcurrencyKey: new(""), ConcurrencyLimit: new(int32(0)),
+			ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN.Enum()}),
 		s.UpdateSchedule(old, &kagziv1.UpdateWorkflowScheduleRequest{CronExpr: new("0 9 * * *"), Enabled: new(false)}),
 		s.UpdateSchedule(old, &kagziv1.UpdateWorkflowScheduleRequest{
 			TimeZone: new(""), WorkflowType: new("t"), TaskQueue: new("q"), Name: new(""), Version: new("v"),
@@ -185,9 +198,11 @@ func actions(s model.Scope) []model.Action {
 			NextFireAt: moment, Input: input, Tags: &kagziv1.ScheduleTags{
 				Tags: map[string]string{"kept": "3", "new": nasty}},
 			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, Timeouts: timeouts,
+			RunRetryPolicy:    &kagziv1.RetryPolicy{MaximumAttempts: 1},
 			OnFailureWorkflow: new(""), OnFailureTaskQueue: new("x"), Reason: nasty, Enabled: new(true),
 		}),
-		s.PauseSchedules([]string{someSchedule}, nasty), s.ResumeSchedules([]string{someSchedule}, ""),
+		s.PauseSchedules([]string{someSchedule}, nasty), s.ResumeSchedules([]string{someSchedule}, 0, ""),
+		s.ResumeSchedules([]string{someSchedule}, 12, nasty),
 		s.TriggerSchedules([]string{someSchedule, someSchedule}), s.DeleteSchedules([]string{someSchedule}, "r"),
 		s.CreateNamespace(&kagziv1.CreateNamespaceRequest{Namespace: "payments"}),
 		s.CreateNamespace(&kagziv1.CreateNamespaceRequest{
@@ -196,7 +211,13 @@ func actions(s model.Scope) []model.Action {
 			Keep: map[string]*durationpb.Duration{
 				"failed": durationpb.New(90 * 24 * time.Hour), "timed_out": durationpb.New(time.Hour)},
 		}),
+		s.CreateKey(&kagziv1.Key{Name: nasty, Role: kagziv1.KeyRole_KEY_ROLE_ADMIN}),
+		s.CreateKey(&kagziv1.Key{Name: "w", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"a", "b"},
+			TaskQueues: []string{"orders*", "mail"}, WorkflowTypes: []string{"order"}, WorkerIds: []string{"box-*", "w1"},
+			ExpiresAt: timestamppb.New(time.Date(2999, 1, 31, 12, 0, 0, 0, time.UTC))}),
+		s.RevokeKeys([]string{someRun, otherRun}),
 		s.EnableNamespaces([]string{"a", "b"}, ""), s.DisableNamespaces([]string{"a"}, nasty),
+		s.DeleteNamespaces([]string{"a", "b"}, nasty),
 	}
 }
 

@@ -78,6 +78,13 @@ func (l *Lane) add(s *kagziv1.Step) {
 	l.Note = note(s)
 }
 
+// Kept reports whether a run took over a step from the run that it retries. The times of the step are
+// those of that run.
+func Kept(r *kagziv1.Workflow, s *kagziv1.Step) bool {
+	return r.GetRetriedFromRunId() != "" && s.GetFinishedAt() != nil && r.GetCreatedAt() != nil &&
+		s.GetFinishedAt().AsTime().Before(r.GetCreatedAt().AsTime())
+}
+
 // begun returns when an attempt started.
 func begun(s *kagziv1.Step) time.Time {
 	if s.GetStartedAt() != nil {
@@ -136,6 +143,11 @@ func Events(run *kagziv1.Workflow, steps []*kagziv1.Step, signals []*kagziv1.Sig
 	var l eventList
 	l.addRun(run)
 	for _, s := range steps {
+		if Kept(run, s) {
+			l.add(run.GetCreatedAt(), Event{Kind: "step kept", Subject: s.GetName(),
+				Detail: "from run " + run.GetRetriedFromRunId(), Style: render.Dim, Step: s})
+			continue
+		}
 		l.addStep(s)
 	}
 	for _, s := range signals {

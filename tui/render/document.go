@@ -90,7 +90,7 @@ func single(v protoreflect.Value, f protoreflect.FieldDescriptor) any {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
 		return Document(v.Message().Interface())
 	case protoreflect.EnumKind:
-		return enumWord(f.Enum(), v.Enum())
+		return Enum(f.Enum(), v.Enum())
 	case protoreflect.BytesKind:
 		return base64.StdEncoding.EncodeToString(v.Bytes())
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
@@ -101,8 +101,8 @@ func single(v protoreflect.Value, f protoreflect.FieldDescriptor) any {
 	return v.Interface() // bool, string, int64, uint64, float64
 }
 
-// enumWord drops the prefix that the values of an enum share with its UNSPECIFIED value.
-func enumWord(e protoreflect.EnumDescriptor, n protoreflect.EnumNumber) any {
+// Enum drops the prefix that the values of an enum share with its UNSPECIFIED value.
+func Enum(e protoreflect.EnumDescriptor, n protoreflect.EnumNumber) any {
 	value := e.Values().ByNumber(n)
 	if value == nil {
 		return int64(n) // a value of a newer server

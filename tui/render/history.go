@@ -65,6 +65,21 @@ func ChangesTable(events []*kagziv1.AuditEvent, v View) Table {
 	return t
 }
 
+// AuditPairs describes an audit event.
+func AuditPairs(e *kagziv1.AuditEvent, v View) []Pair {
+	var p pairs
+	p.time("When", e.GetAt(), v)
+	p.text("Who", e.GetActor())
+	p.text("From", e.GetPeer())
+	p.text("What", e.GetMethod())
+	p.text("Namespace", e.GetNamespace())
+	p.text("To", strings.TrimSpace(e.GetSubject()+" "+e.GetSubjectId()))
+	p.cell("Outcome", auditOutcome(e))
+	p.text("Detail", e.GetDetail())
+	p.text("Reason", e.GetReason())
+	return p
+}
+
 // OverridesTable lists the steps that people overrode, with the record before. steps holds all
 // attempts of a run's steps in the order in which they started.
 func OverridesTable(steps []*kagziv1.Step, v View) Table {
@@ -108,4 +123,23 @@ func ExplainPairs(e *kagziv1.ExplainWorkflowResponse, v View) []Pair {
 	p.text("Since", v.near(e.GetSince())) // in the same words as the sentence
 	p.text("Next", v.near(e.GetNextAt()))
 	return p
+}
+
+// StackLines returns the stacks of an explanation, each below a line that names its branch. They may hold
+// any text.
+func StackLines(e *kagziv1.ExplainWorkflowResponse) (lines []string) {
+	for _, b := range e.GetBlocked() {
+		if b.GetStack() == "" {
+			continue
+		}
+		title := "Stack:"
+		if b.GetBranch() != "" {
+			title = "Stack of branch " + b.GetBranch() + ":"
+		}
+		lines = append(lines, title)
+		for line := range strings.SplitSeq(strings.TrimSpace(b.GetStack()), "\n") {
+			lines = append(lines, "  "+strings.ReplaceAll(line, "\t", "    "))
+		}
+	}
+	return lines
 }

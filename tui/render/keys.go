@@ -16,7 +16,7 @@ func KeyRole(r kagziv1.KeyRole) string {
 func KeysTable(keys []*kagziv1.Key, v View) Table {
 	t := Table{Columns: []Column{
 		{Title: "KEY", Flex: true}, {Title: "ROLE"}, {Title: "STATE"}, {Title: "NAMESPACES", Flex: true},
-		{Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
+		{Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true}, {Title: "WORKERS", Flex: true},
 		{Title: "EXPIRES"}, {Title: "LAST USED"}, {Title: "CREATED", Spare: 2}, {Title: "ID", Spare: 1},
 	}}
 	for _, k := range keys {
@@ -27,6 +27,7 @@ func KeysTable(keys []*kagziv1.Key, v View) Table {
 		t.Rows = append(t.Rows, []Cell{
 			Text(k.GetName()), {Text: KeyRole(k.GetRole())}, KeyState(k, v.Now), Text(namespaces),
 			Text(strings.Join(k.GetTaskQueues(), ",")), Text(strings.Join(k.GetWorkflowTypes(), ",")),
+			Text(strings.Join(k.GetWorkerIds(), ",")),
 			{Text: v.Time(k.GetExpiresAt())}, {Text: v.Time(k.GetLastUsedAt())}, {Text: v.Time(k.GetCreatedAt())},
 			Text(k.GetKeyId()),
 		})
@@ -45,6 +46,21 @@ func KeyState(k *kagziv1.Key, now time.Time) Cell {
 	return Cell{Text: "VALID", Style: Good}
 }
 
+// KeyPairs describes a key.
+func KeyPairs(k *kagziv1.Key, v View) []Pair {
+	var p pairs
+	p.text("Key", k.GetName())
+	p.text("ID", k.GetKeyId())
+	p.text("Role", KeyRole(k.GetRole()))
+	p.cell("State", KeyState(k, v.Now))
+	p.text("May act in", strings.Join(KeyScope(k), "; "))
+	p.time("Created", k.GetCreatedAt(), v)
+	p.time("Expires", k.GetExpiresAt(), v)
+	p.time("Last used", k.GetLastUsedAt(), v)
+	p.time("Revoked", k.GetRevokedAt(), v)
+	return p
+}
+
 // KeyScope returns the limits of a key as raw text: "namespaces shop, crm", "queues orders*". A key
 // without limits is valid for all.
 func KeyScope(k *kagziv1.Key) []string {
@@ -57,6 +73,9 @@ func KeyScope(k *kagziv1.Key) []string {
 	}
 	if len(k.GetWorkflowTypes()) > 0 {
 		scope = append(scope, "types "+strings.Join(k.GetWorkflowTypes(), ", "))
+	}
+	if len(k.GetWorkerIds()) > 0 {
+		scope = append(scope, "worker ids "+strings.Join(k.GetWorkerIds(), ", "))
 	}
 	return scope
 }

@@ -76,12 +76,16 @@ func runBranches(l *Lineage, role string, v View) []branch {
 		{Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())}, Text(r.GetRunId()), Text(RunNote(r, v)),
 	}}
 	placed := map[*Lineage]bool{}
+	attempts := map[string]string{} // names of steps, by the ids of their attempts
+	for _, s := range l.Steps {
+		attempts[s.GetStepId()] = s.GetName()
+	}
 	for _, s := range latest(l.Steps) {
-		b.below = append(b.below, stepBranch(s, l.Children, placed, v))
+		b.below = append(b.below, stepBranch(s, l.Children, attempts, placed, v))
 	}
 	for _, child := range l.Children {
 		if !placed[child] {
-			b.below = append(b.below, runBranches(child, "child: ", v)...)
+			b.below = append(b.below, runBranches(child, childRole(child, nil), v)...)
 		}
 	}
 	for _, h := range l.Handlers {
@@ -97,8 +101,17 @@ func runBranches(l *Lineage, role string, v View) []branch {
 	return branches
 }
 
+// childRole says whether a run is a child of the step or was only started by its code.
+func childRole(l *Lineage, s *kagziv1.Step) string {
+	if OnItsOwn(l.Run) && s.GetChildRunId() != l.Run.GetRunId() {
+		return "started: "
+	}
+	return "child: "
+}
+
 // stepBranch returns a step with the children that it started.
-func stepBranch(s *kagziv1.Step, children []*Lineage, placed map[*Lineage]bool, v View) branch {
+func stepBranch(s *kagziv1.Step, children []*Lineage, attempts map[string]string, placed map[*Lineage]bool,
+	v View) branch {
 	note := StepResult(s, v)
 	if s.GetOverriddenBy() != "" {
 		note = strings.TrimSpace(note + " (set by " + s.GetOverriddenBy() + ")")
@@ -109,11 +122,12 @@ func stepBranch(s *kagziv1.Step, children []*Lineage, placed map[*Lineage]bool, 
 		{Text: v.Took(s.GetStartedAt(), s.GetFinishedAt())}, {}, Text(note),
 	}}
 	for _, child := range children {
-		if placed[child] || s.GetChildRunId() != child.Run.GetRunId() && s.GetStepId() != child.Run.GetParentStepId() {
+		if placed[child] || s.GetChildRunId() != child.Run.GetRunId() &&
+			attempts[child.Run.GetParentStepId()] != s.GetName() {
 			continue
 		}
 		placed[child] = true
-		b.below = append(b.below, runBranches(child, "child: ", v)...)
+		b.below = append(b.below, runBranches(child, childRole(child, s), v)...)
 	}
 	return b
 }

@@ -31,8 +31,12 @@ func RunsTable(runs []*kagziv1.Workflow, v View) Table {
 // RunStatusCell returns a run's status in its style.
 func RunStatusCell(r *kagziv1.Workflow) Cell {
 	text := RunStatus(r.GetStatus())
-	if r.GetPaused() && !Ended(r.GetStatus()) {
+	switch {
+	case Ended(r.GetStatus()):
+	case r.GetPaused():
 		text += " paused"
+	case r.GetPausing():
+		text += " pausing"
 	}
 	return Cell{Text: text, Style: RunStyle(r.GetStatus())}
 }
@@ -96,6 +100,19 @@ type Pair struct {
 	Style Style
 }
 
+// parentText names a run's parent, and says if it does not wait for the run.
+func parentText(r *kagziv1.Workflow) string {
+	if r.GetParentRunId() == "" || !OnItsOwn(r) {
+		return r.GetParentRunId()
+	}
+	return r.GetParentRunId() + " (which does not wait for this run)"
+}
+
+// OnItsOwn reports whether a run's parent is only where it comes from, and does not wait for it.
+func OnItsOwn(r *kagziv1.Workflow) bool {
+	return r.GetParentClosePolicy() == kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED
+}
+
 // RunPairs returns the set properties of a run, most wanted first.
 func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	var p pairs
@@ -110,22 +127,27 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	p.text("Version", r.GetVersion())
 	p.text("Worker", r.GetWorkerId())
 	p.text("Attempt", strconv.Itoa(int(r.GetAttempts())))
+	p.number("Step retries", int64(r.GetStepRetries()))
 	p.number("Priority", int64(r.GetPriority()))
 	p.number("Workers lost", int64(r.GetLeaseLosses()))
 	p.text("Tags", KeyValues(r.GetTags()))
 	p.text("Requires", KeyValues(r.GetRequirements()))
-	p.text("Concurrency", concurrency(r))
-	p.text("Parent", r.GetParentRunId())
+	p.text("Concurrency", Concurrency(r))
+	p.text("Parent", parentText(r))
 	p.text("Schedule", r.GetScheduleId())
 	p.text("Retried from", r.GetRetriedFromRunId())
 	p.text("Handles", r.GetFailedRunId())
 	if r.GetBelowHandler() {
 		p.text("Below a handler", "its failure starts no global handler")
 	}
+	p.text("Paused because", pauseText(r))
+	p.text("Not reached", strings.Join(r.GetUnreached(), ", "))
+	p.number("Unread signals", int64(r.GetUnreadSignals()))
 	p.text("Continued as", r.GetContinuedAsRunId())
 	p.text("Continued from", r.GetContinuedFromRunId())
 	p.text("On failure", handler(r.GetOnFailureWorkflow(), r.GetOnFailureTaskQueue()))
 	p.text("Retry", retryLine(r.GetRetryPolicy()))
+	p.text("Run retry", retryLine(r.GetRunRetryPolicy()))
 	p.text("Timeouts", timeoutsLine(r.GetTimeouts()))
 	if r.GetPinned() {
 		p.text("Pinned", "kept beyond the retention")
@@ -138,6 +160,7 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 		p.time("Due", r.GetWakeUpAt(), v)
 		p.time("Deadline", r.GetDeadlineAt(), v)
 	}
+	p.time("Paused", r.GetPausedAt(), v)
 	p.time("Cancel requested", r.GetCancelRequestedAt(), v)
 	if !Ended(r.GetStatus()) {
 		p.time("Grace until", r.GetCancelGraceUntil(), v)
@@ -148,12 +171,30 @@ func RunPairs(r *kagziv1.Workflow, v View) []Pair {
 	return p
 }
 
-// concurrency returns the concurrency key of a run with its limit, as raw text.
-func concurrency(r *kagziv1.Workflow) string {
-	if r.GetConcurrencyKey() == "" || r.GetConcurrencyLimit() == 0 {
-		return r.GetConcurrencyKey()
+// pauseText says why the server has paused a run; "" if a person has.
+func pauseText(r *kagziv1.Workflow) string {
+	switch why := r.GetPauseReason(); why {
+	case "diverged":
+		return "its code has diverged from its history"
+	default:
+		return why
 	}
-	return r.GetConcurrencyKey() + ", at most " + strconv.Itoa(int(r.GetConcurrencyLimit())) + " at a time"
+}
+
+// Concurrency returns the concurrency key of a run or a schedule with its limit and scope, as raw text.
+func Concurrency(r interface {
+	GetConcurrencyKey() string
+	GetConcurrencyLimit() int32
+	GetConcurrencyScope() kagziv1.ConcurrencyScope
+}) string {
+	limit := max(r.GetConcurrencyLimit(), 1)
+	switch {
+	case r.GetConcurrencyKey() == "":
+		return ""
+	case r.GetConcurrencyScope() == kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN:
+		return r.GetConcurrencyKey() + ", at most " + strconv.Itoa(int(limit)) + " open at a time"
+	}
+	return r.GetConcurrencyKey() + ", at most " + strconv.Itoa(int(limit)) + " at a time"
 }
 
 // KeyValues joins a map as "a=1 b=2", sorted.

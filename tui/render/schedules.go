@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/zone"
 )
 
 // SchedulesTable lists schedules, one per row.
@@ -25,7 +27,7 @@ func SchedulesTable(schedules []*kagziv1.WorkflowSchedule, v View) Table {
 			Text(zoneOf(s)), ScheduleState(s),
 			{Text: nextFire(s, v)}, {Text: v.Time(s.GetLastFiredAt())}, count(s.GetTotalRuns()),
 			count(s.GetSuccessfulRuns()), count(s.GetFailedRuns()),
-			count(s.GetSkippedTicks()), Text(s.GetBroken()),
+			count(s.GetSkippedTicks()), Text(cmp.Or(s.GetBroken(), s.GetPauseReason())),
 		})
 	}
 	return t
@@ -64,6 +66,7 @@ func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	p.text("Name", s.GetName())
 	p.cell("State", ScheduleState(s))
 	p.cell("Broken", Cell{Text: Safe(s.GetBroken()), Style: Bad})
+	p.text("Pause reason", s.GetPauseReason())
 	p.text("Cron", s.GetCronExpr())
 	p.text("Zone", zoneOf(s))
 	p.text("Type", s.GetWorkflowType())
@@ -72,8 +75,11 @@ func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	p.text("Version", s.GetVersion())
 	p.text("Overlap", Overlap(s.GetOverlapPolicy()))
 	p.text("Catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks at most")
+	p.text("Jitter", Jitter(s))
 	p.text("Tags", KeyValues(s.GetTags()))
+	p.text("Concurrency", Concurrency(s))
 	p.text("Retry", retryLine(s.GetRetryPolicy()))
+	p.text("Run retry", retryLine(s.GetRunRetryPolicy()))
 	p.text("Timeouts", timeoutsLine(s.GetTimeouts()))
 	p.text("On failure", handler(s.GetOnFailureWorkflow(), s.GetOnFailureTaskQueue()))
 	p.text("Runs", strconv.FormatInt(s.GetTotalRuns(), 10)+" started, "+strconv.FormatInt(s.GetSuccessfulRuns(), 10)+
@@ -84,6 +90,19 @@ func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	p.time("Created", s.GetCreatedAt(), v)
 	p.time("Updated", s.GetUpdatedAt(), v)
 	return p
+}
+
+// Jitter returns how much later than its ticks a schedule starts runs, and the next one; "" without
+// jitter.
+func Jitter(s *kagziv1.WorkflowSchedule) string {
+	if s.GetJitterMs() == 0 {
+		return ""
+	}
+	text := "up to " + milliseconds(s.GetJitterMs())
+	if at := s.GetNextRunAt(); at != nil && s.GetEnabled() {
+		text += "; " + Duration(at.AsTime().Sub(s.GetNextFireAt().AsTime())) + " after the next tick"
+	}
+	return text
 }
 
 // Overlap returns an overlap policy as the command line takes it: "allow", "skip", "buffer-one".
@@ -137,21 +156,41 @@ func timeoutsLine(t *kagziv1.TimeoutConfig) string {
 
 func milliseconds(n int64) string { return Duration(time.Duration(n) * time.Millisecond) }
 
-// TicksTable lists the ticks of a schedule in its time zone, if this machine knows it, and in UTC.
-func TicksTable(ticks []*timestamppb.Timestamp, zone string, v View) Table {
-	location, err := time.LoadLocation(zone)
-	local := err == nil && location != time.UTC && zone != "UTC"
-	t := Table{Columns: []Column{{Title: "FIRES (UTC)"}, {Title: "IN"}}}
-	if local {
-		t.Columns = append([]Column{{Title: "FIRES (" + Safe(zone) + ")"}}, t.Columns...)
+// TickWords returns a tick in words, with its weekday: "Friday 20 November 2026, 09:00 CET".
+func TickWords(at time.Time) string {
+	layout := "Monday 2 January 2006, 15:04 MST"
+	if at.Second() != 0 {
+		layout = "Monday 2 January 2006, 15:04:05 MST"
 	}
+	return at.Format(layout)
+}
+
+// TicksTable lists the ticks of a schedule in words, in its time zone if this machine knows it, and
+// in UTC.
+func TicksTable(ticks []*timestamppb.Timestamp, name string, v View) Table {
+	location, err := zone.Load(name)
+	if err != nil || name == "" {
+		location, name = time.UTC, "UTC"
+	}
+	t := Table{Columns: []Column{{Title: "FIRES (" + Safe(name) + ")"}, {Title: "UTC"}, {Title: "IN"}}}
 	for _, tick := range ticks {
-		row := []Cell{{Text: tick.AsTime().UTC().Format(time.RFC3339)},
-			{Text: strings.TrimPrefix(Ago(v.Now.Sub(tick.AsTime())), "in ")}}
-		if local {
-			row = append([]Cell{{Text: tick.AsTime().In(location).Format("Mon 2006-01-02 15:04:05 MST")}}, row...)
+		t.Rows = append(t.Rows, []Cell{{Text: TickWords(tick.AsTime().In(location))},
+			{Text: tick.AsTime().UTC().Format(time.RFC3339)},
+			{Text: strings.TrimPrefix(Ago(v.Now.Sub(tick.AsTime())), "in ")}})
+	}
+	return t
+}
+
+// BackfillTable lists the ticks of a backfill with their runs.
+func BackfillTable(ticks []*kagziv1.BackfilledTick) Table {
+	t := Table{Columns: []Column{{Title: "TICK (UTC)"}, {Title: "RUN ID"}, {Title: "STARTED"}}}
+	for _, tick := range ticks {
+		started := Cell{Text: "now", Style: Good}
+		if tick.GetExisted() {
+			started = Cell{Text: "before", Style: Dim}
 		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, []Cell{{Text: tick.GetTick().AsTime().UTC().Format(time.RFC3339)},
+			Text(tick.GetRunId()), started})
 	}
 	return t
 }

@@ -124,11 +124,22 @@ func TestStepResult_of_a_failed_attempt(t *testing.T) {
 
 func TestTicksTable_of_a_zone_that_is_not_known_here_is_in_UTC_alone(t *testing.T) {
 	tick := []*timestamppb.Timestamp{timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
-	for zone, columns := range map[string]int{"": 2, "UTC": 2, "Mars/Base": 2, "../etc": 2} {
-		if table := TicksTable(tick, zone, View{}); len(table.Columns) != columns ||
-			table.Rows[0][0].Text != "2026-11-20T12:00:00Z" {
+	for _, zone := range []string{"", "UTC", "Mars/Base", "../etc"} {
+		if table := TicksTable(tick, zone, View{}); table.Columns[0].Title != "FIRES (UTC)" ||
+			table.Rows[0][0].Text != "Friday 20 November 2026, 12:00 UTC" ||
+			table.Rows[0][1].Text != "2026-11-20T12:00:00Z" {
 			t.Errorf("zone %q: %v", zone, table)
 		}
+	}
+}
+
+func TestTickWords_have_the_weekday_and_seconds_only_if_there_are_some(t *testing.T) {
+	at := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
+	if got := TickWords(at); got != "Sunday 1 November 2026, 09:00 UTC" {
+		t.Error(got)
+	}
+	if got := TickWords(at.Add(30 * time.Second)); got != "Sunday 1 November 2026, 09:00:30 UTC" {
+		t.Error(got)
 	}
 }
 

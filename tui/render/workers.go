@@ -18,7 +18,7 @@ func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 		{Title: "TYPES", Flex: true},
 		{Title: "HEARTBEAT", Spare: 1}, {Title: "DONE", Right: true, Spare: 3},
 		{Title: "FAILED", Right: true, Spare: 2}, {Title: "VERSION", Flex: true, Spare: 5},
-		{Title: "HOST", Flex: true, Spare: 4},
+		{Title: "HOST", Flex: true, Spare: 4}, {Title: "BUILD", Flex: true, Spare: 6},
 	}}
 	for _, w := range workers {
 		t.Rows = append(t.Rows, []Cell{
@@ -27,8 +27,29 @@ func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 			Text(strings.Join(queuesOf(w), ",")), Text(strings.Join(w.GetWorkflowTypes(), ",")),
 			{Text: v.Time(w.GetLastHeartbeatAt())},
 			{Text: strconv.FormatInt(w.GetTotalCompleted(), 10)}, {Text: strconv.FormatInt(w.GetTotalFailed(), 10)},
-			Text(w.GetVersion()), Text(w.GetHostname()),
+			Text(w.GetVersion()), Text(w.GetHostname()), Text(w.GetBuildId()),
 		})
+	}
+	return t
+}
+
+// MatchesTable lists workers with whether they can run something, one per row.
+func MatchesTable(matches []*kagziv1.MatchWorkersResponse_Match) Table {
+	t := Table{Columns: []Column{
+		{Title: "WORKER"}, {Title: "CAN RUN"}, {Title: "WHY", Flex: true}, {Title: "RUNS", Right: true, Spare: 1},
+		{Title: "QUEUES", Flex: true, Spare: 2}, {Title: "BUILD", Flex: true, Spare: 3},
+	}}
+	for _, m := range matches {
+		can := Cell{Text: "no", Style: Bad}
+		switch {
+		case m.GetCanRun() && m.GetBusy():
+			can = Cell{Text: "when free", Style: Waiting}
+		case m.GetCanRun():
+			can = Cell{Text: "yes", Style: Good}
+		}
+		w := m.GetWorker()
+		t.Rows = append(t.Rows, []Cell{Text(w.GetWorkerId()), can, Text(m.GetReason()), {Text: load(w)},
+			Text(strings.Join(queuesOf(w), ",")), Text(w.GetBuildId())})
 	}
 	return t
 }
@@ -49,6 +70,7 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	p.number("Completed", w.GetTotalCompleted())
 	p.number("Failed", w.GetTotalFailed())
 	p.text("Version", w.GetVersion())
+	p.text("Build", w.GetBuildId())
 	p.text("Host", w.GetHostname())
 	p.number("Process", int64(w.GetPid()))
 	p.text("Platform", w.GetPlatform())

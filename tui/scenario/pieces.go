@@ -171,7 +171,7 @@ func openScenes() []scene {
 			func(d *Day, run string) {
 				d.after(3*time.Minute, func(d *Day) {
 					_, err := d.runs.PauseWorkflow(ctx,
-						&kagziv1.PauseWorkflowRequest{RunId: run,
+						&kagziv1.PauseWorkflowRequest{RunId: run, Now: true,
 							Reason: "the feed is broken, the supplier looks into it"})
 					d.must("pause a run", err)
 					d.hear()

@@ -1,16 +1,23 @@
 package theme
 
 import (
+	"strings"
+	"time"
+
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// OfRun returns the sign of a run; a pending run that failed before is retrying.
+// OfRun returns the sign of a run; a pending run is retrying if its code or a step of it failed before.
 func OfRun(r *kagziv1.Workflow) Sign {
-	if r.GetPaused() && !render.Ended(r.GetStatus()) {
+	switch {
+	case render.Ended(r.GetStatus()):
+	case r.GetPaused():
 		return Sign{Paused, "paused", render.Paused}
+	case r.GetPausing():
+		return Sign{Paused, "pausing", render.Paused}
 	}
-	if r.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING && r.GetAttempts() > 1 {
+	if r.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING && r.GetAttempts()+r.GetStepRetries() > 1 {
 		return Sign{Retrying, "retrying", render.Waiting}
 	}
 	return OfStatus(r.GetStatus())
@@ -66,6 +73,14 @@ func OfWorker(s kagziv1.WorkerStatus) Sign {
 		return Sign{Draining, "draining", render.Waiting}
 	}
 	return Sign{Offline, "offline", render.Dim}
+}
+
+// OfKey returns the sign of an API key's state at a time.
+func OfKey(k *kagziv1.Key, now time.Time) Sign {
+	state := render.KeyState(k, now)
+	glyphs := map[render.Style]Glyph{render.Good: Online, render.Bad: TimedOut, render.Stopped: Terminated}
+	return Sign{glyphs[state.Style],
+		strings.ToLower(state.Text), state.Style}
 }
 
 // OfSchedule returns the sign of a schedule: one that cannot fire is broken, paused or not.

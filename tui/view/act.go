@@ -35,7 +35,10 @@ type deed struct {
 	what   string                     // "2 runs of type order", "the worker w-1"
 	name   func(target string) string // name of a target for people; nil: the target itself
 	lines  []string                   // further lines of the question
-	done   func(j *model.Job)         // called after all targets, if at least one worked; nil: nothing
+	// other is an action of another button with this name; empty: there is none
+	other     model.Action
+	otherName string
+	done      func(j *model.Job) // called after all targets, if at least one worked; nil: nothing
 	// failed replaces the error message of an action on one target; nil: the usual message
 	failed func(r model.Result)
 }
@@ -51,6 +54,9 @@ func (a *App) confirm(d deed) {
 	}
 	if d.action.Name == "cancel" {
 		question.Buttons = []string{"Leave as is", "Cancel " + several(len(d.action.Targets), "the run", "runs")}
+	}
+	if d.otherName != "" {
+		question.Buttons = append(question.Buttons, d.otherName)
 	}
 	for _, line := range d.lines {
 		question.Lines = append(question.Lines, widget.TextLine(line, render.Plain))
@@ -73,6 +79,9 @@ func (a *App) confirm(d deed) {
 		hints: []hint{{"tab", "next button"}, {"enter", "choose"}, {"esc", "cancel"}}}
 	dialog.Choose = func(button int) {
 		a.lift(o)
+		if button > 1 {
+			d.action = d.other
+		}
 		if button > 0 {
 			a.do(d)
 		}

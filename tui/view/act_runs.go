@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -35,7 +36,7 @@ func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string)
 		{Name: "toggle", Keys: []string{"P"}, Short: "pause",
 			Help: "pause or resume the run", Group: GroupAct, Changes: true, Hint: 6,
 			Off: r.noneOpen, Run: r.pauseOrResume},
-		{Name: "pause", Help: "pause the run: no worker gets it until resumed",
+		{Name: "pause", Args: "[--now]", Help: "pause the run after the running step",
 			Group: GroupAct, Changes: true, Off: r.noneOpen,
 			Run: r.pause},
 		{Name: "resume", Help: "resume the paused run", Group: GroupAct, Changes: true, Off: r.noneOpen,
@@ -210,27 +211,46 @@ func (r runDeeds) retry(args []string) error {
 }
 
 // isPaused and the functions below select runs.
-func isPaused(w *kagziv1.Workflow) bool  { return w.GetPaused() }
+func isPaused(w *kagziv1.Workflow) bool  { return w.GetPaused() || w.GetPausing() }
 func notPaused(w *kagziv1.Workflow) bool { return !w.GetPaused() }
 func isPinned(w *kagziv1.Workflow) bool  { return w.GetPinned() }
 func notPinned(w *kagziv1.Workflow) bool { return !w.GetPinned() }
 
 // pauseOrResume pauses the runs that are not paused; if all are paused it resumes them.
 func (r runDeeds) pauseOrResume([]string) error {
-	if len(chosen(r.open(), notPaused)) == 0 {
+	if len(chosen(r.open(), isPaused)) == len(r.open()) {
 		return r.resume(nil)
 	}
 	return r.pause(nil)
 }
 
-func (r runDeeds) pause([]string) error {
+func (r runDeeds) pause(args []string) error {
+	now := len(args) == 1 && args[0] == "--now"
+	if len(args) > 0 && !now {
+		return fmt.Errorf("pause takes --now or nothing, got %q", strings.Join(args, " "))
+	}
 	runs := chosen(r.open(), notPaused)
 	if len(runs) == 0 {
 		return errors.New("already paused")
 	}
-	r.app.confirm(r.deed(r.app.scope().Pause(idsOf(runs), ""), runs,
-		"No worker gets paused runs, and their timers wait until they are resumed."))
+	lines := []string{"No worker gets paused runs, and their timers wait until they are resumed."}
+	inHand := len(chosen(runs, isRunning)) > 0
+	switch {
+	case now:
+		lines = append(lines, "Running steps are interrupted, and run again then.")
+	case inHand:
+		lines = append(lines, "Running steps finish first; pause now interrupts them.")
+	}
+	d := r.deed(r.app.scope().Pause(idsOf(runs), now, ""), runs, lines...)
+	if inHand && !now {
+		d.other, d.otherName = r.app.scope().Pause(idsOf(runs), true, ""), "Pause now"
+	}
+	r.app.confirm(d)
 	return nil
+}
+
+func isRunning(w *kagziv1.Workflow) bool {
+	return w.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
 }
 
 func (r runDeeds) resume([]string) error {
@@ -238,8 +258,37 @@ func (r runDeeds) resume([]string) error {
 	if len(runs) == 0 {
 		return errors.New("not paused")
 	}
-	r.app.carryOut(r.deed(r.app.scope().Resume(idsOf(runs), ""), runs))
+	d := r.deed(r.app.scope().Resume(idsOf(runs), false, ""), runs)
+	if len(chosen(runs, isDiverged)) == 0 {
+		r.app.carryOut(d)
+		return nil
+	}
+	d.lines = []string{"The code has diverged from the run's history. Resume is for code that was restored or marked " +
+		"with Patched; if no build matches the history, the run is paused again.",
+		"Accept divergence lets the code skip what it owes: recorded calls are not made again, and calls that are " +
+			"new to the history run, even if they repeat an effect under another name."}
+	for _, report := range runs[0].GetDivergences() {
+		d.lines = append(d.lines, fmt.Sprintf("Build %s calls %s, and not the recorded %s.", report.GetBuildId(),
+			callNames(report.GetMade()), callNames(report.GetOwed())))
+	}
+	d.other, d.otherName = r.app.scope().Resume(idsOf(runs), true, ""), "Accept divergence"
+	r.app.confirm(d)
 	return nil
+}
+
+func isDiverged(w *kagziv1.Workflow) bool { return w.GetPaused() && len(w.GetDivergences()) > 0 }
+
+// callNames lists the first few calls of a report.
+func callNames(calls []*kagziv1.Call) string {
+	const most = 5
+	var names []string
+	for _, c := range calls[:min(len(calls), most)] {
+		names = append(names, c.GetName())
+	}
+	if more := len(calls) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return cmp.Or(strings.Join(names, ", "), "calls")
 }
 
 // pinOrUnpin pins the runs that are not pinned; if all are pinned it unpins them.

@@ -201,6 +201,37 @@ func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
 	})
 }
 
+func TestARunningRunIsPausedNowOrAfterItsStep(t *testing.T) {
+	var w *shop
+	onFixture(t, inShop(&w, "runs"), 110, 30, func(r *fixture) {
+		id := onRun(t, r, "status:running type:order")
+		r.press("P")
+		r.shows("Pause the run", "Running steps finish first", "Pause now")
+		r.press("tab", "enter")
+		if got := statusOf(t, w, id); got != "RUNNING pausing" {
+			t.Fatalf("the run is %s, want it pausing:\n%s", got, r.draw())
+		}
+		r.pass(time.Second)
+		r.press("P") // takes it back
+		if got := statusOf(t, w, id); got != "RUNNING" {
+			t.Fatalf("the run is %s, want it RUNNING again", got)
+		}
+		r.pass(time.Second)
+		if err := r.app.command("pause soon"); err == nil {
+			t.Error(":pause soon is accepted")
+		}
+		if err := r.app.command("pause --now"); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		r.shows("kagzi workflow pause", "--now", "Running steps are interrupted")
+		r.press("esc", "P", "tab", "tab", "enter")
+		if got := statusOf(t, w, id); got != "PENDING paused" {
+			t.Fatalf("the run is %s, want it interrupted:\n%s", got, r.draw())
+		}
+	})
+}
+
 func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "runs"), 110, 30, func(r *fixture) {
@@ -360,5 +391,34 @@ func TestTheHintsAreThoseOfWhatLiesOnTop(t *testing.T) {
 		r.shows("<esc> close")
 		r.press("esc", "x")
 		r.shows("<tab> next button", "<esc> cancel")
+	})
+}
+
+func TestADivergedRunIsResumedOnlyAfterAQuestion(t *testing.T) {
+	var w *shop
+	onFixture(t, inShop(&w, "runs"), 120, 40, func(r *fixture) {
+		id := onRun(t, r, "status:pending type:onboarding")
+		r.press("P", "tab", "enter")
+		r.press("enter")
+		r.pass(time.Second)
+		p := r.app.trails.top().(*runPage)
+		p.workflow().Divergences = []*kagziv1.Divergence{{BuildId: "b\x1b[31m2",
+			Made: []*kagziv1.Call{{Name: "bill"}}, Owed: []*kagziv1.Call{{Name: "charge"}, {Name: "ship"}}}}
+		if err := r.app.command("resume"); err != nil {
+			t.Fatal(err)
+		}
+		r.shows("Resume the run", "kagzi workflow resume", "The code has diverged", "Accept divergence lets the code skip",
+			"calls bill, and not the recorded charge, ship")
+		r.press("enter")
+		if got := statusOf(t, w, id); !strings.Contains(got, "paused") {
+			t.Fatalf("after enter the run is %s", got)
+		}
+		if err := r.app.command("resume"); err != nil {
+			t.Fatal(err)
+		}
+		r.press("tab", "tab", "enter")
+		if got := statusOf(t, w, id); strings.Contains(got, "paused") {
+			t.Fatalf("accepted, the run is %s", got)
+		}
 	})
 }

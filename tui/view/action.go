@@ -123,6 +123,10 @@ func (a *App) key(event *tcell.EventKey) *tcell.EventKey {
 		a.quit()
 		return nil
 	}
+	if s := a.actions().byName("suspend"); s != nil && slices.Contains(s.Keys, name) {
+		a.perform(s, nil) // even over a layer
+		return nil
+	}
 	if a.cramped() { // the page is hidden: nobody would see the effect
 		return nil
 	}

@@ -9,7 +9,7 @@
 //     (runs.go).
 //   - Pages about one thing use about.go, except the run, which has tabs (run*.go).
 //   - The overview, the event log and the comparison of two runs are thin pages over
-//     internal/overview, eventlist and diff.
+//     internal/overview, eventlist and diff; the server's page shows the lines of internal/serverfacts.
 //   - Around a page: the frame (frame.go), layers over it (layer.go), global keys (global.go).
 //   - Changes: act.go, act_runs.go and the file of each kind of thing.
 //   - The program: options and event loop (app.go), clipboard, files and editor (copy.go). The
@@ -21,11 +21,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -109,6 +111,7 @@ type App struct {
 	tv      *tview.Application
 	screen  tcell.Screen
 	posts   *terminal.Posts
+	stop    func() error // stops this process until fg
 	look    *theme.Theme
 	clock   clock.Clock
 	tables  tables.Rows
@@ -134,7 +137,13 @@ type App struct {
 // panic too: a panic is returned as an error, with its stack in the log. Other errors are about the
 // terminal, or an *OptionError.
 func Run(ctx context.Context, o Options) (err error) {
-	if o.Screen == nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	own := o.Screen == nil // else signals are none of ours
+	if own {
+		var end context.CancelFunc
+		ctx, end = untilHangup(ctx)
+		defer end()
 		if o.Screen, err = terminal.Open(o.withDefaults().Lookup); err != nil {
 			return err
 		}
@@ -147,9 +156,31 @@ func Run(ctx context.Context, o Options) (err error) {
 			err = crashed(v, stack, o.Log)
 		}
 	}()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return newApp(ctx, o).run(cancel)
+	a := newApp(ctx, o)
+	if own {
+		defer terminal.Jobs(Lent, func() { a.post(func() { a.done(a.suspend()) }) }, func() { a.post(a.resume) })()
+	}
+	return a.run(cancel)
+}
+
+// untilHangup returns a context that ends when the terminal is lost, which would otherwise end the
+// process at once: its state would not be saved and the editor's file not removed. Terminal and shell
+// both report it, so further hangups mean nothing until end is called.
+func untilHangup(ctx context.Context) (lives context.Context, end context.CancelFunc) {
+	lives, cancel := context.WithCancel(ctx)
+	lost := make(chan os.Signal, 1)
+	signal.Notify(lost, syscall.SIGHUP)
+	go func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-lives.Done():
+		}
+	}()
+	return lives, func() {
+		signal.Stop(lost)
+		cancel()
+	}
 }
 
 // OptionError is a first page or theme that the options name and that does not exist. Nothing was
@@ -163,7 +194,8 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // newApp returns the program over an initialised screen.
 func newApp(ctx context.Context, o Options) *App {
 	o = o.withDefaults()
-	a := &App{options: o, ctx: ctx, posts: terminal.NewPosts(), screen: o.Screen, header: true}
+	a := &App{options: o, ctx: ctx, posts: terminal.NewPosts(), stop: terminal.Stop,
+		screen: o.Screen, header: true}
 	a.clock = clock.Clock{Now: a.now, Style: clock.Styles[0], Zone: o.Zone}
 	a.tables = tables.Rows{Clock: &a.clock, Look: a.theme}
 	if o.Config.Time != "" {

@@ -148,7 +148,12 @@ func (a *App) edit(text []byte) ([]byte, error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	lent.Add(1)
 	defer time.AfterFunc(lentAfter, func() { lent.Add(-1) })
-	if !a.tv.Suspend(func() { err = command.Run() }) {
+	if !a.tv.Suspend(func() {
+		err = command.Run()
+		if a.ctx.Err() != nil { // a lost terminal must not be taken back
+			a.quit()
+		}
+	}) {
 		return nil, errors.New("an editor cannot run in this terminal")
 	}
 	if err != nil {

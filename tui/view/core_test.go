@@ -66,7 +66,8 @@ func TestNoKeyMeansTwoThings(t *testing.T) {
 
 // everyView returns a command for each view.
 func everyView(w *shop) []string {
-	commands := []string{"overview", "runs", "workers", "schedules", "queues", "namespaces", "server", "events"}
+	commands := []string{"overview", "runs", "workers", "schedules", "queues", "namespaces", "server", "events",
+		"keys", "audit", "audit --keys"}
 	return append(commands, "run "+firstRun(w), "worker "+firstWorker(w), "schedule "+firstSchedule(w))
 }
 

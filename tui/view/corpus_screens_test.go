@@ -41,7 +41,7 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 			if *allHostile {
 				every = 1
 			}
-			onTerminal(t, func() *shop { return newShop() }, func(w *shop) tui.API {
+			onTerminal(t, shopWithKeys, func(w *shop) tui.API {
 				return spoil(w, text)
 			}, "overview", width, height,
 				func(r *fixture, w *shop, tty *memoryTty) { screens(r, w, tty, number, every, text) })

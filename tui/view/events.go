@@ -233,7 +233,7 @@ func (p *eventsPage) Actions() []*Action {
 			Run: func([]string) error { p.list.Follow = !p.list.Follow; return nil }},
 		{Name: "wrap", Keys: []string{"w"}, Help: "wrap long events on or off", Group: GroupView,
 			Hint: 4, Run: func([]string) error { p.list.Wrap = !p.list.Wrap; return nil }},
-		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "show only warnings and errors, or all", Group: GroupView,
+		{Name: "failed", Keys: []string{"f"}, Help: "show only warnings and errors, or all", Group: GroupView,
 			Run: func([]string) error {
 				if p.filter.Text == onlyTrouble {
 					return p.SetFilter("")

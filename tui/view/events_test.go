@@ -84,9 +84,9 @@ func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 		if p.Filter() != "" {
 			t.Error("esc did not clear the filter")
 		}
-		r.press("ctrl-z")
+		r.press("f")
 		r.shows("level:warn")
-		r.press("ctrl-z")
+		r.press("f")
 		r.lacks("level:warn")
 	})
 }

@@ -61,7 +61,11 @@ func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
 func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
 	tview.Primitive) {
 	return func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
-		if f.app.layer() != nil || f.app.cramped() {
+		if f.app.cramped() {
+			return true, nil
+		}
+		if l := f.app.layer(); l != nil {
+			l.Mouse(action, event)
 			return true, nil
 		}
 		if p, ok := f.app.trails.top().(clicked); ok {
@@ -75,6 +79,7 @@ func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(t
 func (f *frame) Draw(screen tcell.Screen) {
 	a := f.app
 	_, _, w, h := f.GetRect()
+	screen.HideCursor()
 	c := widget.On(screen, a.look, 0, 0, w, h)
 	c.Clear(a.look.Role(theme.Text))
 	if a.cramped() {
@@ -97,6 +102,7 @@ func (f *frame) Draw(screen tcell.Screen) {
 	}
 	a.drawPage(c.Part(0, top, w, bottom-top))
 	for _, l := range a.layers {
+		screen.HideCursor() // that of the layer below
 		l.Draw(c)
 	}
 	a.drew()

@@ -176,9 +176,10 @@ func (a *App) global() registry {
 			Complete: func(text string) []string { return beginning([]string{"on", "off"}, text) }},
 		{Name: "again", Help: "retry the targets that failed in the last action",
 			Group: GroupAct, Changes: true, Least: clients, Run: func([]string) error { return a.again() }},
-		{Name: "suspend", Help: "suspend to the shell; fg resumes", Group: GroupGlobal, Run: func([]string) error {
-			return terminal.Suspend(a.tv)
-		}},
+	}
+	if terminal.CanSuspend {
+		list = append(list, &Action{Name: "suspend", Keys: []string{"ctrl-z"}, Group: GroupGlobal,
+			Help: "suspend to the shell; fg resumes", Run: func([]string) error { return a.suspend() }})
 	}
 	for _, v := range views {
 		list = append(list, &Action{
@@ -188,6 +189,14 @@ func (a *App) global() registry {
 		})
 	}
 	return list
+}
+
+// suspend stops the program until fg.
+func (a *App) suspend() error { return terminal.Suspend(a.tv, a.stop) }
+
+// resume takes the terminal again, as somebody else left it, and draws everything.
+func (a *App) resume() {
+	_ = a.tv.Suspend(func() {}) // false: there is no screen to draw on
 }
 
 // back goes to the page that this one was opened from. A page may first use it to undo something,
@@ -411,11 +420,7 @@ func (a *App) typeFilter(p filtered) {
 
 // pick shows a list to choose from; moved is called with the item under the cursor.
 func (a *App) pick(title string, names []string, selected string, moved func(string), done func(name string, ok bool)) {
-	choices := make([]widget.Choice, len(names))
-	for i, name := range names {
-		choices[i] = widget.Choice{ID: name, Line: widget.TextLine(name, render.Plain)}
-	}
-	p := widget.NewPicker(a.theme, title, choices, selected)
+	p := widget.NewPicker(a.theme, title, names, selected)
 	p.OnMove = moved
 	o := &over{primitive: p, place: everywhere, hints: []hint{{"enter", "choose"}, {"esc", "cancel"}}}
 	p.Done = func(name string, ok bool) {

@@ -24,6 +24,7 @@ type layer interface {
 	Draw(c widget.Canvas)
 	Key(event *tcell.EventKey)
 	Paste(text string)
+	Mouse(action tview.MouseAction, event *tcell.EventMouse)
 }
 
 // layer returns the topmost layer; nil if the page gets the keys.
@@ -87,6 +88,10 @@ func (o *over) Paste(text string) {
 	if handler := o.primitive.PasteHandler(); handler != nil {
 		handler(text, func(tview.Primitive) {})
 	}
+}
+
+func (o *over) Mouse(action tview.MouseAction, event *tcell.EventMouse) {
+	o.primitive.MouseHandler()(action, event, func(tview.Primitive) {})
 }
 
 // formHints returns the keys of a form.
@@ -159,7 +164,13 @@ func (p *filling) submit(values map[string]string) {
 			p.close()
 			return
 		}
-		d.done = func(*model.Job) { p.close() }
+		done := d.done
+		d.done = func(j *model.Job) {
+			p.close()
+			if done != nil {
+				done(j)
+			}
+		}
 		d.failed = p.refused
 		p.values, p.tried = values, d
 	}

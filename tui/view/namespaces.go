@@ -88,7 +88,7 @@ func (p *namespacesPage) Banner() string {
 	return ""
 }
 
-// Actions switch to a namespace, and create, edit, enable and disable them.
+// Actions switch to a namespace, and create, edit, enable, disable and delete them.
 func (p *namespacesPage) Actions() []*Action {
 	one := func(do func(*kagziv1.Namespace) error) func([]string) error {
 		return func([]string) error {
@@ -120,6 +120,8 @@ func (p *namespacesPage) Actions() []*Action {
 			Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.listPage)) }},
 		{Name: "enable", Help: "enable namespaces: runs start again", Group: GroupAct, Changes: true, Least: admins,
 			Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.listPage)) }},
+		{Name: "delete", Help: "delete empty namespaces", Group: GroupAct, Changes: true, Least: admins,
+			Run: func([]string) error { return a.deleteNamespaces(targetsOf(&p.listPage)) }},
 	}
 }
 
@@ -155,7 +157,7 @@ func (a *App) useAndShow(name string) error {
 	return a.command("runs")
 }
 
-// useNamespace is the command for use. The namespace need not exist: its first use creates it.
+// useNamespace is the command for use. The namespace need not exist yet.
 func useNamespace(a *App, args []string) (page, error) {
 	name := args[0]
 	if err := a.use(name); err != nil {
@@ -165,7 +167,7 @@ func useNamespace(a *App, args []string) (page, error) {
 		return a.link.API().GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: name})
 	}, func(_ *kagziv1.GetNamespaceResponse, err error) {
 		if status.Code(err) == codes.NotFound && a.link.Namespace() == name {
-			a.say("namespace %q does not exist yet: its first run, worker or schedule creates it", name)
+			a.say("namespace %q does not exist: kagzi namespace create %s", name, name)
 		}
 	})
 	return nil, nil
@@ -297,6 +299,22 @@ func (a *App) disableNamespaces(list []*kagziv1.Namespace) error {
 func (a *App) enableNamespaces(list []*kagziv1.Namespace) error {
 	return a.turnNamespaces(list, false, "already enabled", a.scope().EnableNamespaces,
 		"Runs start again. Schedules catch up on missed ticks.")
+}
+
+// deleteNamespaces asks, then deletes those that are empty. One that is not is refused with the
+// command line that deletes it with everything in it.
+func (a *App) deleteNamespaces(list []*kagziv1.Namespace) error {
+	if len(list) == 0 {
+		return errNothingUnder
+	}
+	var names []string
+	for _, n := range list {
+		names = append(names, n.GetNamespace())
+	}
+	a.confirm(deed{action: a.scope().DeleteNamespaces(names, ""), what: naming(names),
+		lines: []string{"A namespace that holds runs, schedules, workers or keys is not deleted.",
+			"This cannot be undone."}})
+	return nil
 }
 
 // turnNamespaces asks about the namespaces whose enabled state is the given one; none is the error

@@ -29,7 +29,7 @@ func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.settle()
-		r.shows(`namespace "later-perhaps" does not exist yet`)
+		r.shows(`namespace "later-perhaps" does not exist: kagzi namespace create later-perhaps`)
 		if err := r.app.command("ns default"); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/overview"
 )
 
@@ -42,7 +43,7 @@ func (p *overviewPage) Status() string {
 	if info.GetStartedAt() == nil {
 		return ""
 	}
-	return "up " + p.app.uptime(info.GetStartedAt().AsTime())
+	return "up " + format.Up(p.app.now().Sub(info.GetStartedAt().AsTime()))
 }
 
 // Pace is shorter while the next tick is near, so its countdown is right.

@@ -111,6 +111,8 @@ func init() {
 		{name: "namespaces", keys: []string{"8"}, help: "all namespaces", open: openNamespaces},
 		{name: "ns", aliases: []string{"namespace"}, args: "NAME", help: "switch to another namespace",
 			open: useNamespace, complete: completeNamespace},
+		{name: "keys", aliases: []string{"key"}, help: "API keys: who may do what", open: openKeys},
+		{name: "audit", args: "[TEXT]", help: "who changed what, and who was refused", open: openAudit},
 		{name: "server", aliases: []string{"health"}, keys: []string{"9"},
 			help: "the server, its database and its calls", open: openServer},
 		{name: "events", aliases: []string{"ev", "log"}, keys: []string{"0"}, args: filterArgs,

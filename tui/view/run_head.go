@@ -133,6 +133,9 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 		add("created", a.clock.Show(r.GetCreatedAt()))
 	}
 	add("attempt", strconv.Itoa(int(r.GetAttempts())))
+	if n := r.GetStepRetries(); n > 0 {
+		add("retries", fmt.Sprintf("%d of steps", n))
+	}
 	add("steps", p.stepCount(r))
 	if r.GetWakeUpAt() != nil && !render.Ended(r.GetStatus()) {
 		add("due", a.clock.Show(r.GetWakeUpAt()))
@@ -143,7 +146,11 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 	}
 	add("ext id", r.GetExternalId())
 	add("run id", r.GetRunId())
-	add("parent", format.ShortID(r.GetParentRunId()))
+	parent := format.ShortID(r.GetParentRunId())
+	if parent != "" && render.OnItsOwn(r) {
+		parent += ", which does not wait"
+	}
+	add("parent", parent)
 	add("retry of", format.ShortID(r.GetRetriedFromRunId()))
 	add("continued from", format.ShortID(r.GetContinuedFromRunId()))
 	add("continued as", format.ShortID(r.GetContinuedAsRunId()))
@@ -163,7 +170,11 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 	if r.GetPriority() != 0 {
 		add("priority", strconv.Itoa(int(r.GetPriority())))
 	}
-	add("key", r.GetConcurrencyKey())
+	if r.GetConcurrencyScope() == kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN {
+		add("key", render.Concurrency(r))
+	} else {
+		add("key", r.GetConcurrencyKey())
+	}
 	return list
 }
 
@@ -285,6 +296,9 @@ func (t *factsTab) lines(width int) []widget.Line {
 		}
 		for _, line := range pairLines(render.ExplainPairs(e, view)) {
 			body = append(body, format.Indented(line))
+		}
+		for _, line := range render.StackLines(e) {
+			body = append(body, widget.TextLine("  "+line, render.Dim))
 		}
 		section("Explanation", body)
 	}

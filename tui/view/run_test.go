@@ -166,10 +166,10 @@ func TestAStepThatWasOpenWhenItsRunEndedIsNotShownAsRunning(t *testing.T) {
 		Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, StartedAt: timestamppb.New(begin), IsLatest: true}
 	lanes := model.Lanes([]*kagziv1.Step{s})
 	end := begin.Add(time.Minute)
-	if lane := timelineLane(&lanes[0], end); lane.Sign.Word != "stopped" || !lane.Spans[0].To.Equal(end) {
+	if lane := timelineLane(nil, &lanes[0], end); lane.Sign.Word != "stopped" || !lane.Spans[0].To.Equal(end) {
 		t.Errorf("after the end the step is %s until %s, want stopped until %s", lane.Sign.Word, lane.Spans[0].To, end)
 	}
-	if lane := timelineLane(&lanes[0], time.Time{}); lane.Sign.Word != "running" || !lane.Spans[0].To.IsZero() {
+	if lane := timelineLane(nil, &lanes[0], time.Time{}); lane.Sign.Word != "running" || !lane.Spans[0].To.IsZero() {
 		t.Errorf("before the end the step is %s until %s, want running without an end", lane.Sign.Word,
 			lane.Spans[0].To)
 	}

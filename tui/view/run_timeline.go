@@ -12,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -52,7 +53,7 @@ func (t *timelineTab) load(end, now time.Time) {
 	list := make([]widget.Lane, len(lanes))
 	earlier := false
 	for i := range lanes {
-		list[i] = timelineLane(&lanes[i], end)
+		list[i] = timelineLane(t.p.workflow(), &lanes[i], end)
 		earlier = earlier || len(list[i].Overlay) > 0
 	}
 	if earlier && !t.chosen {
@@ -127,10 +128,15 @@ var spanKinds = map[model.SpanKind]widget.SpanKind{
 	model.Work: widget.Work, model.Rest: widget.Rest, model.Between: widget.Between}
 
 // timelineLane returns a step as a row: its latest attempt, with earlier ones to overlay. end is
-// when the run ended: no span goes beyond it.
-func timelineLane(l *model.Lane, end time.Time) widget.Lane {
+// when the run ended: no span goes beyond it. A step that a retry kept has no spans: they would
+// stretch the time of the run to that of the run before.
+func timelineLane(r *kagziv1.Workflow, l *model.Lane, end time.Time) widget.Lane {
 	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: stepSign(l.Step, !end.IsZero()), Note: laneNote(l)}
 	for _, s := range l.Spans {
+		if model.Kept(r, s.Step) {
+			lane.Instead = "kept from run " + format.ShortID(r.GetRetriedFromRunId())
+			continue
+		}
 		span := widget.Span{From: s.From, To: s.To, Kind: spanKinds[s.Kind], Style: spanStyle(s)}
 		if s.To.IsZero() && !end.IsZero() {
 			span.To = end

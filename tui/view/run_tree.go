@@ -117,7 +117,7 @@ func (t *treeTab) enter(n widget.Node) {
 	case node.step != "":
 		t.p.showAttempts(node.step)
 	default:
-		t.tree.Fold(t.tree.IsOpen(n.ID))
+		t.tree.Toggle()
 	}
 }
 
@@ -147,11 +147,7 @@ func (t *treeTab) Actions() []*Action {
 				}
 			})},
 		{Name: "fold", Keys: []string{"space"}, Help: "fold or unfold the row under the cursor", Group: GroupMove,
-			Hint: 3, Run: simply(func() {
-				if n, ok := t.tree.Selected(); ok {
-					t.tree.Fold(t.tree.IsOpen(n.ID))
-				}
-			})},
+			Hint: 3, Run: simply(t.tree.Toggle)},
 		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView,
 			Run: simply(func() { t.tree.FoldAll(true) })},
 		{Name: "unfold-all", Keys: []string{"]"}, Help: "unfold everything that is loaded", Group: GroupView,

@@ -25,7 +25,7 @@ type runsPage struct {
 	list
 	runs    *model.Runs
 	visible [2]int // rows on the screen, the last excluded
-	before  string // the filter before ctrl-z
+	before  string // the filter before f
 	jump    jump   // where the cursor goes once the rows there are loaded
 
 	// for the completion of filters
@@ -371,7 +371,7 @@ func (p *runsPage) Actions() []*Action {
 				p.jump = toBottom
 				return nil
 			}},
-		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "show only failed runs, or all", Group: GroupView,
+		{Name: "failed", Keys: []string{"f"}, Help: "show only failed runs, or all", Group: GroupView,
 			Run: func([]string) error { return p.toggleFailed() }},
 		{Name: "compare", Keys: []string{"D"}, Help: "show two marked runs side by side", Group: GroupView,
 			Off: p.notTwo, Run: func([]string) error { return p.compare() }},

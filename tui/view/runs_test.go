@@ -27,7 +27,7 @@ func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "runs type:order"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
-		r.press("ctrl-z")
+		r.press("f")
 		for _, s := range p.statuses() {
 			if s != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED &&
 				s != kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT {
@@ -35,7 +35,7 @@ func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
 			}
 		}
 		r.shows("status:failed,timed_out")
-		r.press("ctrl-z")
+		r.press("f")
 		if p.Filter() != "type:order" {
 			t.Errorf("the filter is %q, want the one from before", p.Filter())
 		}

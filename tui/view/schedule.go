@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/zone"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
@@ -111,6 +112,8 @@ func (p *schedulePage) Banner() string {
 	switch s := p.schedule(); {
 	case s.GetBroken() != "":
 		return "it cannot fire: " + s.GetBroken() + p.app.repairHint()
+	case !s.GetEnabled() && s.GetPauseReason() != "":
+		return "paused: " + s.GetPauseReason()
 	case s.GetBufferedTick() != nil:
 		return fmt.Sprintf("the tick of %s waits until the active run ends", p.app.clock.Show(s.GetBufferedTick()))
 	}
@@ -166,6 +169,7 @@ func (p *schedulePage) scheduleFacts() []fact {
 		wide("starts", s.GetWorkflowType()+" on queue "+s.GetTaskQueue()),
 		text("overlap", render.Overlap(s.GetOverlapPolicy())),
 		text("catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks"), skipped,
+		text("jitter", render.Jitter(s)),
 		text("version", s.GetVersion()), text("created", a.clock.Show(s.GetCreatedAt())),
 		text("changed", a.clock.Show(s.GetUpdatedAt())),
 		wide("tags", render.KeyValues(s.GetTags())),
@@ -219,8 +223,8 @@ func (p *schedulePage) tickLines() []widget.Line {
 }
 
 // tickLine returns a tick as a line: relative, in the zone, and in local time if that differs.
-func (a *App) tickLine(t *timestamppb.Timestamp, zone string) widget.Line {
-	location, err := time.LoadLocation(zone)
+func (a *App) tickLine(t *timestamppb.Timestamp, name string) widget.Line {
+	location, err := zone.Load(name)
 	if err != nil {
 		location = time.UTC // this machine does not know the zone; the server does
 	}

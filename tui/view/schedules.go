@@ -230,8 +230,8 @@ func (a *App) pauseSchedules(list []*kagziv1.WorkflowSchedule) error {
 	return nil
 }
 
-// resumeSchedules asks, because missed ticks may start many runs at once, then resumes the paused
-// ones.
+// resumeSchedules asks whether missed ticks are skipped or caught up, which may start many runs at once,
+// then resumes the paused ones.
 func (a *App) resumeSchedules(list []*kagziv1.WorkflowSchedule) error {
 	off := slices.DeleteFunc(slices.Clone(list), (*kagziv1.WorkflowSchedule).GetEnabled)
 	switch {
@@ -240,8 +240,19 @@ func (a *App) resumeSchedules(list []*kagziv1.WorkflowSchedule) error {
 	case len(off) == 0:
 		return errors.New("not paused")
 	}
-	a.confirm(scheduleDeed(off, func(ids []string) model.Action { return a.scope().ResumeSchedules(ids, "") },
-		"Missed ticks fire now, up to the catch-up limit of each schedule."))
+	most := slices.MaxFunc(off, func(a, b *kagziv1.WorkflowSchedule) int {
+		return cmp.Compare(a.GetMaxCatchup(), b.GetMaxCatchup())
+	}).GetMaxCatchup()
+	resume := func(catchup int32) deed {
+		return scheduleDeed(off, func(ids []string) model.Action { return a.scope().ResumeSchedules(ids, catchup, "") },
+			"Ticks missed during the pause are skipped.")
+	}
+	d := resume(0)
+	if most > 0 {
+		d.lines = append(d.lines, fmt.Sprintf("Catch up fires the latest of them now, at most %d of each schedule.", most))
+		d.other, d.otherName = resume(most).action, "Catch up"
+	}
+	a.confirm(d)
 	return nil
 }
 

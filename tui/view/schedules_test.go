@@ -135,7 +135,8 @@ func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
 			t.Fatal("what is paused was paused again")
 		}
 		r.press("P")
-		r.shows("Resume schedule catalog-import?", "kagzi schedule resume", "Missed ticks fire now")
+		r.shows("Resume schedule catalog-import?", "kagzi schedule resume", "Ticks missed during the pause are skipped",
+			"Catch up fires the latest of them now, at most")
 		r.press("tab", "enter")
 		r.pass(time.Second)
 		r.shows("◷ on", "Changes (3)")

@@ -15,6 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/serverfacts"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -44,11 +45,18 @@ func openServer(a *App, _ []string) (page, error) {
 	}
 	p.calls = newMethodList(a, p.server)
 	if a.options.File { // a file has neither settings nor calls
-		p.parts = []*serverPart{text("Database", p.databaseFacts)}
+		p.parts = []*serverPart{text("Database", func() []widget.Line { return serverfacts.Database(p.server.Info()) })}
 		return p, nil
 	}
-	p.parts = []*serverPart{text("Server", p.facts), text("Settings", p.settings), {title: "Calls"}}
+	p.parts = []*serverPart{text("Server", p.facts),
+		text("Settings", func() []widget.Line { return serverfacts.Settings(p.server.Info()) }), {title: "Calls"}}
 	return p, nil
+}
+
+func (p *serverPage) facts() []widget.Line {
+	info, options := p.server.Info(), p.app.options
+	return serverfacts.Lines(info, serverfacts.Connection{Address: options.Address, Source: options.Source,
+		Started: p.app.clock.Full(info.GetStartedAt()), Trip: p.app.link.RoundTrip(), Skew: p.app.link.Skew()})
 }
 
 func (p *serverPage) Name() string   { return "server" }
@@ -70,7 +78,7 @@ func (p *serverPage) Title() string {
 // Status shows how long the server has been up.
 func (p *serverPage) Status() string {
 	if at := p.server.Info().GetStartedAt(); at != nil {
-		return "up " + p.app.uptime(at.AsTime())
+		return "up " + format.Up(p.app.now().Sub(at.AsTime()))
 	}
 	return ""
 }
@@ -111,7 +119,7 @@ func (p *serverPage) Draw(c widget.Canvas) {
 		p.drawPart(2, body.Part(2*third, 0, c.W-2*third, body.H))
 	case c.W >= 100 && c.H >= 20:
 		width := c.W * 48 / 100
-		upper := body.H - min(len(p.settings())+1, body.H/2)
+		upper := body.H - min(len(serverfacts.Settings(p.server.Info()))+1, body.H/2)
 		p.drawPart(0, body.Part(0, 0, width, upper-1))
 		p.drawPart(1, body.Part(0, upper, width, body.H-upper))
 		p.drawPart(2, body.Part(width+2, 0, c.W-width-2, body.H))
@@ -215,7 +223,7 @@ func (p *serverPage) Rows() (titles []string, rows [][]string) {
 	if !p.app.options.File {
 		return p.calls.Rows()
 	}
-	for _, line := range p.databaseFacts() {
+	for _, line := range serverfacts.Database(p.server.Info()) {
 		rows = append(rows, []string{strings.TrimSpace(line.Cells[0].Text), line.Cells[1].Text})
 	}
 	return []string{"FACT", "VALUE"}, rows
@@ -299,7 +307,7 @@ func newMethodList(a *App, s *model.Server) methodList {
 func (m *methodList) Draw(c widget.Canvas) {
 	m.sort()
 	empty := "No calls yet."
-	if withheld(m.server.Info()) {
+	if serverfacts.Withheld(m.server.Info()) {
 		empty = "The server does not report its calls."
 	}
 	m.tab.SetEmpty([]widget.Line{widget.TextLine(empty, render.Dim)})

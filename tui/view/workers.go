@@ -251,7 +251,7 @@ func (p *workerPage) workerFacts() []fact {
 		text("completed", format.Number(w.GetTotalCompleted())), failed,
 		text("since", a.clock.Show(w.GetRegisteredAt())),
 		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))),
-		text("platform", w.GetPlatform()),
+		text("platform", w.GetPlatform()), text("build", w.GetBuildId()),
 	}
 	if s := w.GetStats(); s != nil {
 		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())),

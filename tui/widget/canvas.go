@@ -1,6 +1,7 @@
 // Package widget provides the parts that screens are made of: tables, timelines, documents, forms.
 // They know nothing of runs and servers. Everything is drawn through a Canvas, which makes text
-// safe; nothing else writes to the screen.
+// safe; nothing else writes to the screen. tview edits texts, lists choices and shows trees, through
+// Canvas.put; each widget of our own says what tview's cannot do.
 package widget
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Canvas is a rectangle of the screen. Drawing outside of it has no effect.
+// Canvas is a rectangle of the screen. Drawing outside of it has no effect. tview's Print takes tags
+// in texts for styles, and leaves control characters out instead of showing what they are.
 type Canvas struct {
 	Screen     tcell.Screen
 	Theme      *theme.Theme
@@ -146,6 +148,20 @@ func (c Canvas) Box(title string, style tcell.Style) Canvas {
 		c.Cut(2, 0, c.W-4, " "+title+" ", c.Theme.Role(theme.Title))
 	}
 	return c.Part(1, 1, c.W-2, c.H-2)
+}
+
+// edge is the column at the right of what scrolls: only the marks that there is more are drawn there.
+const edge = 1
+
+// marks draws in the last column that there is more above the row first and below the row last.
+func (c Canvas) marks(first, last int, above, below bool) {
+	style := c.Theme.Role(theme.Key)
+	if above {
+		c.Text(c.W-edge, first, c.Theme.Glyph(theme.Up), style)
+	}
+	if below && last > first {
+		c.Text(c.W-edge, last, c.Theme.Glyph(theme.Down), style)
+	}
 }
 
 // MovesBy returns how many rows a key moves the cursor in a list of n rows with height visible

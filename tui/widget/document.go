@@ -17,7 +17,8 @@ import (
 const headBytes = 256 << 10
 
 // Document shows a payload: JSON as a tree of rows that can be folded, text by lines, other data as
-// a hex dump.
+// a hex dump. tview's TreeView needs a node in memory for each row, and visits all of them for each
+// key; its rows cannot be wrapped, and neither those of its TextView folded.
 type Document struct {
 	*tview.Box
 	look   func() *theme.Theme
@@ -113,14 +114,6 @@ func (d *Document) LoadAll() {
 	d.hits = d.search()
 }
 
-// AtEnd reports whether the cursor is on the last row.
-func (d *Document) AtEnd() bool {
-	return len(d.tokens) == 0 || d.cursor == d.shown(len(d.tokens)-1)
-}
-
-// Whole reports whether all of the data is shown.
-func (d *Document) Whole() bool { return d.whole }
-
 // JSON reports whether the data is shown as JSON.
 func (d *Document) JSON() bool {
 	return len(d.tokens) > 0 && d.tokens[0].kind != textToken && d.tokens[0].kind != bytesToken
@@ -138,32 +131,25 @@ func (d *Document) Wrap() bool { return d.wrap }
 
 // InputHandler moves, folds and repeats a search.
 func (d *Document) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return d.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { d.Key(event) })
+	return takes(d.Box, func(event *tcell.EventKey) { d.Key(event) })
 }
 
 // Key handles a key; ok is false if it has no meaning.
 func (d *Document) Key(event *tcell.EventKey) (ok bool) {
-	page := max(d.height-1, 1)
-	switch KeyName(event) {
-	case "j", "down":
-		d.move(1)
-	case "k", "up":
-		d.move(-1)
-	case "pgdn":
-		d.page(page)
-	case "pgup":
-		d.page(-page)
-	case "ctrl-d":
-		d.page(max(page/2, 1))
-	case "ctrl-u":
-		d.page(-max(page/2, 1))
-	case "g", "home":
+	key := KeyName(event)
+	rows, ok := MovesBy(key, 0, d.height)
+	switch {
+	case key == "g" || key == "home":
 		d.cursor, d.top = 0, place{}
-	case "G", "end":
+	case key == "G" || key == "end":
 		d.cursor = d.shown(max(len(d.tokens)-1, 0))
 		d.reveal()
+	case !ok:
+		return d.viewKey(key)
+	case rows == 1 || rows == -1:
+		d.move(rows)
 	default:
-		return d.viewKey(KeyName(event))
+		d.page(rows)
 	}
 	return true
 }
@@ -196,8 +182,7 @@ func (d *Document) viewKey(key string) bool {
 }
 
 // MouseHandler moves with the wheel, selects with a click and folds with a double click.
-func (d *Document) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
-	tview.Primitive) {
+func (d *Document) MouseHandler() mouseHandler {
 	return mouse(d.Box, d.page, func(_, y int, double bool) {
 		if y < 1 || y > d.height || len(d.tokens) == 0 {
 			return

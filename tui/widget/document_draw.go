@@ -27,11 +27,12 @@ func (d *Document) Draw(screen tcell.Screen) {
 	if remark != "" {
 		height--
 	}
-	if w != d.width || max(height, 0) != d.height {
+	if width := max(w-edge, 1); width != d.width || max(height, 0) != d.height {
 		clear(d.laid)
-		d.width, d.height = w, max(height, 0)
+		d.width, d.height = width, max(height, 0)
 		d.reveal()
 	}
+	w = d.width
 	n := c.Cut(0, 0, w, d.title, look.Role(theme.Title))
 	if len(d.tokens) == 0 {
 		c.Cut(0, 1, w, "empty", look.Role(theme.Faint))
@@ -47,12 +48,7 @@ func (d *Document) Draw(screen tcell.Screen) {
 		d.drawRow(c.Part(0, 1+row, w, 1), at)
 		at, more = below(d, at)
 	}
-	if d.top != (place{}) {
-		c.Text(w-1, 0, look.Glyph(theme.Up), look.Role(theme.Key))
-	}
-	if more && d.height > 0 {
-		c.Text(w-1, d.height, look.Glyph(theme.Down), look.Role(theme.Key))
-	}
+	c.marks(0, d.height, d.top != (place{}), more)
 	if remark != "" && h > 1 {
 		c.Cut(0, h-1, w, remark, look.Role(theme.Faint))
 	}

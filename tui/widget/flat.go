@@ -100,7 +100,8 @@ func (f flat) cut(c Canvas, x, y, w int, style styler) {
 }
 
 // breaks returns where the rows of a text begin at a width: after a blank if possible, or else
-// within a word. Rows after the first are hang cells shorter.
+// within a word. Rows after the first are hang cells shorter. In tview's WordWrap all rows are as
+// long, and one after a full row begins with the blank.
 func breaks(text string, width, hang int) []int {
 	room := max(width, 2)
 	hang = min(max(hang, 0), room/2)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
 
 	"github.com/kagzi/kagzi/tui/filter"
@@ -24,7 +23,7 @@ const (
 	DurationField           // "90s", "1h30m", "7d"; not negative
 	ChoiceField             // one of Choices
 	CheckField              // "true" or "false"
-	JSONField               // JSON on many lines, edited in the person's editor
+	JSONField               // JSON on many lines
 )
 
 // Field is a field of a Form.
@@ -43,7 +42,9 @@ type Field struct {
 	Complete func(text string) []string
 }
 
-// Form shows fields in a box, with buttons below.
+// Form shows fields in a box, with buttons below. In tview's Form each field would be an item of our
+// own, because those of tview have no notes and problems below them; only the stacking of rows would
+// be tview's, and its buttons scroll out of sight.
 type Form struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -52,23 +53,22 @@ type Form struct {
 	focus   int // field; after the last: the buttons
 	offset  int // rows scrolled out at the top
 	problem string
-	buttons [2]buttonPlace // at the last draw
-	places  map[int]int    // field by screen row
+	buttons buttons
+	places  map[int]int // field by screen row, at the last draw
 
 	// SubmitLabel is the text of the submit button; default "OK". Submit is called with all values
 	// by name once each is valid, Cancel when the form is cancelled. Edit opens JSON in an editor;
-	// if it is nil, JSON can only be pasted.
+	// nil: there is none.
 	SubmitLabel string
 	Submit      func(values map[string]string)
 	Cancel      func()
 	Edit        func(current []byte) ([]byte, error)
 }
 
-// formField is a field with its current value.
+// formField is a field with its current value: in typed, or for a choice and a check in Value.
 type formField struct {
 	Field
-	input   input
-	ghost   string
+	typed   *entry
 	problem string
 	note    []Line // set by SetNote
 }
@@ -78,10 +78,17 @@ func NewForm(look func() *theme.Theme, title string, fields []Field) *Form {
 	f := &Form{Box: tview.NewBox(), look: look, title: title, SubmitLabel: "OK"}
 	for _, field := range fields {
 		added := &formField{Field: field}
-		if field.Kind == ChoiceField && !slices.Contains(field.Choices, field.Value) && len(field.Choices) > 0 {
-			added.Value = field.Choices[0]
+		switch field.Kind {
+		case ChoiceField:
+			if !slices.Contains(field.Choices, field.Value) && len(field.Choices) > 0 {
+				added.Value = field.Choices[0]
+			}
+		case CheckField:
+		default:
+			added.typed = newEntry(field.Kind == JSONField)
+			added.typed.set(field.Value)
+			added.typed.complete = field.Complete
 		}
-		added.input.set(added.Value)
 		f.fields = append(f.fields, added)
 	}
 	return f
@@ -103,13 +110,6 @@ func (f *Form) Value(name string) string {
 		return field.value()
 	}
 	return ""
-}
-
-// SetValue replaces a field's value.
-func (f *Form) SetValue(name, value string) {
-	if field := f.field(name); field != nil {
-		field.set(value)
-	}
 }
 
 // Values returns all values by field name.
@@ -142,20 +142,20 @@ func (f *Form) SetError(name, problem string) {
 
 // value returns the field's value.
 func (f *formField) value() string {
-	if f.Kind == ChoiceField || f.Kind == CheckField || f.Kind == JSONField {
+	if f.typed == nil {
 		return f.Value
 	}
-	return f.input.text
+	return f.typed.text()
 }
 
 func (f *formField) set(value string) {
-	f.Value, f.problem = value, ""
-	f.input.set(value)
-	f.guess()
+	f.problem = ""
+	if f.typed == nil {
+		f.Value = value
+	} else {
+		f.typed.set(value)
+	}
 }
-
-// guess updates the completion of the text.
-func (f *formField) guess() { f.ghost = f.input.rest(f.Complete) }
 
 var (
 	errRequired = errors.New("a value is required")
@@ -217,29 +217,5 @@ func (f *Form) submit() {
 func (f *Form) cancel() {
 	if f.Cancel != nil {
 		f.Cancel()
-	}
-}
-
-// InputHandler edits the form.
-func (f *Form) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return f.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { f.Key(event) })
-}
-
-// PasteHandler pastes into the focused field.
-func (f *Form) PasteHandler() func(string, func(tview.Primitive)) {
-	return f.WrapPasteHandler(func(text string, _ func(tview.Primitive)) { f.Paste(text) })
-}
-
-// Paste inserts text into the focused field at the cursor; in a JSON field it replaces the value.
-func (f *Form) Paste(text string) {
-	if f.focus >= len(f.fields) {
-		return
-	}
-	switch field := f.fields[f.focus]; field.Kind {
-	case JSONField:
-		field.set(text)
-	case TextField, NumberField, DurationField:
-		field.input.insert(text)
-		field.typed(true)
 	}
 }

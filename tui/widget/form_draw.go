@@ -10,21 +10,19 @@ import (
 )
 
 const (
-	formMost     = 90 // cells of a form, if the screen allows
-	formLabel    = 18 // of the labels at most
-	jsonRows     = 6  // visible rows of JSON
-	jsonBytes    = 4 << 10
-	formSaid     = 512 // bytes of a field's problem
-	formButtons  = 2   // rows: the form's problem, and the buttons
-	formProblem  = 3   // rows of the form's problem at most
-	checkedMark  = "[x]"
-	uncheckedBox = "[ ]"
+	formMost    = 90  // cells of a form, if the screen allows
+	formLabel   = 18  // of the labels at most
+	jsonMost    = 6   // visible rows of JSON
+	jsonFocused = 3   // of them, at least with the focus
+	formSaid    = 512 // bytes of a field's problem
+	formButtons = 2   // rows: the form's problem, and the buttons
+	formProblem = 3   // rows of the form's problem at most
 )
 
-// formRow is a row of a form: how to draw it, and its field.
-type formRow struct {
-	field int
-	draw  func(c Canvas)
+// formPart is a part of a form below the one before it: its rows, how to draw it, and its field.
+type formPart struct {
+	field, rows int
+	draw        func(c Canvas)
 }
 
 // Draw draws the box in the middle and leaves the cells around it unchanged. The focused field is
@@ -33,26 +31,33 @@ func (f *Form) Draw(screen tcell.Screen) {
 	x, y, w, h := f.GetInnerRect()
 	look := f.look()
 	width := min(w, formMost)
-	rows := f.rows(width - 4)
+	parts, rows := f.parts(width - 4)
 	wrong := wrapped(f.problem, width-4)
 	wrong = wrong[:min(len(wrong), formProblem, max(h-4, 0))]
 	below := formButtons + max(len(wrong)-1, 0)
-	height := min(len(rows)+below+2, h)
+	height := min(rows+below+2, h)
 	c := On(screen, look, x, y, w, h).Part((w-width)/2, (h-height)/2, width, height)
 	c.Clear(look.Role(theme.Text))
 	inner := c.Box(f.title, look.Role(theme.Border))
 	c = inner.Part(1, 0, inner.W-2, inner.H)
 	room := max(c.H-below, 0)
-	f.scroll(rows, room)
+	f.scroll(parts, rows, room)
 	f.places = map[int]int{}
-	for i := f.offset; i < min(f.offset+room, len(rows)); i++ {
-		f.places[c.Y+i-f.offset] = rows[i].field
-		rows[i].draw(c.Part(0, i-f.offset, c.W, 1))
+	top := -f.offset
+	for _, part := range parts {
+		first, last := max(top, 0), min(top+part.rows, room)
+		for row := first; row < last; row++ {
+			f.places[c.Y+row] = part.field
+		}
+		if first < last {
+			part.draw(c.Part(0, first, c.W, last-first))
+		}
+		top += part.rows
 	}
 	if f.offset > 0 {
 		inner.Text(inner.W-1, 0, look.Glyph(theme.Up), look.Role(theme.Key))
 	}
-	if f.offset+room < len(rows) {
+	if f.offset+room < rows {
 		c.Cut(0, room, c.W, look.Glyph(theme.Down)+" more below", look.Role(theme.Faint))
 	}
 	for i, line := range wrong {
@@ -60,63 +65,73 @@ func (f *Form) Draw(screen tcell.Screen) {
 		part.Clear(look.Role(theme.Text))
 		line(part)
 	}
-	f.drawButtons(c.Part(0, c.H-1, c.W, 1))
+	f.buttons.labels = []string{f.SubmitLabel, "Cancel"}
+	f.buttons.draw(c.Part(0, c.H-1, c.W, 1), f.focus-len(f.fields), func(int) theme.Role { return theme.Text })
 }
 
 // scroll keeps the rows of the focused field visible, or the first ones if they do not fit.
-func (f *Form) scroll(rows []formRow, room int) {
-	f.offset = max(min(f.offset, len(rows)-room), 0)
-	first, last := -1, -1
-	for i, row := range rows {
-		if row.field == f.focus {
+func (f *Form) scroll(parts []formPart, rows, room int) {
+	f.offset = max(min(f.offset, rows-room), 0)
+	first, last, top := -1, -1, 0
+	for _, part := range parts {
+		if part.field == f.focus {
 			if first < 0 {
-				first = i
+				first = top
 			}
-			last = i
+			last = top + part.rows - 1
 		}
+		top += part.rows
 	}
 	if first >= 0 {
 		f.offset = min(max(f.offset, last-room+1), first)
 	}
 }
 
-// rows returns all rows of the fields.
-func (f *Form) rows(width int) []formRow {
+// parts returns the fields with what is said below them, and the number of their rows.
+func (f *Form) parts(width int) (parts []formPart, rows int) {
 	label := 0
 	for _, field := range f.fields {
 		label = max(label, textWidth(field.Label, formLabel))
 	}
 	label = min(label, formLabel, width/3) + 2
-	var rows []formRow
 	for i, field := range f.fields {
-		add := func(draw func(c Canvas)) {
-			rows = append(rows, formRow{i, draw})
+		add := func(n int, draw func(c Canvas)) {
+			parts = append(parts, formPart{i, n, draw})
+			rows += n
 		}
-		add(func(c Canvas) { f.drawField(c, field, label, i == f.focus) })
-		below := func(line Line) {
-			add(func(c Canvas) { line.Draw(c.Part(label, 0, c.W-label, 1)) })
+		below := func(lines []func(c Canvas)) {
+			for _, line := range lines {
+				add(1, func(c Canvas) { line(c.Part(label, 0, c.W-label, 1)) })
+			}
 		}
+		n := 1
 		if field.Kind == JSONField {
-			for _, line := range jsonLines(field.Value) {
-				below(line)
+			n = min(strings.Count(field.value(), "\n")+1, jsonMost)
+			if i == f.focus {
+				n = max(n, jsonFocused)
 			}
 		}
-		for _, row := range wrapped(field.problem, width-label) {
-			add(func(c Canvas) { row(c.Part(label, 0, c.W-label, 1)) })
-		}
-		if field.Note != nil {
-			if note := (Line{Cells: field.Note(field.value())}); len(note.Cells) > 0 &&
-				note.Text() != render.Safe(field.problem) {
-				for _, row := range rowsOf(note, width-label, nil) {
-					add(func(c Canvas) { row(c.Part(label, 0, c.W-label, 1)) })
-				}
-			}
+		add(n, func(c Canvas) { f.drawField(c, field, label, i == f.focus) })
+		below(wrapped(field.problem, width-label))
+		if note := f.noteOf(field, i == f.focus); len(note.Cells) > 0 && note.Text() != render.Safe(field.problem) {
+			below(rowsOf(note, width-label, nil))
 		}
 		for _, line := range field.note {
-			below(line)
+			below([]func(c Canvas){line.Draw})
 		}
 	}
-	return rows
+	return parts, rows
+}
+
+// noteOf returns the line below a field, which may be empty.
+func (f *Form) noteOf(field *formField, focused bool) Line {
+	switch {
+	case field.Note != nil:
+		return Line{Cells: field.Note(field.value())}
+	case field.Kind == JSONField && focused && f.Edit != nil:
+		return TextLine("JSON; ctrl-o opens the editor", render.Dim)
+	}
+	return Line{}
 }
 
 // wrapped draws a problem, wrapped at a width; no rows if it is empty.
@@ -151,70 +166,21 @@ func rowsOf(line Line, width int, look func(c Canvas) styler) []func(c Canvas) {
 	return rows
 }
 
-// jsonLines returns the first lines of a value, below the line with its size.
-func jsonLines(value string) []Line {
-	if value == "" {
-		return nil
-	}
-	head, more := shorten(value, jsonBytes)
-	lines := TextLines(head, render.Plain)
-	if len(lines) > jsonRows || more > 0 {
-		lines = append(lines[:min(len(lines), jsonRows-1)], TextLine("...", render.Dim))
-	}
-	return lines
-}
-
 func (f *Form) drawField(c Canvas, field *formField, label int, focused bool) {
-	style := c.Theme.Role(theme.Text)
+	style, look := c.Theme.Role(theme.Text), c.Theme.Role(theme.Text)
 	if focused {
-		style = c.Theme.Role(theme.Title)
+		style, look = c.Theme.Role(theme.Title), c.Theme.Role(theme.Selected)
 	}
 	c.Cut(0, 0, label-1, field.Label, style)
-	value := c.Part(label, 0, c.W-label, 1)
-	look := c.Theme.Role(theme.Text)
-	if focused {
-		look = c.Theme.Role(theme.Selected)
-	}
+	value := c.Part(label, 0, c.W-label, c.H)
 	switch field.Kind {
 	case ChoiceField:
 		left, right := c.Theme.Glyph(theme.Left), c.Theme.Glyph(theme.Right)
 		value.Cut(0, 0, value.W, left+" "+field.Value+" "+right, look)
 	case CheckField:
-		box := uncheckedBox
-		if field.Value == "true" {
-			box = checkedMark
-		}
+		box := map[bool]string{true: "[x]", false: "[ ]"}[field.Value == "true"]
 		value.Text(0, 0, box, look)
-	case JSONField:
-		value.Cut(0, 0, value.W, f.jsonHint(field), look)
 	default:
-		field.input.draw(value, 0, value.W, field.ghost, focused)
-	}
-}
-
-// jsonHint returns the size of the JSON and how to change it.
-func (f *Form) jsonHint(field *formField) string {
-	parts := []string{"empty"}
-	if field.Value != "" {
-		parts[0] = render.Bytes(int64(len(field.Value)))
-	}
-	if f.Edit != nil {
-		parts = append(parts, "e opens the editor")
-	}
-	return strings.Join(append(parts, "or paste it"), ", ")
-}
-
-// drawButtons draws the buttons at the right edge and records where they are.
-func (f *Form) drawButtons(c Canvas) {
-	labels := [...]string{f.SubmitLabel, "Cancel"}
-	x := max(c.W-buttonWidth(labels[0])-buttonWidth(labels[1])-buttonGap, 0)
-	for i, label := range labels {
-		style := c.Theme.Role(theme.Text)
-		if f.focus == f.submitFocus()+i {
-			style = c.Theme.Role(theme.Selected).Bold(true)
-		}
-		n := c.Text(x, 0, "[ "+label+" ]", style)
-		f.buttons[i] = buttonPlace{c.X + x, c.Y, n}
-		x += n + buttonGap
+		field.typed.draw(value, focused)
 	}
 }

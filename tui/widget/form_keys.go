@@ -7,50 +7,61 @@ import (
 	"github.com/rivo/tview"
 )
 
-// Key handles a key; ok is false if it has no meaning.
-func (f *Form) Key(event *tcell.EventKey) (ok bool) {
+// InputHandler edits the form.
+func (f *Form) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
+	return takes(f.Box, f.key)
+}
+
+// PasteHandler inserts text at the cursor of the focused field.
+func (f *Form) PasteHandler() func(string, func(tview.Primitive)) {
+	return pastes(f.Box, func(text string) {
+		if f.focus < len(f.fields) && f.fields[f.focus].typed != nil {
+			f.fields[f.focus].typed.insert(text)
+			f.fields[f.focus].problem = ""
+		}
+	})
+}
+
+func (f *Form) key(event *tcell.EventKey) {
 	name := KeyName(event)
 	switch name {
 	case "esc":
 		f.cancel()
-		return true
+		return
 	case "ctrl-s":
 		f.submit()
-		return true
-	case "tab", "down":
-		f.move(1)
-		return true
-	case "shift-tab", "up":
-		f.move(-1)
-		return true
+		return
 	}
 	if f.focus >= len(f.fields) {
-		return f.buttonKey(name)
+		f.buttonKey(name)
+		return
 	}
-	field := f.fields[f.focus]
-	switch field.Kind {
-	case ChoiceField:
-		return f.choiceKey(field, name)
-	case CheckField:
-		return f.checkKey(field, name)
-	case JSONField:
-		return f.jsonKey(field, name)
-	}
-	if name == "enter" {
+	switch field := f.fields[f.focus]; {
+	case name == "tab":
 		f.move(1)
-		return true
+	case name == "shift-tab":
+		f.move(-1)
+	case field.typed == nil:
+		f.switchKey(field, name)
+	case field.typed.lines:
+		f.linesKey(field, event)
+	case name == "enter" || name == "down":
+		f.move(1)
+	case name == "up":
+		f.move(-1)
+	case (name == "right" || name == "ctrl-f") && field.typed.accept():
+		field.problem = ""
+	default:
+		field.write(event)
 	}
-	if (name == "right" || name == "ctrl-f") && f.accept() {
-		return true
-	}
-	changed, ok := field.input.key(event)
-	field.typed(changed)
-	return ok
 }
 
-// submitFocus and cancelFocus are the positions of the buttons, after the last field.
-func (f *Form) submitFocus() int { return len(f.fields) }
-func (f *Form) cancelFocus() int { return len(f.fields) + 1 }
+// write passes a key to the field's text.
+func (f *formField) write(event *tcell.EventKey) {
+	if f.typed.key(event) {
+		f.problem = ""
+	}
+}
 
 // move focuses the next field or button. It checks the field that loses the focus, so that mistakes
 // show at once.
@@ -65,112 +76,90 @@ func (f *Form) move(step int) {
 	f.focus = around(f.focus, step, len(f.fields)+2)
 }
 
-// accept inserts the completion of the focused field.
-func (f *Form) accept() bool {
-	if f.focus >= len(f.fields) || f.fields[f.focus].ghost == "" {
-		return false
-	}
-	field := f.fields[f.focus]
-	field.set(field.input.text + field.ghost)
-	return true
-}
-
-// typed handles the result of a key in the field's input.
-func (f *formField) typed(changed bool) {
-	if changed {
-		f.problem = ""
-	}
-	f.guess()
-}
-
-func (f *Form) buttonKey(name string) bool {
+// buttonKey handles a key while one of the buttons, which come after the last field, has the focus.
+func (f *Form) buttonKey(name string) {
+	submit := len(f.fields)
 	switch name {
+	case "tab", "down":
+		f.move(1)
+	case "shift-tab", "up":
+		f.move(-1)
 	case "left", "right":
-		f.focus = f.submitFocus() + f.cancelFocus() - f.focus
+		f.focus = 2*submit + 1 - f.focus
 	case "enter", "space":
-		if f.focus == f.submitFocus() {
-			f.submit()
-		} else {
-			f.cancel()
-		}
-	default:
-		return false
+		f.press(f.focus - submit)
 	}
-	return true
 }
 
-func (f *Form) choiceKey(field *formField, name string) bool {
-	at := slices.Index(field.Choices, field.Value)
+// press presses a button.
+func (f *Form) press(button int) {
+	f.focus = len(f.fields) + button
+	if button == 0 {
+		f.submit()
+	} else {
+		f.cancel()
+	}
+}
+
+// switchKey changes a choice or a check in place.
+func (f *Form) switchKey(field *formField, name string) {
+	choices := field.Choices
+	if field.Kind == CheckField {
+		choices = []string{"false", "true"}
+	}
+	step := 1
 	switch name {
+	case "down", "enter":
+		f.move(1)
+		return
+	case "up":
+		f.move(-1)
+		return
 	case "left":
-		at = around(at, -1, len(field.Choices))
+		step = -1
 	case "right", "space":
-		at = around(at, 1, len(field.Choices))
-	case "enter":
-		f.move(1)
-		return true
 	default:
-		return false
+		return
 	}
-	if at < len(field.Choices) {
-		field.set(field.Choices[at])
+	if at := around(slices.Index(choices, field.Value), step, len(choices)); at < len(choices) {
+		field.set(choices[at])
 	}
-	return true
 }
 
-func (f *Form) checkKey(field *formField, name string) bool {
-	switch name {
-	case "space", "left", "right":
-		if field.Value == "true" {
-			field.set("false")
-		} else {
-			field.set("true")
+// linesKey edits text of several lines: the arrows leave it at its ends, and ctrl-o opens the
+// editor.
+func (f *Form) linesKey(field *formField, event *tcell.EventKey) {
+	name := KeyName(event)
+	if name == "ctrl-o" && f.Edit != nil {
+		edited, err := f.Edit([]byte(field.value()))
+		if err == nil {
+			field.set(string(edited))
+			err = field.check()
 		}
-	case "enter":
-		f.move(1)
-	default:
-		return false
-	}
-	return true
-}
-
-// jsonKey opens the editor, or clears the field.
-func (f *Form) jsonKey(field *formField, name string) bool {
-	switch name {
-	case "e", "enter":
-		if f.Edit == nil {
-			return false
-		}
-		edited, err := f.Edit([]byte(field.Value))
 		if err != nil {
 			field.problem = err.Error()
-			return true
 		}
-		field.set(string(edited))
-		if err := field.check(); err != nil {
-			field.problem = err.Error()
-		}
-	case "ctrl-u":
-		field.set("")
-	default:
-		return false
+		return
 	}
-	return true
+	before, _, _, _ := field.typed.area.GetCursor()
+	field.write(event)
+	if after, _, _, _ := field.typed.area.GetCursor(); before == after {
+		switch name {
+		case "down":
+			f.move(1)
+		case "up":
+			f.move(-1)
+		}
+	}
 }
 
 // MouseHandler moves with the wheel, and focuses fields and chooses buttons with clicks.
-func (f *Form) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
-	tview.Primitive) {
+func (f *Form) MouseHandler() mouseHandler {
 	return mouse(f.Box, func(rows int) { f.move(min(max(rows, -1), 1)) }, func(x, y int, _ bool) {
 		left, top, _, _ := f.GetInnerRect()
-		for i, b := range f.buttons {
-			if y+top == b.y && x+left >= b.x && x+left < b.x+b.w {
-				f.focus = f.submitFocus() + i
-				f.buttonKey("enter")
-				return
-			}
-		}
-		if field, ok := f.places[y+top]; ok {
+		if button := f.buttons.at(x+left, y+top); button >= 0 {
+			f.press(button)
+		} else if field, ok := f.places[y+top]; ok {
 			f.move(field - f.focus)
 		}
 	})

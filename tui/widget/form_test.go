@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rivo/tview"
+
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget"
@@ -124,6 +126,9 @@ func TestForm_says_what_is_wrong_where_it_is(t *testing.T) {
 	}
 }
 
+// paste pastes a text as the terminal does.
+func paste(p tview.Primitive, text string) { p.PasteHandler()(text, func(tview.Primitive) {}) }
+
 func TestForm_edits_JSON_elsewhere(t *testing.T) {
 	f := startForm(plain)
 	f.SetValue("type", "order")
@@ -131,19 +136,62 @@ func TestForm_edits_JSON_elsewhere(t *testing.T) {
 	f.Edit = func(current []byte) ([]byte, error) {
 		return []byte(strings.ReplaceAll(string(current), "you", "me")), nil
 	}
-	widgettest.Press(t, f, "e")
+	widgettest.Press(t, f, "ctrl-o")
 	if got := f.Value("input"); !strings.Contains(got, `"me"`) {
 		t.Errorf("input = %s", got)
 	}
 	f.Edit = func([]byte) ([]byte, error) { return nil, errors.New("no editor is set") }
-	widgettest.Press(t, f, "enter")
+	widgettest.Press(t, f, "ctrl-o")
 	if got := widgettest.Draw(t, f, 80, 24, nil); !strings.Contains(got, "no editor is set") ||
 		!strings.Contains(f.Value("input"), `"me"`) {
 		t.Errorf("the failure is not said, or the value is gone:\n%s", got)
 	}
-	f.Paste("[1,\n2]")
+	widgettest.Press(t, f, "ctrl-l") // everything
+	paste(f, "[1,\r\n2]\x1b")
 	if got := f.Value("input"); got != "[1,\n2]" {
 		t.Errorf("input after a paste = %q", got)
+	}
+}
+
+func TestForm_types_JSON(t *testing.T) {
+	for _, test := range []struct {
+		name, value, typed string
+		keys               []string
+		want               string
+	}{
+		{"into an empty field", "", `{"name": "eve"}`, nil, `{"name": "eve"}`},
+		{"at the begin of what is there", "[2]", "x", []string{"backspace"}, "[2]"},
+		{"on several lines", "", "[1,", []string{"enter", "2", "]"}, "[1,\n2]"},
+		{"in the middle", "[1,\n2]", "", []string{"down", "3", "up", "end", "4"}, "[1,4\n32]"},
+		{"and takes it back", "", "12", []string{"ctrl-_"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := startForm(plain)
+			f.Edit = func([]byte) ([]byte, error) { t.Error("the editor was opened"); return nil, nil }
+			f.SetValue("input", test.value)
+			widgettest.Press(t, f, "shift-tab", "shift-tab", "shift-tab")
+			widgettest.Type(t, f, test.typed)
+			widgettest.Press(t, f, test.keys...)
+			if got := f.Value("input"); got != test.want {
+				t.Errorf("input = %q, want %q", got, test.want)
+			}
+			if got := widgettest.Draw(t, f, 80, 24, nil); test.want != "" &&
+				!strings.Contains(got, strings.Split(test.want, "\n")[0]) {
+				t.Errorf("what was typed is not on the screen:\n%s", got)
+			}
+		})
+	}
+}
+
+func TestForm_leaves_JSON_with_the_arrows_at_its_ends(t *testing.T) {
+	f := startForm(plain)
+	f.SetValue("type", "order")
+	f.SetValue("cron", "")
+	widgettest.Press(t, f, "shift-tab", "shift-tab", "shift-tab", "down", "up", "up") // the field before
+	widgettest.Type(t, f, "5")
+	widgettest.Press(t, f, "down", "down", "down", "down") // the button after
+	if got := fill(t, f, "enter"); got["cron"] != "5" {
+		t.Errorf("handed over %v", got)
 	}
 }
 
@@ -171,9 +219,9 @@ func TestForm_shows_the_field_that_has_the_focus(t *testing.T) {
 			if got := widgettest.Draw(t, f, size.W, size.H, nil); !strings.Contains(got, label[:4]) {
 				t.Errorf("%v: %s is not on the screen:\n%s", size, label, got)
 			}
-			widgettest.Press(t, f, "down")
+			widgettest.Press(t, f, "tab")
 		}
-		widgettest.Press(t, f, "down", "down")
+		widgettest.Press(t, f, "tab", "tab")
 	}
 }
 

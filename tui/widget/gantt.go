@@ -41,6 +41,7 @@ type Lane struct {
 	Spans   []Span
 	Overlay []Span // earlier attempts, drawn below Spans if the overlay is on
 	Note    string // further text in the line at the bottom
+	Instead string // shown in place of spans if there are none
 }
 
 // failed reports whether something in the lane failed.
@@ -50,7 +51,7 @@ func (l *Lane) failed() bool {
 	})
 }
 
-// Gantt shows lanes of spans over one time axis, in the given order.
+// Gantt shows lanes of spans over one time axis, in the given order. tview has no chart.
 type Gantt struct {
 	*tview.Box
 	look  func() *theme.Theme
@@ -158,7 +159,7 @@ func (g *Gantt) settle() {
 
 // InputHandler moves, zooms and opens.
 func (g *Gantt) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return g.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { g.Key(event) })
+	return takes(g.Box, func(event *tcell.EventKey) { g.Key(event) })
 }
 
 // Key handles a key; ok is false if it has no meaning.
@@ -205,8 +206,7 @@ func (g *Gantt) timeKey(key string) bool {
 }
 
 // MouseHandler moves with the wheel, and selects and opens with clicks.
-func (g *Gantt) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
-	tview.Primitive) {
+func (g *Gantt) MouseHandler() mouseHandler {
 	return mouse(g.Box, func(rows int) { g.move(g.selected + rows) }, func(_, y int, double bool) {
 		lane := g.offset + y - 1
 		if y < 1 || y > g.height || lane >= len(g.lanes) {

@@ -1,6 +1,7 @@
 package widget
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -30,6 +31,10 @@ func (b bars) lane(l *Lane) {
 	var earlier []Span
 	if b.gantt.overlay {
 		earlier = l.Overlay
+	}
+	if len(l.Spans)+len(earlier) == 0 && l.Instead != "" {
+		b.Cut(0, 0, b.W, l.Instead, b.Theme.Role(theme.Faint))
+		return
 	}
 	b.waiting(earlier, true)
 	b.waiting(l.Spans, false)
@@ -180,8 +185,12 @@ func (g *Gantt) Draw(screen tcell.Screen) {
 	}
 	g.Pan(0) // the width may have changed
 	s := g.scale()
-	axis := newAxis(c.Part(label+1, 0, g.area, 1), s, g.left)
-	axis.draw()
+	onRight := g.left+float64(g.area) < math.Floor(s.cells())
+	width := g.area
+	if onRight {
+		width -= edge
+	}
+	newAxis(c.Part(label+1, 0, width, 1), s, g.left).draw()
 	c.Cut(0, 0, label, g.State(), look.Role(theme.Faint))
 	last := min(g.offset+g.height, len(g.lanes))
 	for i := g.offset; i < last; i++ {
@@ -189,19 +198,19 @@ func (g *Gantt) Draw(screen tcell.Screen) {
 		g.drawLabel(c.Part(0, row, label, 1), &g.lanes[i], i == g.selected)
 		bars{Canvas: c.Part(label+1, row, g.area, 1), gantt: g, scale: s}.lane(&g.lanes[i])
 	}
-	g.drawEdges(c, label, last, s)
+	g.drawEdges(c, label, last, onRight)
 	if h > 2 {
 		c.Cut(0, h-1, w, g.about(&g.lanes[g.selected]), look.Role(theme.Text))
 	}
 }
 
 // drawEdges marks that there is more beyond the screen.
-func (g *Gantt) drawEdges(c Canvas, label, last int, s scale) {
+func (g *Gantt) drawEdges(c Canvas, label, last int, onRight bool) {
 	style := c.Theme.Role(theme.Key)
 	if g.left > 0 {
 		c.Text(label, 0, c.Theme.Glyph(theme.Left), style)
 	}
-	if g.left+float64(g.area) < math.Floor(s.cells()) {
+	if onRight {
 		c.Text(c.W-1, 0, c.Theme.Glyph(theme.Right), style)
 	}
 	if g.offset > 0 {
@@ -238,7 +247,7 @@ func (g *Gantt) about(l *Lane) string {
 			to = s.To
 		}
 	}
-	parts := []string{"not started"}
+	parts := []string{cmp.Or(l.Instead, "not started")}
 	if !from.IsZero() {
 		took := "took "
 		if open {

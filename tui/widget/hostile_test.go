@@ -40,7 +40,7 @@ func everywhere(t *testing.T, look func() *theme.Theme, text string) map[string]
 		{ID: text, Cells: cells, Open: true, Children: []widget.Node{{ID: text + "2", Cells: cells}}}})
 	prompt := widget.NewPrompt(look, text)
 	prompt.Complete = func(typed string) []string { return []string{typed + text} }
-	prompt.Paste(text)
+	paste(prompt, text)
 	prompt.Error(text)
 	dialog := widget.NewDialog(look, widget.Question{
 		Title: text, Lines: lines, Command: text, Buttons: []string{text, text}, Want: text})
@@ -54,7 +54,7 @@ func everywhere(t *testing.T, look func() *theme.Theme, text string) map[string]
 	form.SetNote("b", lines)
 	widgettest.Press(t, form, "ctrl-s")
 	form.SetError("", text)
-	picker := widget.NewPicker(look, text, []widget.Choice{{ID: text, Line: widget.Line{Cells: cells}}}, "")
+	picker := widget.NewPicker(look, text, []string{text}, "")
 	return map[string]tview.Primitive{"gantt": gantt, "document": document, "other document": other,
 		"wrapped document": wrapped, "lines": viewer, "lines sideways": sideways,
 		"tree": tree, "prompt": prompt, "dialog": dialog, "form": form, "picker": picker}
@@ -86,10 +86,12 @@ func TestNothing_hostile_reaches_a_cell(t *testing.T) {
 }
 
 func TestTags_are_text(t *testing.T) {
-	const tags = `[red]a[-] ["x"]b[""] [::b]c`
-	for name, primitive := range everywhere(t, plain, tags) {
-		if got := widgettest.Draw(t, primitive, 120, 24, nil); !strings.Contains(got, "[red]a[-]") {
-			t.Errorf("%s shows\n%s", name, got)
+	for _, tag := range []string{"[red]a[-]", "[#000001]a", `["x"]b[""]`, "[::b]c", "[red[]d", "[:::http://x/?y]e[:::-]"} {
+		for name, primitive := range everywhere(t, plain, tag) {
+			got := widgettest.Draw(t, primitive, 120, 24, nil)
+			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), tag) {
+				t.Errorf("%s shows\n%s", name, got)
+			}
 		}
 	}
 }

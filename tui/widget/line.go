@@ -49,15 +49,12 @@ func (l Line) width(most int) int {
 }
 
 // Draw draws the line into the first row of a canvas and cuts it at the edge.
-func (l Line) Draw(c Canvas) { l.draw(c, c.Theme.Style) }
-
-// draw is Draw with other styles.
-func (l Line) draw(c Canvas, style styler) {
+func (l Line) Draw(c Canvas) {
 	short := Line{Cells: make([]render.Cell, len(l.Cells))}
 	for i, cell := range l.Cells {
 		short.Cells[i] = render.Cell{Text: bounded(cell.Text, c.W+1), Style: cell.Style}
 	}
-	short.flatten().cut(c, 0, 0, c.W, style)
+	short.flatten().cut(c, 0, 0, c.W, c.Theme.Style)
 }
 
 // flatten joins the pieces, made safe. A very long piece is shortened.

@@ -1,7 +1,6 @@
 package widget
 
 import (
-	"slices"
 	"sort"
 	"strings"
 
@@ -12,17 +11,18 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Lines shows scrollable lines of text: errors with stacks, events, help. It has no cursor.
+// Lines shows scrollable lines of text: errors with stacks, events, help. It has no cursor. It is not
+// tview's TextView, whose wrapped lines cannot hang below their text, and which measures all text above
+// the screen again whenever some changes: at the end of 10,000 lines that takes tenths of a second.
 type Lines struct {
 	*tview.Box
-	look   func() *theme.Theme
-	lines  []Line
-	wrap   bool
-	follow bool
-	left   int   // cells scrolled out on the left, if lines are not wrapped
-	top    place // first visible row
+	look  func() *theme.Theme
+	lines []Line
+	wrap  bool
+	left  int   // cells scrolled out on the left, if lines are not wrapped
+	top   place // first visible row
 
-	width, height int // of the screen at the last draw
+	width, height int // for text, at the last draw
 	laid          layouts
 
 	find  *finder
@@ -40,36 +40,11 @@ func NewLines(look func() *theme.Theme) *Lines {
 
 // SetLines replaces the lines. The scroll position is kept if possible.
 func (l *Lines) SetLines(lines []Line) *Lines {
-	l.lines = slices.Clip(lines) // Append must not write into the caller's array
+	l.lines = lines
 	clear(l.laid)
 	l.research()
 	return l
 }
-
-// Append adds lines at the end.
-func (l *Lines) Append(lines ...Line) {
-	from := len(l.lines)
-	l.lines = append(l.lines, lines...)
-	l.searchFrom(from)
-}
-
-// Trim removes lines from the start until most are left. The visible lines stay in place.
-func (l *Lines) Trim(most int) {
-	gone := len(l.lines) - max(most, 0)
-	if gone <= 0 {
-		return
-	}
-	l.lines = slices.Clone(l.lines[gone:])
-	l.top = place{max(l.top.line-gone, 0), l.top.row}
-	if l.top.line == 0 {
-		l.top.row = 0
-	}
-	clear(l.laid)
-	l.research()
-}
-
-// Len returns the number of lines.
-func (l *Lines) Len() int { return len(l.lines) }
 
 // Text returns all lines as plain text, for copying.
 func (l *Lines) Text() string {
@@ -90,53 +65,28 @@ func (l *Lines) SetWrap(wrap bool) {
 // Wrap reports whether lines are wrapped.
 func (l *Lines) Wrap() bool { return l.wrap }
 
-// SetFollow sets whether the last line stays visible when lines are added. Scrolling up ends it.
-func (l *Lines) SetFollow(follow bool) { l.follow = follow }
-
-// Follow reports whether the end is followed.
-func (l *Lines) Follow() bool { return l.follow }
-
 // Scroll scrolls by rows, down if positive.
 func (l *Lines) Scroll(rows int) {
-	if rows < 0 {
-		l.follow = false
-	}
 	l.top = step(l, l.top, rows)
 	l.settle()
 }
 
 // Top shows the start.
-func (l *Lines) Top() { l.top, l.left, l.follow = place{}, 0, false }
+func (l *Lines) Top() { l.top, l.left = place{}, 0 }
 
 // End shows the end.
 func (l *Lines) End() { l.top = l.end() }
 
-// AtEnd reports whether the last line is visible.
-func (l *Lines) AtEnd() bool {
-	return !l.top.before(l.end())
-}
-
 // InputHandler scrolls.
 func (l *Lines) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return l.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { l.Key(event) })
+	return takes(l.Box, func(event *tcell.EventKey) { l.Key(event) })
 }
 
 // Key handles a key; ok is false if it has no meaning.
 func (l *Lines) Key(event *tcell.EventKey) (ok bool) {
-	page := max(l.height-1, 1)
-	switch KeyName(event) {
-	case "j", "down":
-		l.Scroll(1)
-	case "k", "up":
-		l.Scroll(-1)
-	case "pgdn", "space":
-		l.Scroll(page)
-	case "pgup":
-		l.Scroll(-page)
-	case "ctrl-d":
-		l.Scroll(max(page/2, 1))
-	case "ctrl-u":
-		l.Scroll(-max(page/2, 1))
+	switch key := KeyName(event); key {
+	case "space":
+		l.Scroll(max(l.height-1, 1))
 	case "g", "home":
 		l.Top()
 	case "G", "end":
@@ -154,7 +104,9 @@ func (l *Lines) Key(event *tcell.EventKey) (ok bool) {
 	case "N":
 		l.Prev()
 	default:
-		return false
+		rows, ok := MovesBy(key, 0, l.height)
+		l.Scroll(rows)
+		return ok
 	}
 	return true
 }
@@ -163,8 +115,7 @@ func (l *Lines) Key(event *tcell.EventKey) (ok bool) {
 const sideways = 8
 
 // MouseHandler scrolls with the wheel.
-func (l *Lines) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
-	tview.Primitive) {
+func (l *Lines) MouseHandler() mouseHandler {
 	return mouse(l.Box, l.Scroll, func(int, int, bool) {})
 }
 
@@ -174,22 +125,16 @@ func (l *Lines) Draw(screen tcell.Screen) {
 	look := l.look()
 	c := On(screen, look, x, y, w, h)
 	c.Clear(look.Role(theme.Text))
-	if w != l.width {
-		clear(l.laid)
-	}
-	l.width, l.height = w, h
+	l.measure(w, 0)
+	l.height = h
 	l.settle()
+	text := c.Part(0, 0, l.width, h)
 	at, more := l.top, len(l.lines) > 0
 	for row := 0; row < h && more; row++ {
-		l.drawRow(c, row, at)
+		l.drawRow(text, row, at)
 		at, more = below(l, at)
 	}
-	if l.top != (place{}) {
-		c.Text(w-1, 0, look.Glyph(theme.Up), look.Role(theme.Faint))
-	}
-	if more && h > 0 {
-		c.Text(w-1, h-1, look.Glyph(theme.Down), look.Role(theme.Faint))
-	}
+	c.marks(0, h-1, l.top != (place{}), more)
 }
 
 func (l *Lines) drawRow(c Canvas, y int, at place) {
@@ -212,8 +157,10 @@ func (l *Lines) hitsOf(line int) []hit {
 	return hits
 }
 
-// measure returns how many rows the lines take at a width, counted up to most.
+// measure sets the width of the widget, and returns how many rows the lines take, counted up to
+// most.
 func (l *Lines) measure(width, most int) int {
+	width = max(width-edge, min(width, 2*hang))
 	if width != l.width {
 		clear(l.laid)
 		l.width = width
@@ -254,8 +201,8 @@ func (l *Lines) settle() {
 	}
 	l.top.line = min(l.top.line, len(l.lines)-1)
 	l.top.row = min(l.top.row, l.rows(l.top.line)-1)
-	if l.follow || l.AtEnd() {
-		l.top = l.end()
+	if end := l.end(); end.before(l.top) {
+		l.top = end
 	}
 }
 
@@ -289,20 +236,12 @@ func (l *Lines) Prev() { l.show(around(l.found, -1, len(l.hits))) }
 // research searches all lines again.
 func (l *Lines) research() {
 	l.hits = nil
-	l.searchFrom(0)
-	l.found = max(min(l.found, len(l.hits)-1), 0)
-}
-
-// searchFrom searches the lines from one on.
-func (l *Lines) searchFrom(line int) {
-	if l.find == nil {
-		return
-	}
-	for i := line; i < len(l.lines); i++ {
+	for i := 0; i < len(l.lines) && l.find != nil; i++ {
 		for _, at := range l.find.all(l.lines[i].Text()) {
 			l.hits = append(l.hits, lineHit{i, at.from, at.to})
 		}
 	}
+	l.found = max(min(l.found, len(l.hits)-1), 0)
 }
 
 // show makes a hit the current one and scrolls to it if needed.
@@ -310,7 +249,7 @@ func (l *Lines) show(i int) {
 	if i >= len(l.hits) {
 		return
 	}
-	l.found, l.follow = i, false
+	l.found = i
 	h := l.hits[i]
 	if !l.wrap {
 		l.reveal(h)

@@ -1,21 +1,21 @@
 package widget_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget"
 	"github.com/kagzi/kagzi/tui/widget/widgettest"
 )
 
 func themePicker(look func() *theme.Theme) *widget.Picker {
-	var choices []widget.Choice
+	var choices []string
 	for _, name := range theme.Names() {
-		choices = append(choices, widget.Choice{ID: name, Line: widget.TextLine(name+" look", render.Plain)})
+		choices = append(choices, name+" look")
 	}
-	return widget.NewPicker(look, "Theme", choices, "light")
+	return widget.NewPicker(look, "Theme", choices, "light look")
 }
 
 func TestPicker(t *testing.T) {
@@ -40,7 +40,8 @@ func TestPicker_keys(t *testing.T) {
 	widgettest.Press(t, p, "down", "up", "up", "pgdn", "down")
 	widgettest.Type(t, p, "dark")
 	widgettest.Press(t, p, "enter")
-	if got := strings.Join(moves, " "); got != "contrast light dark mono dark" || done != "dark chosen" {
+	if got := strings.Join(moves, " "); got != "contrast look light look dark look mono look dark look" ||
+		done != "dark look chosen" {
 		t.Errorf("moved over %q and ended with %q", got, done)
 	}
 	widgettest.Type(t, p, "xyz")
@@ -50,7 +51,26 @@ func TestPicker_keys(t *testing.T) {
 		t.Errorf("chose %q where nothing is left", done)
 	}
 	widgettest.Press(t, p, "ctrl-u", "esc")
-	if done != "terminal left" {
-		t.Errorf("ended with %q, want terminal left", done)
+	if done != "dark look left" {
+		t.Errorf("ended with %q, want dark look left", done)
+	}
+}
+
+func TestPicker_shows_that_there_are_more(t *testing.T) {
+	var choices []string
+	for i := range 50 {
+		choices = append(choices, fmt.Sprintf("choice %02d", i))
+	}
+	p := widget.NewPicker(plain, "Many", choices, "")
+	for _, step := range []struct {
+		key          string
+		above, below bool
+	}{{"up", false, true}, {"pgdn", true, true}, {"pgdn", true, true}, {"pgdn", true, true}, {"pgdn", true, true},
+		{"pgdn", true, false}} {
+		widgettest.Press(t, p, step.key)
+		got := widgettest.Draw(t, p, 40, 15, nil)
+		if strings.Contains(got, "▲│") != step.above || strings.Contains(got, "▼│") != step.below {
+			t.Errorf("after %s it shows\n%s", step.key, got)
+		}
 	}
 }

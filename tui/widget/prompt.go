@@ -8,13 +8,13 @@ import (
 )
 
 // Prompt is a line of input. A completion is shown after the cursor; tab, ctrl-f or the right arrow
-// accepts it. Up and down go through the history.
+// accepts it. Up and down go through the history. It is not tview's InputField, which has no history,
+// and which lists completions below the line, where the last line of the screen has no room.
 type Prompt struct {
 	*tview.Box
 	look    func() *theme.Theme
 	label   string
-	input   input
-	ghost   string
+	typed   *entry
 	problem string
 	history []string
 	at      int    // index in history; its length: none
@@ -29,18 +29,24 @@ type Prompt struct {
 
 // NewPrompt returns an empty prompt with a label.
 func NewPrompt(look func() *theme.Theme, label string) *Prompt {
-	return &Prompt{Box: tview.NewBox(), look: look, label: label}
+	p := &Prompt{Box: tview.NewBox(), look: look, label: label, typed: newEntry(false)}
+	p.typed.complete = func(text string) []string {
+		if p.Complete == nil {
+			return nil
+		}
+		return p.Complete(text)
+	}
+	return p
 }
 
 // SetText replaces the text without calling Changed.
 func (p *Prompt) SetText(text string) {
-	p.input.set(text)
+	p.typed.set(text)
 	p.problem = ""
-	p.guess()
 }
 
 // Text returns the typed text.
-func (p *Prompt) Text() string { return p.input.text }
+func (p *Prompt) Text() string { return p.typed.text() }
 
 // SetHistory sets the history, newest last.
 func (p *Prompt) SetHistory(history []string) { p.history, p.at = history, len(history) }
@@ -48,62 +54,40 @@ func (p *Prompt) SetHistory(history []string) { p.history, p.at = history, len(h
 // Error shows a problem beside the text until the text changes; empty for none.
 func (p *Prompt) Error(problem string) { p.problem = problem }
 
-// guess updates the completion.
-func (p *Prompt) guess() { p.ghost = p.input.rest(p.Complete) }
-
 func (p *Prompt) changed() {
 	p.problem = ""
-	p.guess()
 	if p.Changed != nil {
-		p.Changed(p.input.text)
+		p.Changed(p.Text())
 	}
 }
 
 // InputHandler edits the text.
 func (p *Prompt) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return p.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { p.Key(event) })
+	return takes(p.Box, p.key)
 }
 
-// Key handles a key; ok is false if it has no meaning.
-func (p *Prompt) Key(event *tcell.EventKey) (ok bool) {
+func (p *Prompt) key(event *tcell.EventKey) {
 	switch name := KeyName(event); name {
 	case "enter", "esc":
 		if p.Done != nil {
-			p.Done(p.input.text, name == "enter")
+			p.Done(p.Text(), name == "enter")
 		}
 	case "up":
 		p.recall(p.at - 1)
 	case "down":
 		p.recall(p.at + 1)
-	case "tab":
-		p.accept()
-	case "right", "ctrl-f":
-		if p.ghost != "" {
-			p.accept()
-			return true
+	case "tab", "right", "ctrl-f":
+		if p.typed.accept() {
+			p.changed()
+			return
 		}
-		p.input.key(event)
-		p.guess()
+		p.typed.key(event)
 	default:
-		changed, ok := p.input.key(event)
-		if changed {
+		if p.typed.key(event) {
 			p.at = len(p.history)
 			p.changed()
-		} else {
-			p.guess()
 		}
-		return ok
 	}
-	return true
-}
-
-// accept inserts the completion.
-func (p *Prompt) accept() {
-	if p.ghost == "" {
-		return
-	}
-	p.input.set(p.input.text + p.ghost)
-	p.changed()
 }
 
 // recall shows an entry of the history, or after its end the typed text.
@@ -112,26 +96,23 @@ func (p *Prompt) recall(at int) {
 		return
 	}
 	if p.at == len(p.history) {
-		p.draft = p.input.text
+		p.draft = p.Text()
 	}
 	p.at = at
 	if at == len(p.history) {
-		p.input.set(p.draft)
+		p.typed.set(p.draft)
 	} else {
-		p.input.set(p.history[at])
+		p.typed.set(p.history[at])
 	}
 	p.changed()
 }
 
 // PasteHandler types the pasted text on one line.
 func (p *Prompt) PasteHandler() func(string, func(tview.Primitive)) {
-	return p.WrapPasteHandler(func(text string, _ func(tview.Primitive)) { p.Paste(text) })
-}
-
-// Paste inserts text at the cursor.
-func (p *Prompt) Paste(text string) {
-	p.input.insert(text)
-	p.changed()
+	return pastes(p.Box, func(text string) {
+		p.typed.insert(text)
+		p.changed()
+	})
 }
 
 // Draw draws the label, the text and the problem.
@@ -147,5 +128,5 @@ func (p *Prompt) Draw(screen tcell.Screen) {
 		room -= wanted
 		c.Cut(n+room+1, 0, wanted-1, p.problem, look.Role(theme.Danger))
 	}
-	p.input.draw(c, n, room, p.ghost, true)
+	p.typed.draw(c.Part(n, 0, room, 1), true)
 }

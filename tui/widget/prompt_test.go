@@ -116,11 +116,11 @@ func TestPrompt_paste_stays_on_one_line_and_within_bounds(t *testing.T) {
 	if got := p.Text(); got != "one two three[31m\uFFFD" {
 		t.Errorf("text = %q", got)
 	}
-	p.Paste(strings.Repeat("語", 100_000))
+	paste(p, strings.Repeat("語", 100_000))
 	if n := len(p.Text()); n > 64<<10 || n < 60<<10 {
 		t.Errorf("text has %d bytes, want at most 64 KiB", n)
 	}
 	widgettest.Press(t, p, "home", "x")
-	p.Paste("y")
+	paste(p, "y")
 	widgettest.Harmless(t, p, 60, 1, nil)
 }

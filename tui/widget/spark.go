@@ -10,7 +10,7 @@ import (
 
 // Spark draws values as columns, newest at the right edge, scaled to the largest. If there are more
 // values than cells, a column shows the largest of several, so that no spike is lost. Negative
-// values and NaN count as zero.
+// values and NaN count as zero. tview has no charts.
 func Spark(c Canvas, values []float64, style tcell.Style) {
 	if c.W <= 0 || c.H <= 0 {
 		return
@@ -50,20 +50,16 @@ func gather(values []float64, n int) []float64 {
 	return columns
 }
 
-// Bar fills the first row of a canvas to value/most, to an eighth of a cell; the rest is drawn as
-// empty. A positive value shows at least a little. If most is not positive, the bar is empty.
-func Bar(c Canvas, value, most float64, style tcell.Style) {
-	SplitBar(c, []Share{{value, style}}, most)
-}
-
 // Share is a part of a SplitBar.
 type Share struct {
 	Value float64
 	Style tcell.Style
 }
 
-// SplitBar is Bar for values that add up, drawn one after the other in their styles. All but the
-// last end at a whole cell; each positive one gets at least a part of a cell while there is space.
+// SplitBar fills the first row of a canvas with values that add up, one after the other in their
+// styles, to an eighth of a cell of sum/most; the rest is drawn as empty. All but the last end at a
+// whole cell; each positive one gets at least a part of a cell while there is space. If most is not
+// positive, the bar is empty. tview has no bars.
 func SplitBar(c Canvas, parts []Share, most float64) {
 	c.Fill(0, 0, c.W, c.Theme.Glyph(theme.Empty), c.Theme.Role(theme.Faint))
 	eighths := c.Theme.Eighths()

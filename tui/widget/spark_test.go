@@ -42,7 +42,7 @@ func TestSpark(t *testing.T) {
 	widgettest.Draw(t, spark(1, 2), 0, 0, plain())
 }
 
-func TestBar(t *testing.T) {
+func TestSplitBar_of_one_value(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		value, most float64
@@ -56,7 +56,7 @@ func TestBar(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := widgettest.Draw(t, func(c widget.Canvas) {
-				widget.Bar(c, test.value, test.most, c.Theme.Style(render.Good))
+				widget.SplitBar(c, []widget.Share{{Value: test.value, Style: c.Theme.Style(render.Good)}}, test.most)
 			}, 8, 1, plain())
 			if strings.TrimRight(got, "\n") != test.want {
 				t.Errorf("got %q, want %q", got, test.want)

@@ -41,6 +41,10 @@ type Rows interface {
 
 // Table shows any number of rows. The cursor and the marks follow their rows by id. When rows are
 // added or removed around it, the row under the cursor keeps its line on the screen.
+//
+// It is not tview's Table: that shows all columns from the left instead of those that fit, their
+// widths change while rows scroll, and its cursor is an index. With all of this in a TableContent,
+// only the drawing of cells would be tview's, which asks three times for each.
 type Table struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -99,12 +103,6 @@ func (t *Table) SetEmpty(lines []Line) { t.empty = lines }
 // Columns returns all columns, shown or not.
 func (t *Table) Columns() []Column { return t.columns }
 
-// SetColumns replaces the columns; rows must have a cell for each.
-func (t *Table) SetColumns(columns []Column) {
-	t.columns, t.order, t.left = columns, nil, 0
-	t.forget()
-}
-
 // SetWide sets whether all columns are shown at full width, scrolled sideways, instead of those
 // that fit.
 func (t *Table) SetWide(wide bool) {
@@ -132,9 +130,6 @@ func (t *Table) Index() int {
 	t.settle()
 	return t.selected
 }
-
-// AtTop reports whether the first row was visible at the last draw.
-func (t *Table) AtTop() bool { return t.top }
 
 // Select moves the cursor to a row by id; false if there is none.
 func (t *Table) Select(id string) bool {
@@ -288,7 +283,7 @@ func (t *Table) ClearMarks() {
 
 // InputHandler moves the cursor, opens rows and scrolls columns.
 func (t *Table) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return t.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { t.Key(event) })
+	return takes(t.Box, func(event *tcell.EventKey) { t.Key(event) })
 }
 
 // Key handles a key; ok is false if it has no meaning.
@@ -318,34 +313,20 @@ func (t *Table) Key(event *tcell.EventKey) (ok bool) {
 }
 
 // MouseHandler moves with the wheel, and selects and opens with clicks.
-func (t *Table) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
-	tview.Primitive) {
-	return t.WrapMouseHandler(func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool,
-		tview.Primitive) {
-		x, y := event.Position()
-		if !t.InRect(x, y) {
-			return false, nil
-		}
-		_, top, _, _ := t.GetInnerRect()
-		row := t.offset + y - top - 1
+func (t *Table) MouseHandler() mouseHandler {
+	return mouse(t.Box, func(rows int) {
 		t.follow = false
-		switch action {
-		case tview.MouseScrollUp:
-			t.Go(t.selected - 3)
-		case tview.MouseScrollDown:
-			t.Go(t.selected + 3)
-		case tview.MouseLeftClick, tview.MouseLeftDoubleClick:
-			if y <= top || row >= t.rows.Len() {
-				return true, nil
-			}
-			t.Go(row)
-			if action == tview.MouseLeftDoubleClick && t.Opened != nil {
-				t.Opened(t.id)
-			}
-		default:
-			return false, nil
+		t.Go(t.selected + rows)
+	}, func(_, y int, double bool) {
+		row := t.offset + y - 1
+		if y < 1 || row >= t.rows.Len() {
+			return
 		}
-		return true, nil
+		t.follow = false
+		t.Go(row)
+		if double && t.Opened != nil {
+			t.Opened(t.id)
+		}
 	})
 }
 

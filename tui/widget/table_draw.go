@@ -45,17 +45,16 @@ func (t *Table) Draw(screen tcell.Screen) {
 		}
 		rows = append(rows, row)
 	}
-	columns := t.layout(rows, w)
+	room := w
+	if n > t.height {
+		room -= edge
+	}
+	columns := t.layout(rows, room)
 	t.drawHead(c, columns)
 	for i, row := range rows {
 		t.drawRow(c.Part(0, i+1, w, 1), columns, row, t.offset+i == t.selected)
 	}
-	if t.offset > 0 {
-		c.Text(w-1, 0, look.Glyph(theme.Up), look.Role(theme.Faint))
-	}
-	if last < n && h > 1 {
-		c.Text(w-1, h-1, look.Glyph(theme.Down), look.Role(theme.Faint))
-	}
+	c.marks(0, h-1, t.offset > 0, last < n)
 	if t.Viewed != nil {
 		t.Viewed(t.offset, last)
 	}

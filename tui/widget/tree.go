@@ -18,43 +18,71 @@ type Node struct {
 	Open     bool // initial state, until the person folds or unfolds it
 }
 
-// Tree shows nodes in a hierarchy that can be folded.
+// Tree is tview's TreeView, with a cursor and open nodes that follow ids when the nodes are replaced.
+// The lines on the left are part of its texts: those of tview have no ASCII form, and a TreeView whose
+// lines are wider than itself never ends drawing.
 type Tree struct {
-	*tview.Box
-	look   func() *theme.Theme
-	roots  []Node
-	open   map[string]bool // nodes that the person unfolded or folded
-	flat   []branch        // the visible nodes, in order
-	index  map[string]int  // of flat by id
-	cursor int
-	offset int
-	height int
-	enter  func(Node)
+	*tview.TreeView
+	look  func() *theme.Theme
+	open  map[string]bool // nodes that the person unfolded or folded
+	nodes map[string]*tview.TreeNode
+	enter func(Node)
 }
 
-// branch is a node as a row.
+// branch is what a node of the TreeView refers to. The root, which is not shown, has no id.
 type branch struct {
-	node   *Node
-	parent int // row; -1: a root
-	depth  int
-	last   bool // among its siblings
+	Node
+	parent *tview.TreeNode
 }
 
 // NewTree returns an empty tree.
 func NewTree(look func() *theme.Theme) *Tree {
-	return &Tree{Box: tview.NewBox(), look: look, open: map[string]bool{}}
+	t := &Tree{TreeView: tview.NewTreeView(), look: look, open: map[string]bool{}}
+	t.SetTopLevel(1).SetGraphics(false).SetAlign(true)
+	return t.SetRoots(nil)
 }
 
-// SetRoots replaces the nodes. Open nodes and the cursor are kept by id.
+// SetRoots replaces the nodes. Open nodes and the cursor are kept by id. If the node under the cursor
+// is gone, the cursor moves to its parent.
 func (t *Tree) SetRoots(roots []Node) *Tree {
-	node, had := t.Selected()
-	t.roots = roots
-	t.flatten()
-	if i, ok := t.index[node.ID]; ok && had {
-		t.cursor = i
+	at := t.GetCurrentNode()
+	t.nodes = map[string]*tview.TreeNode{}
+	t.SetRoot(tview.NewTreeNode("").SetReference(&branch{}))
+	t.grow(t.GetRoot(), roots)
+	for at != nil && t.nodes[of(at).ID] == nil {
+		at = of(at).parent
 	}
-	t.settle()
+	if at != nil {
+		at = t.nodes[of(at).ID]
+	} else if len(roots) > 0 {
+		at = t.nodes[roots[0].ID]
+	}
+	t.show(at)
 	return t
+}
+
+func (t *Tree) grow(parent *tview.TreeNode, nodes []Node) {
+	for i := range nodes {
+		node := tview.NewTreeNode("").SetReference(&branch{nodes[i], parent}).
+			SetSelectedTextStyle(tcell.StyleDefault.Reverse(true))
+		open, chosen := t.open[nodes[i].ID]
+		node.SetExpanded(open || !chosen && nodes[i].Open)
+		t.nodes[nodes[i].ID] = node
+		parent.AddChild(node)
+		t.grow(node, nodes[i].Children)
+	}
+}
+
+func of(node *tview.TreeNode) *branch { return node.GetReference().(*branch) }
+
+// show moves the cursor to a node, or to the outermost folded one around it.
+func (t *Tree) show(node *tview.TreeNode) {
+	for up := node; up != nil; up = of(up).parent {
+		if up != node && !up.IsExpanded() {
+			node = up
+		}
+	}
+	t.SetCurrentNode(node)
 }
 
 // OnEnter sets the function called with the node chosen by enter. Without it, enter folds as space
@@ -63,87 +91,50 @@ func (t *Tree) OnEnter(f func(Node)) { t.enter = f }
 
 // Selected returns the node under the cursor; ok is false if there is none.
 func (t *Tree) Selected() (node Node, ok bool) {
-	if t.cursor >= len(t.flat) {
+	at := t.GetCurrentNode()
+	if at == nil {
 		return Node{}, false
 	}
-	return *t.flat[t.cursor].node, true
+	return of(at).Node, true
 }
 
-// Select moves the cursor to a visible node; false if there is none with that id.
-func (t *Tree) Select(id string) bool {
-	i, ok := t.index[id]
-	if ok {
-		t.move(i)
-	}
-	return ok
-}
-
-func (t *Tree) flatten() {
-	t.flat, t.index = t.flat[:0], map[string]int{}
-	t.grow(t.roots, -1, 0)
-}
-
-func (t *Tree) grow(nodes []Node, parent, depth int) {
-	for i := range nodes {
-		row := len(t.flat)
-		t.index[nodes[i].ID] = row
-		t.flat = append(t.flat, branch{&nodes[i], parent, depth, i == len(nodes)-1})
-		if t.isOpen(&nodes[i]) {
-			t.grow(nodes[i].Children, row, depth+1)
-		}
+// Select moves the cursor to a node, if there is one with that id.
+func (t *Tree) Select(id string) {
+	if node := t.nodes[id]; node != nil {
+		t.show(node)
 	}
 }
 
-// IsOpen reports whether a node and its children are visible or can be scrolled to.
+// IsOpen reports whether the children of a node are visible or can be scrolled to.
 func (t *Tree) IsOpen(id string) bool {
-	i, ok := t.index[id]
-	return ok && len(t.flat[i].node.Children) > 0 && t.isOpen(t.flat[i].node)
+	node := t.nodes[id]
+	open := node != nil && len(node.GetChildren()) > 0
+	for ; open && node != nil; node = of(node).parent {
+		open = node.IsExpanded()
+	}
+	return open
 }
 
-func (t *Tree) isOpen(n *Node) bool {
-	if open, ok := t.open[n.ID]; ok {
-		return open
+// Toggle folds or unfolds the node under the cursor.
+func (t *Tree) Toggle() {
+	if at := t.GetCurrentNode(); at != nil {
+		t.fold(at, at.IsExpanded())
 	}
-	return n.Open
 }
 
-// Fold folds or unfolds the node under the cursor.
-func (t *Tree) Fold(folded bool) {
-	node, ok := t.Selected()
-	if !ok || len(node.Children) == 0 {
-		return
+func (t *Tree) fold(node *tview.TreeNode, folded bool) {
+	if len(node.GetChildren()) > 0 {
+		t.open[of(node).ID] = !folded
+		node.SetExpanded(!folded)
 	}
-	t.open[node.ID] = !folded
-	t.flatten()
-	t.settle()
 }
 
 // FoldAll folds or unfolds everything.
 func (t *Tree) FoldAll(folded bool) {
-	node, _ := t.Selected()
-	var all func(nodes []Node)
-	all = func(nodes []Node) {
-		for i := range nodes {
-			t.open[nodes[i].ID] = !folded
-			all(nodes[i].Children)
-		}
+	for _, node := range t.nodes {
+		t.fold(node, folded)
 	}
-	all(t.roots)
-	t.flatten()
-	if i, ok := t.index[node.ID]; ok {
-		t.cursor = i
-	}
-	t.settle()
-}
-
-func (t *Tree) move(to int) {
-	t.cursor = to
-	t.settle()
-}
-
-// settle keeps the cursor within the rows and on the screen.
-func (t *Tree) settle() {
-	t.cursor, t.offset = inView(t.cursor, t.offset, len(t.flat), t.height)
+	t.show(t.GetCurrentNode())
 }
 
 // Draw draws the visible rows.
@@ -151,61 +142,54 @@ func (t *Tree) Draw(screen tcell.Screen) {
 	x, y, w, h := t.GetInnerRect()
 	look := t.look()
 	c := On(screen, look, x, y, w, h)
-	c.Clear(look.Role(theme.Text))
-	t.height = h
-	t.settle()
-	last := min(t.offset+h, len(t.flat))
-	for i := t.offset; i < last; i++ {
-		t.drawRow(c.Part(0, i-t.offset, w, 1), &t.flat[i], i == t.cursor)
-	}
-	if t.offset > 0 {
-		c.Text(w-1, 0, look.Glyph(theme.Up), look.Role(theme.Key))
-	}
-	if last < len(t.flat) {
-		c.Text(w-1, h-1, look.Glyph(theme.Down), look.Role(theme.Key))
-	}
-}
-
-func (t *Tree) drawRow(c Canvas, b *branch, selected bool) {
-	style, lines := styler(c.Theme.Style), c.Theme.Role(theme.Border)
-	if selected {
-		lines = c.Theme.Role(theme.Selected)
-		style = func(render.Style) tcell.Style { return lines }
-		c.Clear(lines)
-	}
-	x := c.Text(0, 0, t.prefix(c.Theme, b, c.W/2), lines)
-	switch {
-	case len(b.node.Children) > 0 && t.isOpen(b.node):
-		x += c.Text(x, 0, c.Theme.Glyph(theme.Unfolded)+" ", lines)
-	case len(b.node.Children) > 0:
-		x += c.Text(x, 0, c.Theme.Glyph(theme.Folded)+" ", lines)
-	case b.parent < 0: // a root below other roots
-		x += foldMark
-	}
-	for _, cell := range b.node.Cells {
-		x += c.Cut(x, 0, c.W-x, cell.Text, style(cell.Style)) + columnGap
-	}
-}
-
-// prefix returns the lines on the left of a row, for as many of the nearest ancestors as fit.
-func (t *Tree) prefix(look *theme.Theme, b *branch, cells int) string {
-	if b.parent < 0 {
-		return ""
-	}
-	glyph := theme.Branch
-	if b.last {
-		glyph = theme.LastOne
-	}
-	text, width := look.Glyph(glyph), branchCells
-	for up := b.parent; t.flat[up].parent >= 0 && width+branchCells <= cells; up = t.flat[up].parent {
-		if t.flat[up].last {
-			text = strings.Repeat(" ", branchCells) + text
-		} else {
-			text = look.Glyph(theme.Through) + text
+	t.TreeView.Draw(&shield{}) // it finds out which rows are visible; only those need a text
+	first, row := t.GetScrollOffset(), -1
+	t.GetRoot().Walk(func(node, _ *tview.TreeNode) bool {
+		if row >= first && row < first+h {
+			node.SetText(t.text(look, node, w))
 		}
-		width += branchCells
+		row++
+		return node.IsExpanded()
+	})
+	c.put(t.TreeView, look.Role(theme.Text), look.Role(theme.Selected), c.W-edge)
+	c.marks(0, h-1, first > 0, first+h < t.GetRowCount())
+}
+
+// text returns the text of a row. Blanks carry the look of the cursor to the edge.
+func (t *Tree) text(look *theme.Theme, node *tview.TreeNode, width int) string {
+	lines := t.lines(look, node, width/2)
+	switch {
+	case len(node.GetChildren()) > 0 && node.IsExpanded():
+		lines += look.Glyph(theme.Unfolded) + " "
+	case len(node.GetChildren()) > 0:
+		lines += look.Glyph(theme.Folded) + " "
+	case of(node).parent == t.GetRoot(): // a root below other roots
+		lines = strings.Repeat(" ", foldMark)
+	}
+	plain := tagged(int(render.Plain), strings.Repeat(" ", columnGap))
+	text := tagged(roleTags+int(theme.Border), lines)
+	for _, cell := range of(node).Cells {
+		text += tagged(int(cell.Style), bounded(cell.Text, width)) + plain
+	}
+	if node == t.GetCurrentNode() {
+		text += strings.Repeat(" ", width)
 	}
 	return text
+}
+
+// lines returns the lines on the left of a row, for as many of the nearest ancestors as fit.
+func (t *Tree) lines(look *theme.Theme, node *tview.TreeNode, cells int) (lines string) {
+	glyph, last := look.Glyph(theme.Branch), look.Glyph(theme.LastOne)
+	for up := of(node).parent; up != t.GetRoot() && (lines == "" || cells >= branchCells); up = of(node).parent {
+		if siblings := up.GetChildren(); siblings[len(siblings)-1] == node {
+			glyph = last
+		}
+		lines = glyph + lines
+		glyph, last = look.Glyph(theme.Through), strings.Repeat(" ", branchCells)
+		cells -= branchCells
+		node = up
+	}
+	return lines
 }
 
 // branchCells is the width of the lines of one level.
@@ -213,84 +197,60 @@ const branchCells = 3
 
 // InputHandler moves, folds and opens.
 func (t *Tree) InputHandler() func(*tcell.EventKey, func(tview.Primitive)) {
-	return t.WrapInputHandler(func(event *tcell.EventKey, _ func(tview.Primitive)) { t.Key(event) })
+	return takes(t.Box, func(event *tcell.EventKey) { t.Key(event) })
 }
 
 // Key handles a key; ok is false if it has no meaning.
 func (t *Tree) Key(event *tcell.EventKey) (ok bool) {
-	key := KeyName(event)
-	switch key {
-	case "[":
+	key, at := KeyName(event), t.GetCurrentNode()
+	switch {
+	case key == "[":
 		t.FoldAll(true)
-	case "]":
+	case key == "]":
 		t.FoldAll(false)
-	case "space":
-		t.toggle()
-	case "enter":
+	case key == "space":
+		t.Toggle()
+	case key == "enter":
 		t.choose()
-	case "h", "left":
-		t.out()
-	case "l", "right":
-		t.in()
-	default:
-		rows, ok := MovesBy(key, len(t.flat), t.height)
-		if ok {
-			t.move(t.cursor + rows)
+	case key == "h" || key == "left":
+		if at != nil && len(at.GetChildren()) > 0 && at.IsExpanded() {
+			t.Toggle()
+		} else if at != nil && of(at).parent != t.GetRoot() {
+			t.SetCurrentNode(of(at).parent)
 		}
+	case key == "l" || key == "right":
+		if at != nil && at.IsExpanded() && len(at.GetChildren()) > 0 {
+			t.Move(1)
+		} else {
+			t.Toggle()
+		}
+	default:
+		_, _, _, height := t.GetInnerRect()
+		rows, ok := MovesBy(key, len(t.nodes), height)
+		t.Move(rows)
 		return ok
 	}
 	return true
 }
 
-func (t *Tree) toggle() {
-	if node, ok := t.Selected(); ok {
-		t.Fold(t.isOpen(&node))
-	}
-}
-
-// choose calls the OnEnter function with the node, or else folds it.
+// choose calls the OnEnter function with the node under the cursor, or else folds it.
 func (t *Tree) choose() {
 	if node, ok := t.Selected(); ok && t.enter != nil {
 		t.enter(node)
 		return
 	}
-	t.toggle()
-}
-
-// out folds the node under the cursor, or moves to its parent.
-func (t *Tree) out() {
-	node, ok := t.Selected()
-	if !ok {
-		return
-	}
-	if len(node.Children) > 0 && t.isOpen(&node) {
-		t.Fold(true)
-	} else if up := t.flat[t.cursor].parent; up >= 0 {
-		t.move(up)
-	}
-}
-
-// in unfolds the node under the cursor, or moves to its first child.
-func (t *Tree) in() {
-	node, ok := t.Selected()
-	if !ok || len(node.Children) == 0 {
-		return
-	}
-	if t.isOpen(&node) {
-		t.move(t.cursor + 1)
-	} else {
-		t.Fold(false)
-	}
+	t.Toggle()
 }
 
 // MouseHandler moves with the wheel, selects with a click and chooses with a double click.
-func (t *Tree) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
-	tview.Primitive) {
-	return mouse(t.Box, func(rows int) { t.move(t.cursor + rows) }, func(_, y int, double bool) {
-		if t.offset+y >= len(t.flat) {
+func (t *Tree) MouseHandler() mouseHandler {
+	return mouse(t.Box, func(rows int) { t.Move(rows) }, func(x, y int, double bool) {
+		if t.GetScrollOffset()+y >= t.GetRowCount() {
 			return
 		}
-		t.move(t.offset + y)
+		left, top, _, _ := t.GetInnerRect()
+		t.TreeView.MouseHandler()(tview.MouseLeftClick, tcell.NewEventMouse(x+left, y+top, tcell.Button1, 0),
+			func(tview.Primitive) {})
 		if double {
 			t.choose()
 		}

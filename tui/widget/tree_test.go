@@ -81,6 +81,10 @@ func TestTree_keeps_what_is_open_and_the_cursor(t *testing.T) {
 	if strings.Contains(got, "attempt 1") || !strings.Contains(got, "label") || !strings.Contains(got, "below") {
 		t.Errorf("what is open has changed:\n%s", got)
 	}
+	tree.SetRoots([]widget.Node{node("mail", false), node("ship", true, node("sent", false))})
+	if got, _ := tree.Selected(); got.ID != "ship" {
+		t.Errorf("the cursor is on %q, want ship, which label was below", got.ID)
+	}
 	tree.SetRoots(nil)
 	widgettest.Draw(t, tree, 60, 20, nil)
 	widgettest.Press(t, tree, "j", "enter", "space", "left", "right", "[", "]", "G")
@@ -99,4 +103,19 @@ func TestTree_nested_deeply(t *testing.T) {
 	if got := widgettest.Draw(t, tree, 60, 5, nil); !strings.Contains(got, "bottom") {
 		t.Errorf("the bottom is not on the screen:\n%s", got)
 	}
+}
+
+func BenchmarkTree(b *testing.B) {
+	var steps []widget.Node
+	for i := range 10_000 {
+		steps = append(steps, node(fmt.Sprint("step ", i), true, node(fmt.Sprint("attempt ", i), false)))
+	}
+	tree := widget.NewTree(plain)
+	b.Run("replace", func(b *testing.B) {
+		for b.Loop() {
+			tree.SetRoots(steps)
+			widgettest.Draw(b, tree, 200, 60, nil)
+		}
+	})
+	b.Run("draw", func(b *testing.B) { benchmarkDraw(b, tree) })
 }

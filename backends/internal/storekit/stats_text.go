@@ -1,6 +1,7 @@
 package storekit
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 
@@ -38,5 +39,11 @@ func StatsText(s *engine.WorkerStats) string {
 	whole("disk_available_bytes", s.DiskAvailableBytes)
 	whole("uptime_seconds", s.UptimeSeconds)
 	measured("average_run_ms", s.AverageRunMS)
+	if len(s.Blocked) > 0 { // rare
+		if blocked, err := json.Marshal(s.Blocked); err == nil {
+			member("blocked")
+			text = append(text, blocked...)
+		}
+	}
 	return string(append(text, '}'))
 }

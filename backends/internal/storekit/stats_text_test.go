@@ -3,7 +3,9 @@ package storekit
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -26,10 +28,22 @@ func FuzzStatsText(f *testing.F) {
 		}
 		var got engine.WorkerStats
 		text := StatsText(&given)
-		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v is kept as %s and read as %+v, %v", given, text, got, err)
 		}
 	})
+}
+
+func TestBlockedCodeIsKept(t *testing.T) {
+	given := engine.WorkerStats{CPUPercent: 1, Blocked: []engine.BlockedCode{
+		{RunID: "r", Branch: "2", Since: time.Unix(5, 0).UTC(), Stack: "main.wait(\x00)\n\t\"x.go\":1"},
+		{RunID: "r", Since: time.Unix(6, 0).UTC(), Held: []engine.Call{{Name: "a", Kind: engine.StepChild}},
+			Owed: []engine.Call{{Name: "b"}}}}}
+	var got engine.WorkerStats
+	text := StatsText(&given)
+	if err := json.Unmarshal([]byte(text), &got); err != nil || !reflect.DeepEqual(got, given) {
+		t.Errorf("kept as %s and read as %+v, %v", text, got, err)
+	}
 }
 
 func TestNoStatsAreNoText(t *testing.T) {

@@ -1,7 +1,9 @@
 package storelogic
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/kagzi/kagzi/engine"
 )
@@ -27,10 +29,16 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 		case tooEarly(run, prev, u.now):
 			return engine.Step{}, notBefore(prev)
 		case !toRunAgain(prev):
-			return u.childAgain(prev, &p)
+			if _, err := u.childAgain(prev, &p); err != nil {
+				return engine.Step{}, err
+			}
+			if prev.Settled != engine.Unsettled {
+				return *prev, nil
+			}
+			return u.returned(run, prev)
 		}
 	}
-	step, fresh, err := next(run, prev, p.Step, p.ID, u.now, u.now)
+	step, fresh, err := next(run, prev, p.Step, p.Branch, p.ID, u.now, u.now)
 	if err != nil {
 		return engine.Step{}, err
 	}
@@ -38,15 +46,46 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 		return engine.Step{}, err
 	}
 	child := engine.ChildOf(&run.Run, step.ID, p.Child, u.now)
-	step.Kind, step.ChildRunID = engine.StepChild, child.ID
+	if err := u.placeForDescendant(&child.Run, run); err != nil {
+		return engine.Step{}, err
+	}
+	step.Kind, step.ChildRunID, step.ChildType = engine.StepChild, child.ID, child.Type
 	run.TiedTo = true
 	u.count(run, fresh, 0)
 	if err := u.put(run, prev, &step); err != nil {
 		return engine.Step{}, err
 	}
 	u.start(child)
+	if err := u.yield(run); err != nil {
+		return engine.Step{}, err
+	}
 	return step, u.flush()
 }
+
+// placeForDescendant refuses a child that would need a place of a concurrency key while an ancestor has
+// one until its end: the ancestor would wait for the child, and the child for a place. A child that
+// outlives its parent may wait.
+func (u *unitOfWork) placeForDescendant(child *engine.Run, parent *Run) error {
+	if child.ConcurrencyKey == "" || child.HasPlace || child.ParentClose == engine.CloseAbandon {
+		return nil
+	}
+	for ancestor, levels := parent, 0; ancestor != nil && levels < maxAncestors; levels++ {
+		if ancestor.SharesKey(child) && ancestor.ConcurrencyScope == engine.ScopeOpen && !ancestor.Status.Ended() {
+			return engine.PlaceOfAncestor(child, ancestor.ID)
+		}
+		if child.ConcurrencyScope != engine.ScopeOpen || ancestor.ParentRunID.IsZero() {
+			return nil
+		}
+		var err error
+		if ancestor, err = u.find(ancestor.Namespace, ancestor.ParentRunID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxAncestors limits how many ancestors placeForDescendant reads: imported runs may form a circle.
+const maxAncestors = 100
 
 // externalIDFree is nil unless an open run holds the external id.
 func (u *unitOfWork) externalIDFree(namespace, externalID string) error {
@@ -108,7 +147,7 @@ func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 		return nil, err
 	}
 	if len(open) == 0 || p.Any && len(ended) > 0 {
-		return ended, u.told(ended...)
+		return u.endedChildren(run, ended, p.Bytes)
 	}
 	steps, err := tx.Waiting(run.ID)
 	if err != nil {
@@ -125,11 +164,31 @@ func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 			return nil, err
 		}
-		if err := u.park(run); err != nil {
+		if err := u.suspend(run); err != nil {
 			return nil, err
 		}
 	}
 	return nil, u.flush()
+}
+
+// endedChildren returns the steps that ended first, about as many as have so many bytes of output, and
+// at least one. Only these are settled.
+func (u *unitOfWork) endedChildren(run *Run, ended []engine.Step, bytes int) ([]engine.Step, error) {
+	slices.SortStableFunc(ended, func(a, b engine.Step) int {
+		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	size := 0
+	told := make([]*engine.Step, 0, len(ended))
+	for i := range ended {
+		if size += ended[i].Output.Size(); bytes > 0 && size > bytes && i > 0 {
+			break
+		}
+		told = append(told, &ended[i])
+	}
+	if err := u.tell(run, told...); err != nil {
+		return nil, err
+	}
+	return ended[:len(told)], u.flush()
 }
 
 // childrenText encodes an AwaitChildren for a receipt.

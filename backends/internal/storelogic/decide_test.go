@@ -126,7 +126,7 @@ func TestParkAfterCancelRequestMakesRunDue(t *testing.T) {
 		m := newMemory(t, run)
 		p := engine.SleepParams{Lease: leaseOf(run), Step: engine.StepRef{Name: "nap"}, ID: id(100),
 			Duration: time.Hour, Now: asked.Add(2 * time.Second)}
-		if err := Sleep(m, p); err != nil {
+		if _, err := Sleep(m, p); err != nil {
 			t.Fatal(err)
 		}
 		if got := m.runs[run.ID].Status; got != c.want {
@@ -135,11 +135,11 @@ func TestParkAfterCancelRequestMakesRunDue(t *testing.T) {
 	}
 }
 
-func TestASignalCompletesTheOldestWaitThatIsNotOver(t *testing.T) {
+func TestASignalMakesTheRunDueAndAClaimGivesItToTheOldestWait(t *testing.T) {
 	run := aRun(1)
 	run.Status, run.AvailableAt, run.Steps = engine.RunSleeping, noon.Add(-time.Minute), 3
 	m := newMemory(t, run)
-	for n, limit := range []time.Time{noon, noon.Add(time.Hour), {}} {
+	for n, limit := range []time.Time{noon.Add(-time.Second), noon.Add(time.Hour), {}} {
 		m.steps = append(m.steps, engine.Step{
 			ID: id(byte(100 + n)), RunID: run.ID, Name: string(rune('a' + n)), Kind: engine.StepSignal,
 			Status: engine.StepRunning, Latest: true,
@@ -150,18 +150,27 @@ func TestASignalCompletesTheOldestWaitThatIsNotOver(t *testing.T) {
 		RunID: run.ID, Name: "s", Payload: engine.Payload{Data: []byte("x")}, Now: noon}); err != nil {
 		t.Fatal(err)
 	}
-	if s := m.steps[0]; s.Status != engine.StepCompleted || !s.TimedOut || !s.FinishedAt.Equal(noon) {
-		t.Errorf("the wait whose limit has passed: %+v, want it timed out", s)
-	}
-	if s := m.steps[1]; s.Status != engine.StepCompleted || s.TimedOut || string(s.Output.Data) != "x" ||
-		s.Token != (engine.Token{1}) {
-		t.Errorf("the oldest that waits: %+v, want it completed with the payload, under its own token", s)
-	}
-	if s := m.steps[2]; s.Status != engine.StepRunning {
-		t.Errorf("the next: %s, want RUNNING", s.Status)
+	for _, s := range m.steps {
+		if s.Status != engine.StepRunning {
+			t.Errorf("step %s after the signal: %s, want RUNNING", s.Name, s.Status)
+		}
 	}
 	if got := m.runs[run.ID]; got.Status != engine.RunPending || !got.AvailableAt.Equal(noon.Add(-time.Minute)) ||
-		got.Bytes != 1 {
+		got.Bytes != 1 || !got.TiedTo {
 		t.Errorf("run = %+v, want it due since before, with 1 byte more", got.Run)
+	}
+	if _, err := SettleClaimed(m, run.ID, engine.Token{}, noon.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if s := m.steps[0]; s.Status != engine.StepCompleted || !s.TimedOut || !s.FinishedAt.Equal(s.WakeAt) ||
+		s.Settled != 1 {
+		t.Errorf("the wait whose limit has passed: %+v, want it timed out first", s)
+	}
+	if s := m.steps[1]; s.Status != engine.StepCompleted || s.TimedOut || string(s.Output.Data) != "x" ||
+		s.Token != (engine.Token{1}) || s.Settled != 2 {
+		t.Errorf("the oldest that waits: %+v, want it completed with the payload, under its own token", s)
+	}
+	if s := m.steps[2]; s.Status != engine.StepRunning || s.Settled != 0 {
+		t.Errorf("the next: %s, want RUNNING", s.Status)
 	}
 }

@@ -11,21 +11,24 @@ import (
 // flush does the rest. token is that of the lease under which the code reported the end.
 func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) error {
 	worker := run.Holder
-	if run.Token.IsZero() {
-		u.freeSlot(run)
+	if run.Token.IsZero() || run.LeaseKey() == "" {
+		u.freePlace(run)
 	}
-	if err := u.dropLease(run); err != nil {
-		return err
-	}
+	u.dropLease(run)
 	if run.Steps > 0 {
+		if err := u.tx.WakeSteps(run.ID, u.now); err != nil {
+			return err
+		}
 		if err := u.tx.EndSteps(run.ID, engine.RunEndedFailure(), u.now); err != nil {
 			return err
 		}
 	}
 	run.Status, run.Error, run.FinishedAt, run.Suspect = status, failure, u.now, engine.Suspect{}
 	run.AvailableAt, run.WaitingFor = time.Time{}, ""
-	run.Paused, run.Gated, run.HeldAt = false, false, time.Time{}
+	run.Pausing, run.Paused, run.PausedAt = false, false, time.Time{}
+	run.Gated, run.HeldAt = false, time.Time{}
 	run.WorkerID, run.FinalToken = worker, token
+	run.Ending = true
 	u.ended = append(u.ended, run)
 	u.tx.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
 	if !run.ContinuedAs.IsZero() {
@@ -60,10 +63,14 @@ func (u *unitOfWork) tellParent(child *Run) error {
 	}
 	finishChild(step, child, parent, output)
 	step.FinishedAt = u.now
+	unsettled(step)
 	if err := u.tx.SaveStep(step); err != nil {
 		return err
 	}
 	u.change(parent)
+	if !parent.Token.IsZero() {
+		u.notifyWait(parent, step.Name)
+	}
 	return u.happened(parent, step)
 }
 
@@ -106,7 +113,7 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 
 // happened makes a parked run due if its code awaits the step that has just ended.
 func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
-	if !run.Token.IsZero() || step.Awaited == 0 {
+	if !run.Token.IsZero() || step.Awaited <= 0 {
 		return nil
 	}
 	if step.Awaited > 1 {

@@ -202,7 +202,7 @@ func TestARefusedVerbHasWrittenNothing(t *testing.T) {
 			return err
 		},
 		"a pause of a run that has ended": func(tx Tx) error {
-			_, err := PauseRun(tx, engine.SteerParams{RunID: ended.ID, Now: noon})
+			_, err := PauseRun(tx, engine.PauseRunParams{SteerParams: engine.SteerParams{RunID: ended.ID, Now: noon}})
 			return err
 		},
 		"an override while the run goes on": func(tx Tx) error {

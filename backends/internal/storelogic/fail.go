@@ -28,7 +28,7 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 			return v, refusal
 		}
 	}
-	step, fresh, err := next(run, prev, p.Step.Name, p.ID, p.StartedAt, u.now)
+	step, fresh, err := next(run, prev, p.Step.Name, p.Branch, p.ID, p.StartedAt, u.now)
 	if err != nil {
 		return v, err
 	}
@@ -39,15 +39,24 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 		step.StartedAt = p.StartedAt // identifies a repetition
 	}
 	v = fail(run, &step, p.Failure, u.now, p.Margin, p.Jitter)
+	if !v.Retry {
+		u.settle(run, &step)
+		v.Settled = step.Settled
+	}
 	if err := u.put(run, prev, &step); err != nil {
 		return v, err
 	}
 	u.count(run, fresh, p.Failure.Size())
 	u.clearSuspect(run)
-	if v.Retry && !p.Hold {
-		if err := u.park(run); err != nil {
-			return v, err
-		}
+	switch {
+	case p.Hold:
+	case v.Retry:
+		err = u.suspend(run)
+	default:
+		err = u.yield(run)
+	}
+	if err != nil {
+		return v, err
 	}
 	return v, u.flush()
 }
@@ -100,7 +109,7 @@ func heardBefore(prev *engine.Step, p *engine.BeginStepParams) bool {
 // verdictOf returns the answer given when the attempt failed, for repetitions.
 func verdictOf(step *engine.Step) engine.Verdict {
 	if step.RetryAt.IsZero() || step.Failures == 0 { // no failures: it was final until the run was retried
-		return engine.Verdict{}
+		return engine.Verdict{Settled: max(step.Settled, 0)}
 	}
 	return engine.Verdict{Retry: true, RetryAt: step.RetryAt}
 }

@@ -12,6 +12,10 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 	if !current {
 		return u.completeRunAgain(run, &p)
 	}
+	if err := u.alone(run, p.Unreached); err != nil {
+		return engine.Completed{}, err
+	}
+	run.Unreached = p.Unreached
 	size := p.Output.Size()
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Completed{}, tooManyBytes("output", run.Bytes, size)
@@ -19,6 +23,9 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 	status, failure := engine.RunCompleted, cancellation(run)
 	if failure != nil {
 		status = engine.RunCancelled
+	}
+	if err := u.returnSignals(run, p.Unreceived); err != nil {
+		return engine.Completed{}, err
 	}
 	if p.ContinueAs != nil && failure == nil {
 		next := engine.Continuation(&run.Run, *p.ContinueAs, u.now)
@@ -30,6 +37,15 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 		if next.ParentStepID, err = u.parentStep(run); err != nil {
 			return engine.Completed{}, err
 		}
+		if !next.ParentStepID.IsZero() && !(next.SharesKey(&run.Run) && next.ConcurrencyScope == run.ConcurrencyScope) {
+			parent, err := u.find(run.Namespace, run.ParentRunID)
+			if err == nil && parent != nil {
+				err = u.placeForDescendant(&next.Run, parent)
+			}
+			if err != nil {
+				return engine.Completed{}, err
+			}
+		}
 		if err := u.passSignals(run, &next); err != nil {
 			return engine.Completed{}, err
 		}
@@ -38,6 +54,9 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 		}
 		run.ContinuedAs = next.ID
 		u.start(next)
+		if run.Pausing {
+			u.toPause = append(u.toPause, next.ID)
+		}
 	}
 	u.count(run, 0, size)
 	if size > 0 {
@@ -49,6 +68,24 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 		return engine.Completed{}, err
 	}
 	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, u.flush()
+}
+
+// returnSignals makes signals unconsumed again that the code has not received. They count for the run
+// beside the results of these steps, which do not change.
+func (u *unitOfWork) returnSignals(run *Run, steps []string) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	before, err := u.tx.MeasureUnconsumed(run.ID)
+	if err != nil {
+		return err
+	}
+	if err := u.tx.ReturnSignals(run.ID, steps); err != nil {
+		return err
+	}
+	after, err := u.tx.MeasureUnconsumed(run.ID)
+	u.count(run, 0, int(after-before))
+	return err
 }
 
 // parentStep returns the step that started the run, which passes to the run that it continues as;
@@ -147,27 +184,34 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	if !current {
 		return u.failRunAgain(run, &p)
 	}
+	if err := u.alone(run, p.Unreached); err != nil {
+		return engine.RunVerdict{}, err
+	}
+	run.Unreached = p.Unreached
 	rec := Receipt{Verb: failRunVerb, Content: digest(&p.Failure)}
 	if failure := cancellation(run); failure != nil {
 		// The run does not keep what the code reported, so the receipt identifies a repetition.
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 			return engine.RunVerdict{}, err
 		}
-		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
+		return u.failed(run, engine.RunCancelled, failure, &p)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now.Add(p.Margin), p.Jitter)
+	v := engine.AfterRunFailed(run.OwnPolicy(), run.Failures+1, p.Failure, u.now.Add(p.Margin), p.Jitter)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
-		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)
+		return u.failed(run, engine.RunFailed, &p.Failure, &p)
 	}
 	run.Attempts++
 	run.Failures++
+	run.OwedFrom++
 	run.Error, run.TiedTo = &p.Failure, true // tied, so that the run's end clears the error
+	run.Unreached = nil
 	rec.RetryAt = v.RetryAt
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return engine.RunVerdict{}, err
 	}
 	u.clearSuspect(run)
+	u.forgetDivergences(run)
 	if err := u.delay(run, v.RetryAt); err != nil {
 		return engine.RunVerdict{}, err
 	}
@@ -179,8 +223,11 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 
 // failed ends the run for good.
 func (u *unitOfWork) failed(run *Run, status engine.RunStatus, failure *engine.Failure,
-	token engine.Token) (engine.RunVerdict, error) {
-	if err := u.end(run, status, failure, token); err != nil {
+	p *engine.FailRunParams) (engine.RunVerdict, error) {
+	if err := u.returnSignals(run, p.Unreceived); err != nil {
+		return engine.RunVerdict{}, err
+	}
+	if err := u.end(run, status, failure, p.Lease.Token); err != nil {
 		return engine.RunVerdict{}, err
 	}
 	return engine.RunVerdict{Status: status, Handler: run.IsHandler()}, u.flush()
@@ -209,7 +256,10 @@ func (u *unitOfWork) failRunAgain(run *Run, p *engine.FailRunParams) (engine.Run
 // Release gives the lease back.
 func Release(tx Tx, p engine.ReleaseParams) error {
 	rec := Receipt{Verb: releaseVerb, Content: "due"}
-	if p.Park {
+	switch {
+	case p.Divergence != nil:
+		rec.Content = "diverged " + digest(p.Divergence)
+	case p.Park:
 		rec.Content = "park"
 	}
 	u := begin(tx, p.Now)
@@ -224,11 +274,16 @@ func Release(tx Tx, p engine.ReleaseParams) error {
 		}
 		return err
 	}
+	if p.Divergence != nil {
+		if err := u.diverge(run, *p.Divergence); err != nil {
+			return err
+		}
+	}
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return err
 	}
 	if p.Park {
-		err = u.park(run)
+		err = u.suspend(run)
 	} else {
 		err = u.free(run, u.dueNow())
 	}

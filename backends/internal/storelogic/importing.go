@@ -30,7 +30,7 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 				Message: "run " + taken.ID.String() + " exists already"}
 		}
 	}
-	if err := u.ensureNamespace(p.Namespace); err != nil {
+	if err := u.ensureNamespace(p.Namespace, p.NamespaceMustExist); err != nil {
 		return engine.Started{}, err
 	}
 	clear(u.runs)
@@ -81,14 +81,16 @@ func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	run := &in.Run
 	open := !run.Status.Ended()
 	*run = engine.Imported(*run, namespace, u.now)
-	if err := u.tx.ImportRun(run); err != nil {
+	steps := make([]engine.Step, len(in.Steps))
+	made := Run{Run: *run, TiedTo: run.Tied() || len(in.Signals) > 0} // its end counts what it has not received
+	for i, s := range in.Steps {
+		steps[i] = unleased(s, run.ID, open, u.now)
+		keepPlace(&steps[i], &made)
+	}
+	if err := u.tx.ImportRun(&made); err != nil {
 		return err
 	}
-	if len(in.Steps) > 0 {
-		steps := make([]engine.Step, len(in.Steps))
-		for i, s := range in.Steps {
-			steps[i] = unleased(s, run.ID, open, u.now)
-		}
+	if len(steps) > 0 {
 		if err := u.tx.InsertSteps(steps); err != nil {
 			return err
 		}

@@ -95,7 +95,8 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 func sameKey(a, b *engine.APIKey) bool {
 	return a.Name == b.Name && a.Role == b.Role && slices.Equal(a.Namespaces, b.Namespaces) &&
 		slices.Equal(a.Queues, b.Queues) &&
-		slices.Equal(a.Types, b.Types) && a.Hash == b.Hash && a.ExpiresAt.Equal(b.ExpiresAt)
+		slices.Equal(a.Types, b.Types) && slices.Equal(a.WorkerIDs, b.WorkerIDs) && a.Hash == b.Hash &&
+		a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
 // opensAll says whether the key is an admin key for all namespaces.

@@ -1,6 +1,7 @@
 package storelogic
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -8,13 +9,14 @@ import (
 
 // free ends the lease of a run that has not ended. The run waits for its next claim as p says.
 func (u *unitOfWork) free(run *Run, p engine.Parked) error {
-	if err := u.dropLease(run); err != nil {
-		return err
-	}
+	u.dropLease(run)
 	if run.Steps > 0 {
 		if err := u.tx.InterruptSteps(run.ID, engine.InterruptedFailure(), u.now); err != nil {
 			return err
 		}
+	}
+	if run.Pausing {
+		u.pause(run)
 	}
 	u.place(run, p)
 	return nil
@@ -38,11 +40,11 @@ func (u *unitOfWork) clearSuspect(run *Run) {
 }
 
 // dropLease removes the run's lease, if it has one. Results that were recorded under it reset the
-// count of losses, and timers that have passed are completed.
-func (u *unitOfWork) dropLease(run *Run) error {
+// count of losses.
+func (u *unitOfWork) dropLease(run *Run) {
 	u.change(run)
 	if run.Token.IsZero() {
-		return nil
+		return
 	}
 	if run.Progressed {
 		run.LeaseLosses = 0
@@ -51,12 +53,11 @@ func (u *unitOfWork) dropLease(run *Run) error {
 		run.Suspect = engine.Suspect{}
 	}
 	run.Token, run.Holder, run.WorkerID, run.Progressed = engine.Token{}, "", "", false
+	run.FinalToken = engine.Token{}
 	u.tx.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
-	u.freeSlot(run)
-	if run.Steps == 0 {
-		return nil
+	if run.LeaseKey() != "" {
+		u.freePlace(run)
 	}
-	return u.tx.WakeSteps(run.ID, u.now)
 }
 
 // place sets the status and due time of a run that no worker holds.
@@ -71,6 +72,9 @@ func (u *unitOfWork) place(run *Run, p engine.Parked) {
 	run.AvailableAt = at
 	if !at.IsZero() {
 		u.notifyQueue(&run.Run)
+		if len(run.Divergences) > 0 {
+			u.tx.Notify(engine.Notification{Kind: engine.NotifyDiverged})
+		}
 	}
 }
 
@@ -92,6 +96,15 @@ func (u *unitOfWork) due(run *Run) {
 	u.place(run, p)
 }
 
+// suspend ends the lease of a run whose holder says that its code waits. The run keeps the token, so
+// that a worker which keeps the code in memory is known to miss nothing.
+func (u *unitOfWork) suspend(run *Run) error {
+	token := run.Token
+	err := u.park(run)
+	run.FinalToken = token
+	return err
+}
+
 // park ends the lease of a run whose code waits, until the earliest event that it waits for.
 func (u *unitOfWork) park(run *Run) error {
 	u.clearSuspect(run)
@@ -102,7 +115,29 @@ func (u *unitOfWork) park(run *Run) error {
 	if err != nil {
 		return err
 	}
+	came, err := u.signalCame(run, steps)
+	if err != nil {
+		return err
+	}
+	if came {
+		return u.free(run, u.dueNow())
+	}
 	return u.free(run, engine.Park(steps, run.ClaimedAt, u.now))
+}
+
+// signalCame says whether a signal that the code awaits has come: while a worker holds the run, a
+// signal only waits.
+func (u *unitOfWork) signalCame(run *Run, steps []engine.Step) (bool, error) {
+	for i := range steps {
+		step := &steps[i]
+		if step.Awaited <= 0 || !awaits(step, step.SignalName) || u.silent == step.ID {
+			continue
+		}
+		if signal, err := u.signalFor(run, step); err != nil || signal != nil {
+			return signal != nil, err
+		}
+	}
+	return false, nil
 }
 
 // untold says whether cancellation was requested while a worker held the run. The code that now
@@ -129,19 +164,37 @@ func (u *unitOfWork) forgetAwaited(run *Run) error {
 	return u.told(steps...)
 }
 
-// told clears Awaited of ended steps whose result is being returned to the code, so that they do
-// not cut a later park short.
+// forgetOpen clears Awaited of the open steps of a run.
+func (u *unitOfWork) forgetOpen(run *Run) error {
+	steps, err := u.tx.Waiting(run.ID)
+	if err != nil {
+		return err
+	}
+	return u.told(slices.DeleteFunc(steps, func(s engine.Step) bool { return !s.Open() })...)
+}
+
+// told clears Awaited of steps whose result is being returned to the code, so that they do not cut a
+// later park short. An unsettled result becomes AwaitedByNone.
 func (u *unitOfWork) told(steps ...engine.Step) error {
-	var awaited []engine.ID
+	var told, untold []engine.ID
 	for _, s := range steps {
-		if s.Awaited != 0 {
-			awaited = append(awaited, s.ID)
+		switch {
+		case s.Awaited == 0:
+		case s.Settled != engine.Unsettled:
+			told = append(told, s.ID)
+		case s.Awaited > 0:
+			untold = append(untold, s.ID)
 		}
 	}
-	if len(awaited) == 0 {
+	if len(untold) > 0 {
+		if err := u.tx.SetAwaited(untold, engine.AwaitedByNone); err != nil {
+			return err
+		}
+	}
+	if len(told) == 0 {
 		return nil
 	}
-	return u.tx.SetAwaited(awaited, 0)
+	return u.tx.SetAwaited(told, 0)
 }
 
 // lose ends the lease of a run whose worker was lost.
@@ -162,17 +215,17 @@ func (u *unitOfWork) lose(run *Run, loss engine.Loss) error {
 	return nil
 }
 
-// freeSlot records that the run leaves a slot of its concurrency key, or its place at the head of
-// the queue for one, to another run.
-func (u *unitOfWork) freeSlot(run *Run) {
+// freePlace records that the run leaves a place of its concurrency key, or its turn to take one, to
+// another run.
+func (u *unitOfWork) freePlace(run *Run) {
 	if run.ConcurrencyKey != "" {
-		u.slots = append(u.slots, run)
+		u.places = append(u.places, run)
 	}
 }
 
 // openGates makes the first waiting run of the concurrency key due, for each lane and limit. Where
 // limits differ, a run whose own limit is reached does not block runs with a higher limit: these,
-// and new arrivals, pass it until the key has a free slot by its limit too.
+// and new arrivals, pass it until the key has a free place by its limit too.
 func (u *unitOfWork) openGates(run *Run) error {
 	first, err := u.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
 	if err != nil {

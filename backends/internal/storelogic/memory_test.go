@@ -200,6 +200,31 @@ func (m *memory) CountSignals(engine.ID) (int, int64, error) {
 	return len(m.signals), int64(len(m.signals)), nil
 }
 
+func (m *memory) NextSignal(_ engine.ID, name string) (*engine.Signal, error) {
+	for _, s := range m.signals {
+		if s.Name == name && s.StepName == "" {
+			return &s, nil
+		}
+	}
+	return nil, nil
+}
+
+func (m *memory) ConsumeSignal(_ engine.ID, sequence int64, step string) error {
+	for i := range m.signals {
+		if m.signals[i].Sequence == sequence {
+			m.signals[i].StepName = step
+		}
+	}
+	return nil
+}
+
+func (m *memory) SettleStep(step engine.ID, settled int64) error {
+	m.note("settle %d as %d", step[15], settled)
+	return nil
+}
+
+func (m *memory) SetAwaited([]engine.ID, int64) error { return nil }
+
 func (m *memory) Unconsumed(engine.ID) ([]engine.Signal, error) { return nil, nil }
 func (m *memory) MeasureUnconsumed(engine.ID) (int64, error)    { return 0, nil }
 func (m *memory) MoveSignals(_, _ engine.ID) error              { return nil }

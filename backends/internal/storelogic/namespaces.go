@@ -84,10 +84,13 @@ func sameRetention(n, m *engine.Namespace) bool {
 	return n.Retention == m.Retention && maps.Equal(n.Keep, m.Keep)
 }
 
-// ensureNamespace makes a namespace on its first use.
-func (u *unitOfWork) ensureNamespace(name string) error {
+// ensureNamespace makes a namespace on its first use, unless it must exist.
+func (u *unitOfWork) ensureNamespace(name string, must bool) error {
 	known, err := u.tx.Namespace(name)
 	if err != nil || known != nil {
+		return err
+	}
+	if err := engine.MustExist(name, false, must); err != nil {
 		return err
 	}
 	return u.tx.InsertNamespace(&engine.Namespace{

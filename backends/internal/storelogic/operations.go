@@ -71,12 +71,12 @@ func (o Operations) TerminateRun(ctx context.Context, p engine.EndRunParams) (en
 }
 
 // PauseRun keeps a run from being claimed.
-func (o Operations) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (o Operations) PauseRun(ctx context.Context, p engine.PauseRunParams) (engine.Run, error) {
 	return operate(ctx, o, Call{Name: "PauseRun", Doing: "pause a run"}, PauseRun, p)
 }
 
 // ResumeRun makes a paused run claimable again.
-func (o Operations) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (o Operations) ResumeRun(ctx context.Context, p engine.ResumeRunParams) (engine.Run, error) {
 	return operate(ctx, o, Call{Name: "ResumeRun", Doing: "resume a run"}, ResumeRun, p)
 }
 
@@ -85,7 +85,7 @@ func (o Operations) PinRun(ctx context.Context, p engine.PinRunParams) (engine.R
 	return operate(ctx, o, Call{Name: "PinRun", Doing: "pin a run"}, PinRun, p)
 }
 
-// SignalRun stores a signal for a run and wakes the step that waits for it.
+// SignalRun stores a signal for a run and wakes the run if it waits for it.
 func (o Operations) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error) {
 	return operate(ctx, o, Call{Name: "SignalRun", Doing: "signal a run", Size: p.Payload.Size()}, SignalRun, p)
 }
@@ -121,8 +121,8 @@ func (o Operations) FailStep(ctx context.Context, p engine.FailStepParams) (engi
 }
 
 // Sleep sets a timer and parks the run until it fires.
-func (o Operations) Sleep(ctx context.Context, p engine.SleepParams) error {
-	return carryOut(ctx, o, Call{Name: "Sleep", Doing: "set a timer", Lease: &p.Lease, Ticket: p.Ticket}, Sleep, p)
+func (o Operations) Sleep(ctx context.Context, p engine.SleepParams) (engine.Step, error) {
+	return operate(ctx, o, Call{Name: "Sleep", Doing: "set a timer", Lease: &p.Lease, Ticket: p.Ticket}, Sleep, p)
 }
 
 // AwaitSignal consumes a signal, or parks the run until one comes.
@@ -183,6 +183,12 @@ func (o Operations) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	return operate(ctx, o, Call{Name: "FireSchedule", Doing: "fire a schedule", StartsRuns: true}, FireSchedule, p)
 }
 
+// BackfillSchedule starts the runs of past ticks.
+func (o Operations) BackfillSchedule(ctx context.Context, p engine.BackfillScheduleParams) ([]engine.Started, error) {
+	return operate(ctx, o, Call{Name: "BackfillSchedule", Doing: "backfill a schedule", StartsRuns: true},
+		BackfillSchedule, p)
+}
+
 // TriggerSchedule starts one run of a schedule outside its ticks.
 func (o Operations) TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error) {
 	return operate(ctx, o, Call{Name: "TriggerSchedule", Doing: "trigger a schedule", StartsRuns: true},
@@ -197,6 +203,16 @@ func (o Operations) CreateNamespace(ctx context.Context, p engine.NamespaceParam
 // UpdateNamespace replaces the settings of a namespace.
 func (o Operations) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
 	return operate(ctx, o, Call{Name: "UpdateNamespace", Doing: "update a namespace"}, UpdateNamespace, p)
+}
+
+// DeleteNamespace deletes an empty namespace.
+func (o Operations) DeleteNamespace(ctx context.Context, p engine.DeleteNamespaceParams) error {
+	return carryOut(ctx, o, Call{Name: "DeleteNamespace", Doing: "delete a namespace", Alone: true}, DeleteNamespace, p)
+}
+
+// EmptyNamespace deletes part of what a namespace holds.
+func (o Operations) EmptyNamespace(ctx context.Context, p engine.EmptyNamespaceParams) (engine.Emptied, error) {
+	return operate(ctx, o, Call{Name: "EmptyNamespace", Doing: "empty a namespace", Alone: true}, EmptyNamespace, p)
 }
 
 // CreateKey creates an API key.
@@ -217,6 +233,11 @@ func (o Operations) FreeLost(ctx context.Context, now time.Time) (engine.Freed, 
 // TimeoutSteps fails attempts of steps that ran longer than their timeout.
 func (o Operations) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	return operate(ctx, o, Call{Name: "TimeoutSteps", Doing: "time steps out"}, TimeoutSteps, p)
+}
+
+// PauseDiverged pauses runs that no build in service can continue.
+func (o Operations) PauseDiverged(ctx context.Context, p engine.PauseDivergedParams) ([]engine.ID, error) {
+	return operate(ctx, o, Call{Name: "PauseDiverged", Doing: "pause diverged runs"}, PauseDiverged, p)
 }
 
 // EndExpired ends runs whose deadline has passed.

@@ -28,6 +28,10 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 		return *prev, nil
 	}
 	step, size := overridden(prev, &p, u.now)
+	run.OwedFrom++
+	if !run.Status.Ended() {
+		run.FinalToken = engine.Token{} // a worker that keeps the code does not know the result
+	}
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, tooManyBytes("result", run.Bytes, size)
 	}
@@ -38,6 +42,7 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 		return engine.Step{}, err
 	}
 	u.count(run, 0, size)
+	u.forgetDivergences(run)
 	if run.Paused {
 		u.due(run)
 	}
@@ -69,8 +74,13 @@ func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) 
 		Failures: prev.Failures, Latest: true,
 		Sequence: prev.Sequence, CreatedAt: now, StartedAt: now, FinishedAt: now, WakeAt: prev.WakeAt,
 		Duration:    prev.Duration,
-		RetryPolicy: prev.RetryPolicy, SignalName: prev.SignalName, ChildRunID: prev.ChildRunID,
+		RetryPolicy: prev.RetryPolicy, SignalName: prev.SignalName, ChildType: prev.ChildType,
+		ChildRunID:   prev.ChildRunID,
 		OverriddenBy: p.By.Name, OverrideReason: p.Reason,
+		Settled: prev.Settled, Branch: prev.Branch, BegunIn: prev.BegunIn,
+	}
+	if step.Settled == engine.Unsettled || !hadResult(prev) {
+		unsettled(&step)
 	}
 	if p.Output != nil {
 		step.Status, step.Output = engine.StepCompleted, *p.Output
@@ -80,6 +90,19 @@ func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) 
 	return step, p.Failure.Size()
 }
 
+// hadResult says whether the latest attempt had a result for the code; not if the end of the run cut it
+// short, or its wait for a retry. A result of an older version has no place in the order of results,
+// and what replaces it gets none.
+func hadResult(step *engine.Step) bool {
+	switch {
+	case step.Open(), step.Interrupted():
+		return false
+	case step.Status == engine.StepFailed:
+		return step.RetryAt.IsZero() && !step.Error.Equal(engine.RunEndedFailure())
+	}
+	return true
+}
+
 // supersede closes an attempt that another result replaces.
 func (u *unitOfWork) supersede(prev *engine.Step) error {
 	if prev.Open() {
@@ -87,6 +110,10 @@ func (u *unitOfWork) supersede(prev *engine.Step) error {
 		prev.Status, prev.Error, prev.FinishedAt = engine.StepFailed, &failure, u.now
 		prev.TimeoutAt, prev.Awaited = time.Time{}, 0
 		if err := u.tx.SaveStep(prev); err != nil {
+			return err
+		}
+	} else if prev.Awaited != 0 {
+		if err := u.tx.SetAwaited([]engine.ID{prev.ID}, 0); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func endedOtherwise(run *Run, l engine.Lease, rec Receipt) error {
 
 // finishedUnder says whether the code reported the end of the run under this lease.
 func finishedUnder(run *Run, l engine.Lease) bool {
-	return !l.Token.IsZero() && run.FinalToken == l.Token
+	return run.Status.Ended() && !l.Token.IsZero() && run.FinalToken == l.Token
 }
 
 // cutShort says whether the attempt was ended by a lost lease, the run's end or a timeout instead

@@ -83,6 +83,6 @@ func passOverAtRest(tx Tx, id engine.ID, skipped int64, next, now time.Time) err
 		return err
 	}
 	s.Skipped += skipped
-	s.NextFireAt = engine.Micros(next)
+	s.NextFireAt, s.Delay = engine.Micros(next), 0
 	return u.saveSchedule(s)
 }

@@ -212,12 +212,13 @@ func (u *unitOfWork) reopen(step *engine.Step) (bool, error) {
 	case !child.Status.Ended() && !child.CancelRequestedAt.IsZero():
 		return false, nil // it will end as CANCELLED
 	case !child.Status.Ended():
-		step.Status, step.Error, step.FinishedAt = engine.StepRunning, nil, time.Time{}
+		step.Status, step.Error, step.FinishedAt, step.Settled = engine.StepRunning, nil, time.Time{}, 0
 		return true, nil
 	case child.Status == engine.RunCompleted:
 		output, err := u.outputOf(child)
 		step.Status, step.Error = engine.StepCompleted, nil
 		step.Output, step.FinishedAt = engine.ChildOutput(output, step.ChildRunID, child.ID), child.FinishedAt
+		step.Settled = engine.Unsettled
 		return err == nil, err
 	}
 	return false, nil
@@ -254,6 +255,7 @@ func (u *unitOfWork) startWith(start engine.StartRun, steps []engine.Step, signa
 			}
 		}
 	}
+	run.TiedTo = run.TiedTo || len(signals) > 0
 	for i := range signals {
 		signals[i].RunID, signals[i].Sequence = run.ID, int64(i+1)
 		run.Bytes += int64(signals[i].Payload.Size())
@@ -275,8 +277,19 @@ func (u *unitOfWork) startWith(start engine.StartRun, steps []engine.Step, signa
 func adopt(step *engine.Step, run *Run, sequence int64) {
 	step.ID, step.RunID = engine.DerivedID(run.CreatedAt, run.ID, "step:"+step.Name), run.ID
 	step.Sequence, step.Token, step.Awaited = sequence, engine.Token{}, 0
+	keepPlace(step, run)
 	run.Steps++
 	run.Bytes += int64(step.Input.Size() + step.Output.Size())
+}
+
+// keepPlace keeps the place of a copied step in the order of results. The code of the run need not
+// reach the step.
+func keepPlace(step *engine.Step, run *Run) {
+	if step.Settled == engine.Unsettled && step.Latest {
+		unsettled(step)
+	}
+	run.Settled = max(run.Settled, step.Settled)
+	run.OwedFrom = max(run.OwedFrom, step.BegunIn+1)
 }
 
 // adoptChild makes the open child of a step a child of run; it was a child of another run before.

@@ -3,6 +3,7 @@ package storelogic
 import (
 	"maps"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
@@ -30,7 +31,10 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	s.CreatedAt, s.UpdatedAt, s.NextFireAt = u.now, u.now, engine.Micros(s.NextFireAt)
 	s.LastFiredAt, s.Buffered = time.Time{}, time.Time{}
 	s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = 0, 0, 0, 0, 1
-	if err := u.ensureNamespace(s.Namespace); err != nil {
+	if s.Enabled {
+		s.PauseReason = ""
+	}
+	if err := u.ensureNamespace(s.Namespace, p.NamespaceMustExist); err != nil {
 		return engine.Schedule{}, err
 	}
 	if err := tx.InsertSchedule(&s); err != nil {
@@ -106,7 +110,13 @@ func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) en
 	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided
 	if (!wanted.NextFireAt.After(now) && movedOn || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() &&
 		wanted.CronExpr == s.CronExpr && wanted.TimeZone == s.TimeZone {
-		wanted.NextFireAt = s.NextFireAt
+		wanted.NextFireAt, wanted.Delay = s.NextFireAt, s.Delay
+		if wanted.Jitter != s.Jitter {
+			wanted.Delay = 0 // not computed yet
+		}
+	}
+	if wanted.Enabled {
+		wanted.PauseReason = ""
 	}
 	wanted.ID, wanted.Namespace, wanted.RequestID = s.ID, s.Namespace, s.RequestID
 	wanted.CreatedAt, wanted.UpdatedAt, wanted.Revision = s.CreatedAt, s.UpdatedAt, s.Revision
@@ -198,6 +208,46 @@ func (u *unitOfWork) triggeredBefore(p *engine.TriggerScheduleParams) (engine.St
 		return engine.Started{}, requestConflict(id)
 	}
 	return engine.Started{RunID: id, Repeated: true}, nil
+}
+
+// BackfillSchedule starts the runs of ticks that have none yet.
+func BackfillSchedule(tx Tx, p engine.BackfillScheduleParams) ([]engine.Started, error) {
+	u := begin(tx, p.Now)
+	s, err := u.schedule(p.Namespace, p.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.enabled(p.Namespace); err != nil {
+		return nil, err
+	}
+	started, before := make([]engine.Started, 0, len(p.Ticks)), s.Fired
+	for _, tick := range p.Ticks {
+		at := engine.Micros(tick.At)
+		known, err := tx.FiredRun(s.ID, at)
+		if err != nil {
+			return nil, err
+		}
+		if !known.IsZero() {
+			started = append(started, engine.Started{RunID: known, Existed: true})
+			continue
+		}
+		if _, err := u.fire(s, at, tick.RunID); err != nil {
+			return nil, err
+		}
+		started = append(started, engine.Started{RunID: tick.RunID})
+	}
+	if s.Fired == before {
+		return started, nil
+	}
+	if err := u.saveSchedule(s); err != nil {
+		return nil, err
+	}
+	detail := strconv.FormatInt(s.Fired-before, 10) + " runs for ticks from " + p.From.UTC().Format(time.RFC3339) +
+		" to " + p.To.UTC().Format(time.RFC3339)
+	if err := u.audit(p.By, p.AuditID, "BackfillWorkflowSchedule", onSchedule(s), p.Reason, detail); err != nil {
+		return nil, err
+	}
+	return started, u.flush()
 }
 
 func (u *unitOfWork) schedule(namespace, ref string) (*engine.Schedule, error) {

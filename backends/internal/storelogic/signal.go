@@ -1,13 +1,15 @@
 package storelogic
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
 )
 
-// SignalRun delivers the signal to the step that waits for it, or stores it.
+// SignalRun stores the signal. It makes a parked run due whose code awaits it, and lets the holder
+// of a run know.
 func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
@@ -37,49 +39,52 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	if err != nil {
 		return engine.Signalled{}, err
 	}
+	steps = slices.DeleteFunc(steps, func(s engine.Step) bool {
+		return !awaits(&s, p.Name) || !s.WakeAt.IsZero() && s.WakeAt.Before(u.now)
+	})
 	waiting, last, err := tx.CountSignals(run.ID)
 	if err != nil {
 		return engine.Signalled{}, err
 	}
-	consumer := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, u.now) })
-	if consumer < 0 && waiting >= engine.MaxSignals {
-		return engine.Signalled{}, engine.TooLarge(
-			"signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals)
+	if waiting >= engine.MaxSignals {
+		if wanted, err := u.wants(run, p.Name, len(steps) > 0); err != nil || !wanted {
+			return engine.Signalled{}, cmp.Or(err, engine.TooLarge(
+				"signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals))
+		}
 	}
-	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload,
-		ReceivedAt: u.now}
 	u.count(run, 0, size)
-	if err := u.deliver(run, &signal, steps, consumer); err != nil {
-		return engine.Signalled{}, err
-	}
-	if err := tx.InsertSignals([]engine.Signal{signal}); err != nil {
+	run.TiedTo = true // its end counts the signals that it has not received
+	u.announce(run, steps)
+	err = tx.InsertSignals([]engine.Signal{{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID,
+		Payload: p.Payload, ReceivedAt: u.now}})
+	if err != nil {
 		return engine.Signalled{}, err
 	}
 	return engine.Signalled{}, u.flush()
 }
 
-// deliver completes the step at consumer with the signal, if that is one of steps, and times out
-// steps whose limit has passed.
-func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Step, consumer int) error {
-	for i := range steps {
-		step := &steps[i]
+// wants says whether a step waits for a signal of that name and there is none, so that the signal is
+// taken although very many others wait.
+func (u *unitOfWork) wants(run *Run, signal string, awaited bool) (bool, error) {
+	if !awaited {
+		return false, nil
+	}
+	next, err := u.tx.NextSignal(run.ID, signal)
+	return next == nil, err
+}
+
+// announce makes a parked run due whose code awaits one of these steps, for which a signal came. It
+// lets the holder of a run know.
+func (u *unitOfWork) announce(run *Run, steps []engine.Step) {
+	for _, step := range steps {
 		switch {
-		case i == consumer:
-			signal.StepName = step.Name
-			consume(step, signal.Payload, u.now)
-		case awaits(step, signal.Name) && outOfTime(step, u.now):
-			timeOut(step)
-		default:
-			continue
-		}
-		if err := u.tx.SaveStep(step); err != nil {
-			return err
-		}
-		if err := u.happened(run, step); err != nil {
-			return err
+		case !run.Token.IsZero():
+			u.notifyWait(run, step.Name)
+		case step.Awaited > 0:
+			u.due(run)
+			return
 		}
 	}
-	return nil
 }
 
 // awaits says whether the step waits for a signal of that name.
@@ -92,10 +97,20 @@ func outOfTime(step *engine.Step, now time.Time) bool {
 	return !step.WakeAt.IsZero() && !step.WakeAt.After(now)
 }
 
-// consume completes a SIGNAL step. The step keeps the token of the lease that began the wait, which
-// identifies that wait.
-func consume(step *engine.Step, payload engine.Payload, now time.Time) {
-	step.Status, step.Output, step.FinishedAt = engine.StepCompleted, payload, now
+// signalFor returns the oldest signal for a step that waits for one, if it came by the step's limit;
+// nil if there is none.
+func (u *unitOfWork) signalFor(run *Run, step *engine.Step) (*engine.Signal, error) {
+	signal, err := u.tx.NextSignal(run.ID, step.SignalName)
+	if err != nil || signal == nil || !step.WakeAt.IsZero() && signal.ReceivedAt.After(step.WakeAt) {
+		return nil, err
+	}
+	return signal, nil
+}
+
+// consume completes a SIGNAL step with a signal.
+func (u *unitOfWork) consume(run *Run, step *engine.Step, signal *engine.Signal) error {
+	step.Status, step.Output, step.FinishedAt = engine.StepCompleted, signal.Payload, u.now
+	return u.tx.ConsumeSignal(run.ID, signal.Sequence, step.Name)
 }
 
 // timeOut completes a SIGNAL step whose limit has passed.
@@ -124,32 +139,39 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 		case tooEarly(run, prev, u.now):
 			return engine.AwaitedSignal{}, notBefore(prev)
 		case prev.Status != engine.StepRunning && !toRunAgain(prev):
-			return engine.AwaitedSignal{Step: *prev}, u.told(*prev)
+			if err := u.tell(run, prev); err != nil {
+				return engine.AwaitedSignal{}, err
+			}
+			return engine.AwaitedSignal{Step: *prev}, u.flush()
 		}
 	}
-	step, fresh, err := next(run, prev, p.Step, p.ID, time.Time{}, u.now)
+	step, fresh, err := next(run, prev, p.Step, p.Branch, p.ID, time.Time{}, u.now)
 	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	step.Kind, step.SignalName = engine.StepSignal, p.Signal
-	signal, err := tx.NextSignal(run.ID, p.Signal)
+	signal, err := u.signalFor(run, &step)
 	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	u.count(run, fresh, 0)
 	switch {
-	case outOfTime(&step, u.now):
-		timeOut(&step)
 	case signal != nil:
-		consume(&step, signal.Payload, u.now)
-		if err := tx.ConsumeSignal(run.ID, signal.Sequence, step.Name); err != nil {
+		if err := u.consume(run, &step, signal); err != nil {
 			return engine.AwaitedSignal{}, err
 		}
+	case outOfTime(&step, u.now):
+		timeOut(&step)
 	default:
 		return u.waitForSignal(run, prev, &step, &p)
 	}
+	step.Awaited = 0
+	u.settle(run, &step)
 	u.progress(run)
-	if err := u.put(run, prev, &step); err != nil {
+	if err = u.put(run, prev, &step); err == nil && !p.Hold {
+		err = u.yield(run)
+	}
+	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	return engine.AwaitedSignal{Step: step}, u.flush()
@@ -160,6 +182,7 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
 	p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	step.Awaited = 1
+	u.silent = step.ID
 	if err := u.putWait(run, prev, step, p.Timeout, p.Margin); err != nil {
 		return engine.AwaitedSignal{}, err
 	}
@@ -167,7 +190,7 @@ func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
 		if err := u.tx.LeaveReceipt(run.ID, p.Lease.Token, awaitSignalReceipt(p)); err != nil {
 			return engine.AwaitedSignal{}, err
 		}
-		if err := u.park(run); err != nil {
+		if err := u.suspend(run); err != nil {
 			return engine.AwaitedSignal{}, err
 		}
 	}

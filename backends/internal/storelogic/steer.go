@@ -122,7 +122,7 @@ func (u *unitOfWork) stopChild(child *Run, status engine.RunStatus, reason strin
 // the next claim, for which it makes the run due.
 func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	run.CancelRequestedAt, run.CancelReason, run.TiedTo = u.now, reason, true
-	if !run.Token.IsZero() {
+	if run.Pausing = false; !run.Token.IsZero() {
 		return
 	}
 	if run.Paused {
@@ -131,8 +131,8 @@ func (u *unitOfWork) requestCancel(run *Run, reason string) {
 	u.due(run)
 }
 
-// PauseRun keeps the run from being claimed.
-func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
+// PauseRun keeps the run from being claimed, or asks its worker to release it.
+func PauseRun(tx Tx, p engine.PauseRunParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
 	switch {
@@ -140,19 +140,24 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 		return engine.Run{}, err
 	case run.Status.Ended():
 		return engine.Run{}, engine.RunEnded(&run.Run)
-	case run.Paused:
+	case run.Paused, run.Pausing && !run.Token.IsZero() && !p.AtOnce:
 		return u.whole(run)
 	}
 	u.notifyWorker(run.Holder)
-	if run.Token.IsZero() {
-		u.freeSlot(run)
-	} else if err := u.free(run, u.dueNow()); err != nil {
-		return engine.Run{}, err
+	switch {
+	case run.Token.IsZero():
+		if run.TakesPlace() {
+			u.freePlace(run)
+		}
+		u.pause(run)
+	case p.AtOnce:
+		run.Pausing = true
+		if err := u.free(run, u.dueNow()); err != nil {
+			return engine.Run{}, err
+		}
+	default: // tied, so that the run's end is not the fast one
+		run.Pausing, run.TiedTo = true, true
 	}
-	if !run.Gated {
-		run.HeldAt = run.AvailableAt
-	}
-	run.Paused, run.Gated, run.AvailableAt = true, false, time.Time{}
 	u.change(run)
 	if err := u.audit(p.By, p.AuditID, "PauseWorkflow", onRun(run), p.Reason, ""); err != nil {
 		return engine.Run{}, err
@@ -163,19 +168,58 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
-// ResumeRun makes a paused run claimable again.
-func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
+// pause makes a run Paused that no worker holds. Nothing but the pause keeps builds from it then.
+func (u *unitOfWork) pause(run *Run) {
+	u.forgetDivergences(run)
+	if !run.Gated {
+		run.HeldAt = run.AvailableAt
+	}
+	run.Pausing, run.Paused, run.PausedAt = false, true, u.now
+	run.Gated, run.AvailableAt = false, time.Time{}
+	u.change(run)
+}
+
+// yield takes a run that is to be paused from a worker that does not know how to pause, once that
+// has recorded something.
+func (u *unitOfWork) yield(run *Run) error {
+	if !run.Pausing || run.Token.IsZero() {
+		return nil
+	}
+	knows, err := u.tx.PausesRuns(run.Holder)
+	if err != nil || knows {
+		return err
+	}
+	u.notifyWorker(run.Holder)
+	return u.free(run, u.dueNow())
+}
+
+// ResumeRun makes a paused run claimable again, or takes back a request to pause it.
+func ResumeRun(tx Tx, p engine.ResumeRunParams) (engine.Run, error) {
 	u := begin(tx, p.Now)
 	run, err := u.run(p.Namespace, p.RunID)
+	if err == nil && p.AcceptDivergence && len(run.Divergences) > 0 {
+		run.OwedFrom++
+	}
 	switch {
 	case err != nil:
 		return engine.Run{}, err
 	case run.Status.Ended():
 		return engine.Run{}, engine.RunEnded(&run.Run)
-	case !run.Paused:
+	case run.Paused:
+		u.unpause(run)
+	case run.Pausing && !run.Token.IsZero():
+		run.Pausing = false
+		u.forgetDivergences(run)
+		u.change(run)
+		u.notifyWorker(run.Holder)
+	case len(run.Divergences) == 0:
 		return u.whole(run)
+	default:
+		u.forgetDivergences(run)
+		if run.Token.IsZero() {
+			u.notifyQueue(&run.Run)
+		}
 	}
-	u.unpause(run)
 	if err := u.audit(p.By, p.AuditID, "ResumeWorkflow", onRun(run), p.Reason, ""); err != nil {
 		return engine.Run{}, err
 	}
@@ -185,10 +229,24 @@ func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	return u.whole(run)
 }
 
+// unpause ends a pause. The time that it has taken does not count for the run's deadlines. Each build
+// may have the run again.
 func (u *unitOfWork) unpause(run *Run) {
-	run.Paused, run.AvailableAt, run.HeldAt = false, run.HeldAt, time.Time{}
+	u.forgetDivergences(run)
+	if taken := u.now.Sub(run.PausedAt); !run.PausedAt.IsZero() && taken > 0 {
+		for _, at := range []*time.Time{&run.DeadlineAt, &run.NamedDeadlineAt} {
+			if !at.IsZero() {
+				*at = at.Add(taken)
+			}
+		}
+	}
+	run.Paused, run.PausedAt = false, time.Time{}
+	run.AvailableAt, run.HeldAt = run.HeldAt, time.Time{}
 	u.change(run)
 	u.notifyQueue(&run.Run)
+	if !run.ExpiresAt().IsZero() {
+		u.notifyTimer()
+	}
 }
 
 // PinRun sets or clears Pinned.

@@ -39,7 +39,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Begun{}, tooManyBytes("input", run.Bytes, size)
 	}
-	step, fresh, err := next(run, prev, p.Name, p.ID, engine.Micros(p.StartedAt), u.now)
+	step, fresh, err := next(run, prev, p.Name, p.Branch, p.ID, engine.Micros(p.StartedAt), u.now)
 	if err != nil {
 		return engine.Begun{}, err
 	}
@@ -87,16 +87,25 @@ func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, tooManyBytes("output", run.Bytes, size)
 	}
-	step, fresh, err := next(run, prev, p.Step.Name, p.ID, engine.Micros(p.StartedAt), u.now)
+	step, fresh, err := next(run, prev, p.Step.Name, p.Branch, p.ID, engine.Micros(p.StartedAt), u.now)
 	if err != nil {
 		return engine.Step{}, err
 	}
 	step.Status, step.Output, step.FinishedAt, step.TimeoutAt = engine.StepCompleted, p.Output, u.now, time.Time{}
+	u.settle(run, &step)
+	if step.Name == engine.CancelledStep {
+		if err := u.forgetOpen(run); err != nil {
+			return engine.Step{}, err
+		}
+	}
 	if err := u.put(run, prev, &step); err != nil {
 		return engine.Step{}, err
 	}
 	u.count(run, fresh, size)
 	u.progress(run)
+	if err := u.yield(run); err != nil {
+		return engine.Step{}, err
+	}
 	return step, u.flush()
 }
 
@@ -117,7 +126,7 @@ func toRunAgain(prev *engine.Step) bool {
 
 // next returns the attempt that a report is about: the running one or, if none runs, a new one.
 // fresh is 1 for a new step.
-func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now time.Time) (step engine.Step,
+func next(run *Run, prev *engine.Step, name, branch string, id engine.ID, startedAt, now time.Time) (step engine.Step,
 	fresh int, err error) {
 	if prev != nil && prev.Status == engine.StepRunning {
 		return *prev, 0, nil
@@ -126,6 +135,7 @@ func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now
 		ID: id, RunID: run.ID, Name: name, Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1,
 		Latest:   true,
 		Sequence: run.Steps + 1, Token: run.Token, WorkerID: run.Holder, CreatedAt: now, StartedAt: startedAt,
+		Branch: branch, BegunIn: run.OwedFrom,
 	}
 	if startedAt.IsZero() {
 		step.StartedAt = now
@@ -147,6 +157,7 @@ func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now
 func (u *unitOfWork) put(run *Run, prev, step *engine.Step) error {
 	step.Token, step.WorkerID = run.Token, run.Holder
 	u.change(run)
+	u.forgetDivergences(run)
 	if prev != nil && prev.ID == step.ID {
 		return u.tx.SaveStep(step)
 	}

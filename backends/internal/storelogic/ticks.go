@@ -52,7 +52,7 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 		}
 	}
 	s.Skipped += fired.Skipped
-	s.NextFireAt, s.Broken = engine.Micros(p.Next), p.Broken
+	s.NextFireAt, s.Delay, s.Broken = engine.Micros(p.Next), p.Delay, p.Broken
 	if err := u.saveSchedule(s); err != nil {
 		return engine.Fired{}, err
 	}

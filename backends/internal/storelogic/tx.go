@@ -20,14 +20,15 @@ type Tx interface {
 	// SaveRun writes the fields of a run that can change: all of engine.Run from Status on, except
 	// the payloads and what the start decided, plus ExpiresAt, FinalToken and TiedTo. If WasHeld is
 	// set and Token is not, it deletes the lease. If Token is set, it also writes the lease's
-	// counts and TiedTo.
+	// counts, TiedTo, Pausing and OwedFrom. If Ending is set, it sets UnreadSignals to the number of
+	// waiting signals, or to 0 if the run has ContinuedAs, because they move to that run.
 	SaveRun(r *Run) error
 	SaveOutput(run engine.ID, output engine.Payload) error
 	// InsertRun makes the run with its input, tags and lane, and its namespace if that is new. The
 	// caller has checked that its external id and request id are free.
 	InsertRun(start *engine.StartRun) error
-	// ImportRun makes the run with the given fields, input and output.
-	ImportRun(r *engine.Run) error
+	// ImportRun makes the run with the given fields, TiedTo and Settled, input and output.
+	ImportRun(r *Run) error
 
 	// OpenExternal returns the open run of OriginUser that holds the external id; zero if none
 	// does.
@@ -48,10 +49,10 @@ type Tx interface {
 	// SetParent makes the run a child of parent, and the result of that step if it is not zero.
 	SetParent(run, parent, step engine.ID) error
 	// FirstGated returns the first waiting run of a concurrency key, by HeldAt and then id, for
-	// each lane and limit whose limit is above the key's number of leases. It takes one index
-	// lookup per lane and limit in use. Claims that count the key's leases wait until this
-	// transaction ends, or have ended before, so that no run stays gated because of a lease that is
-	// over.
+	// each lane and limit whose limit is above the number of the key's places that are taken: by
+	// leases with the key, and by open runs with HasPlace. It takes one index lookup per lane and
+	// limit in use. Claims that count the key's places wait until this transaction ends, or have ended
+	// before, so that no run stays gated because of a place that is free.
 	FirstGated(namespace, workflowType, key string) ([]engine.ID, error)
 	// Expired returns the open runs whose ExpiresAt is not after now, earliest first, at most
 	// limit; and when the next of the others expires.
@@ -65,6 +66,18 @@ type Tx interface {
 	// worker was lost; they are 0 if it is OFFLINE for another reason. A suspect counts if it was
 	// claimed less than engine.SuspectFor before the last heartbeat.
 	Loss(worker string) (engine.Loss, error)
+
+	// PausesRuns says whether a worker was registered with PausesRuns; false for an unknown one.
+	PausesRuns(worker string) (bool, error)
+
+	// InService returns the ONLINE workers of a namespace: their ids, queues, types, labels,
+	// capabilities and builds. BuildOf returns a worker's build.
+	InService(namespace string) ([]engine.Worker, error)
+	BuildOf(worker string) (string, error)
+	// DivergedKinds returns what differs among the runs that wait at a time and have Divergences, without
+	// those that were asked to stop. DivergedRuns returns the runs of one kind, at most limit.
+	DivergedKinds() ([]DivergedKind, error)
+	DivergedRuns(kind DivergedKind, limit int) ([]engine.ID, error)
 
 	// Attempt returns the attempt with the ref's id or, without an id, the latest of the step with
 	// the ref's name; nil if there is none.
@@ -86,16 +99,20 @@ type Tx interface {
 	// Supersede clears Latest of the attempt; a PENDING one becomes FAILED.
 	Supersede(step engine.ID) error
 	// SaveStep writes the fields of an attempt that can change: all from Status on, except Latest,
-	// Attempt, Sequence, Input, CreatedAt and the override's fields.
+	// Attempt, Sequence, Input, CreatedAt, Branch, BegunIn and the override's fields.
 	SaveStep(s *engine.Step) error
 	// InterruptSteps fails RUNNING FUNCTION attempts with this failure. EndSteps fails all RUNNING
 	// attempts with it; PENDING ones become FAILED and keep their error.
 	InterruptSteps(run engine.ID, f engine.Failure, now time.Time) error
 	EndSteps(run engine.ID, f engine.Failure, now time.Time) error
-	// WakeSteps completes SLEEP and SIGNAL steps whose WakeAt is not after now, as of their WakeAt.
+	// WakeSteps completes SLEEP steps whose WakeAt is not after now, as of their WakeAt. They become
+	// Unsettled, and AwaitedByNone.
 	WakeSteps(run engine.ID, now time.Time) error
-	// RetrySteps makes the latest attempts that FAILED for good PENDING until at, with no Failures.
+	// RetrySteps makes the latest attempts that FAILED for good PENDING until at, with no Failures and
+	// no Settled.
 	RetrySteps(run engine.ID, at time.Time) error
+	// SettleStep sets Settled of an attempt.
+	SettleStep(step engine.ID, settled int64) error
 	// SetAwaited sets Awaited of these steps.
 	SetAwaited(steps []engine.ID, group int64) error
 	// LateSteps returns the RUNNING attempts whose TimeoutAt is not after now, oldest first, at
@@ -123,6 +140,8 @@ type Tx interface {
 	// SignalInChain says whether a run with this FirstRunID has received a signal of that id.
 	SignalInChain(first engine.ID, signalID string) (bool, error)
 	ConsumeSignal(run engine.ID, sequence int64, step string) error
+	// ReturnSignals makes the signals that these steps of a run consumed unconsumed again.
+	ReturnSignals(run engine.ID, steps []string) error
 
 	// Schedule finds a schedule by id or, if ref is zero, by name; an empty namespace matches any.
 	// nil if there is none. The input is included.
@@ -138,11 +157,29 @@ type Tx interface {
 	OpenOf(schedule engine.ID, but engine.ID) (int, error)
 	// InsertFire records the tick; false if it was recorded before.
 	InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now time.Time) (bool, error)
+	// FiredRun returns the run of a recorded tick; zero if it is not recorded.
+	FiredRun(schedule engine.ID, tick time.Time) (engine.ID, error)
 
 	// Namespace returns the namespace and locks it against changes; nil if nothing has used it.
 	Namespace(name string) (*engine.Namespace, error)
 	InsertNamespace(n *engine.Namespace) error // with the given fields
 	SaveNamespace(n *engine.Namespace) error
+	// DeleteNamespace deletes the namespace with its lanes, OFFLINE workers and request ids of deleted
+	// runs. Nothing else is left in it.
+	DeleteNamespace(name string) error
+	// Contents counts what the namespace holds, of each kind at most engine.MaxContents and one more.
+	Contents(namespace string) (engine.Contents, error)
+	// SchedulesOf and OpenRunsOf return some of the namespace, by id, at most limit.
+	SchedulesOf(namespace string, limit int) ([]engine.ID, error)
+	OpenRunsOf(namespace string, limit int) ([]engine.ID, error)
+	// DeleteEndedRuns deletes ended runs with everything that belongs to them, and remembers none of
+	// their requests: at most limit, fewer if they have very many rows, but at least one.
+	// DeletePastRequests deletes request ids of deleted runs, at most limit. Both return how many.
+	DeleteEndedRuns(namespace string, limit int) (int, error)
+	DeletePastRequests(namespace string, limit int) (int, error)
+	// DeleteWorkers deletes all workers of the namespace, and returns the ids of those that were not
+	// OFFLINE.
+	DeleteWorkers(namespace string) ([]string, error)
 	// HandlerQueue returns the first queue of the first ONLINE worker of the namespace, by id, that
 	// serves the type; empty if none does.
 	HandlerQueue(namespace, workflowType string) (string, error)
@@ -156,6 +193,9 @@ type Tx interface {
 	CountAPIKeys() (all, lasting int, err error)
 	InsertAPIKey(k *engine.APIKey) error // with the given fields
 	RevokeAPIKey(id engine.ID, at time.Time) error
+	// Keyring returns the keys that are not revoked, by id.
+	Keyring() ([]engine.APIKey, error)
+	SaveKeyNamespaces(id engine.ID, namespaces []string) error
 
 	InsertAudit(e engine.AuditEvent) error
 	// Notify and ReportSideEffects take effect after the commit.
@@ -167,15 +207,18 @@ type Tx interface {
 type Run struct {
 	engine.Run
 	LaneID     int64
-	FinalToken engine.Token // token of the lease under which it ended
+	FinalToken engine.Token // of the lease under which it ended or, while it waits, was parked by its code
 	TiedTo     bool         // runs.tied: its end affects other rows
+	Settled    int64        // number of results that were settled
 
-	// Fields of the lease. Under a lease, Run.Steps and Run.Bytes are the lease's counts.
+	// Fields of the lease. Under a lease, Run.Steps, Run.Bytes and Settled are the lease's counts.
 	Token      engine.Token
 	Holder     string // worker id
 	ClaimedAt  time.Time
 	Progressed bool // a step's result was recorded under it; saved with whether the run is a Suspect
 	WasHeld    bool // it had a lease when read
+
+	Ending bool // it ends in this operation
 }
 
 // Current says whether l is the run's current lease.
@@ -185,6 +228,13 @@ func (r *Run) Current(l engine.Lease) bool { return !r.Token.IsZero() && r.Token
 type Left struct {
 	RunID engine.ID
 	Lost  bool // the worker was lost; false: it left or was forced offline
+}
+
+// DivergedKind is what decides which workers may have a run that waits and has Divergences.
+type DivergedKind struct {
+	LaneID int64
+	Lane   engine.Run // its namespace, queue, type and requirements
+	Builds string     // as Run.Builds returns them
 }
 
 // Receipt records how a lease ended without ending the run, to recognize repetitions.

@@ -16,10 +16,12 @@ type unitOfWork struct {
 	dirty   []*Run              // changed runs, in the order of their first change
 	changed map[*Run]bool       // the same runs
 	ended   []*Run              // the dirty runs that ended
-	slots   []*Run              // runs that freed a slot of their concurrency key, once for each slot
+	places  []*Run              // runs that freed a place of their concurrency key, once for each place
 	next    []engine.StartRun   // starts to insert after the dirty runs, because they may take over external ids
 	passed  []engine.Signal     // copies of signals for these starts
 	moved   []engine.ID         // runs whose unconsumed signals move to the run they continued as
+	toPause []engine.ID         // runs among the starts that are paused from the beginning
+	silent  engine.ID           // a SIGNAL step for which no signal has come
 	effects *engine.SideEffects // side effects that the operation does not return; nil: none yet
 }
 
@@ -93,6 +95,9 @@ func (u *unitOfWork) flush() error {
 			return err
 		}
 	}
+	if err := u.pauseStarted(); err != nil {
+		return err
+	}
 	if len(u.passed) > 0 {
 		if err := u.tx.InsertSignals(u.passed); err != nil {
 			return err
@@ -108,12 +113,24 @@ func (u *unitOfWork) flush() error {
 			return err
 		}
 	}
-	for _, run := range u.slots {
+	for _, run := range u.places {
 		if err := u.openGates(run); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pauseStarted pauses runs that were just inserted.
+func (u *unitOfWork) pauseStarted() error {
+	for _, id := range u.toPause {
+		run, err := u.run("", id)
+		if err != nil {
+			return err
+		}
+		u.pause(run)
+	}
+	return u.save()
 }
 
 func (u *unitOfWork) save() error {
@@ -144,6 +161,11 @@ func (u *unitOfWork) insert(start *engine.StartRun) error {
 
 func (u *unitOfWork) notifyQueue(run *engine.Run) {
 	u.tx.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue})
+}
+
+// notifyWait sends a hint to the holder of a run: what this step waits for has happened.
+func (u *unitOfWork) notifyWait(run *Run, step string) {
+	u.tx.Notify(engine.Notification{Kind: engine.NotifyWait, Name: run.Holder, ID: run.ID, Step: step})
 }
 
 func (u *unitOfWork) notifyWorker(id string) {

@@ -152,6 +152,9 @@ func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, margin time.Durat
 		v := fail(run, step, engine.StepTimedOutFailure(), u.now, margin, jitter)
 		final = final || !v.Retry
 		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Worker: step.WorkerID, Verdict: v}
+		if !v.Retry {
+			unsettled(step)
+		}
 		step.Token = engine.Token{} // no lease reported this, so no later report is a repetition of it
 		if err := u.tx.SaveStep(step); err != nil {
 			return nil, err

@@ -26,23 +26,39 @@ select 'run', run_id, 'is kept from the workers, but does not wait'
 from runs
 where (paused or gated) and status not in (1, 3)
 union all
-select 'run', run_id, 'waits for a slot of its key, but has ' || case when concurrency_key = '' then 'no key' else 'no place in the line' end
+select 'run', run_id, 'waits for a place of its key, but has ' || case when concurrency_key = '' then 'no key' else 'no place in the line' end
 from runs
 where gated and (concurrency_key = '' or held_at is null)
+union all
+select 'run', run_id, 'has a place of a key that it does not need one of'
+from runs
+where has_place and status <= 3 and (concurrency_key = '' or concurrency_scope <> 1 or gated)
+union all
+select 'run', run_id, 'was claimed, but has no place of its key'
+from runs
+where concurrency_scope = 1 and not has_place and (status in (2, 3) or status = 1 and started_at is not null and origin <> 3)
+union all
+select 'run', run_id, 'has a place of its key, but was not claimed and continues no run'
+from runs
+where has_place and status = 1 and started_at is null and continued_from is null
 union all
 select 'run', run_id, 'has a time at which it would be due, but nothing keeps it from the workers'
 from runs
 where held_at is not null and not paused and not gated
 union all
 select 'run', run_id, case
-    when suspect = '' then 'is kept from the workers as a suspect, but is none'
-    else 'is a suspect, but workers may take it as if it were none' end
+    when suspect_at is not null then 'waits apart, but is no suspect and no build has diverged from it'
+    else 'is a suspect or diverged, but workers may take it as if it were not' end
 from runs
-where (suspect = '') = (suspect_at is not null) and (suspect_at is not null or available_at is not null)
+where (suspect = '' and diverged = '') = (suspect_at is not null) and (suspect_at is not null or available_at is not null)
+union all
+select 'run', run_id, 'has reports of divergence without builds, or builds without reports'
+from runs
+where (divergences = '') <> (diverged = '')
 union all
 select 'run', run_id, 'expires at another time than its deadline and its grace say'
 from runs
-where expires_at is distinct from case when deadline_at is null or grace_until < deadline_at then grace_until else deadline_at end
+where expires_at is distinct from case when paused or deadline_at is null or grace_until < deadline_at then grace_until else deadline_at end
 union all
 select 'run', run_id, 'does not say that its end concerns others'
 from runs

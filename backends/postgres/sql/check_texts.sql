@@ -1,6 +1,7 @@
 -- Every JSON text: its table, its id or name, its column, and the text. No row: none.
 select 'run', run_id, '', 'error', error from runs where error <> ''
 union all select 'run', run_id, '', 'retry policy', retry_policy from runs where retry_policy <> ''
+union all select 'run', run_id, '', 'retry policy of the run itself', run_retry_policy from runs where run_retry_policy <> ''
 union all select 'run', run_id, '', 'tags', tags from runs where tags <> ''
 union all select 'run', run_id, '', 'requirements', requirements from runs where requirements <> ''
 union all select 'payload of run', run_id, '', 'metadata of the input', input_meta from payloads where input_meta <> ''
@@ -12,10 +13,12 @@ union all select 'step', step_id, '', 'retry policy', retry_policy from steps wh
 union all select 'signal of run', run_id, '', 'metadata', payload_meta from signals where payload_meta <> ''
 union all select 'schedule', schedule_id, '', 'metadata of the input', input_meta from schedules where input_meta <> ''
 union all select 'schedule', schedule_id, '', 'retry policy', retry_policy from schedules where retry_policy <> ''
+union all select 'schedule', schedule_id, '', 'retry policy of the run itself', run_retry_policy from schedules where run_retry_policy <> ''
 union all select 'schedule', schedule_id, '', 'tags', tags from schedules where tags <> ''
 union all select 'key', key_id, '', 'namespaces', namespaces from api_keys where namespaces <> ''
 union all select 'key', key_id, '', 'queues', queues from api_keys where queues <> ''
 union all select 'key', key_id, '', 'types', types from api_keys where types <> ''
+union all select 'key', key_id, '', 'worker ids', worker_ids from api_keys where worker_ids <> ''
 union all select 'lane', null, task_queue, 'requirements', requirements from lanes where requirements <> ''
 union all select 'namespace', null, namespace, 'retention by status', keep from namespaces where keep <> ''
 union all select 'worker', null, worker_id, 'queues', queues from workers

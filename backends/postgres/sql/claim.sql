@@ -1,12 +1,15 @@
 -- Other servers claim at the same time. The heads of the lanes are chosen without locks. Then the workers are locked,
 -- so that none is deregistered meanwhile, and then the runs, whose state is checked again; runs that another
--- transaction has locked are skipped. The first run with a concurrency key, and the runs after it, are left to gate.go.
+-- transaction has locked are skipped. The first run that needs a place of its concurrency key, and the runs after it,
+-- are left to gate.go; and so are all if some should rather go to the workers that keep them in memory.
 -- If nothing is due, nothing is locked or written; nor if one of the workers is not ONLINE: the next claim is made
 -- without its slots. The first seven columns describe what was found, in at least one row: among them the earliest time
--- of each lane, after the lane's id, and when the next run and the next suspect become due, if slots are left. The other
+-- of each lane, after the lane's id, and when the next run and the next run apart become due, if slots are left. The other
 -- columns are a claimed run, null if none was; engine/lab/torture/commits.go counts on their number.
 --
--- If a suspect is due, nothing is claimed here: gate.go knows which suspects the workers hold.
+-- If a run is due that waits apart and that the build may have, nothing is claimed here: gate.go knows which suspects the
+-- workers hold. Which builds have diverged is looked up in steps through the index, so that runs that the build may not
+-- have cost nothing, however many wait.
 --
 -- In a lane with a floor nothing earlier is read. Claimed runs stay in the index until it is vacuumed, and a scan from
 -- the start passes all of them each time.
@@ -17,12 +20,13 @@
 -- way that an index could use. Indexes of open rows are empty in quiet hours: then reading a whole index looks cheap,
 -- and the plan stays while the index fills.
 --
--- Awaited steps are looked up run by run, in an index whatever the statistics say, and not for a run without steps.
--- Their condition is checked again in the update, because another transaction may have ended them.
+-- The last column says whether something may have happened to the run's steps while nobody held it: then they are
+-- settled after the claim. They are looked up run by run, in an index whatever the statistics say, and not for a run
+-- without steps.
 --
 -- The commit does not wait for the disk. If a crash loses the claim, no harm is done: the run is due as before, and the
 -- token is refused. Nothing was recorded under the token, because any later write makes the claim durable too.
-with online as materialized (
+with recursive online as materialized (
     select worker_id from workers where worker_id = any(@workers::text[]) and status + 0 = 1
 ), matching as materialized (
     select lane_id, workflow_type, priority, coalesce((
@@ -36,16 +40,36 @@ with online as materialized (
           where not exists (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
               where o.key = r.key and (r.value = '' or o.value = r.value))))
-), suspects as materialized (
+), known (diverged) as (
+    (select diverged from runs
+     where namespace = @namespace and task_queue = @task_queue and suspect_at is not null
+     order by diverged
+     limit 1)
+    union all
+    select (
+        select r.diverged from runs r
+        where r.namespace = @namespace and r.task_queue = @task_queue and r.suspect_at is not null and r.diverged > s.diverged
+        order by r.diverged
+        limit 1)
+    from known s
+    where s.diverged is not null
+), builds as materialized (
+    select diverged from known where diverged is not null and strpos(diverged, @mark) = 0
+), apart as materialized (
     select exists (
-        select from runs
-        where namespace = @namespace and task_queue = @task_queue and suspect_at <= @now and workflow_type = any(@types::text[])
+        select from builds b
+        cross join lateral (
+            select from runs r
+            where r.namespace = @namespace and r.task_queue = @task_queue and r.diverged = b.diverged
+              and r.suspect_at <= @now and r.workflow_type = any(@types::text[])
+            limit 1
+        ) f
     ) as due
 ), due as materialized (
     select m.lane_id, m.workflow_type, m.priority, h.run_id, h.available_at, h.keyed
     from matching m
     cross join lateral (
-        select run_id, available_at, concurrency_key <> '' as keyed from runs
+        select run_id, available_at, concurrency_key <> '' and not has_place as keyed from runs
         where lane_id = m.lane_id and available_at >= m.floor and available_at <= @now
         order by available_at, run_id
         limit @heads
@@ -77,7 +101,8 @@ with online as materialized (
         select count(*) from leases l where l.namespace = @namespace and l.task_queue = @task_queue)) end)
 ), free as materialized (
     select run_id, place from candidates
-    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807) and not (select s.due from suspects s)
+    where place < coalesce((select min(place) from candidates where keyed), 9223372036854775807) and not (select a.due from apart a)
+      and not @prefer
 ), working as materialized (
     select worker_id from workers
     where worker_id = any(@workers::text[]) and status + 0 = 1 and (select count(*) from free) > 0
@@ -101,35 +126,17 @@ with online as materialized (
     returning r.*, t.token, t.place
 ), leased as (
     insert into leases (
-        run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key)
-    select run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied, concurrency_key from claimed
-), waiting as materialized (
-    select w.step_id, w.elapsed
-    from claimed c
-    cross join lateral (
-        (select step_id, true as elapsed from steps s
-         where s.run_id = c.run_id and s.status in (1, 2) and s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now
-         offset 0)
-        union all
-        (select step_id, false from steps s
-         where s.run_id = c.run_id and s.awaited <> 0
-           and not (s.status = 2 and s.kind in (2, 100) and coalesce(s.wake_at <= @now, false))
-         offset 0)
-    ) w
-    where c.steps > 0
-), woken as (
-    update steps s
-    set status = case when w.elapsed then 3 else s.status end,
-        finished_at = case when w.elapsed then s.wake_at else s.finished_at end,
-        timed_out = case when w.elapsed then s.kind = 100 else s.timed_out end,
-        awaited = 0
-    from waiting w
-    where s.step_id = w.step_id
-      and case when w.elapsed then s.status = 2 and s.kind in (2, 100) and s.wake_at <= @now else s.awaited <> 0 end
+        run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, heartbeat_us, steps, bytes, tied, concurrency_key, pausing,
+        settled, owed_from)
+    select
+        run_id, token, worker_id, namespace, task_queue, workflow_type, @now, heartbeat_us, steps, bytes, tied,
+        case when concurrency_scope = 0 then concurrency_key else '' end, pausing,
+        settled, owed_from
+    from claimed
 )
 select
     array(select worker_id from online), (select count(*) from due), (select count(*) from candidates),
-    exists (select from candidates where keyed) or (select s.due from suspects s), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
+    exists (select from candidates where keyed or @prefer) or (select a.due from apart a), array(select unnest(array[lane_id, min(available_at)]) from due group by lane_id),
     case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
         select min(h.available_at)
         from matching m
@@ -140,16 +147,25 @@ select
             limit 1
         ) h) end,
     case when cardinality(@tokens::uuid[]) > (select count(*) from taken) then (
-        select s.suspect_at
-        from runs s
-        join matching m on m.lane_id = s.lane_id
-        where s.namespace = @namespace and s.task_queue = @task_queue and s.suspect_at > @now
-        order by s.suspect_at
-        limit 1) end,
+        select min(f.suspect_at)
+        from builds b
+        cross join lateral (
+            select r.suspect_at
+            from runs r
+            join matching m on m.lane_id = r.lane_id
+            where r.namespace = @namespace and r.task_queue = @task_queue and r.diverged = b.diverged and r.suspect_at > @now
+            order by r.suspect_at
+            limit 1
+        ) f) end,
     r.token,
     {r.run_columns},
     r.lease_losses, r.steps, r.bytes,
-    p.input, p.input_meta
+    p.input, p.input_meta,
+    case when r.steps > 0 then
+        (select s.step_id from steps s where s.run_id = r.run_id and s.awaited <> 0 limit 1) is not null
+        or (select s.step_id from steps s
+            where s.run_id = r.run_id and s.status in (1, 2) and s.status = 2 and s.kind = 2 and s.wake_at <= @now limit 1) is not null
+        else false end
 from (select set_config('synchronous_commit', 'off', true)) one
 left join claimed r on true
 left join payloads p on p.run_id = r.run_id

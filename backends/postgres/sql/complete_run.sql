@@ -9,7 +9,7 @@ with results as (
         @run_ids::uuid[], @tokens::uuid[], @namespaces::text[], @outputs::bytea[], @output_metas::text[], @sizes::bigint[], @now::bigint[], @behind::uuid[]
     ) as s (run_id, token, namespace, output, output_meta, size, now, behind)
 ), ending as materialized (
-    select h.at, r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.progressed
+    select h.at, r.run_id, r.token, r.output, r.output_meta, r.now, h.task_queue, h.namespace, h.worker_id, h.steps, h.bytes + r.size as bytes, h.settled, h.progressed
     from results r
     cross join lateral (select ctid as at, * from leases where run_id = r.run_id offset 0) h
     where h.token = r.token and r.namespace in ('', h.namespace) and not h.tied and not h.suspect and h.bytes + r.size <= @max_bytes::bigint
@@ -23,7 +23,7 @@ with results as (
     delete from leases l using ending e where l.ctid = e.at
 )
 update runs r
-set status = 4, finished_at = e.now, steps = e.steps, bytes = e.bytes, final_token = e.token,
+set status = 4, finished_at = e.now, steps = e.steps, bytes = e.bytes, settled = e.settled, final_token = e.token,
     lease_losses = case when e.progressed then 0 else r.lease_losses end
 from ending e where r.run_id = e.run_id
 returning r.run_id, r.namespace, r.task_queue

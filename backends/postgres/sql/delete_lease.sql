@@ -1,2 +1,2 @@
--- Ends the lease of a locked run. No row: it was not held.
-delete from leases where run_id = @run_id
+-- Ends the leases of locked runs. No row: none was held.
+delete from leases where run_id = any(@run_id::uuid[])

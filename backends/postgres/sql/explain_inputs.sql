@@ -1,5 +1,5 @@
--- What a run shares with others: its namespace; the slots of its queue, of its type in the queue, and of its
--- concurrency key; and the runs before it. Always one row.
+-- What a run shares with others: its namespace; the slots of its queue and of its type in the queue, the places of
+-- its concurrency key that are taken; and the runs before it. Always one row.
 select
     (select n.enabled from namespaces n where n.namespace = r.namespace),
     (select count(*) from leases l where l.namespace = r.namespace and l.task_queue = r.task_queue),
@@ -9,7 +9,11 @@ select
     (select count(*)
      from leases l
      where l.namespace = r.namespace and l.workflow_type = r.workflow_type and l.concurrency_key = r.concurrency_key
-       and l.concurrency_key <> ''),
+       and l.concurrency_key <> '')
+    + (select count(*)
+       from runs o
+       where o.namespace = r.namespace and o.workflow_type = r.workflow_type and o.concurrency_key = r.concurrency_key
+         and o.has_place and o.status <= 3),
     (select count(*)
      from runs o
      where o.namespace = r.namespace and o.workflow_type = r.workflow_type and o.concurrency_key = r.concurrency_key

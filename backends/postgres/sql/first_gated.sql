@@ -1,4 +1,4 @@
--- For each lane and limit the first run that waits for a slot of the key, if the limit is not reached. One index lookup
+-- For each lane and limit the first run that waits for a place of the key, if the limit is not reached. One index lookup
 -- finds the next lane or limit. No row: none.
 with recursive heads as (
     (select r.lane_id, r.concurrency_limit, r.run_id from runs r
@@ -18,4 +18,7 @@ with recursive heads as (
 select run_id from heads
 where greatest(concurrency_limit, 1) > (
     select count(*) from leases
-    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and concurrency_key <> '')
+    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and concurrency_key <> ''
+) + (
+    select count(*) from runs
+    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and has_place and status <= 3)

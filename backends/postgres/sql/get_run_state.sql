@@ -4,7 +4,7 @@
 select
     {r.run_columns},
     r.lease_losses, r.steps, r.bytes,
-    r.lane_id, r.final_token, r.tied
+    r.lane_id, r.final_token, r.tied, r.settled
 from runs r
 where r.run_id = any(@run_ids)
 order by r.run_id desc

@@ -1,6 +1,6 @@
--- The leases of workers, not locked, with requests to cancel their runs. No row: none. They are looked up one by one,
+-- The leases of workers, not locked, with requests to cancel and pause their runs. No row: none. They are looked up one by one,
 -- even if the planner knew of few leases.
-select l.run_id, l.token, l.namespace, l.worker_id, l.claimed_at, r.grace_until, coalesce(r.cancel_reason, '')
+select l.run_id, l.token, l.namespace, l.worker_id, l.claimed_at, r.grace_until, coalesce(r.cancel_reason, ''), l.pausing
 from unnest(@worker_ids::text[]) as w (worker_id)
 cross join lateral (select * from leases where worker_id = w.worker_id offset 0) l
 left join lateral (

@@ -2,4 +2,4 @@
 select l.worker_id, r.suspect
 from leases l
 join runs r on r.run_id = l.run_id
-where l.worker_id = any(@workers::text[]) and l.suspect and not l.progressed and l.claimed_at > @since
+where l.worker_id = any(@workers::text[]) and l.suspect and not l.progressed and l.claimed_at > @since and r.suspect <> ''

@@ -19,7 +19,7 @@ with starts as (
         @on_failure_workflows::text[], @on_failure_queues::text[], @concurrency_keys::text[], @concurrency_limits::int[],
         @parent_run_ids::uuid[], @parent_step_ids::uuid[], @parent_closes::int[], @traceparents::text[], @inputs::bytea[], @input_metas::text[],
         @scheduled_at::bigint[], @origins::int[], @schedule_ids::text[], @failed_run_ids::uuid[], @retried_from::uuid[], @continued_from::uuid[],
-        @named_deadline_at::bigint[], @below_handler::bool[], @first_run_ids::uuid[], @tied::bool[], @worker_ids::text[], @tokens::uuid[], @scopes::int[]
+        @named_deadline_at::bigint[], @below_handler::bool[], @first_run_ids::uuid[], @concurrency_scopes::int[], @has_place::bool[], @run_retry_policies::text[], @tied::bool[], @worker_ids::text[], @tokens::uuid[], @scopes::int[]
     ) as s (
         call, run_id, namespace, external_id, request_id, never, lane_id,
         task_queue, workflow_type, version, priority, bytes,
@@ -28,7 +28,7 @@ with starts as (
         on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
         parent_run_id, parent_step_id, parent_close, traceparent, input, input_meta,
         scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from,
-        named_deadline_at, below_handler, first_run_id, tied, worker_id, token, scope
+        named_deadline_at, below_handler, first_run_id, concurrency_scope, has_place, run_retry_policy, tied, worker_id, token, scope
     )
 ), blocked as materialized (
     select s.call from starts s
@@ -78,7 +78,7 @@ insert into runs (
     created_at, available_at, deadline_at, expires_at, retry_policy, start_to_close_us, heartbeat_us, execution_us, tags, requirements,
     on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit, parent_run_id, parent_step_id, parent_close, traceparent,
     scheduled_at, origin, schedule_id, failed_run_id, retried_from, continued_from, named_deadline_at, below_handler, first_run_id,
-    tied, worker_id, started_at
+    concurrency_scope, has_place, run_retry_policy, tied, worker_id, started_at
 )
 select run_id, namespace, external_id, request_id, (select l.lane_id from lanes l where l.lane_id = f.lane_id),
        task_queue, workflow_type, version, case when taken then 2 else 1 end, priority, bytes,
@@ -87,7 +87,7 @@ select run_id, namespace, external_id, request_id, (select l.lane_id from lanes 
        on_failure_workflow, on_failure_queue, concurrency_key, concurrency_limit,
        nullif(parent_run_id, '00000000-0000-0000-0000-000000000000'), nullif(parent_step_id, '00000000-0000-0000-0000-000000000000'), parent_close, traceparent,
        nullif(scheduled_at, 0), origin, schedule_id, nullif(failed_run_id, '00000000-0000-0000-0000-000000000000'), nullif(retried_from, '00000000-0000-0000-0000-000000000000'), nullif(continued_from, '00000000-0000-0000-0000-000000000000'),
-       nullif(named_deadline_at, 0), below_handler, nullif(first_run_id, '00000000-0000-0000-0000-000000000000'), tied,
+       nullif(named_deadline_at, 0), below_handler, nullif(first_run_id, '00000000-0000-0000-0000-000000000000'), concurrency_scope, has_place, run_retry_policy, tied,
        case when taken then worker_id else '' end, case when taken then @claimed_at end
 from fresh f
 returning run_id, status = 2

@@ -1,7 +1,8 @@
 -- A page of workers, newest first, one more than asked for; a page backwards is in reverse order. No row: none.
 select
     worker_id, namespace, instance_id, status, reason, queues, types, labels, capabilities, hostname, pid, version, platform,
-    max_concurrent, queue_limit, type_limits, active, completed, failed, stats, registered_at, last_heartbeat_at, deregistered_at
+    max_concurrent, queue_limit, type_limits, active, completed, failed, stats, registered_at, last_heartbeat_at, deregistered_at,
+    pauses_runs, build_id
 from workers
 where (@namespace = '' or namespace = @namespace)
   and (@status::smallint = 0 or status = @status)

@@ -4,8 +4,8 @@ select 'key', key_id, case
     when length(hash) <> 32 then 'has no SHA-256 of a secret'
     when name = '' then 'has no name'
     when role <> 1 and namespaces = '' then 'is for all namespaces, which only an admin''s is'
-    when role <> 4 and (queues <> '' or types <> '') then 'is for some queues or types, which only a worker''s is'
+    when role <> 4 and (queues <> '' or types <> '' or worker_ids <> '') then 'is for some queues, types or workers, which only a worker''s is'
     else 'expires or was revoked before it was made' end
 from api_keys
 where role not between 1 and 5 or length(hash) <> 32 or name = '' or role <> 1 and namespaces = ''
-   or role <> 4 and (queues <> '' or types <> '') or expires_at <= created_at or revoked_at < created_at
+   or role <> 4 and (queues <> '' or types <> '' or worker_ids <> '') or expires_at <= created_at or revoked_at < created_at

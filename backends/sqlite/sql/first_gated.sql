@@ -1,4 +1,4 @@
--- For each lane and limit the first run that waits for a slot of the key, if the limit is not reached. One index lookup
+-- For each lane and limit the first run that waits for a place of the key, if the limit is not reached. One index lookup
 -- finds the next lane or limit. No row: none.
 with recursive gated (run_id) as (
     select (
@@ -27,4 +27,8 @@ join runs r on r.run_id = gated.run_id
 where max(r.concurrency_limit, 1) > (
     select count(*)
     from leases
-    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and concurrency_key <> '')
+    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and concurrency_key <> ''
+) + (
+    select count(*)
+    from runs
+    where namespace = @namespace and workflow_type = @workflow_type and concurrency_key = @concurrency_key and has_place = 1 and finished_at is null)

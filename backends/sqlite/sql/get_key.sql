@@ -1,2 +1,2 @@
 -- The concurrency key of a run. Always one row.
-select concurrency_key, concurrency_limit from runs where run_id = @run_id
+select concurrency_key, concurrency_limit, concurrency_scope from runs where run_id = @run_id

@@ -2,14 +2,14 @@
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, null, '', null, '',
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,
-    signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason
+    signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason, settled, branch, begun_in
 from steps
 where run_id = @run_id and status in (1, 2)
 union all
 select
     step_id, run_id, name, kind, status, attempt, failures, latest, sequence, null, '', null, '',
     error, token, worker_id, created_at, started_at, finished_at, timeout_at, retry_at, wake_at, duration_us, retry_policy,
-    signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason
+    signal_name, timed_out, child_run_id, awaited, overridden_by, override_reason, settled, branch, begun_in
 from steps
 where run_id = @run_id and awaited <> 0 and status not in (1, 2)
 order by sequence

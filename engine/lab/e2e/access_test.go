@@ -48,8 +48,8 @@ func (s *Server) as(t testing.TB, secret string) *Server {
 			next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			return next(show(ctx), d, cc, method, o...)
 		}))
-	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock,
-		notify: s.notify, tb: t}
+	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, secret: secret, api: s.api, Store: s.Store,
+		clock: s.clock, notify: s.notify, tb: t}
 }
 
 // key makes a key and returns it with its secret.
@@ -292,7 +292,7 @@ func TestNoKeyReachesAnotherNamespace(t *testing.T) {
 					if request == nil {
 						request = emptyOf(method.Input())
 					}
-					return key.call(within(t, 20*time.Second), method, path, request)
+					return key.callEach(t, method, path, request)
 				}
 				// In the namespace of a, by name.
 				err := ask(a.requests("a")[name])
@@ -337,7 +337,7 @@ func changesB(name string) bool {
 	return slices.Contains([]string{
 		"StartWorkflow", "StartWorkflows", "CreateWorkflowSchedule", "CreateNamespace", "UpdateNamespace",
 		"EnableNamespace", "DisableNamespace", "BulkWorkflows", "ImportWorkflow",
-		"ListWorkers", "ListWorkflows", "GetQueueDepth", "ListWorkflowTypes", "GetStats", "WatchStats",
+		"ListWorkers", "MatchWorkers", "ListWorkflows", "GetQueueDepth", "ListWorkflowTypes", "GetStats", "WatchStats",
 		"ListAuditEvents", "ListWorkflowSchedules", "Watch", "GetNamespace",
 	}, name)
 }
@@ -490,7 +490,8 @@ func TestAKeyIsNoTokenWhereTokensMayBeMissing(t *testing.T) {
 func steered(t testing.TB, a *tenant, ctx context.Context) {
 	t.Helper()
 	op := a.keys[operator]
-	fine(op.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "a", RunId: a.run}))(t)
+	fine(op.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "a", RunId: a.run,
+		Now: true}))(t)
 	fine(op.workflows().OverrideStep(ctx, &kagziv1.OverrideStepRequest{
 		Namespace: "a", RunId: a.run, StepName: "first", Reason: "r",
 		Result: &kagziv1.OverrideStepRequest_Output{Output: text("x")}}))(t)

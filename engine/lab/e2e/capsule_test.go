@@ -278,7 +278,7 @@ func TestAnImportedRunRetriesItsChild(t *testing.T) {
 		})
 		ctx, c := within(t, time.Minute), s.client(t)
 		run := fine(kagzi.Start(ctx, c, "parent", "",
-			kagzi.StartOptions{Retry: &kagzi.Retry{Attempts: 2, Initial: time.Hour}}))(t)
+			kagzi.StartOptions{RunRetry: &kagzi.Retry{Attempts: 2, Initial: time.Hour}}))(t)
 		s.until(t, run.ID(), "about to be tried again", func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
 			return w.Attempts == 2 && steps["child"].GetRetryAt() != nil
 		})
@@ -292,5 +292,52 @@ func TestAnImportedRunRetriesItsChild(t *testing.T) {
 		if got := fine(kagzi.Result[string](ctx, imported))(t); got != "done" {
 			t.Errorf("it returns %q", got)
 		}
+	})
+}
+
+// A capsule holds the key of a run, and not its place.
+func TestAnImportedRunTakesItsTurnAtThePlacesOfItsKey(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "held", func(ctx kagzi.Context, _ string) (string, error) {
+				return kagzi.WaitSignal[string](ctx, "go", 0)
+			})
+		})
+		ctx, c := within(t, time.Minute), s.client(t)
+		waits := func(run string) {
+			s.until(t, run, "waiting for its signal", func(w *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool {
+				return w.Status == sleeping && w.HasPlace
+			})
+		}
+		run := fine(kagzi.Start(ctx, c, "held", "", kagzi.StartOptions{
+			ConcurrencyKey: "k", ConcurrencyLimit: 1, ConcurrencyScope: kagzi.ScopeOpen}))(t)
+		waits(run.ID())
+		_, capsule := export(t, run, kagzi.ExportOptions{})
+		imported := fine(c.Import(ctx, bytes.NewReader(capsule), kagzi.ImportOptions{}))(t)
+		w := s.get(t, imported.ID())
+		if w.HasPlace || w.ConcurrencyKey != "k" || w.ConcurrencyLimit != 1 ||
+			w.ConcurrencyScope != kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN {
+			t.Errorf("imported it is %v, want its key without a place", w)
+		}
+		if err := imported.Resume(ctx, "moved"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the imported run waits for the place of the exported one", func() bool {
+			return strings.Contains(s.explained(t, imported.ID()).Summary, "1 of 1 taken by "+run.ID())
+		})
+		if err := kagzi.Signal(ctx, run, "go", "on", kagzi.SignalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		wantOutput(t, s.await(t, run.ID()), `"on"`)
+		waits(imported.ID())
+		_, again := export(t, run, kagzi.ExportOptions{})
+		ended := fine(c.Import(ctx, bytes.NewReader(again), kagzi.ImportOptions{}))(t)
+		if got := s.get(t, ended.ID()); got.Status != completed || got.HasPlace {
+			t.Errorf("the run that had ended is imported as %v", got)
+		}
+		if err := kagzi.Signal(ctx, imported, "go", "too", kagzi.SignalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		wantOutput(t, s.await(t, imported.ID()), `"too"`)
 	})
 }

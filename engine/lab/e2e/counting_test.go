@@ -59,12 +59,12 @@ func (c *counting) TerminateRun(ctx context.Context, p engine.EndRunParams) (eng
 	return c.store.TerminateRun(ctx, p)
 }
 
-func (c *counting) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (c *counting) PauseRun(ctx context.Context, p engine.PauseRunParams) (engine.Run, error) {
 	defer c.call()()
 	return c.store.PauseRun(ctx, p)
 }
 
-func (c *counting) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+func (c *counting) ResumeRun(ctx context.Context, p engine.ResumeRunParams) (engine.Run, error) {
 	defer c.call()()
 	return c.store.ResumeRun(ctx, p)
 }
@@ -114,7 +114,7 @@ func (c *counting) FailStep(ctx context.Context, p engine.FailStepParams) (engin
 	return c.store.FailStep(ctx, p)
 }
 
-func (c *counting) Sleep(ctx context.Context, p engine.SleepParams) error {
+func (c *counting) Sleep(ctx context.Context, p engine.SleepParams) (engine.Step, error) {
 	defer c.call()()
 	return c.store.Sleep(ctx, p)
 }
@@ -179,6 +179,11 @@ func (c *counting) TriggerSchedule(ctx context.Context, p engine.TriggerSchedule
 	return c.store.TriggerSchedule(ctx, p)
 }
 
+func (c *counting) BackfillSchedule(ctx context.Context, p engine.BackfillScheduleParams) ([]engine.Started, error) {
+	defer c.call()()
+	return c.store.BackfillSchedule(ctx, p)
+}
+
 func (c *counting) CreateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
 	defer c.call()()
 	return c.store.CreateNamespace(ctx, p)
@@ -187,6 +192,16 @@ func (c *counting) CreateNamespace(ctx context.Context, p engine.NamespaceParams
 func (c *counting) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
 	defer c.call()()
 	return c.store.UpdateNamespace(ctx, p)
+}
+
+func (c *counting) DeleteNamespace(ctx context.Context, p engine.DeleteNamespaceParams) error {
+	defer c.call()()
+	return c.store.DeleteNamespace(ctx, p)
+}
+
+func (c *counting) EmptyNamespace(ctx context.Context, p engine.EmptyNamespaceParams) (engine.Emptied, error) {
+	defer c.call()()
+	return c.store.EmptyNamespace(ctx, p)
 }
 
 func (c *counting) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
@@ -345,6 +360,11 @@ func (c *counting) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
 func (c *counting) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
 	defer c.call()()
 	return c.store.FreeLost(ctx, now)
+}
+
+func (c *counting) PauseDiverged(ctx context.Context, p engine.PauseDivergedParams) ([]engine.ID, error) {
+	defer c.call()()
+	return c.store.PauseDiverged(ctx, p)
 }
 
 func (c *counting) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {

@@ -46,8 +46,8 @@ func TestADeadlineEndsARunInEveryState(t *testing.T) {
 		fine(s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{
 			RunId: held.RunId, StepName: "open", LeaseToken: held.LeaseToken}))(t)
 		runs["pending"] = s.start(t, limited)
-		runs["paused"] = s.start(t, limited)
-		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: runs["paused"]}))(t)
+		paused := s.start(t, limited)
+		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: paused}))(t)
 		runs["to start later"] = s.start(t, limited, func(r *kagziv1.StartWorkflowRequest) {
 			r.StartAt = timestamppb.New(deadline.Add(-time.Millisecond))
 		})
@@ -62,6 +62,9 @@ func TestADeadlineEndsARunInEveryState(t *testing.T) {
 			if late := got.FinishedAt.AsTime().Sub(deadline); late < 0 || late > promptly {
 				t.Errorf("the %s run ended %s after its deadline, want at once", name, late)
 			}
+		}
+		if got := s.get(t, paused); got.Status != pending || !got.Paused {
+			t.Errorf("the paused run is %v, want it open after its deadline", got)
 		}
 		if told := receive(t, "word of the end", session.cancels); told.RunId != runs["pushed"] ||
 			told.Reason.GetMetadata()["status"] != "TIMED_OUT" || told.GraceUntil != nil {

@@ -252,9 +252,9 @@ func (e explained) keptBack() []plight {
 			}, next: never},
 		{run: gated, blocker: blockedByKey,
 			summary: "waits for a slot of concurrency key customer-1, which allows 1 run at a time",
-			detail:  "1 run is running, and 0 runs are ahead", since: sinceCreated, next: never},
+			detail:  "and 0 runs are ahead", since: sinceCreated, next: never},
 		{run: second, blocker: blockedByKey, summary: "concurrency key customer-1",
-			detail: "1 run is running, and 1 run is ahead", since: sinceCreated, next: never},
+			detail: "and 1 run is ahead", since: sinceCreated, next: never},
 		{run: closed, namespace: "closed", blocker: blockedByNamespace,
 			summary: "due, but namespace closed is disabled", detail: "namespace enable closed", since: sinceDue,
 			next: never},
@@ -298,4 +298,26 @@ func (e explained) check(p plight) {
 	if !proto.Equal(got.NextAt, p.next(w, steps)) {
 		e.t.Errorf("%q: next at %s, want %s", got.Summary, got.NextAt.AsTime(), p.next(w, steps).AsTime())
 	}
+}
+
+// What a worker says of blocked code is shown while it holds the run, until its next heartbeat.
+func TestBlockedCodeIsExplained(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		run, w, _ := explained{s, t}.held("blocked")
+		explain := func() *kagziv1.ExplainWorkflowResponse {
+			return fine(s.workflows().ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{RunId: run}))(t)
+		}
+		fine(s.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: w.id,
+			Blocked: []*kagziv1.BlockedCode{{RunId: run, Branch: "2", Stack: "main.wait()"}}}))(t)
+		got := explain()
+		if !strings.Contains(got.Summary, "where the code of branch 2 is blocked outside of SDK calls for") ||
+			len(got.Blocked) != 1 || got.Blocked[0].Stack != "main.wait()" || got.Blocked[0].Since == nil {
+			t.Errorf("explained as %v", got)
+		}
+		fine(s.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: w.id, Stats: &kagziv1.WorkerStats{}}))(t)
+		if got := explain(); strings.Contains(got.Summary, "blocked") || len(got.Blocked) > 0 {
+			t.Errorf("after the next heartbeat explained as %v", got)
+		}
+	})
 }

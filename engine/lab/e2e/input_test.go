@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/lab/long"
+	"github.com/kagzi/kagzi/engine/server/rest/resttest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -39,11 +41,13 @@ func goodRequests(at inputStage) map[string]proto.Message {
 	policy := &kagziv1.RetryPolicy{MaximumAttempts: 1, NonRetryableErrors: []string{"x"}}
 	payload := &kagziv1.Payload{Data: []byte("x"), Metadata: map[string]string{"k": "v"}}
 	start := &kagziv1.StartWorkflowRequest{
-		WorkflowType: "input", Input: payload, RetryPolicy: policy, Timeouts: &kagziv1.TimeoutConfig{},
+		WorkflowType: "input", Input: payload, RetryPolicy: policy, RunRetryPolicy: policy,
+		Timeouts:     &kagziv1.TimeoutConfig{},
 		Tags:         map[string]string{"k": "v"},
 		Requirements: map[string]string{"k": "v"}, OnFailureWorkflow: "f", ConcurrencyKey: "c",
-		StartAt:    timestamppb.New(time.Now().Add(time.Hour)),
-		DeadlineAt: timestamppb.New(time.Now().Add(2 * time.Hour)), ParentRunId: at.run, ParentStepId: at.run,
+		ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN,
+		StartAt:          timestamppb.New(time.Now().Add(time.Hour)),
+		DeadlineAt:       timestamppb.New(time.Now().Add(2 * time.Hour)), ParentRunId: at.run, ParentStepId: at.run,
 	}
 	failure := &kagziv1.ErrorDetail{Message: "m", Metadata: map[string]string{"k": "v"}}
 	page := &kagziv1.PageRequest{}
@@ -70,7 +74,10 @@ func goodRequests(at inputStage) map[string]proto.Message {
 			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{{WorkflowType: "t", MaxConcurrent: 1}}},
 		"Heartbeat": &kagziv1.HeartbeatRequest{
 			WorkerId: at.worker, Stats: &kagziv1.WorkerStats{},
-			Held: []*kagziv1.Lease{{RunId: at.run, LeaseToken: at.token}}},
+			Held: []*kagziv1.Lease{{RunId: at.run, LeaseToken: at.token}},
+			Blocked: []*kagziv1.BlockedCode{{RunId: at.run, Since: timestamppb.Now(),
+				Held: []*kagziv1.Call{{Name: "s", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION}},
+				Owed: []*kagziv1.Call{{Name: "s", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION}}}}},
 		"Deregister": &kagziv1.DeregisterRequest{WorkerId: "nobody"},
 		"PollTask": &kagziv1.PollTaskRequest{
 			WorkerId: at.worker, WorkflowTypes: []string{"t"}, Wait: durationpb.New(0)},
@@ -85,10 +92,17 @@ func goodRequests(at inputStage) map[string]proto.Message {
 			StartedAt: timestamppb.Now()},
 		"Sleep": &kagziv1.SleepRequest{
 			RunId: at.run, LeaseToken: at.token, StepId: "nap", Duration: durationpb.New(time.Hour), Hold: true},
-		"CompleteWorkflow":   &kagziv1.CompleteWorkflowRequest{RunId: at.run, LeaseToken: at.token, Output: payload},
-		"FailWorkflow":       &kagziv1.FailWorkflowRequest{RunId: at.run, LeaseToken: at.token, Error: failure},
-		"ReleaseTask":        &kagziv1.ReleaseTaskRequest{RunId: at.run, LeaseToken: at.token},
-		"ListWorkers":        &kagziv1.ListWorkersRequest{Page: page},
+		"CompleteWorkflow": &kagziv1.CompleteWorkflowRequest{
+			RunId: at.run, LeaseToken: at.token, Output: payload, Unreached: []string{"s"}},
+		"FailWorkflow": &kagziv1.FailWorkflowRequest{
+			RunId: at.run, LeaseToken: at.token, Error: failure, Unreached: []string{"s"}},
+		"ReleaseTask": &kagziv1.ReleaseTaskRequest{
+			RunId: at.run, LeaseToken: at.token, Divergence: &kagziv1.Divergence{
+				Made: []*kagziv1.Call{{Name: "s", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION}},
+				Owed: []*kagziv1.Call{{Name: "s", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION}}}},
+		"ListWorkers": &kagziv1.ListWorkersRequest{Page: page},
+		"MatchWorkers": &kagziv1.MatchWorkersRequest{
+			WorkflowType: "t", TaskQueue: "q", Requirements: map[string]string{"k": "v"}},
 		"GetWorker":          &kagziv1.GetWorkerRequest{WorkerId: at.worker},
 		"DrainWorker":        &kagziv1.DrainWorkerRequest{WorkerId: "nobody"},
 		"ForceOfflineWorker": &kagziv1.ForceOfflineWorkerRequest{WorkerId: "nobody"},
@@ -131,19 +145,24 @@ func goodRequests(at inputStage) map[string]proto.Message {
 
 		"CreateWorkflowSchedule": &kagziv1.CreateWorkflowScheduleRequest{
 			WorkflowType: "input", TaskQueue: "idle", CronExpr: "@yearly", Input: payload, RetryPolicy: policy,
-			Timeouts: &kagziv1.TimeoutConfig{}, OnFailureWorkflow: "f", Tags: map[string]string{"k": "v"}},
+			RunRetryPolicy: policy,
+			Timeouts:       &kagziv1.TimeoutConfig{}, OnFailureWorkflow: "f", Tags: map[string]string{"k": "v"},
+			ConcurrencyKey: "c", ConcurrencyLimit: 2, ConcurrencyScope: kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN},
 		"GetWorkflowSchedule":   &kagziv1.GetWorkflowScheduleRequest{ScheduleId: at.schedule},
 		"ListWorkflowSchedules": &kagziv1.ListWorkflowSchedulesRequest{Page: page},
 		"UpdateWorkflowSchedule": &kagziv1.UpdateWorkflowScheduleRequest{
-			ScheduleId: at.schedule, Input: payload, RetryPolicy: policy, Timeouts: &kagziv1.TimeoutConfig{},
-			Tags: &kagziv1.ScheduleTags{Tags: map[string]string{"k": "v"}}, OnFailureWorkflow: proto.String("f"),
+			ScheduleId: at.schedule, Input: payload, RetryPolicy: policy, RunRetryPolicy: policy,
+			Timeouts: &kagziv1.TimeoutConfig{},
+			Tags:     &kagziv1.ScheduleTags{Tags: map[string]string{"k": "v"}}, OnFailureWorkflow: proto.String("f"),
 			CronExpr: proto.String("@yearly")},
 		"DeleteWorkflowSchedule":  &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: nobody},
 		"TriggerWorkflowSchedule": &kagziv1.TriggerWorkflowScheduleRequest{ScheduleId: nobody},
-		"PauseWorkflowSchedule":   &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: nobody},
-		"ResumeWorkflowSchedule":  &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: nobody},
-		"ListScheduleRuns":        &kagziv1.ListScheduleRunsRequest{ScheduleId: at.schedule, Page: page},
-		"PreviewSchedule":         &kagziv1.PreviewScheduleRequest{CronExpr: "@daily", TimeZone: "UTC"},
+		"BackfillWorkflowSchedule": &kagziv1.BackfillWorkflowScheduleRequest{
+			ScheduleId: nobody, From: timestamppb.New(time.Unix(1_700_000_000, 0))},
+		"PauseWorkflowSchedule":  &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: nobody},
+		"ResumeWorkflowSchedule": &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: nobody},
+		"ListScheduleRuns":       &kagziv1.ListScheduleRunsRequest{ScheduleId: at.schedule, Page: page},
+		"PreviewSchedule":        &kagziv1.PreviewScheduleRequest{CronExpr: "@daily", TimeZone: "UTC"},
 
 		"CreateNamespace":  &kagziv1.CreateNamespaceRequest{Namespace: "made", DisplayName: "d"},
 		"GetNamespace":     &kagziv1.GetNamespaceRequest{Namespace: "spare"},
@@ -151,6 +170,7 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"UpdateNamespace":  &kagziv1.UpdateNamespaceRequest{Namespace: "spare", Keep: &kagziv1.Keep{}},
 		"EnableNamespace":  &kagziv1.EnableNamespaceRequest{Namespace: "spare"},
 		"DisableNamespace": &kagziv1.DisableNamespaceRequest{Namespace: "spare"},
+		"DeleteNamespace":  &kagziv1.DeleteNamespaceRequest{Namespace: "never"},
 		"ListAuditEvents":  &kagziv1.ListAuditEventsRequest{Page: page},
 
 		// refused for the current state: it cannot be the first
@@ -320,7 +340,7 @@ func TestBadInputIsRefusedByNameAndLeavesNothing(t *testing.T) {
 		fine(s.namespaces().CreateNamespace(within(t, 20*time.Second),
 			&kagziv1.CreateNamespaceRequest{Namespace: "spare"}))(t)
 		good := goodRequests(at)
-		tried, accepted := 0, map[string]int{}
+		tried, accepted, doors := 0, map[string]int{}, []*Server{s, s.overHTTP(t)}
 		eachMethod(func(name string, method protoreflect.MethodDescriptor, path string) {
 			request, ok := good[name]
 			if !ok {
@@ -332,21 +352,26 @@ func TestBadInputIsRefusedByNameAndLeavesNothing(t *testing.T) {
 			}
 			for _, bad := range long.Share(t, spoil(request), 4) {
 				tried++
-				err := s.call(within(t, 30*time.Second), method, path, bad.request)
-				code, detail := status.Code(err), detailOf(err)
-				if err == nil {
-					accepted[name]++
-				}
-				switch {
-				case code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded ||
-					code == codes.Unavailable:
-					t.Errorf("%s with %s in %s: %v", name, bad.how, bad.path, err)
-				case bad.lenient || tolerated(name, bad.path):
-				case code != codes.InvalidArgument && code != codes.ResourceExhausted:
-					t.Errorf("%s with %s in %s: %s %v, want INVALID_ARGUMENT", name, bad.how, bad.path, code, err)
-				case !namesField(detail.Metadata["field"], bad.names):
-					t.Errorf("%s with %s in %s: the answer names %q: %s", name, bad.how, bad.path,
-						detail.Metadata["field"], detail.Message)
+				for _, door := range doors {
+					err := door.call(within(t, 30*time.Second), method, path, bad.request)
+					if errors.Is(err, resttest.ErrUnsaid) {
+						continue // times out of range and the like have no form in JSON
+					}
+					code, detail := status.Code(err), detailOf(err)
+					if err == nil {
+						accepted[name]++
+					}
+					switch {
+					case code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded ||
+						code == codes.Unavailable:
+						t.Errorf("%s with %s in %s: %v", name, bad.how, bad.path, err)
+					case bad.lenient || tolerated(name, bad.path):
+					case code != codes.InvalidArgument && code != codes.ResourceExhausted:
+						t.Errorf("%s with %s in %s: %s %v, want INVALID_ARGUMENT", name, bad.how, bad.path, code, err)
+					case !namesField(detail.Metadata["field"], bad.names):
+						t.Errorf("%s with %s in %s: the answer names %q: %s", name, bad.how, bad.path,
+							detail.Metadata["field"], detail.Message)
+					}
 				}
 			}
 		})

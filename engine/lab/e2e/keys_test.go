@@ -197,6 +197,60 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 	})
 }
 
+func TestOpenRunsOfAKeyKeepToItsLimitOnSeveralServers(t *testing.T) {
+	eachPair(t, jumpy, func(t *testing.T, one, other *Server) {
+		type job struct {
+			Key string
+			Leg int
+		}
+		var mu sync.Mutex
+		now, most := map[string]int{}, map[string]int{}
+		count := func(key string, by int) func(context.Context) error {
+			return func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				now[key] += by
+				most[key] = max(most[key], now[key])
+				return nil
+			}
+		}
+		for _, server := range []*Server{one, other, one} {
+			server.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+				kagzi.Handle(w, "whole", func(ctx kagzi.Context, j job) (int, error) {
+					if j.Leg == 0 {
+						if err := kagzi.Do(ctx, "enter", count(j.Key, 1)); err != nil {
+							return 0, err
+						}
+					}
+					kagzi.Sleep(ctx, "nap", 2*time.Millisecond)
+					if j.Leg < 2 {
+						return kagzi.ContinueAsNew[int](ctx, job{j.Key, j.Leg + 1})
+					}
+					return 0, kagzi.Do(ctx, "leave", count(j.Key, -1))
+				})
+			})
+		}
+		ctx, c := within(t, time.Minute), one.client(t)
+		jobs := make([]job, 27)
+		for i := range jobs {
+			jobs[i].Key = fmt.Sprint(i % 3)
+		}
+		runs := fine(kagzi.StartMany(ctx, c, "whole", jobs, kagzi.StartOptions{ConcurrencyScope: kagzi.ScopeOpen},
+			func(i int, o *kagzi.StartOptions) {
+				o.ConcurrencyKey, o.ConcurrencyLimit = jobs[i].Key, i%3+1
+			}))(t)
+		for _, run := range runs {
+			fine(kagzi.Result[int](ctx, run))(t)
+		}
+		for i, key := range []string{"0", "1", "2"} {
+			if most[key] > i+1 || most[key] == 0 || now[key] != 0 {
+				t.Errorf("%d runs of key %s were open at a time and %d are in the end, want %d at most and none",
+					most[key], key, now[key], i+1)
+			}
+		}
+	})
+}
+
 func TestPriorities(t *testing.T) {
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		w := s.register(t)

@@ -110,7 +110,7 @@ func TestAFailedStepIsRetriedAndARunFails(t *testing.T) {
 		if err != nil || !verdict.ScheduledRetry || verdict.RetryAt == nil {
 			t.Fatalf("first failure: %v, %v, want another attempt", verdict, err)
 		}
-		if got := s.get(t, run); got.Status != pending || got.Attempts != 2 ||
+		if got := s.get(t, run); got.Status != pending || got.Attempts != 1 || got.GetStepRetries() != 1 ||
 			!got.WakeUpAt.AsTime().Equal(verdict.RetryAt.AsTime()) {
 			t.Errorf("a run that waits for its retry is %v", got)
 		}
@@ -123,7 +123,7 @@ func TestAFailedStepIsRetriedAndARunFails(t *testing.T) {
 		if waited := time.Since(before); waited < 150*time.Millisecond {
 			t.Errorf("the retry came after %s, want 150 ms at least", waited)
 		}
-		if len(task.History) != 1 || task.History[0].GetError().GetType() != "flaky" || task.Attempt != 2 {
+		if len(task.History) != 1 || task.History[0].GetError().GetType() != "flaky" || task.Attempt != 1 {
 			t.Errorf("the retry's task is %v", task)
 		}
 		begun, err := s.workers().BeginStep(ctx,
@@ -188,8 +188,8 @@ func TestEachStepHasItsOwnRetryBudget(t *testing.T) {
 			}
 		}
 		w.complete(t, task, "done")
-		if got := s.get(t, run); got.Status != completed || got.Attempts != 5 {
-			t.Errorf("the run is %v, want COMPLETED with four failures counted", got)
+		if got := s.get(t, run); got.Status != completed || got.Attempts != 1 || got.GetStepRetries() != 4 {
+			t.Errorf("the run is %v, want COMPLETED at its first attempt with four retries of steps", got)
 		}
 	})
 }

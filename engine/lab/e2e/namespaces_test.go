@@ -3,8 +3,12 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -71,4 +75,59 @@ func TestTheDefaultNamespaceExistsBeforeItsFirstUse(t *testing.T) {
 			t.Errorf("%d namespaces, want %d: default is there once", len(list), len(want))
 		}
 	})
+}
+
+func TestANamespaceIsDeletedWhenItIsEmptyOrByForce(t *testing.T) {
+	explicit := patient
+	explicit.ExplicitNamespaces = true
+	eachServer(t, explicit, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		namespaces, workflows := s.namespaces(), s.workflows()
+		gone := func(r *kagziv1.DeleteNamespaceRequest) (*kagziv1.DeleteNamespaceResponse, error) {
+			r.Namespace, r.Reason = "old", "moved"
+			return namespaces.DeleteNamespace(ctx, r)
+		}
+		start := func() (*kagziv1.StartWorkflowResponse, error) {
+			return workflows.StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{Namespace: "old", WorkflowType: "t",
+				TaskQueue: "q"})
+		}
+		_, err := namespaces.DeleteNamespace(ctx, &kagziv1.DeleteNamespaceRequest{Namespace: "default", Force: true})
+		refused(t, err, codes.InvalidArgument, "always exists")
+		_, err = gone(&kagziv1.DeleteNamespaceRequest{})
+		refused(t, err, codes.NotFound, "no namespace old")
+		create := &kagziv1.CreateNamespaceRequest{Namespace: "old"}
+		fine(namespaces.CreateNamespace(ctx, create))(t)
+		if !fine(gone(&kagziv1.DeleteNamespaceRequest{}))(t).Deleted {
+			t.Fatal("an empty namespace was not deleted")
+		}
+		_, err = start()
+		refused(t, err, codes.NotFound, "no namespace old")
+		fine(namespaces.CreateNamespace(ctx, create))(t)
+		run := fine(start())(t)
+		_, err = gone(&kagziv1.DeleteNamespaceRequest{})
+		refused(t, err, codes.FailedPrecondition, "it has 1 run; delete these first")
+		answer := fine(gone(&kagziv1.DeleteNamespaceRequest{Force: true}))(t)
+		if !answer.Deleted || answer.Removed.Runs != 1 {
+			t.Errorf("DeleteNamespace by force = %v, want it deleted with 1 run", answer)
+		}
+		_, err = workflows.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "old", RunId: run.RunId})
+		refused(t, err, codes.NotFound, "old")
+		_, err = start()
+		refused(t, err, codes.NotFound, "no namespace old")
+		var methods []string
+		for _, e := range fine(s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "old"}))(t).Events {
+			methods = append(methods, e.Method)
+		}
+		want := []string{"DeleteNamespace", "DeleteNamespace", "CreateNamespace", "DeleteNamespace", "CreateNamespace"}
+		if !slices.Equal(methods, want) {
+			t.Errorf("audit = %q, want %q", methods, want)
+		}
+	})
+}
+
+func refused(t *testing.T, err error, code codes.Code, says string) {
+	t.Helper()
+	if status.Code(err) != code || !strings.Contains(err.Error(), says) {
+		t.Errorf("error = %v, want %v with %q", err, code, says)
+	}
 }

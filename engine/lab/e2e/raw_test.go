@@ -259,6 +259,7 @@ type sessionWorker struct {
 	id      string
 	tasks   chan *kagziv1.Task
 	cancels chan *kagziv1.CancelTask
+	waits   chan *kagziv1.WaitOver
 	drains  chan struct{}
 	ended   chan error
 
@@ -284,6 +285,7 @@ func (s *Server) session(t testing.TB, change ...func(*kagziv1.RegisterRequest))
 	w := &sessionWorker{
 		t: t, stream: stream, hangUp: hangUp, waiting: map[int64]chan *kagziv1.SessionResponse{},
 		tasks: make(chan *kagziv1.Task, 10_000), cancels: make(chan *kagziv1.CancelTask, 100),
+		waits:  make(chan *kagziv1.WaitOver, 100),
 		drains: make(chan struct{}, 100), ended: make(chan error, 1),
 	}
 	go w.listen()
@@ -313,6 +315,8 @@ func (w *sessionWorker) listen() {
 			w.tasks <- event.Task
 		case *kagziv1.SessionResponse_CancelTask:
 			w.cancels <- event.CancelTask
+		case *kagziv1.SessionResponse_WaitOver:
+			w.waits <- event.WaitOver
 		case *kagziv1.SessionResponse_Drain:
 			w.drains <- struct{}{}
 		default:

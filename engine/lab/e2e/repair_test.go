@@ -198,7 +198,7 @@ func TestAPausedRunIsOverriddenAndContinues(t *testing.T) {
 			t.Error(err)
 		}
 		for range 2 { // again is fine, and no change
-			if err := run.Pause(ctx, "look into it"); err != nil {
+			if err := run.PauseNow(ctx, "look into it"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,7 +228,7 @@ func TestAPausedRunIsOverriddenAndContinues(t *testing.T) {
 		s.until(t, doomed.ID(), "in its step", func(_ *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
 			return steps["forever"] != nil
 		})
-		if err := errors.Join(doomed.Pause(ctx, ""),
+		if err := errors.Join(doomed.PauseNow(ctx, ""),
 			doomed.OverrideStepError(ctx, "forever", kagzi.WithType(errors.New("given up"), "hopeless"), "why"),
 			doomed.Resume(ctx, "")); err != nil {
 			t.Fatal(err)
@@ -265,7 +265,7 @@ func TestAPauseKeepsARunFromTheWorkersAndItsTimersWait(t *testing.T) {
 		if task.RunId != run || task.History[0].Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED {
 			t.Errorf("resumed it is handed out as %v", task)
 		}
-		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: run}))(t)
+		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: run, Now: true}))(t)
 		_, err := s.workers().CompleteWorkflow(ctx,
 			&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
 		wantRefused(t, "the end of a run that was paused meanwhile", err, codes.FailedPrecondition,

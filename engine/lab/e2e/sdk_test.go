@@ -106,8 +106,9 @@ func TestARunLivesByTheSDK(t *testing.T) {
 		if tries.Load() != 3 {
 			t.Errorf("the step that recovers ran %d times, want 3", tries.Load())
 		}
-		if w := s.get(t, run.ID()); w.StepCount != 6 || w.Attempts != 3 {
-			t.Errorf("the run has %d steps in %d attempts, want 6 in 3", w.StepCount, w.Attempts)
+		if w := s.get(t, run.ID()); w.StepCount != 6 || w.Attempts != 1 || w.GetStepRetries() != 2 {
+			t.Errorf("the run has %d steps, is at attempt %d and retried %d steps, want 6, 1, 2", w.StepCount,
+				w.Attempts, w.GetStepRetries())
 		}
 		for kind, want := range map[string]string{"doomed": "no such card", "panics": "oh dear"} {
 			run, err := kagzi.Start(ctx, c, kind, 1, kagzi.StartOptions{})
@@ -162,6 +163,50 @@ func TestCancelEndsTheContextOfTheRunningStep(t *testing.T) {
 		}
 		if w := s.await(t, run.ID()); w.Status != cancelled {
 			t.Errorf("the run is %s", w.Status)
+		}
+	})
+}
+
+func TestARunThatAStepStartsNamesItsParentAndIsNoChild(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		ctx := within(t, time.Minute)
+		c := s.client(t)
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "parent", func(ctx kagzi.Context, _ string) (string, error) {
+				id, err := kagzi.Step(ctx, "kick-off", func(ctx context.Context) (string, error) {
+					run, err := kagzi.Start(ctx, c, "other", "", kagzi.StartOptions{Queue: "nobody"})
+					if err == nil && kagzi.Attempt(ctx) == 1 {
+						return "", errors.New("started, and then failed")
+					}
+					return run.ID(), err
+				}, kagzi.Retry{Attempts: 2, Initial: time.Millisecond})
+				return id, err
+			})
+		})
+		run, err := kagzi.Start(ctx, c, "parent", "", kagzi.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := kagzi.Result[string](ctx, run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts := map[string]bool{}
+		for _, step := range s.steps(t, run.ID()) {
+			if step.ChildRunId != nil || step.Kind != kagziv1.StepKind_STEP_KIND_FUNCTION {
+				t.Errorf("the step is %v, want a plain one", step)
+			}
+			attempts[step.StepId] = true
+		}
+		list := s.find(t, &kagziv1.ListWorkflowsRequest{ParentRunId: new(run.ID())})
+		if len(list) != 2 || list[0].RunId != id || len(attempts) != 2 {
+			t.Fatalf("the children are %v and the attempts %v, want two runs of two attempts", list, attempts)
+		}
+		for _, r := range list {
+			if !attempts[r.GetParentStepId()] || r.ParentClosePolicy != 0 || r.Status != pending {
+				t.Errorf("the run is %v, want it open and started by one of %v", r, attempts)
+			}
+			delete(attempts, r.GetParentStepId())
 		}
 	})
 }

@@ -30,15 +30,20 @@ type Options struct {
 	Pipe        *bufconn.Listener   // if set, the server is reached only through it
 	// Wrap, if set, wraps the store, for tests that count or disturb its calls.
 	Wrap func(engine.Store) engine.Store
+	// ExplicitNamespaces makes namespaces as the server's default does: only when they are created.
+	ExplicitNamespaces bool
 }
 
 // Server is a running server.
 type Server struct {
-	Conn    *grpc.ClientConn
+	Conn    grpc.ClientConnInterface
 	Address string // host:port
 	Store   engine.Store
 
 	pipe   *bufconn.Listener
+	secret string         // of the key that Conn sends; empty: none
+	api    *server.Server // to serve it over HTTP
+	web    *Server        // the same over HTTP; nil: not served
 	clock  *clock
 	notify func(engine.Notification) // notifies every part
 	stop   context.CancelFunc
@@ -103,7 +108,9 @@ func (s *Server) run(l net.Listener, o Options) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	matcher := matching.New(s.Store, o.Server.Log)
+	o.Server.AutoNamespaces = !o.ExplicitNamespaces
 	api := server.New(s.Store, matcher, o.Server)
+	s.api = api
 	upkeep := coordinator.New(s.Store, o.Coordinator)
 
 	behind, stopBehind := context.WithCancel(context.Background())

@@ -170,6 +170,7 @@ func TestWaitAndWatch(t *testing.T) {
 		if !slices.Equal(changes, []string{"after"}) || last != completed.String() {
 			t.Errorf("after the snapshot came steps %v and at last %s", changes, last)
 		}
+		wantTheRunAlone(t, s, run)
 		late, err := s.workflows().WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{RunId: run})
 		if err != nil {
 			t.Fatal(err)
@@ -181,6 +182,31 @@ func TestWaitAndWatch(t *testing.T) {
 			&kagziv1.WaitWorkflowRequest{RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"})
 		wantRefused(t, "waiting for no run", err, codes.NotFound, codeNotFound, "no run")
 	})
+}
+
+// wantTheRunAlone fails unless a watch with run_only gets the ended run without steps and payloads.
+func wantTheRunAlone(t *testing.T, s *Server, run string) {
+	t.Helper()
+	stream, err := s.workflows().WatchWorkflow(t.Context(), &kagziv1.WatchWorkflowRequest{RunId: run, RunOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []*kagziv1.WatchWorkflowEvent
+	for {
+		event, err := stream.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, event)
+	}
+	got := seen[0].GetWorkflow()
+	if len(seen) != 2 || got.GetRunId() != run || got.GetOutput() != nil || got.GetInput() != nil ||
+		len(seen[0].GetSteps()) > 0 || !seen[1].GetSnapshotDone() {
+		t.Errorf("a watch of the run alone gets %v", seen)
+	}
 }
 
 func TestListsAreFilteredAndPagedBothWays(t *testing.T) {

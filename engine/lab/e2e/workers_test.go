@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -11,7 +13,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -167,6 +171,75 @@ func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
 			if _, again := steps.Load(run + "quick"); again {
 				t.Errorf("the recorded step of run %s ran again", run)
 			}
+		}
+	})
+}
+
+func TestAWorkerWithAllCapabilitiesThatAreAllowedGetsTheRunThatNeedsOne(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		const odd = `unit:"A100" (80 GB) / 100% \ ~`
+		offers := map[string]string{odd: `it's {"a": 'b'}`}
+		for i := len(offers); i < engine.MaxCapabilities; i++ {
+			offers[fmt.Sprintf("%0*d", engine.MaxLabelKey, i)] = strings.Repeat("v", engine.MaxLabelValue)
+		}
+		other := s.register(t)
+		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
+			r.Requirements = map[string]string{odd: offers[odd]}
+		})
+		other.wantNothing(t, "it offers nothing")
+		w := s.register(t, func(r *kagziv1.RegisterRequest) { r.Capabilities = offers })
+		task := w.take(t)
+		if task.RunId != run {
+			t.Errorf("it got %s, want %s", task.RunId, run)
+		}
+		w.complete(t, task, "")
+		listed := fine(s.admin().ListWorkers(within(t, time.Minute), &kagziv1.ListWorkersRequest{}))(t).Workers
+		for _, l := range listed {
+			if l.WorkerId == w.id && !maps.Equal(l.Capabilities, offers) {
+				t.Errorf("it is listed with %d capabilities, want %d", len(l.Capabilities), len(offers))
+			}
+		}
+	})
+}
+
+func TestPollsGiveAWorkerNoMoreThanItsMaxConcurrent(t *testing.T) {
+	eachServer(t, patient, func(t *testing.T, s *Server) {
+		for range 4 {
+			s.start(t)
+		}
+		w := s.register(t, func(r *kagziv1.RegisterRequest) { r.MaxConcurrent = 2 })
+		var held []*kagziv1.Task
+		poll := func(ctx context.Context, wait time.Duration) []*kagziv1.Task {
+			a, err := w.workers().PollTask(ctx, &kagziv1.PollTaskRequest{WorkerId: w.id,
+				WorkflowTypes: []string{"t"}, MaxTasks: 10, Wait: durationpb.New(wait)})
+			if err != nil {
+				t.Error(err)
+			}
+			if a.GetTask() == nil {
+				return nil
+			}
+			return append([]*kagziv1.Task{a.Task}, a.More...)
+		}
+		if held = poll(t.Context(), 0); len(held) != 2 {
+			t.Fatalf("a poll for 10 gets %d runs, want 2", len(held))
+		}
+		if more := poll(t.Context(), 0); len(more) != 0 {
+			t.Errorf("a poll of the full worker gets %d runs", len(more))
+		}
+		next := make(chan []*kagziv1.Task, 2)
+		for range 2 { // together they get one
+			go func() { next <- poll(t.Context(), 30*time.Second) }()
+		}
+		s.awaitPoller(t)
+		wantEmpty(t, "a run for the full worker", next)
+		w.complete(t, held[0], "")
+		got := receive(t, "a run for the free slot", next)
+		if len(got) != 1 || len(next) != 0 {
+			t.Fatalf("one free slot gets %d runs, and another poll came back: %v", len(got), len(next) != 0)
+		}
+		w.complete(t, held[1], "")
+		if last := receive(t, "a run for the next slot", next); len(last) != 1 || last[0].RunId == got[0].RunId {
+			t.Errorf("the next slot gets %v", last)
 		}
 	})
 }

@@ -96,8 +96,12 @@ func (w *simulation) start(s *Start, at time.Duration, client int) {
 		ExecutionTimeout: s.Deadline, Delay: s.Delay,
 		Priority: s.Priority,
 	}
+	if s.Open {
+		o.ConcurrencyScope = kagzi.ScopeOpen
+	}
 	if s.Attempts > 0 {
-		o.Retry = &kagzi.Retry{Attempts: s.Attempts, Initial: time.Second}
+		o.RunRetry = &kagzi.Retry{Attempts: s.Attempts, Initial: time.Second}
+		o.StepRetry = o.RunRetry
 	}
 	if s.OnFailure {
 		o.OnFailure = handlerType
@@ -263,6 +267,23 @@ func (w *simulation) schedule(t *Template) {
 	defer w.acks.mu.Unlock()
 	w.acks.schedules[s.ID()] = t
 	w.acks.created = append(w.acks.created, s)
+}
+
+// acceptHoles lets runs go on whose history has holes, because a fail-over lost results that were
+// acknowledged: to their code such a history is another's. Nothing else may make a run diverge.
+func (w *simulation) acceptHoles() {
+	for _, r := range w.db.Runs() {
+		if !r.Diverged() || r.Status.Ended() {
+			continue
+		}
+		w.report.check(7, w.report.failedOver.Load(), "run %s has diverged, and its code has not changed: %+v", r.ID,
+			r.Divergences)
+		w.report.note("divergences accepted")
+		err := w.persist(func(ctx context.Context) error {
+			return w.client(0).Run(r.ID.String()).AcceptDivergence(ctx, "results were lost")
+		})
+		w.report.check(7, err == nil, "the divergence of run %s cannot be accepted: %v", r.ID, err)
+	}
 }
 
 // resumeForgotten resumes runs whose resumption a fail-over lost.

@@ -63,7 +63,7 @@ func (w *simulation) finalStarts(byID map[string]*memory.Run) {
 		s := &w.plan.Starts[i]
 		if r := byID[w.acks.starts[s.Name]]; r != nil && r.RequestID == s.Name {
 			w.report.told(1, r.Type == programType && r.Queue == "default" && r.ExternalID == s.External &&
-				r.ConcurrencyKey == s.Key,
+				r.ConcurrencyKey == s.Key && (r.ConcurrencyScope == engine.ScopeOpen) == s.Open,
 				"run %s is not what request %s asked for", r.ID, s.Name)
 		}
 	}

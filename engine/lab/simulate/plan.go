@@ -34,6 +34,7 @@ type Start struct {
 	External  string          `json:",omitempty"`
 	Key       string          `json:",omitempty"` // concurrency key
 	Limit     int             `json:",omitempty"`
+	Open      bool            `json:",omitempty"` // the key counts the run from its first claim to its end
 	Attempts  int             `json:",omitempty"` // of the run
 	Deadline  time.Duration   `json:",omitempty"` // from its start
 	Delay     time.Duration   `json:",omitempty"`
@@ -192,6 +193,7 @@ func (p *planner) start() {
 	}
 	if p.chance(0.3) {
 		s.Key, s.Limit = fmt.Sprintf("key%d", p.IntN(2)), 1+len(p.plan.Starts)%2
+		s.Open = len(p.plan.Starts)%3 != 0
 	}
 	if p.chance(0.2) {
 		s.Attempts = 2 + p.IntN(2)

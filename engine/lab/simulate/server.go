@@ -43,6 +43,7 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	matcher := matching.New(s.store, quiet)
 	front := rpcserver.New(s.store, matcher, rpcserver.Options{
 		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
+		AutoNamespaces: true,
 	})
 	upkeep := coordinator.New(s.store, coordinator.Options{
 		Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})

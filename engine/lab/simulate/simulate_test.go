@@ -227,7 +227,9 @@ func TestLostCommits(t *testing.T) {
 // forgetful acknowledges timers and does not set them.
 type forgetful struct{ engine.Store }
 
-func (forgetful) Sleep(context.Context, engine.SleepParams) error { return nil }
+func (forgetful) Sleep(context.Context, engine.SleepParams) (engine.Step, error) {
+	return engine.Step{}, nil
+}
 
 // TestAStoreThatForgetsIsFoundOut is the control of -simulate.store: a store that differs from the
 // in-memory one must be detected, and one that does not differ must pass.

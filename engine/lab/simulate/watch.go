@@ -185,7 +185,6 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 	if old != nil {
 		before = old.Lease
 	}
-	key := keyOf(r)
 	w.suspects(c, before, r)
 	if r.Lease != nil && (before == nil || before.Token != r.Lease.Token) {
 		w.report.check(5, before == nil, "%s granted run %s, which was held", c.Verb, r.ID)
@@ -204,15 +203,40 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 			due := !old.AvailableAt.IsZero() && !old.AvailableAt.After(claim.Now)
 			w.report.check(10, due, "run %s was handed out before its time, or while it was paused", r.ID)
 		}
-		if r.ConcurrencyKey != "" && before == nil {
-			w.held[key]++
-			w.report.check(15, w.held[key] <= max(r.ConcurrencyLimit, 1), "%d runs hold key %s, at most %d may",
-				w.held[key], r.ConcurrencyKey, r.ConcurrencyLimit)
-		}
 	}
-	if before != nil && r.Lease == nil && r.ConcurrencyKey != "" {
+	w.places(old, r)
+}
+
+// places counts the places of a run's concurrency key that are taken. A run that takes one must find it
+// free; one that continues another brings its own.
+func (w *watch) places(old, r *memory.Run) {
+	had, has, key := old != nil && hasPlace(old), hasPlace(r), keyOf(r)
+	if has && !had {
+		w.held[key]++
+		w.report.check(15, old == nil || w.held[key] <= max(r.ConcurrencyLimit, 1),
+			"%d runs have a place of key %s, at most %d may", w.held[key], r.ConcurrencyKey, r.ConcurrencyLimit)
+	}
+	if had && !has {
 		w.held[key]--
 	}
+	if r.Status == engine.RunSleeping && has {
+		w.report.note("runs asleep with a place of their key")
+	}
+	if old == nil && has {
+		w.report.note("continuations that keep their place")
+	}
+}
+
+// hasPlace says whether a run has a place of its concurrency key: while it is held or, with ScopeOpen,
+// from its first claim to its end.
+func hasPlace(r *memory.Run) bool {
+	switch {
+	case r.ConcurrencyKey == "" || r.Status.Ended():
+		return false
+	case r.ConcurrencyScope == engine.ScopeOpen:
+		return !r.StartedAt.IsZero() || r.HasPlace
+	}
+	return r.Lease != nil
 }
 
 // suspects checks that no worker gets more suspects of one loss than it may hold.
@@ -262,7 +286,7 @@ func (w *watch) blamed(c *memory.Call, old *memory.Run) {
 		len(held), suspects)
 }
 
-// recount counts the leases of each concurrency key and of each worker.
+// recount counts the places of each concurrency key and the leases of each worker.
 func (w *watch) recount(runs []*memory.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,7 +296,7 @@ func (w *watch) recount(runs []*memory.Run) {
 		if r.Lease != nil {
 			w.hold(r)
 		}
-		if r.Lease != nil && r.ConcurrencyKey != "" {
+		if hasPlace(r) {
 			w.held[keyOf(r)]++
 		}
 	}

@@ -37,12 +37,16 @@ const (
 	handlerType = "handler"
 )
 
+// caches are how many parked runs the workers keep in memory: a thousand, two, and none.
+var caches = []int{0, 2, -1}
+
 func (w *simulation) hire(index int) *worker {
 	w.lives++
 	k := &worker{sim: w, index: index, host: host.New(w.network.connect), life: fmt.Sprintf("w%d.%d", index, w.lives)}
 	k.sdk = kagzi.NewWorker(kagzi.WorkerOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Queue: "default",
 		Logger:        quiet,
+		Cache:         caches[index%len(caches)],
 		MaxConcurrent: w.plan.Workers[index], DrainTimeout: time.Second, HandleSignals: []os.Signal{},
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(k.host.Dial)},
 	})

@@ -151,6 +151,7 @@ func (w *simulation) settle() {
 			time.Sleep(2 * heartbeat) // a client that waits for an end learns of it
 			return
 		}
+		w.acceptHoles()
 	}
 }
 

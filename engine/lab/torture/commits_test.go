@@ -54,7 +54,7 @@ func ours(t *testing.T, name string) string {
 func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 	startup := append(binary.BigEndian.AppendUint32(nil, 8), 0, 3, 0, 0)
 	sent := slices.Concat(startup, message('p', "password"))
-	for _, name := range []string{"insert_run", "complete_new_step", "complete_run", "claim", "heartbeats", "lock_runs",
+	for _, name := range []string{"insert_run", "complete_new_step", "complete_run", "claim", "claim_chosen", "heartbeats", "lock_runs",
 		"check_started", "get_history"} {
 		sent = slices.Concat(sent, message('P', name, ours(t, name), ""))
 	}
@@ -84,6 +84,14 @@ func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 		"a claim that found nothing": {slices.Concat(executes("claim"), sync),
 			slices.Concat(row(true, true, true, true, true, false, false, false), message('C', "SELECT 1"), ready('I')),
 			"claims", ""},
+		"a claim of chosen runs": {slices.Concat(executes("begin"), executes("claim_chosen"), executes("commit"), sync),
+			slices.Concat(message('C', "BEGIN"), row(true, true, true, true, true, true, true, false),
+				message('C', "SELECT 1"), message('C', "COMMIT"), ready('I')),
+			"explicit claims", "claims explicit"},
+		"a claim of chosen runs that others have": {slices.Concat(executes("begin"), executes("claim_chosen"),
+			executes("commit"), sync),
+			slices.Concat(message('C', "BEGIN"), message('C', "SELECT 0"), message('C', "COMMIT"), ready('I')),
+			"explicit claims", "explicit"},
 		"heartbeats": {slices.Concat(executes("heartbeats"), sync), slices.Concat(message('C', "UPDATE 4"), ready('I')),
 			"others", "others"},
 		"a transaction in one batch": {slices.Concat(
@@ -230,8 +238,15 @@ func TestDecisionsOfAWatch(t *testing.T) {
 
 func TestSomeCommitsOfEachKindMustBeCutOff(t *testing.T) {
 	cuts := &torture{system: &system{random: newRandom(1)}}
-	if v := cuts.cutting([]string{commitClaims}); v != fixture.Cut {
+	if v := cuts.cutting([]string{commitEnds}); v != fixture.Cut {
 		t.Errorf("about the first of its kind: verdict %d, want that it is cut off", v)
+	}
+	claims := map[fixture.Decision]bool{}
+	for range 200 {
+		claims[cuts.cutting([]string{commitClaims})] = true
+	}
+	if !claims[fixture.Cut] || !claims[fixture.Pass] {
+		t.Errorf("of the first plain claims the verdicts were %v, want some that pass and some that are cut off", claims)
 	}
 	for range leastCuts {
 		cuts.cuts.note(commitKinds)

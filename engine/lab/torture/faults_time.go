@@ -160,7 +160,7 @@ func (t *torture) pauseAndResume(ctx context.Context, s *kagzi.Schedule) {
 			p.from = time.Now().UnixMicro()
 			t.pause(ctx, 0, 1500*time.Millisecond)
 			p.to = time.Now().UnixMicro()
-			return s.Resume(context.WithoutCancel(ctx), "race") == nil
+			return s.ResumeCatchingUp(context.WithoutCancel(ctx), 100, "race") == nil
 		})
 		t.mu.Lock()
 		t.pauses = append(t.pauses, p)

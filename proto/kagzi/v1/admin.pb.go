@@ -136,6 +136,7 @@ type ListWorkersRequest struct {
 	TaskQueue     *string                `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
 	StatusFilter  *WorkerStatus          `protobuf:"varint,3,opt,name=status_filter,json=statusFilter,proto3,enum=kagzi.v1.WorkerStatus,oneof" json:"status_filter,omitempty"`
 	Page          *PageRequest           `protobuf:"bytes,4,opt,name=page,proto3" json:"page,omitempty"`
+	Query         string                 `protobuf:"bytes,100,opt,name=query,proto3" json:"query,omitempty"` // selects items, as in `status = ONLINE and label.zone = "a*"`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,6 +199,13 @@ func (x *ListWorkersRequest) GetPage() *PageRequest {
 	return nil
 }
 
+func (x *ListWorkersRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
 type ListWorkersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Workers       []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
@@ -250,6 +258,136 @@ func (x *ListWorkersResponse) GetPage() *PageInfo {
 	return nil
 }
 
+// MatchWorkersRequest names a run, or a type with its queue and requirements.
+type MatchWorkersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // excludes the other fields
+	WorkflowType  string                 `protobuf:"bytes,3,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	TaskQueue     string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`                                                                // empty means "default"
+	Requirements  map[string]string      `protobuf:"bytes,5,rep,name=requirements,proto3" json:"requirements,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // as in StartWorkflowRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MatchWorkersRequest) Reset() {
+	*x = MatchWorkersRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MatchWorkersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MatchWorkersRequest) ProtoMessage() {}
+
+func (x *MatchWorkersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MatchWorkersRequest.ProtoReflect.Descriptor instead.
+func (*MatchWorkersRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MatchWorkersRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *MatchWorkersRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *MatchWorkersRequest) GetWorkflowType() string {
+	if x != nil {
+		return x.WorkflowType
+	}
+	return ""
+}
+
+func (x *MatchWorkersRequest) GetTaskQueue() string {
+	if x != nil {
+		return x.TaskQueue
+	}
+	return ""
+}
+
+func (x *MatchWorkersRequest) GetRequirements() map[string]string {
+	if x != nil {
+		return x.Requirements
+	}
+	return nil
+}
+
+type MatchWorkersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1,000: those that can first, free ones before busy ones, and of each the newest first.
+	Matches       []*MatchWorkersResponse_Match `protobuf:"bytes,1,rep,name=matches,proto3" json:"matches,omitempty"`
+	More          bool                          `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // there are further workers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MatchWorkersResponse) Reset() {
+	*x = MatchWorkersResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MatchWorkersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MatchWorkersResponse) ProtoMessage() {}
+
+func (x *MatchWorkersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MatchWorkersResponse.ProtoReflect.Descriptor instead.
+func (*MatchWorkersResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MatchWorkersResponse) GetMatches() []*MatchWorkersResponse_Match {
+	if x != nil {
+		return x.Matches
+	}
+	return nil
+}
+
+func (x *MatchWorkersResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 type GetWorkerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WorkerId      string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
@@ -259,7 +397,7 @@ type GetWorkerRequest struct {
 
 func (x *GetWorkerRequest) Reset() {
 	*x = GetWorkerRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[2]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -271,7 +409,7 @@ func (x *GetWorkerRequest) String() string {
 func (*GetWorkerRequest) ProtoMessage() {}
 
 func (x *GetWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[2]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -284,7 +422,7 @@ func (x *GetWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkerRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetWorkerRequest) GetWorkerId() string {
@@ -303,7 +441,7 @@ type GetWorkerResponse struct {
 
 func (x *GetWorkerResponse) Reset() {
 	*x = GetWorkerResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[3]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -315,7 +453,7 @@ func (x *GetWorkerResponse) String() string {
 func (*GetWorkerResponse) ProtoMessage() {}
 
 func (x *GetWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[3]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -328,7 +466,7 @@ func (x *GetWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkerResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetWorkerResponse) GetWorker() *Worker {
@@ -347,7 +485,7 @@ type DrainWorkerRequest struct {
 
 func (x *DrainWorkerRequest) Reset() {
 	*x = DrainWorkerRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[4]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -359,7 +497,7 @@ func (x *DrainWorkerRequest) String() string {
 func (*DrainWorkerRequest) ProtoMessage() {}
 
 func (x *DrainWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[4]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -372,7 +510,7 @@ func (x *DrainWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainWorkerRequest.ProtoReflect.Descriptor instead.
 func (*DrainWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DrainWorkerRequest) GetWorkerId() string {
@@ -393,7 +531,7 @@ type DrainWorkerResponse struct {
 
 func (x *DrainWorkerResponse) Reset() {
 	*x = DrainWorkerResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[5]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +543,7 @@ func (x *DrainWorkerResponse) String() string {
 func (*DrainWorkerResponse) ProtoMessage() {}
 
 func (x *DrainWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[5]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +556,7 @@ func (x *DrainWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainWorkerResponse.ProtoReflect.Descriptor instead.
 func (*DrainWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DrainWorkerResponse) GetSuccess() bool {
@@ -451,7 +589,7 @@ type ForceOfflineWorkerRequest struct {
 
 func (x *ForceOfflineWorkerRequest) Reset() {
 	*x = ForceOfflineWorkerRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[6]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -463,7 +601,7 @@ func (x *ForceOfflineWorkerRequest) String() string {
 func (*ForceOfflineWorkerRequest) ProtoMessage() {}
 
 func (x *ForceOfflineWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[6]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -476,7 +614,7 @@ func (x *ForceOfflineWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForceOfflineWorkerRequest.ProtoReflect.Descriptor instead.
 func (*ForceOfflineWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ForceOfflineWorkerRequest) GetWorkerId() string {
@@ -495,7 +633,7 @@ type ForceOfflineWorkerResponse struct {
 
 func (x *ForceOfflineWorkerResponse) Reset() {
 	*x = ForceOfflineWorkerResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[7]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +645,7 @@ func (x *ForceOfflineWorkerResponse) String() string {
 func (*ForceOfflineWorkerResponse) ProtoMessage() {}
 
 func (x *ForceOfflineWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[7]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +658,7 @@ func (x *ForceOfflineWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForceOfflineWorkerResponse.ProtoReflect.Descriptor instead.
 func (*ForceOfflineWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ForceOfflineWorkerResponse) GetReleasedRuns() int32 {
@@ -540,7 +678,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[8]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +690,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[8]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +703,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetStepRequest) GetNamespace() string {
@@ -591,7 +729,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[9]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -603,7 +741,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[9]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -616,7 +754,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -638,7 +776,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[10]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +788,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[10]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +801,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListStepsRequest) GetNamespace() string {
@@ -704,7 +842,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[11]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +854,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[11]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +867,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -755,7 +893,7 @@ type HealthCheckRequest struct {
 
 func (x *HealthCheckRequest) Reset() {
 	*x = HealthCheckRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[12]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +905,7 @@ func (x *HealthCheckRequest) String() string {
 func (*HealthCheckRequest) ProtoMessage() {}
 
 func (x *HealthCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[12]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +918,7 @@ func (x *HealthCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthCheckRequest.ProtoReflect.Descriptor instead.
 func (*HealthCheckRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HealthCheckRequest) GetService() string {
@@ -801,7 +939,7 @@ type HealthCheckResponse struct {
 
 func (x *HealthCheckResponse) Reset() {
 	*x = HealthCheckResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[13]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +951,7 @@ func (x *HealthCheckResponse) String() string {
 func (*HealthCheckResponse) ProtoMessage() {}
 
 func (x *HealthCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[13]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +964,7 @@ func (x *HealthCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthCheckResponse.ProtoReflect.Descriptor instead.
 func (*HealthCheckResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HealthCheckResponse) GetStatus() ServingStatus {
@@ -858,7 +996,7 @@ type GetServerInfoRequest struct {
 
 func (x *GetServerInfoRequest) Reset() {
 	*x = GetServerInfoRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[14]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +1008,7 @@ func (x *GetServerInfoRequest) String() string {
 func (*GetServerInfoRequest) ProtoMessage() {}
 
 func (x *GetServerInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[14]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +1021,7 @@ func (x *GetServerInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServerInfoRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 type GetServerInfoResponse struct {
@@ -914,7 +1052,7 @@ type GetServerInfoResponse struct {
 
 func (x *GetServerInfoResponse) Reset() {
 	*x = GetServerInfoResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[15]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1064,7 @@ func (x *GetServerInfoResponse) String() string {
 func (*GetServerInfoResponse) ProtoMessage() {}
 
 func (x *GetServerInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[15]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1077,7 @@ func (x *GetServerInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServerInfoResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetServerInfoResponse) GetVersion() string {
@@ -1081,7 +1219,7 @@ type ServerFact struct {
 
 func (x *ServerFact) Reset() {
 	*x = ServerFact{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1231,7 @@ func (x *ServerFact) String() string {
 func (*ServerFact) ProtoMessage() {}
 
 func (x *ServerFact) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[16]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1244,7 @@ func (x *ServerFact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerFact.ProtoReflect.Descriptor instead.
 func (*ServerFact) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ServerFact) GetSection() string {
@@ -1152,7 +1290,7 @@ type MethodStats struct {
 
 func (x *MethodStats) Reset() {
 	*x = MethodStats{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1302,7 @@ func (x *MethodStats) String() string {
 func (*MethodStats) ProtoMessage() {}
 
 func (x *MethodStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[17]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1315,7 @@ func (x *MethodStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MethodStats.ProtoReflect.Descriptor instead.
 func (*MethodStats) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MethodStats) GetMethod() string {
@@ -1231,7 +1369,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1381,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[18]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1394,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetStatsRequest) GetNamespace() string {
@@ -1292,7 +1430,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1442,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[19]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1455,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetStatsResponse) GetTotalWorkflows() int64 {
@@ -1442,7 +1580,7 @@ type WatchStatsRequest struct {
 
 func (x *WatchStatsRequest) Reset() {
 	*x = WatchStatsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1592,7 @@ func (x *WatchStatsRequest) String() string {
 func (*WatchStatsRequest) ProtoMessage() {}
 
 func (x *WatchStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[20]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1605,7 @@ func (x *WatchStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStatsRequest.ProtoReflect.Descriptor instead.
 func (*WatchStatsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchStatsRequest) GetNamespace() string {
@@ -1488,14 +1626,15 @@ type GetQueueDepthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue     *string                `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
-	Page          *PageRequest           `protobuf:"bytes,100,opt,name=page,proto3" json:"page,omitempty"` // without page_size: as many queues as fit into one answer, about 4 MiB
+	Page          *PageRequest           `protobuf:"bytes,100,opt,name=page,proto3" json:"page,omitempty"`   // without page_size: as many queues as fit into one answer, about 4 MiB
+	Query         string                 `protobuf:"bytes,101,opt,name=query,proto3" json:"query,omitempty"` // selects items, as in `pending > 100 or workers = 0`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetQueueDepthRequest) Reset() {
 	*x = GetQueueDepthRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +1646,7 @@ func (x *GetQueueDepthRequest) String() string {
 func (*GetQueueDepthRequest) ProtoMessage() {}
 
 func (x *GetQueueDepthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[21]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +1659,7 @@ func (x *GetQueueDepthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDepthRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDepthRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetQueueDepthRequest) GetNamespace() string {
@@ -1544,6 +1683,13 @@ func (x *GetQueueDepthRequest) GetPage() *PageRequest {
 	return nil
 }
 
+func (x *GetQueueDepthRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
 // Counts are of all queues; `depth_by_queue` and `queues` are those of the page.
 type GetQueueDepthResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1559,7 +1705,7 @@ type GetQueueDepthResponse struct {
 
 func (x *GetQueueDepthResponse) Reset() {
 	*x = GetQueueDepthResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1717,7 @@ func (x *GetQueueDepthResponse) String() string {
 func (*GetQueueDepthResponse) ProtoMessage() {}
 
 func (x *GetQueueDepthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[22]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1730,7 @@ func (x *GetQueueDepthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDepthResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDepthResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetQueueDepthResponse) GetPendingCount() int64 {
@@ -1645,7 +1791,7 @@ type QueueDepth struct {
 
 func (x *QueueDepth) Reset() {
 	*x = QueueDepth{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1803,7 @@ func (x *QueueDepth) String() string {
 func (*QueueDepth) ProtoMessage() {}
 
 func (x *QueueDepth) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[23]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1816,7 @@ func (x *QueueDepth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDepth.ProtoReflect.Descriptor instead.
 func (*QueueDepth) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QueueDepth) GetTaskQueue() string {
@@ -1726,13 +1872,14 @@ type ListWorkflowTypesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Page          *PageRequest           `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
+	Query         string                 `protobuf:"bytes,100,opt,name=query,proto3" json:"query,omitempty"` // selects items, as in `active > 0`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListWorkflowTypesRequest) Reset() {
 	*x = ListWorkflowTypesRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1891,7 @@ func (x *ListWorkflowTypesRequest) String() string {
 func (*ListWorkflowTypesRequest) ProtoMessage() {}
 
 func (x *ListWorkflowTypesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[24]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1904,7 @@ func (x *ListWorkflowTypesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowTypesRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowTypesRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListWorkflowTypesRequest) GetNamespace() string {
@@ -1774,6 +1921,13 @@ func (x *ListWorkflowTypesRequest) GetPage() *PageRequest {
 	return nil
 }
 
+func (x *ListWorkflowTypesRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
 type ListWorkflowTypesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WorkflowTypes []*WorkflowTypeInfo    `protobuf:"bytes,1,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"`
@@ -1784,7 +1938,7 @@ type ListWorkflowTypesResponse struct {
 
 func (x *ListWorkflowTypesResponse) Reset() {
 	*x = ListWorkflowTypesResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1950,7 @@ func (x *ListWorkflowTypesResponse) String() string {
 func (*ListWorkflowTypesResponse) ProtoMessage() {}
 
 func (x *ListWorkflowTypesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[25]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1963,7 @@ func (x *ListWorkflowTypesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowTypesResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowTypesResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListWorkflowTypesResponse) GetWorkflowTypes() []*WorkflowTypeInfo {
@@ -1838,7 +1992,7 @@ type WorkflowTypeInfo struct {
 
 func (x *WorkflowTypeInfo) Reset() {
 	*x = WorkflowTypeInfo{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +2004,7 @@ func (x *WorkflowTypeInfo) String() string {
 func (*WorkflowTypeInfo) ProtoMessage() {}
 
 func (x *WorkflowTypeInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[26]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +2017,7 @@ func (x *WorkflowTypeInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTypeInfo.ProtoReflect.Descriptor instead.
 func (*WorkflowTypeInfo) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WorkflowTypeInfo) GetWorkflowType() string {
@@ -1902,7 +2056,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2068,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[27]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2081,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 type BackupChunk struct {
@@ -1941,7 +2095,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2107,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[28]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2120,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -2002,13 +2156,17 @@ type Key struct {
 	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
 	LastUsedAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_used_at,json=lastUsedAt,proto3,oneof" json:"last_used_at,omitempty"`
 	RevokedAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=revoked_at,json=revokedAt,proto3,oneof" json:"revoked_at,omitempty"`
+	// For workers; globs of the worker ids that they may have; empty means any. With it a worker must
+	// choose its id. Every call as another worker, or about a run that another one holds, is
+	// PERMISSION_DENIED.
+	WorkerIds     []string `protobuf:"bytes,100,rep,name=worker_ids,json=workerIds,proto3" json:"worker_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2178,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[29]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2191,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Key) GetKeyId() string {
@@ -2106,6 +2264,13 @@ func (x *Key) GetRevokedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Key) GetWorkerIds() []string {
+	if x != nil {
+		return x.WorkerIds
+	}
+	return nil
+}
+
 type CreateKeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // name, role, scopes and expiry; the server sets the rest
@@ -2115,7 +2280,7 @@ type CreateKeyRequest struct {
 
 func (x *CreateKeyRequest) Reset() {
 	*x = CreateKeyRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2292,7 @@ func (x *CreateKeyRequest) String() string {
 func (*CreateKeyRequest) ProtoMessage() {}
 
 func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[30]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2305,7 @@ func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateKeyRequest) GetKey() *Key {
@@ -2160,7 +2325,7 @@ type CreateKeyResponse struct {
 
 func (x *CreateKeyResponse) Reset() {
 	*x = CreateKeyResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2337,7 @@ func (x *CreateKeyResponse) String() string {
 func (*CreateKeyResponse) ProtoMessage() {}
 
 func (x *CreateKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[31]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2350,7 @@ func (x *CreateKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyResponse.ProtoReflect.Descriptor instead.
 func (*CreateKeyResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateKeyResponse) GetKey() *Key {
@@ -2205,13 +2370,14 @@ func (x *CreateKeyResponse) GetSecret() string {
 type ListKeysRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Page          *PageRequest           `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	Query         string                 `protobuf:"bytes,100,opt,name=query,proto3" json:"query,omitempty"` // selects items, as in `role = ADMIN and revoked = none`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +2389,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[32]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2402,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListKeysRequest) GetPage() *PageRequest {
@@ -2244,6 +2410,13 @@ func (x *ListKeysRequest) GetPage() *PageRequest {
 		return x.Page
 	}
 	return nil
+}
+
+func (x *ListKeysRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
 }
 
 type ListKeysResponse struct {
@@ -2256,7 +2429,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2441,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[33]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2454,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListKeysResponse) GetKeys() []*Key {
@@ -2307,7 +2480,7 @@ type RevokeKeyRequest struct {
 
 func (x *RevokeKeyRequest) Reset() {
 	*x = RevokeKeyRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2492,7 @@ func (x *RevokeKeyRequest) String() string {
 func (*RevokeKeyRequest) ProtoMessage() {}
 
 func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[34]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2505,7 @@ func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RevokeKeyRequest) GetKeyId() string {
@@ -2351,7 +2524,7 @@ type RevokeKeyResponse struct {
 
 func (x *RevokeKeyResponse) Reset() {
 	*x = RevokeKeyResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2536,7 @@ func (x *RevokeKeyResponse) String() string {
 func (*RevokeKeyResponse) ProtoMessage() {}
 
 func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[35]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2549,7 @@ func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RevokeKeyResponse) GetKey() *Key {
@@ -2391,13 +2564,14 @@ type ListAuditEventsRequest struct {
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Page          *PageRequest           `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
 	SubjectId     *string                `protobuf:"bytes,100,opt,name=subject_id,json=subjectId,proto3,oneof" json:"subject_id,omitempty"` // only changes of this run or schedule
+	Query         string                 `protobuf:"bytes,101,opt,name=query,proto3" json:"query,omitempty"`                                // selects items, as in `method = "Cancel*" and at > -24h`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAuditEventsRequest) Reset() {
 	*x = ListAuditEventsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2583,7 @@ func (x *ListAuditEventsRequest) String() string {
 func (*ListAuditEventsRequest) ProtoMessage() {}
 
 func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[36]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2596,7 @@ func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListAuditEventsRequest) GetNamespace() string {
@@ -2446,6 +2620,13 @@ func (x *ListAuditEventsRequest) GetSubjectId() string {
 	return ""
 }
 
+func (x *ListAuditEventsRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
 type ListAuditEventsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Events        []*AuditEvent          `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
@@ -2456,7 +2637,7 @@ type ListAuditEventsResponse struct {
 
 func (x *ListAuditEventsResponse) Reset() {
 	*x = ListAuditEventsResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[37]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2649,7 @@ func (x *ListAuditEventsResponse) String() string {
 func (*ListAuditEventsResponse) ProtoMessage() {}
 
 func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[37]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2662,7 @@ func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListAuditEventsResponse) GetEvents() []*AuditEvent {
@@ -2499,24 +2680,26 @@ func (x *ListAuditEventsResponse) GetPage() *PageInfo {
 }
 
 type AuditEvent struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
-	Actor         string                 `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"` // key name and id, or "local" without authentication
-	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
-	Method        string                 `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`
-	Namespace     string                 `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Subject       string                 `protobuf:"bytes,6,opt,name=subject,proto3" json:"subject,omitempty"`
-	SubjectId     string                 `protobuf:"bytes,7,opt,name=subject_id,json=subjectId,proto3" json:"subject_id,omitempty"`
-	Outcome       string                 `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"` // "ok" or the status code
-	Reason        string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
-	Detail        string                 `protobuf:"bytes,100,opt,name=detail,proto3" json:"detail,omitempty"` // object of the change, such as the overridden step
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Key name and id, or "local" without authentication. A program that acted for it and named itself
+	// in the metadata kagzi-agent, which nobody checks, follows as ` via "NAME"`.
+	Actor         string `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
+	Peer          string `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	Method        string `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`
+	Namespace     string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Subject       string `protobuf:"bytes,6,opt,name=subject,proto3" json:"subject,omitempty"`
+	SubjectId     string `protobuf:"bytes,7,opt,name=subject_id,json=subjectId,proto3" json:"subject_id,omitempty"`
+	Outcome       string `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"` // "ok" or the status code
+	Reason        string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
+	Detail        string `protobuf:"bytes,100,opt,name=detail,proto3" json:"detail,omitempty"` // object of the change, such as the overridden step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2711,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +2724,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AuditEvent) GetAt() *timestamppb.Timestamp {
@@ -2624,7 +2807,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2819,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2832,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchRequest) GetNamespace() string {
@@ -2681,7 +2864,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2876,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2889,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchEvent) GetAt() *timestamppb.Timestamp {
@@ -2761,7 +2944,7 @@ type GetActivityRequest struct {
 
 func (x *GetActivityRequest) Reset() {
 	*x = GetActivityRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2956,7 @@ func (x *GetActivityRequest) String() string {
 func (*GetActivityRequest) ProtoMessage() {}
 
 func (x *GetActivityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2969,7 @@ func (x *GetActivityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetActivityRequest.ProtoReflect.Descriptor instead.
 func (*GetActivityRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetActivityRequest) GetStep() *durationpb.Duration {
@@ -2807,7 +2990,7 @@ type GetActivityResponse struct {
 
 func (x *GetActivityResponse) Reset() {
 	*x = GetActivityResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +3002,7 @@ func (x *GetActivityResponse) String() string {
 func (*GetActivityResponse) ProtoMessage() {}
 
 func (x *GetActivityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +3015,7 @@ func (x *GetActivityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetActivityResponse.ProtoReflect.Descriptor instead.
 func (*GetActivityResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetActivityResponse) GetAt() *timestamppb.Timestamp {
@@ -2872,7 +3055,7 @@ type ActivityPoint struct {
 
 func (x *ActivityPoint) Reset() {
 	*x = ActivityPoint{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3067,7 @@ func (x *ActivityPoint) String() string {
 func (*ActivityPoint) ProtoMessage() {}
 
 func (x *ActivityPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3080,7 @@ func (x *ActivityPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityPoint.ProtoReflect.Descriptor instead.
 func (*ActivityPoint) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ActivityPoint) GetRunsStarted() int64 {
@@ -2964,7 +3147,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2976,7 +3159,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2989,7 +3172,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchEventsRequest) GetAfter() int64 {
@@ -3028,7 +3211,7 @@ type ServerEvent struct {
 
 func (x *ServerEvent) Reset() {
 	*x = ServerEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3040,7 +3223,7 @@ func (x *ServerEvent) String() string {
 func (*ServerEvent) ProtoMessage() {}
 
 func (x *ServerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3053,7 +3236,7 @@ func (x *ServerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerEvent.ProtoReflect.Descriptor instead.
 func (*ServerEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ServerEvent) GetSequence() int64 {
@@ -3101,7 +3284,7 @@ type EventAttribute struct {
 
 func (x *EventAttribute) Reset() {
 	*x = EventAttribute{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3113,7 +3296,7 @@ func (x *EventAttribute) String() string {
 func (*EventAttribute) ProtoMessage() {}
 
 func (x *EventAttribute) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3126,7 +3309,7 @@ func (x *EventAttribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventAttribute.ProtoReflect.Descriptor instead.
 func (*EventAttribute) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EventAttribute) GetKey() string {
@@ -3151,7 +3334,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3163,7 +3346,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3176,7 +3359,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 type WhoAmIResponse struct {
@@ -3191,7 +3374,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3203,7 +3386,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3216,7 +3399,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WhoAmIResponse) GetKey() *Key {
@@ -3247,22 +3430,109 @@ func (x *WhoAmIResponse) GetCertificate() string {
 	return ""
 }
 
+type MatchWorkersResponse_Match struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	CanRun        bool                   `protobuf:"varint,2,opt,name=can_run,json=canRun,proto3" json:"can_run,omitempty"` // it serves the queue and type, and meets the requirements
+	Busy          bool                   `protobuf:"varint,3,opt,name=busy,proto3" json:"busy,omitempty"`                   // it can, but a limit keeps it from taking one more run now
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`                // why it cannot, or which limit keeps it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MatchWorkersResponse_Match) Reset() {
+	*x = MatchWorkersResponse_Match{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MatchWorkersResponse_Match) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MatchWorkersResponse_Match) ProtoMessage() {}
+
+func (x *MatchWorkersResponse_Match) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MatchWorkersResponse_Match.ProtoReflect.Descriptor instead.
+func (*MatchWorkersResponse_Match) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{3, 0}
+}
+
+func (x *MatchWorkersResponse_Match) GetWorker() *Worker {
+	if x != nil {
+		return x.Worker
+	}
+	return nil
+}
+
+func (x *MatchWorkersResponse_Match) GetCanRun() bool {
+	if x != nil {
+		return x.CanRun
+	}
+	return false
+}
+
+func (x *MatchWorkersResponse_Match) GetBusy() bool {
+	if x != nil {
+		return x.Busy
+	}
+	return false
+}
+
+func (x *MatchWorkersResponse_Match) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_kagzi_v1_admin_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x14kagzi/v1/admin.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x15kagzi/v1/worker.proto\x1a\x17kagzi/v1/workflow.proto\"\xe4\x01\n" +
+	"\x14kagzi/v1/admin.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x15kagzi/v1/worker.proto\x1a\x17kagzi/v1/workflow.proto\"\xfa\x01\n" +
 	"\x12ListWorkersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
 	"\n" +
 	"task_queue\x18\x02 \x01(\tH\x00R\ttaskQueue\x88\x01\x01\x12@\n" +
 	"\rstatus_filter\x18\x03 \x01(\x0e2\x16.kagzi.v1.WorkerStatusH\x01R\fstatusFilter\x88\x01\x01\x12)\n" +
-	"\x04page\x18\x04 \x01(\v2\x15.kagzi.v1.PageRequestR\x04pageB\r\n" +
+	"\x04page\x18\x04 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\x14\n" +
+	"\x05query\x18d \x01(\tR\x05queryB\r\n" +
 	"\v_task_queueB\x10\n" +
 	"\x0e_status_filter\"i\n" +
 	"\x13ListWorkersResponse\x12*\n" +
 	"\aworkers\x18\x01 \x03(\v2\x10.kagzi.v1.WorkerR\aworkers\x12&\n" +
-	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"/\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\xa4\x02\n" +
+	"\x13MatchWorkersRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
+	"\rworkflow_type\x18\x03 \x01(\tR\fworkflowType\x12\x1d\n" +
+	"\n" +
+	"task_queue\x18\x04 \x01(\tR\ttaskQueue\x12S\n" +
+	"\frequirements\x18\x05 \x03(\v2/.kagzi.v1.MatchWorkersRequest.RequirementsEntryR\frequirements\x1a?\n" +
+	"\x11RequirementsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x01\n" +
+	"\x14MatchWorkersResponse\x12>\n" +
+	"\amatches\x18\x01 \x03(\v2$.kagzi.v1.MatchWorkersResponse.MatchR\amatches\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x1av\n" +
+	"\x05Match\x12(\n" +
+	"\x06worker\x18\x01 \x01(\v2\x10.kagzi.v1.WorkerR\x06worker\x12\x17\n" +
+	"\acan_run\x18\x02 \x01(\bR\x06canRun\x12\x12\n" +
+	"\x04busy\x18\x03 \x01(\bR\x04busy\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"/\n" +
 	"\x10GetWorkerRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\"=\n" +
 	"\x11GetWorkerResponse\x12(\n" +
@@ -3368,12 +3638,13 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tH\x00R\tnamespace\x88\x01\x01\x125\n" +
 	"\binterval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bintervalB\f\n" +
 	"\n" +
-	"_namespace\"\x92\x01\n" +
+	"_namespace\"\xa8\x01\n" +
 	"\x14GetQueueDepthRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
 	"\n" +
 	"task_queue\x18\x02 \x01(\tH\x00R\ttaskQueue\x88\x01\x01\x12)\n" +
-	"\x04page\x18d \x01(\v2\x15.kagzi.v1.PageRequestR\x04pageB\r\n" +
+	"\x04page\x18d \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\x14\n" +
+	"\x05query\x18e \x01(\tR\x05queryB\r\n" +
 	"\v_task_queue\"\xf8\x02\n" +
 	"\x15GetQueueDepthResponse\x12#\n" +
 	"\rpending_count\x18\x01 \x01(\x03R\fpendingCount\x12#\n" +
@@ -3397,10 +3668,11 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x10unserved_by_type\x18\a \x03(\v2(.kagzi.v1.QueueDepth.UnservedByTypeEntryR\x0eunservedByType\x1aA\n" +
 	"\x13UnservedByTypeEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"c\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"y\n" +
 	"\x18ListWorkflowTypesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
-	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\"\x86\x01\n" +
+	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\x14\n" +
+	"\x05query\x18d \x01(\tR\x05query\"\x86\x01\n" +
 	"\x19ListWorkflowTypesResponse\x12A\n" +
 	"\x0eworkflow_types\x18\x01 \x03(\v2\x1a.kagzi.v1.WorkflowTypeInfoR\rworkflowTypes\x12&\n" +
 	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\x98\x01\n" +
@@ -3417,7 +3689,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1f\n" +
 	"\vtotal_bytes\x18\x02 \x01(\x03R\n" +
 	"totalBytes\x12\x16\n" +
-	"\x06sha256\x18d \x01(\fR\x06sha256\"\xec\x03\n" +
+	"\x06sha256\x18d \x01(\fR\x06sha256\"\x8b\x04\n" +
 	"\x03Key\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -3436,7 +3708,9 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"lastUsedAt\x88\x01\x01\x12>\n" +
 	"\n" +
 	"revoked_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampH\x02R\trevokedAt\x88\x01\x01B\r\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampH\x02R\trevokedAt\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"worker_ids\x18d \x03(\tR\tworkerIdsB\r\n" +
 	"\v_expires_atB\x0f\n" +
 	"\r_last_used_atB\r\n" +
 	"\v_revoked_at\"3\n" +
@@ -3444,21 +3718,23 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"L\n" +
 	"\x11CreateKeyResponse\x12\x1f\n" +
 	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"<\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"R\n" +
 	"\x0fListKeysRequest\x12)\n" +
-	"\x04page\x18\x01 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\"]\n" +
+	"\x04page\x18\x01 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\x14\n" +
+	"\x05query\x18d \x01(\tR\x05query\"]\n" +
 	"\x10ListKeysResponse\x12!\n" +
 	"\x04keys\x18\x01 \x03(\v2\r.kagzi.v1.KeyR\x04keys\x12&\n" +
 	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\")\n" +
 	"\x10RevokeKeyRequest\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\"4\n" +
 	"\x11RevokeKeyResponse\x12\x1f\n" +
-	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\x94\x01\n" +
+	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\xaa\x01\n" +
 	"\x16ListAuditEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\"\n" +
 	"\n" +
-	"subject_id\x18d \x01(\tH\x00R\tsubjectId\x88\x01\x01B\r\n" +
+	"subject_id\x18d \x01(\tH\x00R\tsubjectId\x88\x01\x01\x12\x14\n" +
+	"\x05query\x18e \x01(\tR\x05queryB\r\n" +
 	"\v_subject_id\"o\n" +
 	"\x17ListAuditEventsResponse\x12,\n" +
 	"\x06events\x18\x01 \x03(\v2\x14.kagzi.v1.AuditEventR\x06events\x12&\n" +
@@ -3534,10 +3810,11 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x11KEY_ROLE_OPERATOR\x10\x02\x12\x13\n" +
 	"\x0fKEY_ROLE_CLIENT\x10\x03\x12\x13\n" +
 	"\x0fKEY_ROLE_WORKER\x10\x04\x12\x13\n" +
-	"\x0fKEY_ROLE_VIEWER\x10\x052\x98\f\n" +
+	"\x0fKEY_ROLE_VIEWER\x10\x052\xe7\f\n" +
 	"\fAdminService\x12J\n" +
 	"\vListWorkers\x12\x1c.kagzi.v1.ListWorkersRequest\x1a\x1d.kagzi.v1.ListWorkersResponse\x12D\n" +
-	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12J\n" +
+	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12M\n" +
+	"\fMatchWorkers\x12\x1d.kagzi.v1.MatchWorkersRequest\x1a\x1e.kagzi.v1.MatchWorkersResponse\x12J\n" +
 	"\vDrainWorker\x12\x1c.kagzi.v1.DrainWorkerRequest\x1a\x1d.kagzi.v1.DrainWorkerResponse\x12_\n" +
 	"\x12ForceOfflineWorker\x12#.kagzi.v1.ForceOfflineWorkerRequest\x1a$.kagzi.v1.ForceOfflineWorkerResponse\x12>\n" +
 	"\aGetStep\x12\x18.kagzi.v1.GetStepRequest\x1a\x19.kagzi.v1.GetStepResponse\x12D\n" +
@@ -3572,174 +3849,183 @@ func file_kagzi_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_kagzi_v1_admin_proto_goTypes = []any{
 	(ServingStatus)(0),                 // 0: kagzi.v1.ServingStatus
 	(KeyRole)(0),                       // 1: kagzi.v1.KeyRole
 	(*ListWorkersRequest)(nil),         // 2: kagzi.v1.ListWorkersRequest
 	(*ListWorkersResponse)(nil),        // 3: kagzi.v1.ListWorkersResponse
-	(*GetWorkerRequest)(nil),           // 4: kagzi.v1.GetWorkerRequest
-	(*GetWorkerResponse)(nil),          // 5: kagzi.v1.GetWorkerResponse
-	(*DrainWorkerRequest)(nil),         // 6: kagzi.v1.DrainWorkerRequest
-	(*DrainWorkerResponse)(nil),        // 7: kagzi.v1.DrainWorkerResponse
-	(*ForceOfflineWorkerRequest)(nil),  // 8: kagzi.v1.ForceOfflineWorkerRequest
-	(*ForceOfflineWorkerResponse)(nil), // 9: kagzi.v1.ForceOfflineWorkerResponse
-	(*GetStepRequest)(nil),             // 10: kagzi.v1.GetStepRequest
-	(*GetStepResponse)(nil),            // 11: kagzi.v1.GetStepResponse
-	(*ListStepsRequest)(nil),           // 12: kagzi.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),          // 13: kagzi.v1.ListStepsResponse
-	(*HealthCheckRequest)(nil),         // 14: kagzi.v1.HealthCheckRequest
-	(*HealthCheckResponse)(nil),        // 15: kagzi.v1.HealthCheckResponse
-	(*GetServerInfoRequest)(nil),       // 16: kagzi.v1.GetServerInfoRequest
-	(*GetServerInfoResponse)(nil),      // 17: kagzi.v1.GetServerInfoResponse
-	(*ServerFact)(nil),                 // 18: kagzi.v1.ServerFact
-	(*MethodStats)(nil),                // 19: kagzi.v1.MethodStats
-	(*GetStatsRequest)(nil),            // 20: kagzi.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),           // 21: kagzi.v1.GetStatsResponse
-	(*WatchStatsRequest)(nil),          // 22: kagzi.v1.WatchStatsRequest
-	(*GetQueueDepthRequest)(nil),       // 23: kagzi.v1.GetQueueDepthRequest
-	(*GetQueueDepthResponse)(nil),      // 24: kagzi.v1.GetQueueDepthResponse
-	(*QueueDepth)(nil),                 // 25: kagzi.v1.QueueDepth
-	(*ListWorkflowTypesRequest)(nil),   // 26: kagzi.v1.ListWorkflowTypesRequest
-	(*ListWorkflowTypesResponse)(nil),  // 27: kagzi.v1.ListWorkflowTypesResponse
-	(*WorkflowTypeInfo)(nil),           // 28: kagzi.v1.WorkflowTypeInfo
-	(*BackupRequest)(nil),              // 29: kagzi.v1.BackupRequest
-	(*BackupChunk)(nil),                // 30: kagzi.v1.BackupChunk
-	(*Key)(nil),                        // 31: kagzi.v1.Key
-	(*CreateKeyRequest)(nil),           // 32: kagzi.v1.CreateKeyRequest
-	(*CreateKeyResponse)(nil),          // 33: kagzi.v1.CreateKeyResponse
-	(*ListKeysRequest)(nil),            // 34: kagzi.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 35: kagzi.v1.ListKeysResponse
-	(*RevokeKeyRequest)(nil),           // 36: kagzi.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),          // 37: kagzi.v1.RevokeKeyResponse
-	(*ListAuditEventsRequest)(nil),     // 38: kagzi.v1.ListAuditEventsRequest
-	(*ListAuditEventsResponse)(nil),    // 39: kagzi.v1.ListAuditEventsResponse
-	(*AuditEvent)(nil),                 // 40: kagzi.v1.AuditEvent
-	(*WatchRequest)(nil),               // 41: kagzi.v1.WatchRequest
-	(*WatchEvent)(nil),                 // 42: kagzi.v1.WatchEvent
-	(*GetActivityRequest)(nil),         // 43: kagzi.v1.GetActivityRequest
-	(*GetActivityResponse)(nil),        // 44: kagzi.v1.GetActivityResponse
-	(*ActivityPoint)(nil),              // 45: kagzi.v1.ActivityPoint
-	(*WatchEventsRequest)(nil),         // 46: kagzi.v1.WatchEventsRequest
-	(*ServerEvent)(nil),                // 47: kagzi.v1.ServerEvent
-	(*EventAttribute)(nil),             // 48: kagzi.v1.EventAttribute
-	(*WhoAmIRequest)(nil),              // 49: kagzi.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),             // 50: kagzi.v1.WhoAmIResponse
-	nil,                                // 51: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	nil,                                // 52: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	nil,                                // 53: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	nil,                                // 54: kagzi.v1.QueueDepth.UnservedByTypeEntry
-	(WorkerStatus)(0),                  // 55: kagzi.v1.WorkerStatus
-	(*PageRequest)(nil),                // 56: kagzi.v1.PageRequest
-	(*Worker)(nil),                     // 57: kagzi.v1.Worker
-	(*PageInfo)(nil),                   // 58: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),                // 59: kagzi.v1.ErrorDetail
-	(*Step)(nil),                       // 60: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 61: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 62: google.protobuf.Duration
-	(*Workflow)(nil),                   // 63: kagzi.v1.Workflow
+	(*MatchWorkersRequest)(nil),        // 4: kagzi.v1.MatchWorkersRequest
+	(*MatchWorkersResponse)(nil),       // 5: kagzi.v1.MatchWorkersResponse
+	(*GetWorkerRequest)(nil),           // 6: kagzi.v1.GetWorkerRequest
+	(*GetWorkerResponse)(nil),          // 7: kagzi.v1.GetWorkerResponse
+	(*DrainWorkerRequest)(nil),         // 8: kagzi.v1.DrainWorkerRequest
+	(*DrainWorkerResponse)(nil),        // 9: kagzi.v1.DrainWorkerResponse
+	(*ForceOfflineWorkerRequest)(nil),  // 10: kagzi.v1.ForceOfflineWorkerRequest
+	(*ForceOfflineWorkerResponse)(nil), // 11: kagzi.v1.ForceOfflineWorkerResponse
+	(*GetStepRequest)(nil),             // 12: kagzi.v1.GetStepRequest
+	(*GetStepResponse)(nil),            // 13: kagzi.v1.GetStepResponse
+	(*ListStepsRequest)(nil),           // 14: kagzi.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),          // 15: kagzi.v1.ListStepsResponse
+	(*HealthCheckRequest)(nil),         // 16: kagzi.v1.HealthCheckRequest
+	(*HealthCheckResponse)(nil),        // 17: kagzi.v1.HealthCheckResponse
+	(*GetServerInfoRequest)(nil),       // 18: kagzi.v1.GetServerInfoRequest
+	(*GetServerInfoResponse)(nil),      // 19: kagzi.v1.GetServerInfoResponse
+	(*ServerFact)(nil),                 // 20: kagzi.v1.ServerFact
+	(*MethodStats)(nil),                // 21: kagzi.v1.MethodStats
+	(*GetStatsRequest)(nil),            // 22: kagzi.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),           // 23: kagzi.v1.GetStatsResponse
+	(*WatchStatsRequest)(nil),          // 24: kagzi.v1.WatchStatsRequest
+	(*GetQueueDepthRequest)(nil),       // 25: kagzi.v1.GetQueueDepthRequest
+	(*GetQueueDepthResponse)(nil),      // 26: kagzi.v1.GetQueueDepthResponse
+	(*QueueDepth)(nil),                 // 27: kagzi.v1.QueueDepth
+	(*ListWorkflowTypesRequest)(nil),   // 28: kagzi.v1.ListWorkflowTypesRequest
+	(*ListWorkflowTypesResponse)(nil),  // 29: kagzi.v1.ListWorkflowTypesResponse
+	(*WorkflowTypeInfo)(nil),           // 30: kagzi.v1.WorkflowTypeInfo
+	(*BackupRequest)(nil),              // 31: kagzi.v1.BackupRequest
+	(*BackupChunk)(nil),                // 32: kagzi.v1.BackupChunk
+	(*Key)(nil),                        // 33: kagzi.v1.Key
+	(*CreateKeyRequest)(nil),           // 34: kagzi.v1.CreateKeyRequest
+	(*CreateKeyResponse)(nil),          // 35: kagzi.v1.CreateKeyResponse
+	(*ListKeysRequest)(nil),            // 36: kagzi.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 37: kagzi.v1.ListKeysResponse
+	(*RevokeKeyRequest)(nil),           // 38: kagzi.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),          // 39: kagzi.v1.RevokeKeyResponse
+	(*ListAuditEventsRequest)(nil),     // 40: kagzi.v1.ListAuditEventsRequest
+	(*ListAuditEventsResponse)(nil),    // 41: kagzi.v1.ListAuditEventsResponse
+	(*AuditEvent)(nil),                 // 42: kagzi.v1.AuditEvent
+	(*WatchRequest)(nil),               // 43: kagzi.v1.WatchRequest
+	(*WatchEvent)(nil),                 // 44: kagzi.v1.WatchEvent
+	(*GetActivityRequest)(nil),         // 45: kagzi.v1.GetActivityRequest
+	(*GetActivityResponse)(nil),        // 46: kagzi.v1.GetActivityResponse
+	(*ActivityPoint)(nil),              // 47: kagzi.v1.ActivityPoint
+	(*WatchEventsRequest)(nil),         // 48: kagzi.v1.WatchEventsRequest
+	(*ServerEvent)(nil),                // 49: kagzi.v1.ServerEvent
+	(*EventAttribute)(nil),             // 50: kagzi.v1.EventAttribute
+	(*WhoAmIRequest)(nil),              // 51: kagzi.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),             // 52: kagzi.v1.WhoAmIResponse
+	nil,                                // 53: kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	(*MatchWorkersResponse_Match)(nil), // 54: kagzi.v1.MatchWorkersResponse.Match
+	nil,                                // 55: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	nil,                                // 56: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	nil,                                // 57: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	nil,                                // 58: kagzi.v1.QueueDepth.UnservedByTypeEntry
+	(WorkerStatus)(0),                  // 59: kagzi.v1.WorkerStatus
+	(*PageRequest)(nil),                // 60: kagzi.v1.PageRequest
+	(*Worker)(nil),                     // 61: kagzi.v1.Worker
+	(*PageInfo)(nil),                   // 62: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),                // 63: kagzi.v1.ErrorDetail
+	(*Step)(nil),                       // 64: kagzi.v1.Step
+	(*timestamppb.Timestamp)(nil),      // 65: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 66: google.protobuf.Duration
+	(*Workflow)(nil),                   // 67: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
-	55, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
-	56, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
-	57, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
-	58, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
-	57, // 4: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
-	59, // 5: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
-	60, // 6: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
-	56, // 7: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	60, // 8: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	58, // 9: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
-	0,  // 10: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	61, // 11: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	61, // 12: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
-	18, // 13: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
-	19, // 14: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
-	51, // 15: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	52, // 16: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	61, // 17: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	62, // 18: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	56, // 19: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
-	53, // 20: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	25, // 21: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	58, // 22: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
-	54, // 23: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	56, // 24: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
-	28, // 25: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	58, // 26: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
-	1,  // 27: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	61, // 28: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	61, // 29: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	61, // 30: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	61, // 31: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
-	31, // 32: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
-	31, // 33: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	56, // 34: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
-	31, // 35: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	58, // 36: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
-	31, // 37: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	56, // 38: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
-	40, // 39: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	58, // 40: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	61, // 41: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	62, // 42: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	61, // 43: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	63, // 44: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	62, // 45: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	61, // 46: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	62, // 47: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
-	45, // 48: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	61, // 49: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
-	61, // 50: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
-	48, // 51: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	31, // 52: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	2,  // 53: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	4,  // 54: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	6,  // 55: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	8,  // 56: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	10, // 57: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	12, // 58: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	14, // 59: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	16, // 60: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	20, // 61: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	22, // 62: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	23, // 63: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	26, // 64: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	29, // 65: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	32, // 66: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	34, // 67: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	36, // 68: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	38, // 69: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	41, // 70: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	43, // 71: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	46, // 72: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	49, // 73: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	3,  // 74: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	5,  // 75: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	7,  // 76: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	9,  // 77: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	11, // 78: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	13, // 79: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	15, // 80: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	17, // 81: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	21, // 82: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	21, // 83: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	24, // 84: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	27, // 85: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	30, // 86: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	33, // 87: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	35, // 88: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	37, // 89: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	39, // 90: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	42, // 91: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	44, // 92: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	47, // 93: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	50, // 94: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	74, // [74:95] is the sub-list for method output_type
-	53, // [53:74] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	59, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
+	60, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
+	61, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
+	62, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
+	53, // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	54, // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
+	61, // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
+	63, // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
+	64, // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
+	60, // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
+	64, // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	62, // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	0,  // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
+	65, // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	65, // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	20, // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
+	21, // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
+	55, // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	56, // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	65, // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	66, // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	60, // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
+	57, // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	27, // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
+	62, // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
+	58, // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	60, // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	30, // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
+	62, // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	1,  // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
+	65, // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	65, // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	65, // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	65, // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	33, // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
+	33, // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
+	60, // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	33, // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
+	62, // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	33, // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
+	60, // 40: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	42, // 41: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
+	62, // 42: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	65, // 43: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	66, // 44: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	65, // 45: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	67, // 46: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	66, // 47: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	65, // 48: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	66, // 49: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	47, // 50: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
+	65, // 51: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
+	65, // 52: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	50, // 53: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	33, // 54: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	61, // 55: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
+	2,  // 56: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	6,  // 57: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	4,  // 58: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
+	8,  // 59: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	10, // 60: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	12, // 61: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	14, // 62: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	16, // 63: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	18, // 64: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	22, // 65: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	24, // 66: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	25, // 67: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	28, // 68: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	31, // 69: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	34, // 70: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	36, // 71: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	38, // 72: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	40, // 73: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	43, // 74: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	45, // 75: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	48, // 76: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	51, // 77: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	3,  // 78: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	7,  // 79: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	5,  // 80: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
+	9,  // 81: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	11, // 82: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	13, // 83: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	15, // 84: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	17, // 85: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	19, // 86: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	23, // 87: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	23, // 88: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	26, // 89: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	29, // 90: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	32, // 91: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	35, // 92: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	37, // 93: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	39, // 94: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	41, // 95: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	44, // 96: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	46, // 97: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	49, // 98: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	52, // 99: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	78, // [78:100] is the sub-list for method output_type
+	56, // [56:78] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
@@ -3751,21 +4037,21 @@ func file_kagzi_v1_admin_proto_init() {
 	file_kagzi_v1_worker_proto_init()
 	file_kagzi_v1_workflow_proto_init()
 	file_kagzi_v1_admin_proto_msgTypes[0].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[10].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[7].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[14].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[20].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[21].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[29].OneofWrappers = []any{}
-	file_kagzi_v1_admin_proto_msgTypes[36].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[22].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[23].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[31].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_admin_proto_rawDesc), len(file_kagzi_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   53,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

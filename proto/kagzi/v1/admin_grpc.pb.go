@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	AdminService_ListWorkers_FullMethodName        = "/kagzi.v1.AdminService/ListWorkers"
 	AdminService_GetWorker_FullMethodName          = "/kagzi.v1.AdminService/GetWorker"
+	AdminService_MatchWorkers_FullMethodName       = "/kagzi.v1.AdminService/MatchWorkers"
 	AdminService_DrainWorker_FullMethodName        = "/kagzi.v1.AdminService/DrainWorker"
 	AdminService_ForceOfflineWorker_FullMethodName = "/kagzi.v1.AdminService/ForceOfflineWorker"
 	AdminService_GetStep_FullMethodName            = "/kagzi.v1.AdminService/GetStep"
@@ -51,6 +52,9 @@ const (
 type AdminServiceClient interface {
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 	GetWorker(ctx context.Context, in *GetWorkerRequest, opts ...grpc.CallOption) (*GetWorkerResponse, error)
+	// Says of each online or draining worker of a namespace whether it can run a run, or runs of a type,
+	// and why not. NOT_FOUND for an unknown run.
+	MatchWorkers(ctx context.Context, in *MatchWorkersRequest, opts ...grpc.CallOption) (*MatchWorkersResponse, error)
 	// Asks a worker to finish its runs and deregister.
 	DrainWorker(ctx context.Context, in *DrainWorkerRequest, opts ...grpc.CallOption) (*DrainWorkerResponse, error)
 	// Takes a worker offline at once and frees its runs. If its process is alive, it registers again
@@ -112,6 +116,16 @@ func (c *adminServiceClient) GetWorker(ctx context.Context, in *GetWorkerRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetWorkerResponse)
 	err := c.cc.Invoke(ctx, AdminService_GetWorker_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) MatchWorkers(ctx context.Context, in *MatchWorkersRequest, opts ...grpc.CallOption) (*MatchWorkersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MatchWorkersResponse)
+	err := c.cc.Invoke(ctx, AdminService_MatchWorkers_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -353,6 +367,9 @@ func (c *adminServiceClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts
 type AdminServiceServer interface {
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	GetWorker(context.Context, *GetWorkerRequest) (*GetWorkerResponse, error)
+	// Says of each online or draining worker of a namespace whether it can run a run, or runs of a type,
+	// and why not. NOT_FOUND for an unknown run.
+	MatchWorkers(context.Context, *MatchWorkersRequest) (*MatchWorkersResponse, error)
 	// Asks a worker to finish its runs and deregister.
 	DrainWorker(context.Context, *DrainWorkerRequest) (*DrainWorkerResponse, error)
 	// Takes a worker offline at once and frees its runs. If its process is alive, it registers again
@@ -405,6 +422,9 @@ func (UnimplementedAdminServiceServer) ListWorkers(context.Context, *ListWorkers
 }
 func (UnimplementedAdminServiceServer) GetWorker(context.Context, *GetWorkerRequest) (*GetWorkerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetWorker not implemented")
+}
+func (UnimplementedAdminServiceServer) MatchWorkers(context.Context, *MatchWorkersRequest) (*MatchWorkersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MatchWorkers not implemented")
 }
 func (UnimplementedAdminServiceServer) DrainWorker(context.Context, *DrainWorkerRequest) (*DrainWorkerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainWorker not implemented")
@@ -516,6 +536,24 @@ func _AdminService_GetWorker_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdminServiceServer).GetWorker(ctx, req.(*GetWorkerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_MatchWorkers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MatchWorkersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).MatchWorkers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_MatchWorkers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).MatchWorkers(ctx, req.(*MatchWorkersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -848,6 +886,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetWorker",
 			Handler:    _AdminService_GetWorker_Handler,
+		},
+		{
+			MethodName: "MatchWorkers",
+			Handler:    _AdminService_MatchWorkers_Handler,
 		},
 		{
 			MethodName: "DrainWorker",

@@ -474,8 +474,8 @@ type WorkflowFailedEvent struct {
 	TaskQueue             string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	Error                 *ErrorDetail           `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	OriginalInput         []byte                 `protobuf:"bytes,6,opt,name=original_input,json=originalInput,proto3" json:"original_input,omitempty"` // data of the payload; omitted if the event would exceed the payload limit
-	Attempts              int32                  `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // unset if the run never started
+	Attempts              int32                  `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`                               // Workflow.attempts
+	StartedAt             *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`             // unset if the run never started
 	FailedAt              *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=failed_at,json=failedAt,proto3" json:"failed_at,omitempty"`
 	Event                 string                 `protobuf:"bytes,100,opt,name=event,proto3" json:"event,omitempty"` // "kagzi/workflow.failed"
 	ExternalId            string                 `protobuf:"bytes,101,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`

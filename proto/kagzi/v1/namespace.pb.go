@@ -408,6 +408,7 @@ func (x *GetNamespaceResponse) GetNamespace() *Namespace {
 type ListNamespacesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Page          *PageRequest           `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	Query         string                 `protobuf:"bytes,100,opt,name=query,proto3" json:"query,omitempty"` // selects items, as in `enabled = false`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +448,13 @@ func (x *ListNamespacesRequest) GetPage() *PageRequest {
 		return x.Page
 	}
 	return nil
+}
+
+func (x *ListNamespacesRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
 }
 
 type ListNamespacesResponse struct {
@@ -829,6 +837,194 @@ func (x *DisableNamespaceResponse) GetNamespace() *Namespace {
 	return nil
 }
 
+type DeleteNamespaceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // delete everything in it
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Again         bool                   `protobuf:"varint,4,opt,name=again,proto3" json:"again,omitempty"` // continues with `force`, after an answer without `deleted`: writes no further audit event
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespaceRequest) Reset() {
+	*x = DeleteNamespaceRequest{}
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespaceRequest) ProtoMessage() {}
+
+func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
+func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeleteNamespaceRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteNamespaceRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *DeleteNamespaceRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeleteNamespaceRequest) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
+type DeleteNamespaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deleted       bool                   `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"` // false: the deletion has begun; repeat the call with `again`
+	Removed       *NamespaceContents     `protobuf:"bytes,2,opt,name=removed,proto3" json:"removed,omitempty"`  // by this call, with `force`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespaceResponse) Reset() {
+	*x = DeleteNamespaceResponse{}
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespaceResponse) ProtoMessage() {}
+
+func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
+func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeleteNamespaceResponse) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
+func (x *DeleteNamespaceResponse) GetRemoved() *NamespaceContents {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+type NamespaceContents struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          int64                  `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
+	Schedules     int64                  `protobuf:"varint,2,opt,name=schedules,proto3" json:"schedules,omitempty"`
+	Workers       int64                  `protobuf:"varint,3,opt,name=workers,proto3" json:"workers,omitempty"` // that were not OFFLINE
+	Keys          int64                  `protobuf:"varint,4,opt,name=keys,proto3" json:"keys,omitempty"`       // revoked, or no longer for the namespace
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceContents) Reset() {
+	*x = NamespaceContents{}
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceContents) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceContents) ProtoMessage() {}
+
+func (x *NamespaceContents) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_namespace_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceContents.ProtoReflect.Descriptor instead.
+func (*NamespaceContents) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_namespace_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *NamespaceContents) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *NamespaceContents) GetSchedules() int64 {
+	if x != nil {
+		return x.Schedules
+	}
+	return 0
+}
+
+func (x *NamespaceContents) GetWorkers() int64 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *NamespaceContents) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
 var File_kagzi_v1_namespace_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_namespace_proto_rawDesc = "" +
@@ -871,9 +1067,10 @@ const file_kagzi_v1_namespace_proto_rawDesc = "" +
 	"\x13GetNamespaceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"I\n" +
 	"\x14GetNamespaceResponse\x121\n" +
-	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"B\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"X\n" +
 	"\x15ListNamespacesRequest\x12)\n" +
-	"\x04page\x18\x01 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\"u\n" +
+	"\x04page\x18\x01 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\x14\n" +
+	"\x05query\x18d \x01(\tR\x05query\"u\n" +
 	"\x16ListNamespacesResponse\x123\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x13.kagzi.v1.NamespaceR\n" +
@@ -901,14 +1098,28 @@ const file_kagzi_v1_namespace_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06reason\x18d \x01(\tR\x06reason\"M\n" +
 	"\x18DisableNamespaceResponse\x121\n" +
-	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace2\x99\x04\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x13.kagzi.v1.NamespaceR\tnamespace\"z\n" +
+	"\x16DeleteNamespaceRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05again\x18\x04 \x01(\bR\x05again\"j\n" +
+	"\x17DeleteNamespaceResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\x125\n" +
+	"\aremoved\x18\x02 \x01(\v2\x1b.kagzi.v1.NamespaceContentsR\aremoved\"s\n" +
+	"\x11NamespaceContents\x12\x12\n" +
+	"\x04runs\x18\x01 \x01(\x03R\x04runs\x12\x1c\n" +
+	"\tschedules\x18\x02 \x01(\x03R\tschedules\x12\x18\n" +
+	"\aworkers\x18\x03 \x01(\x03R\aworkers\x12\x12\n" +
+	"\x04keys\x18\x04 \x01(\x03R\x04keys2\xf1\x04\n" +
 	"\x10NamespaceService\x12V\n" +
 	"\x0fCreateNamespace\x12 .kagzi.v1.CreateNamespaceRequest\x1a!.kagzi.v1.CreateNamespaceResponse\x12M\n" +
 	"\fGetNamespace\x12\x1d.kagzi.v1.GetNamespaceRequest\x1a\x1e.kagzi.v1.GetNamespaceResponse\x12S\n" +
 	"\x0eListNamespaces\x12\x1f.kagzi.v1.ListNamespacesRequest\x1a .kagzi.v1.ListNamespacesResponse\x12V\n" +
 	"\x0fUpdateNamespace\x12 .kagzi.v1.UpdateNamespaceRequest\x1a!.kagzi.v1.UpdateNamespaceResponse\x12V\n" +
 	"\x0fEnableNamespace\x12 .kagzi.v1.EnableNamespaceRequest\x1a!.kagzi.v1.EnableNamespaceResponse\x12Y\n" +
-	"\x10DisableNamespace\x12!.kagzi.v1.DisableNamespaceRequest\x1a\".kagzi.v1.DisableNamespaceResponseb\x06proto3"
+	"\x10DisableNamespace\x12!.kagzi.v1.DisableNamespaceRequest\x1a\".kagzi.v1.DisableNamespaceResponse\x12V\n" +
+	"\x0fDeleteNamespace\x12 .kagzi.v1.DeleteNamespaceRequest\x1a!.kagzi.v1.DeleteNamespaceResponseb\x06proto3"
 
 var (
 	file_kagzi_v1_namespace_proto_rawDescOnce sync.Once
@@ -922,7 +1133,7 @@ func file_kagzi_v1_namespace_proto_rawDescGZIP() []byte {
 	return file_kagzi_v1_namespace_proto_rawDescData
 }
 
-var file_kagzi_v1_namespace_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_kagzi_v1_namespace_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_kagzi_v1_namespace_proto_goTypes = []any{
 	(*Namespace)(nil),                // 0: kagzi.v1.Namespace
 	(*Keep)(nil),                     // 1: kagzi.v1.Keep
@@ -938,52 +1149,58 @@ var file_kagzi_v1_namespace_proto_goTypes = []any{
 	(*EnableNamespaceResponse)(nil),  // 11: kagzi.v1.EnableNamespaceResponse
 	(*DisableNamespaceRequest)(nil),  // 12: kagzi.v1.DisableNamespaceRequest
 	(*DisableNamespaceResponse)(nil), // 13: kagzi.v1.DisableNamespaceResponse
-	nil,                              // 14: kagzi.v1.Namespace.KeepEntry
-	nil,                              // 15: kagzi.v1.Keep.KeepEntry
-	nil,                              // 16: kagzi.v1.CreateNamespaceRequest.KeepEntry
-	(*timestamppb.Timestamp)(nil),    // 17: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 18: google.protobuf.Duration
-	(*PageRequest)(nil),              // 19: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                 // 20: kagzi.v1.PageInfo
+	(*DeleteNamespaceRequest)(nil),   // 14: kagzi.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil),  // 15: kagzi.v1.DeleteNamespaceResponse
+	(*NamespaceContents)(nil),        // 16: kagzi.v1.NamespaceContents
+	nil,                              // 17: kagzi.v1.Namespace.KeepEntry
+	nil,                              // 18: kagzi.v1.Keep.KeepEntry
+	nil,                              // 19: kagzi.v1.CreateNamespaceRequest.KeepEntry
+	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 21: google.protobuf.Duration
+	(*PageRequest)(nil),              // 22: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                 // 23: kagzi.v1.PageInfo
 }
 var file_kagzi_v1_namespace_proto_depIdxs = []int32{
-	17, // 0: kagzi.v1.Namespace.created_at:type_name -> google.protobuf.Timestamp
-	17, // 1: kagzi.v1.Namespace.updated_at:type_name -> google.protobuf.Timestamp
-	18, // 2: kagzi.v1.Namespace.retention:type_name -> google.protobuf.Duration
-	14, // 3: kagzi.v1.Namespace.keep:type_name -> kagzi.v1.Namespace.KeepEntry
-	15, // 4: kagzi.v1.Keep.keep:type_name -> kagzi.v1.Keep.KeepEntry
-	18, // 5: kagzi.v1.CreateNamespaceRequest.retention:type_name -> google.protobuf.Duration
-	16, // 6: kagzi.v1.CreateNamespaceRequest.keep:type_name -> kagzi.v1.CreateNamespaceRequest.KeepEntry
+	20, // 0: kagzi.v1.Namespace.created_at:type_name -> google.protobuf.Timestamp
+	20, // 1: kagzi.v1.Namespace.updated_at:type_name -> google.protobuf.Timestamp
+	21, // 2: kagzi.v1.Namespace.retention:type_name -> google.protobuf.Duration
+	17, // 3: kagzi.v1.Namespace.keep:type_name -> kagzi.v1.Namespace.KeepEntry
+	18, // 4: kagzi.v1.Keep.keep:type_name -> kagzi.v1.Keep.KeepEntry
+	21, // 5: kagzi.v1.CreateNamespaceRequest.retention:type_name -> google.protobuf.Duration
+	19, // 6: kagzi.v1.CreateNamespaceRequest.keep:type_name -> kagzi.v1.CreateNamespaceRequest.KeepEntry
 	0,  // 7: kagzi.v1.CreateNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
 	0,  // 8: kagzi.v1.GetNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	19, // 9: kagzi.v1.ListNamespacesRequest.page:type_name -> kagzi.v1.PageRequest
+	22, // 9: kagzi.v1.ListNamespacesRequest.page:type_name -> kagzi.v1.PageRequest
 	0,  // 10: kagzi.v1.ListNamespacesResponse.namespaces:type_name -> kagzi.v1.Namespace
-	20, // 11: kagzi.v1.ListNamespacesResponse.page:type_name -> kagzi.v1.PageInfo
-	18, // 12: kagzi.v1.UpdateNamespaceRequest.retention:type_name -> google.protobuf.Duration
+	23, // 11: kagzi.v1.ListNamespacesResponse.page:type_name -> kagzi.v1.PageInfo
+	21, // 12: kagzi.v1.UpdateNamespaceRequest.retention:type_name -> google.protobuf.Duration
 	1,  // 13: kagzi.v1.UpdateNamespaceRequest.keep:type_name -> kagzi.v1.Keep
 	0,  // 14: kagzi.v1.UpdateNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
 	0,  // 15: kagzi.v1.EnableNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
 	0,  // 16: kagzi.v1.DisableNamespaceResponse.namespace:type_name -> kagzi.v1.Namespace
-	18, // 17: kagzi.v1.Namespace.KeepEntry.value:type_name -> google.protobuf.Duration
-	18, // 18: kagzi.v1.Keep.KeepEntry.value:type_name -> google.protobuf.Duration
-	18, // 19: kagzi.v1.CreateNamespaceRequest.KeepEntry.value:type_name -> google.protobuf.Duration
-	2,  // 20: kagzi.v1.NamespaceService.CreateNamespace:input_type -> kagzi.v1.CreateNamespaceRequest
-	4,  // 21: kagzi.v1.NamespaceService.GetNamespace:input_type -> kagzi.v1.GetNamespaceRequest
-	6,  // 22: kagzi.v1.NamespaceService.ListNamespaces:input_type -> kagzi.v1.ListNamespacesRequest
-	8,  // 23: kagzi.v1.NamespaceService.UpdateNamespace:input_type -> kagzi.v1.UpdateNamespaceRequest
-	10, // 24: kagzi.v1.NamespaceService.EnableNamespace:input_type -> kagzi.v1.EnableNamespaceRequest
-	12, // 25: kagzi.v1.NamespaceService.DisableNamespace:input_type -> kagzi.v1.DisableNamespaceRequest
-	3,  // 26: kagzi.v1.NamespaceService.CreateNamespace:output_type -> kagzi.v1.CreateNamespaceResponse
-	5,  // 27: kagzi.v1.NamespaceService.GetNamespace:output_type -> kagzi.v1.GetNamespaceResponse
-	7,  // 28: kagzi.v1.NamespaceService.ListNamespaces:output_type -> kagzi.v1.ListNamespacesResponse
-	9,  // 29: kagzi.v1.NamespaceService.UpdateNamespace:output_type -> kagzi.v1.UpdateNamespaceResponse
-	11, // 30: kagzi.v1.NamespaceService.EnableNamespace:output_type -> kagzi.v1.EnableNamespaceResponse
-	13, // 31: kagzi.v1.NamespaceService.DisableNamespace:output_type -> kagzi.v1.DisableNamespaceResponse
-	26, // [26:32] is the sub-list for method output_type
-	20, // [20:26] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	16, // 17: kagzi.v1.DeleteNamespaceResponse.removed:type_name -> kagzi.v1.NamespaceContents
+	21, // 18: kagzi.v1.Namespace.KeepEntry.value:type_name -> google.protobuf.Duration
+	21, // 19: kagzi.v1.Keep.KeepEntry.value:type_name -> google.protobuf.Duration
+	21, // 20: kagzi.v1.CreateNamespaceRequest.KeepEntry.value:type_name -> google.protobuf.Duration
+	2,  // 21: kagzi.v1.NamespaceService.CreateNamespace:input_type -> kagzi.v1.CreateNamespaceRequest
+	4,  // 22: kagzi.v1.NamespaceService.GetNamespace:input_type -> kagzi.v1.GetNamespaceRequest
+	6,  // 23: kagzi.v1.NamespaceService.ListNamespaces:input_type -> kagzi.v1.ListNamespacesRequest
+	8,  // 24: kagzi.v1.NamespaceService.UpdateNamespace:input_type -> kagzi.v1.UpdateNamespaceRequest
+	10, // 25: kagzi.v1.NamespaceService.EnableNamespace:input_type -> kagzi.v1.EnableNamespaceRequest
+	12, // 26: kagzi.v1.NamespaceService.DisableNamespace:input_type -> kagzi.v1.DisableNamespaceRequest
+	14, // 27: kagzi.v1.NamespaceService.DeleteNamespace:input_type -> kagzi.v1.DeleteNamespaceRequest
+	3,  // 28: kagzi.v1.NamespaceService.CreateNamespace:output_type -> kagzi.v1.CreateNamespaceResponse
+	5,  // 29: kagzi.v1.NamespaceService.GetNamespace:output_type -> kagzi.v1.GetNamespaceResponse
+	7,  // 30: kagzi.v1.NamespaceService.ListNamespaces:output_type -> kagzi.v1.ListNamespacesResponse
+	9,  // 31: kagzi.v1.NamespaceService.UpdateNamespace:output_type -> kagzi.v1.UpdateNamespaceResponse
+	11, // 32: kagzi.v1.NamespaceService.EnableNamespace:output_type -> kagzi.v1.EnableNamespaceResponse
+	13, // 33: kagzi.v1.NamespaceService.DisableNamespace:output_type -> kagzi.v1.DisableNamespaceResponse
+	15, // 34: kagzi.v1.NamespaceService.DeleteNamespace:output_type -> kagzi.v1.DeleteNamespaceResponse
+	28, // [28:35] is the sub-list for method output_type
+	21, // [21:28] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_namespace_proto_init() }
@@ -1000,7 +1217,7 @@ func file_kagzi_v1_namespace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_namespace_proto_rawDesc), len(file_kagzi_v1_namespace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,14 +25,16 @@ const (
 	NamespaceService_UpdateNamespace_FullMethodName  = "/kagzi.v1.NamespaceService/UpdateNamespace"
 	NamespaceService_EnableNamespace_FullMethodName  = "/kagzi.v1.NamespaceService/EnableNamespace"
 	NamespaceService_DisableNamespace_FullMethodName = "/kagzi.v1.NamespaceService/DisableNamespace"
+	NamespaceService_DeleteNamespace_FullMethodName  = "/kagzi.v1.NamespaceService/DeleteNamespace"
 )
 
 // NamespaceServiceClient is the client API for NamespaceService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// NamespaceService manages namespaces, which isolate runs, workers and schedules from each other. A
-// namespace can be disabled but not deleted. "default" always exists.
+// NamespaceService manages namespaces, which isolate runs, workers and schedules from each other.
+// "default" always exists. A call in an unknown namespace is NOT_FOUND, unless the server makes
+// namespaces by their first use (--auto-namespaces).
 type NamespaceServiceClient interface {
 	CreateNamespace(ctx context.Context, in *CreateNamespaceRequest, opts ...grpc.CallOption) (*CreateNamespaceResponse, error)
 	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*GetNamespaceResponse, error)
@@ -43,6 +45,11 @@ type NamespaceServiceClient interface {
 	// Disables a namespace: runs are not started, claimed or fired by schedules. Runs held by workers
 	// may finish; their children, continuations and failure handlers wait.
 	DisableNamespace(ctx context.Context, in *DisableNamespaceRequest, opts ...grpc.CallOption) (*DisableNamespaceResponse, error)
+	// Deletes a namespace; its audit events stay. One that holds runs, schedules, workers that are not
+	// OFFLINE, or keys that name it is FAILED_PRECONDITION, with their counts. With `force` all of these
+	// are deleted first: the namespace is disabled, and open runs are terminated. That may take many
+	// calls; repeat the call until `deleted` is set. "default" is INVALID_ARGUMENT.
+	DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error)
 }
 
 type namespaceServiceClient struct {
@@ -113,12 +120,23 @@ func (c *namespaceServiceClient) DisableNamespace(ctx context.Context, in *Disab
 	return out, nil
 }
 
+func (c *namespaceServiceClient) DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteNamespaceResponse)
+	err := c.cc.Invoke(ctx, NamespaceService_DeleteNamespace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NamespaceServiceServer is the server API for NamespaceService service.
 // All implementations must embed UnimplementedNamespaceServiceServer
 // for forward compatibility.
 //
-// NamespaceService manages namespaces, which isolate runs, workers and schedules from each other. A
-// namespace can be disabled but not deleted. "default" always exists.
+// NamespaceService manages namespaces, which isolate runs, workers and schedules from each other.
+// "default" always exists. A call in an unknown namespace is NOT_FOUND, unless the server makes
+// namespaces by their first use (--auto-namespaces).
 type NamespaceServiceServer interface {
 	CreateNamespace(context.Context, *CreateNamespaceRequest) (*CreateNamespaceResponse, error)
 	GetNamespace(context.Context, *GetNamespaceRequest) (*GetNamespaceResponse, error)
@@ -129,6 +147,11 @@ type NamespaceServiceServer interface {
 	// Disables a namespace: runs are not started, claimed or fired by schedules. Runs held by workers
 	// may finish; their children, continuations and failure handlers wait.
 	DisableNamespace(context.Context, *DisableNamespaceRequest) (*DisableNamespaceResponse, error)
+	// Deletes a namespace; its audit events stay. One that holds runs, schedules, workers that are not
+	// OFFLINE, or keys that name it is FAILED_PRECONDITION, with their counts. With `force` all of these
+	// are deleted first: the namespace is disabled, and open runs are terminated. That may take many
+	// calls; repeat the call until `deleted` is set. "default" is INVALID_ARGUMENT.
+	DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error)
 	mustEmbedUnimplementedNamespaceServiceServer()
 }
 
@@ -156,6 +179,9 @@ func (UnimplementedNamespaceServiceServer) EnableNamespace(context.Context, *Ena
 }
 func (UnimplementedNamespaceServiceServer) DisableNamespace(context.Context, *DisableNamespaceRequest) (*DisableNamespaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DisableNamespace not implemented")
+}
+func (UnimplementedNamespaceServiceServer) DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteNamespace not implemented")
 }
 func (UnimplementedNamespaceServiceServer) mustEmbedUnimplementedNamespaceServiceServer() {}
 func (UnimplementedNamespaceServiceServer) testEmbeddedByValue()                          {}
@@ -286,6 +312,24 @@ func _NamespaceService_DisableNamespace_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NamespaceService_DeleteNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteNamespaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespaceServiceServer).DeleteNamespace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NamespaceService_DeleteNamespace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespaceServiceServer).DeleteNamespace(ctx, req.(*DeleteNamespaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NamespaceService_ServiceDesc is the grpc.ServiceDesc for NamespaceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -316,6 +360,10 @@ var NamespaceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DisableNamespace",
 			Handler:    _NamespaceService_DisableNamespace_Handler,
+		},
+		{
+			MethodName: "DeleteNamespace",
+			Handler:    _NamespaceService_DeleteNamespace_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

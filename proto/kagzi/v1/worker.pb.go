@@ -153,6 +153,8 @@ type Worker struct {
 	DeregisteredAt          *timestamppb.Timestamp     `protobuf:"bytes,106,opt,name=deregistered_at,json=deregisteredAt,proto3,oneof" json:"deregistered_at,omitempty"`
 	TaskQueues              []string                   `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`                                                   // all queues, task_queue first
 	OfflineReason           *WorkerOfflineReason       `protobuf:"varint,108,opt,name=offline_reason,json=offlineReason,proto3,enum=kagzi.v1.WorkerOfflineReason,oneof" json:"offline_reason,omitempty"` // reason for deregistered_at
+	PausesRuns              bool                       `protobuf:"varint,109,opt,name=pauses_runs,json=pausesRuns,proto3" json:"pauses_runs,omitempty"`                                                  // as it registered
+	BuildId                 string                     `protobuf:"bytes,110,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`                                                            // as it registered; empty: it does not report divergence
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -348,6 +350,20 @@ func (x *Worker) GetOfflineReason() WorkerOfflineReason {
 	return WorkerOfflineReason_WORKER_OFFLINE_REASON_UNSPECIFIED
 }
 
+func (x *Worker) GetPausesRuns() bool {
+	if x != nil {
+		return x.PausesRuns
+	}
+	return false
+}
+
+func (x *Worker) GetBuildId() string {
+	if x != nil {
+		return x.BuildId
+	}
+	return ""
+}
+
 type WorkflowTypeConcurrency struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WorkflowType  string                 `protobuf:"bytes,1,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
@@ -487,9 +503,9 @@ type RegisterRequest struct {
 	Labels        map[string]string      `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The worker gets no run while the queue has this many RUNNING, on all workers.
 	QueueConcurrencyLimit   *int32                     `protobuf:"varint,8,opt,name=queue_concurrency_limit,json=queueConcurrencyLimit,proto3,oneof" json:"queue_concurrency_limit,omitempty"`
-	WorkflowTypeConcurrency []*WorkflowTypeConcurrency `protobuf:"bytes,9,rep,name=workflow_type_concurrency,json=workflowTypeConcurrency,proto3" json:"workflow_type_concurrency,omitempty"` // the same for a workflow type in the queue
-	MaxConcurrent           int32                      `protobuf:"varint,100,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`                              // of this worker; 0 means 100
-	Capabilities            map[string]string          `protobuf:"bytes,101,rep,name=capabilities,proto3" json:"capabilities,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	WorkflowTypeConcurrency []*WorkflowTypeConcurrency `protobuf:"bytes,9,rep,name=workflow_type_concurrency,json=workflowTypeConcurrency,proto3" json:"workflow_type_concurrency,omitempty"`                      // the same for a workflow type in the queue
+	MaxConcurrent           int32                      `protobuf:"varint,100,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`                                                   // of this worker; 0 means 100; PollTask gives no more
+	Capabilities            map[string]string          `protobuf:"bytes,101,rep,name=capabilities,proto3" json:"capabilities,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // at most 1024; keys of printable ASCII but '=' and ','
 	Platform                string                     `protobuf:"bytes,102,opt,name=platform,proto3" json:"platform,omitempty"`
 	TaskQueues              []string                   `protobuf:"bytes,103,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"` // further queues, in order of preference
 	// Chosen by the worker: letters, digits, '-' and '_', at most 64. If a live worker has the same
@@ -498,7 +514,18 @@ type RegisterRequest struct {
 	// Random, made once per worker. The same instance registering again, after a lost connection,
 	// gets its worker id back and keeps the leases that nobody else has taken. It tells workers with
 	// the same host and pid apart.
-	InstanceId    string `protobuf:"bytes,105,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	InstanceId string `protobuf:"bytes,105,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// The worker knows PauseTask and HeartbeatResponse.pausing. From other workers a run that is to be
+	// paused is taken when they have recorded the next result.
+	PausesRuns bool `protobuf:"varint,107,opt,name=pauses_runs,json=pausesRuns,proto3" json:"pauses_runs,omitempty"`
+	// Names the code of this worker, such as a hash of its program: 1 to 128 printable ASCII
+	// characters. Workers of one build run the same workflow code. Empty if the worker does not report
+	// divergence.
+	BuildId string `protobuf:"bytes,106,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
+	// In a session: how many parked runs the worker keeps in memory, from 0 to 100000. Of more it drops
+	// those that it parked first, and each after 10 minutes; it may drop others. A run that it keeps
+	// comes back as a task with `base`, and rather to this worker than to another.
+	KeepsRuns     int32 `protobuf:"varint,108,opt,name=keeps_runs,json=keepsRuns,proto3" json:"keeps_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,14 +665,40 @@ func (x *RegisterRequest) GetInstanceId() string {
 	return ""
 }
 
+func (x *RegisterRequest) GetPausesRuns() bool {
+	if x != nil {
+		return x.PausesRuns
+	}
+	return false
+}
+
+func (x *RegisterRequest) GetBuildId() string {
+	if x != nil {
+		return x.BuildId
+	}
+	return ""
+}
+
+func (x *RegisterRequest) GetKeepsRuns() int32 {
+	if x != nil {
+		return x.KeepsRuns
+	}
+	return 0
+}
+
 type RegisterResponse struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	WorkerId              string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	HeartbeatIntervalSecs int32                  `protobuf:"varint,2,opt,name=heartbeat_interval_secs,json=heartbeatIntervalSecs,proto3" json:"heartbeat_interval_secs,omitempty"`
 	HeartbeatIntervalMs   int64                  `protobuf:"varint,100,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"` // the same in milliseconds
 	LeaseMs               int64                  `protobuf:"varint,101,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`                                       // how long a worker keeps its runs without contact
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// The server records the order of results (Step.settled) and takes reports of divergence. Older
+	// servers do neither.
+	KeepsOrder bool `protobuf:"varint,102,opt,name=keeps_order,json=keepsOrder,proto3" json:"keeps_order,omitempty"`
+	// The server sends tasks with `base` to workers that keep parked runs. Older servers never do.
+	ResumesRuns   bool `protobuf:"varint,103,opt,name=resumes_runs,json=resumesRuns,proto3" json:"resumes_runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterResponse) Reset() {
@@ -706,6 +759,20 @@ func (x *RegisterResponse) GetLeaseMs() int64 {
 	return 0
 }
 
+func (x *RegisterResponse) GetKeepsOrder() bool {
+	if x != nil {
+		return x.KeepsOrder
+	}
+	return false
+}
+
+func (x *RegisterResponse) GetResumesRuns() bool {
+	if x != nil {
+		return x.ResumesRuns
+	}
+	return false
+}
+
 type HeartbeatRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	WorkerId       string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
@@ -720,6 +787,9 @@ type HeartbeatRequest struct {
 	// however slow the connection is. Unset by clients that do not count; they must name a task soon
 	// after it was sent.
 	TasksReceived *int64 `protobuf:"varint,106,opt,name=tasks_received,json=tasksReceived,proto3,oneof" json:"tasks_received,omitempty"`
+	// Code of held runs that keeps them from moving on, at most 16. ExplainWorkflow shows it, on every
+	// server, until the next heartbeat that has `stats` or `blocked`.
+	Blocked       []*BlockedCode `protobuf:"bytes,107,rep,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -810,6 +880,13 @@ func (x *HeartbeatRequest) GetTasksReceived() int64 {
 	return 0
 }
 
+func (x *HeartbeatRequest) GetBlocked() []*BlockedCode {
+	if x != nil {
+		return x.Blocked
+	}
+	return nil
+}
+
 type Lease struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -873,11 +950,14 @@ func (x *Lease) GetRunStatus() WorkflowStatus {
 }
 
 type HeartbeatResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Accepted      bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	ShouldDrain   bool                   `protobuf:"varint,2,opt,name=should_drain,json=shouldDrain,proto3" json:"should_drain,omitempty"`
-	Lost          []*Lease               `protobuf:"bytes,100,rep,name=lost,proto3" json:"lost,omitempty"`             // no longer held: cancelled, timed out or claimed by another worker; stop them now
-	Cancelling    []*CancelTask          `protobuf:"bytes,101,rep,name=cancelling,proto3" json:"cancelling,omitempty"` // still held: tell their code, which may clean up
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Accepted    bool                   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	ShouldDrain bool                   `protobuf:"varint,2,opt,name=should_drain,json=shouldDrain,proto3" json:"should_drain,omitempty"`
+	Lost        []*Lease               `protobuf:"bytes,100,rep,name=lost,proto3" json:"lost,omitempty"`             // no longer held: cancelled, timed out or claimed by another worker; stop them now
+	Cancelling  []*CancelTask          `protobuf:"bytes,101,rep,name=cancelling,proto3" json:"cancelling,omitempty"` // still held: tell their code, which may clean up
+	// Still held, and to be paused: start no step, and release them when the steps that run have been
+	// recorded. Empty in a session, which sends PauseTask.
+	Pausing       []*Lease `protobuf:"bytes,102,rep,name=pausing,proto3" json:"pausing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -936,6 +1016,13 @@ func (x *HeartbeatResponse) GetLost() []*Lease {
 func (x *HeartbeatResponse) GetCancelling() []*CancelTask {
 	if x != nil {
 		return x.Cancelling
+	}
+	return nil
+}
+
+func (x *HeartbeatResponse) GetPausing() []*Lease {
+	if x != nil {
+		return x.Pausing
 	}
 	return nil
 }
@@ -1206,7 +1293,7 @@ type Task struct {
 	Version        string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	Input          *Payload               `protobuf:"bytes,6,opt,name=input,proto3" json:"input,omitempty"`
 	LeaseToken     string                 `protobuf:"bytes,7,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	Attempt        int32                  `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt        int32                  `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"` // Workflow.attempts
 	LeaseExpiresAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=lease_expires_at,json=leaseExpiresAt,proto3" json:"lease_expires_at,omitempty"`
 	DeadlineAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=deadline_at,json=deadlineAt,proto3,oneof" json:"deadline_at,omitempty"`
 	RetryPolicy    *RetryPolicy           `protobuf:"bytes,11,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
@@ -1224,8 +1311,17 @@ type Task struct {
 	CancelGraceUntil *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3" json:"cancel_grace_until,omitempty"` // with cancel_requested: end of the grace period
 	CancelReason     *ErrorDetail           `protobuf:"bytes,101,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
 	FailedRunId      *string                `protobuf:"bytes,102,opt,name=failed_run_id,json=failedRunId,proto3,oneof" json:"failed_run_id,omitempty"` // of a failure handler: the run that failed
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The code need not reach records whose `begun_in` is below this: after they were made the run was
+	// retried, imported or overridden, or a divergence was accepted.
+	OwedFrom int64 `protobuf:"varint,103,opt,name=owed_from,json=owedFrom,proto3" json:"owed_from,omitempty"`
+	// Set if the worker parked the run under this lease_token and, as far as the server knows, keeps its
+	// code in memory. `history` then has only the steps that have got their results since: nothing else
+	// has changed. Their place in the order of results is `settled`, as ever. A worker that does not keep
+	// what it parked under this token, or gets a step that its code does not wait for, reads the whole
+	// history with GetHistory without a token, and replays.
+	Base          string `protobuf:"bytes,104,opt,name=base,proto3" json:"base,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
@@ -1426,11 +1522,25 @@ func (x *Task) GetFailedRunId() string {
 	return ""
 }
 
+func (x *Task) GetOwedFrom() int64 {
+	if x != nil {
+		return x.OwedFrom
+	}
+	return 0
+}
+
+func (x *Task) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
 type GetHistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Token         string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	Token         string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"` // next_history_token of the page before; empty for the first page
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1550,7 +1660,10 @@ type BeginStepRequest struct {
 	StartToCloseTimeoutMs int64                  `protobuf:"varint,101,opt,name=start_to_close_timeout_ms,json=startToCloseTimeoutMs,proto3" json:"start_to_close_timeout_ms,omitempty"`
 	// By the worker's clock; identifies this execution of the step, so it is the same in every report
 	// about it. Empty means now. Timeouts do not use it.
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	StartedAt *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	// The branch of the code that makes the call: ordinals of forks, such as "2.1"; empty for the
+	// workflow function.
+	Branch        string `protobuf:"bytes,103,opt,name=branch,proto3" json:"branch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1648,6 +1761,13 @@ func (x *BeginStepRequest) GetStartedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *BeginStepRequest) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
 type BeginStepResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StepId        string                 `protobuf:"bytes,1,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
@@ -1736,6 +1856,7 @@ type CompleteStepRequest struct {
 	// The step's name, if BeginStep was not called; then without step_id. If it is sent with a
 	// step_id, even empty, the step_id must be the id of an attempt of the run: otherwise NOT_FOUND.
 	StepName      *string `protobuf:"bytes,102,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"`
+	Branch        string  `protobuf:"bytes,103,opt,name=branch,proto3" json:"branch,omitempty"` // as in BeginStep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1819,6 +1940,13 @@ func (x *CompleteStepRequest) GetStepName() string {
 	return ""
 }
 
+func (x *CompleteStepRequest) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
 type CompleteStepResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Step          *Step                  `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
@@ -1876,6 +2004,7 @@ type FailStepRequest struct {
 	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,102,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	Hold          bool                   `protobuf:"varint,103,opt,name=hold,proto3" json:"hold,omitempty"`                              // other branches are active: record the time of the retry, but keep the lease
 	StepName      *string                `protobuf:"bytes,104,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"` // as in CompleteStep
+	Branch        string                 `protobuf:"bytes,105,opt,name=branch,proto3" json:"branch,omitempty"`                           // as in BeginStep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1973,6 +2102,13 @@ func (x *FailStepRequest) GetStepName() string {
 	return ""
 }
 
+func (x *FailStepRequest) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
 // FailStepResponse: with scheduled_retry, the run is parked until retry_at and the lease has ended,
 // unless `hold` was set.
 type FailStepResponse struct {
@@ -1982,6 +2118,7 @@ type FailStepResponse struct {
 	// Time until retry_at, for a worker that keeps the run and retries itself. The server's clock may
 	// have been set since the worker last read it.
 	RetryIn       *durationpb.Duration `protobuf:"bytes,100,opt,name=retry_in,json=retryIn,proto3" json:"retry_in,omitempty"`
+	Settled       int64                `protobuf:"varint,101,opt,name=settled,proto3" json:"settled,omitempty"` // as in Step, of a step that has failed for good
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2037,16 +2174,27 @@ func (x *FailStepResponse) GetRetryIn() *durationpb.Duration {
 	return nil
 }
 
+func (x *FailStepResponse) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
 type SleepRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	StepId        string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // as in CompleteStep
-	Duration      *durationpb.Duration   `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
-	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	Until         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=until,proto3" json:"until,omitempty"`                             // instead of duration
-	Hold          bool                   `protobuf:"varint,102,opt,name=hold,proto3" json:"hold,omitempty"`                              // other branches are active: record the timer, but keep the lease
-	StepName      *string                `protobuf:"bytes,103,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"` // as in CompleteStep
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId      string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	StepId     string                 `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"` // as in CompleteStep
+	Duration   *durationpb.Duration   `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	LeaseToken string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	Until      *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=until,proto3" json:"until,omitempty"`                             // instead of duration
+	Hold       bool                   `protobuf:"varint,102,opt,name=hold,proto3" json:"hold,omitempty"`                              // other branches are active: record the timer, but keep the lease
+	StepName   *string                `protobuf:"bytes,103,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"` // as in CompleteStep
+	Branch     string                 `protobuf:"bytes,104,opt,name=branch,proto3" json:"branch,omitempty"`                           // as in BeginStep
+	// The worker held this timer, and its time has passed: complete the step. If the server's clock
+	// says otherwise, it is completed all the same.
+	Over          bool `protobuf:"varint,105,opt,name=over,proto3" json:"over,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2137,8 +2285,25 @@ func (x *SleepRequest) GetStepName() string {
 	return ""
 }
 
+func (x *SleepRequest) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *SleepRequest) GetOver() bool {
+	if x != nil {
+		return x.Over
+	}
+	return false
+}
+
+// SleepResponse: a sleep whose time has passed when it is recorded is completed in the same write.
+// The lease then continues, also without `hold`.
 type SleepResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Settled       int64                  `protobuf:"varint,100,opt,name=settled,proto3" json:"settled,omitempty"` // as in Step; 0 if the sleep is not over
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2173,6 +2338,13 @@ func (*SleepResponse) Descriptor() ([]byte, []int) {
 	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{22}
 }
 
+func (x *SleepResponse) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
 type AwaitSignalRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -2181,7 +2353,8 @@ type AwaitSignalRequest struct {
 	SignalName    string                 `protobuf:"bytes,4,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`
 	Timeout       *durationpb.Duration   `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"` // empty means no limit
 	LeaseToken    string                 `protobuf:"bytes,6,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
-	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"` // other branches are active: record the wait, but keep the lease
+	Hold          bool                   `protobuf:"varint,100,opt,name=hold,proto3" json:"hold,omitempty"`    // other branches are active: record the wait, but keep the lease
+	Branch        string                 `protobuf:"bytes,101,opt,name=branch,proto3" json:"branch,omitempty"` // as in BeginStep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2265,6 +2438,13 @@ func (x *AwaitSignalRequest) GetHold() bool {
 	return false
 }
 
+func (x *AwaitSignalRequest) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
 // AwaitSignalResponse: if no field is set, the run is parked and the lease has ended, or with
 // `hold` the wait is recorded. The step of the wait becomes COMPLETED with the signal's payload, or
 // with signal_timed_out after the limit.
@@ -2272,6 +2452,7 @@ type AwaitSignalResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Payload       *Payload               `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"` // the signal had arrived; the step is completed
 	TimedOut      bool                   `protobuf:"varint,2,opt,name=timed_out,json=timedOut,proto3" json:"timed_out,omitempty"`
+	Settled       int64                  `protobuf:"varint,100,opt,name=settled,proto3" json:"settled,omitempty"` // as in Step, of a wait that is over
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2320,6 +2501,13 @@ func (x *AwaitSignalResponse) GetTimedOut() bool {
 	return false
 }
 
+func (x *AwaitSignalResponse) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
 // StartChildRequest starts a child as a step of kind CHILD_WORKFLOW that runs as long as the child.
 // The transaction that ends the child makes the step COMPLETED with its output, or FAILED with its
 // error. A child that continues as new ends with its last run. Repeating the request with the same
@@ -2331,6 +2519,7 @@ type StartChildRequest struct {
 	LeaseToken        string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	Child             *StartWorkflowRequest  `protobuf:"bytes,3,opt,name=child,proto3" json:"child,omitempty"` // parent_run_id names the parent
 	ParentClosePolicy ParentClosePolicy      `protobuf:"varint,4,opt,name=parent_close_policy,json=parentClosePolicy,proto3,enum=kagzi.v1.ParentClosePolicy" json:"parent_close_policy,omitempty"`
+	Branch            string                 `protobuf:"bytes,100,opt,name=branch,proto3" json:"branch,omitempty"` // as in BeginStep
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2391,6 +2580,13 @@ func (x *StartChildRequest) GetParentClosePolicy() ParentClosePolicy {
 		return x.ParentClosePolicy
 	}
 	return ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED
+}
+
+func (x *StartChildRequest) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
 }
 
 type StartChildResponse struct {
@@ -2604,7 +2800,15 @@ type CompleteWorkflowRequest struct {
 	// needs no endless history. The next run inherits the external id, queue and policies unless the
 	// request sets them, and the deadline_at of the first start; an execution_timeout counts again.
 	// Open children that are to end with their parent become its children, without parent_step_id.
-	ContinueAs    *StartWorkflowRequest `protobuf:"bytes,101,opt,name=continue_as,json=continueAs,proto3" json:"continue_as,omitempty"`
+	ContinueAs *StartWorkflowRequest `protobuf:"bytes,101,opt,name=continue_as,json=continueAs,proto3" json:"continue_as,omitempty"`
+	// Recorded calls that the code did not make, at most 100 names. The run ends with a warning that
+	// names them. If a worker of another build may reach them, which has not reported a divergence of
+	// this run, the answer is PRECONDITION_FAILED with the subject "divergence" and the lease continues:
+	// release the run with a divergence then.
+	Unreached []string `protobuf:"bytes,102,rep,name=unreached,proto3" json:"unreached,omitempty"`
+	// Steps that wait for signals and were completed, but whose result the code has not received. Their
+	// signals go back to the queue.
+	Unreceived    []string `protobuf:"bytes,103,rep,name=unreceived,proto3" json:"unreceived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2674,6 +2878,20 @@ func (x *CompleteWorkflowRequest) GetContinueAs() *StartWorkflowRequest {
 	return nil
 }
 
+func (x *CompleteWorkflowRequest) GetUnreached() []string {
+	if x != nil {
+		return x.Unreached
+	}
+	return nil
+}
+
+func (x *CompleteWorkflowRequest) GetUnreceived() []string {
+	if x != nil {
+		return x.Unreceived
+	}
+	return nil
+}
+
 type CompleteWorkflowResponse struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Status           WorkflowStatus         `protobuf:"varint,1,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`
@@ -2732,6 +2950,8 @@ type FailWorkflowRequest struct {
 	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Error         *ErrorDetail           `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	LeaseToken    string                 `protobuf:"bytes,100,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	Unreached     []string               `protobuf:"bytes,101,rep,name=unreached,proto3" json:"unreached,omitempty"`   // as in CompleteWorkflow
+	Unreceived    []string               `protobuf:"bytes,102,rep,name=unreceived,proto3" json:"unreceived,omitempty"` // as in CompleteWorkflow
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2794,6 +3014,20 @@ func (x *FailWorkflowRequest) GetLeaseToken() string {
 	return ""
 }
 
+func (x *FailWorkflowRequest) GetUnreached() []string {
+	if x != nil {
+		return x.Unreached
+	}
+	return nil
+}
+
+func (x *FailWorkflowRequest) GetUnreceived() []string {
+	if x != nil {
+		return x.Unreceived
+	}
+	return nil
+}
+
 type FailWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        WorkflowStatus         `protobuf:"varint,1,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"` // PENDING if the run's policy allows another attempt
@@ -2853,7 +3087,11 @@ type ReleaseTaskRequest struct {
 	LeaseToken string                 `protobuf:"bytes,3,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	// Park the run until the earliest timer or retry recorded with `hold`, instead of freeing it at
 	// once.
-	Park          bool `protobuf:"varint,100,opt,name=park,proto3" json:"park,omitempty"`
+	Park bool `protobuf:"varint,100,opt,name=park,proto3" json:"park,omitempty"`
+	// The code of this worker's build has diverged from the history. The run goes to a worker of
+	// another build that has not reported this; if every build in service has, the run is paused. No
+	// attempt is counted. Not with `park`, and only from a worker with a build_id.
+	Divergence    *Divergence `protobuf:"bytes,101,opt,name=divergence,proto3" json:"divergence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2914,6 +3152,13 @@ func (x *ReleaseTaskRequest) GetPark() bool {
 		return x.Park
 	}
 	return false
+}
+
+func (x *ReleaseTaskRequest) GetDivergence() *Divergence {
+	if x != nil {
+		return x.Divergence
+	}
+	return nil
 }
 
 type ReleaseTaskResponse struct {
@@ -3396,6 +3641,8 @@ type SessionResponse struct {
 	//	*SessionResponse_CancelTask
 	//	*SessionResponse_Drain
 	//	*SessionResponse_Ack
+	//	*SessionResponse_PauseTask
+	//	*SessionResponse_WaitOver
 	Event         isSessionResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3607,6 +3854,24 @@ func (x *SessionResponse) GetAck() *Ack {
 	return nil
 }
 
+func (x *SessionResponse) GetPauseTask() *PauseTask {
+	if x != nil {
+		if x, ok := x.Event.(*SessionResponse_PauseTask); ok {
+			return x.PauseTask
+		}
+	}
+	return nil
+}
+
+func (x *SessionResponse) GetWaitOver() *WaitOver {
+	if x != nil {
+		if x, ok := x.Event.(*SessionResponse_WaitOver); ok {
+			return x.WaitOver
+		}
+	}
+	return nil
+}
+
 type isSessionResponse_Event interface {
 	isSessionResponse_Event()
 }
@@ -3684,6 +3949,16 @@ type SessionResponse_Ack struct {
 	Ack *Ack `protobuf:"bytes,19,opt,name=ack,proto3,oneof"` // of credit and set_note
 }
 
+type SessionResponse_PauseTask struct {
+	PauseTask *PauseTask `protobuf:"bytes,101,opt,name=pause_task,json=pauseTask,proto3,oneof"` // only to workers that registered with pauses_runs
+}
+
+type SessionResponse_WaitOver struct {
+	// Something has happened that a wait of a held run may be waiting for. A hint: it may be missing
+	// or repeated.
+	WaitOver *WaitOver `protobuf:"bytes,100,opt,name=wait_over,json=waitOver,proto3,oneof"`
+}
+
 func (*SessionResponse_Welcome) isSessionResponse_Event() {}
 
 func (*SessionResponse_Task) isSessionResponse_Event() {}
@@ -3719,6 +3994,10 @@ func (*SessionResponse_CancelTask) isSessionResponse_Event() {}
 func (*SessionResponse_Drain) isSessionResponse_Event() {}
 
 func (*SessionResponse_Ack) isSessionResponse_Event() {}
+
+func (*SessionResponse_PauseTask) isSessionResponse_Event() {}
+
+func (*SessionResponse_WaitOver) isSessionResponse_Event() {}
 
 type Ack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3824,6 +4103,130 @@ func (x *CancelTask) GetGraceUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+// PauseTask says that a run is to be paused: its worker starts no step, and releases the run when the
+// steps that run have been recorded.
+type PauseTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	LeaseToken    string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	TakenBack     bool                   `protobuf:"varint,3,opt,name=taken_back,json=takenBack,proto3" json:"taken_back,omitempty"` // the run is not to be paused any more: its worker goes on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseTask) Reset() {
+	*x = PauseTask{}
+	mi := &file_kagzi_v1_worker_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseTask) ProtoMessage() {}
+
+func (x *PauseTask) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_worker_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseTask.ProtoReflect.Descriptor instead.
+func (*PauseTask) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PauseTask) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *PauseTask) GetLeaseToken() string {
+	if x != nil {
+		return x.LeaseToken
+	}
+	return ""
+}
+
+func (x *PauseTask) GetTakenBack() bool {
+	if x != nil {
+		return x.TakenBack
+	}
+	return false
+}
+
+// WaitOver tells the holder of a run that a signal came for a step that waits for one, or that the
+// child of a step has ended. The worker asks for the result with AwaitSignal or AwaitChildren.
+type WaitOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	LeaseToken    string                 `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
+	StepName      string                 `protobuf:"bytes,3,opt,name=step_name,json=stepName,proto3" json:"step_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitOver) Reset() {
+	*x = WaitOver{}
+	mi := &file_kagzi_v1_worker_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitOver) ProtoMessage() {}
+
+func (x *WaitOver) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_worker_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitOver.ProtoReflect.Descriptor instead.
+func (*WaitOver) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *WaitOver) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *WaitOver) GetLeaseToken() string {
+	if x != nil {
+		return x.LeaseToken
+	}
+	return ""
+}
+
+func (x *WaitOver) GetStepName() string {
+	if x != nil {
+		return x.StepName
+	}
+	return ""
+}
+
 type DrainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3832,7 +4235,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_kagzi_v1_worker_proto_msgTypes[41]
+	mi := &file_kagzi_v1_worker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +4247,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_worker_proto_msgTypes[41]
+	mi := &file_kagzi_v1_worker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,14 +4260,14 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{41}
+	return file_kagzi_v1_worker_proto_rawDescGZIP(), []int{43}
 }
 
 var File_kagzi_v1_worker_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x15kagzi/v1/worker.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\x89\n" +
+	"\x15kagzi/v1/worker.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\xc5\n" +
 	"\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x1d\n" +
@@ -3892,7 +4295,10 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x0fderegistered_at\x18j \x01(\v2\x1a.google.protobuf.TimestampH\x01R\x0ederegisteredAt\x88\x01\x01\x12\x1f\n" +
 	"\vtask_queues\x18k \x03(\tR\n" +
 	"taskQueues\x12I\n" +
-	"\x0eoffline_reason\x18l \x01(\x0e2\x1d.kagzi.v1.WorkerOfflineReasonH\x02R\rofflineReason\x88\x01\x01\x1a9\n" +
+	"\x0eoffline_reason\x18l \x01(\x0e2\x1d.kagzi.v1.WorkerOfflineReasonH\x02R\rofflineReason\x88\x01\x01\x12\x1f\n" +
+	"\vpauses_runs\x18m \x01(\bR\n" +
+	"pausesRuns\x12\x19\n" +
+	"\bbuild_id\x18n \x01(\tR\abuildId\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -3911,7 +4317,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x120\n" +
 	"\x14disk_available_bytes\x18\x03 \x01(\x03R\x12diskAvailableBytes\x12%\n" +
 	"\x0euptime_seconds\x18\x04 \x01(\x03R\ruptimeSeconds\x12$\n" +
-	"\x0eaverage_run_ms\x18\x05 \x01(\x01R\faverageRunMs\"\xa3\x06\n" +
+	"\x0eaverage_run_ms\x18\x05 \x01(\x01R\faverageRunMs\"\xfe\x06\n" +
 	"\x0fRegisterRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -3930,19 +4336,27 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"taskQueues\x12\x1b\n" +
 	"\tworker_id\x18h \x01(\tR\bworkerId\x12\x1f\n" +
 	"\vinstance_id\x18i \x01(\tR\n" +
-	"instanceId\x1a9\n" +
+	"instanceId\x12\x1f\n" +
+	"\vpauses_runs\x18k \x01(\bR\n" +
+	"pausesRuns\x12\x19\n" +
+	"\bbuild_id\x18j \x01(\tR\abuildId\x12\x1d\n" +
+	"\n" +
+	"keeps_runs\x18l \x01(\x05R\tkeepsRuns\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
 	"\x11CapabilitiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x1a\n" +
-	"\x18_queue_concurrency_limit\"\xb6\x01\n" +
+	"\x18_queue_concurrency_limit\"\xfa\x01\n" +
 	"\x10RegisterResponse\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x126\n" +
 	"\x17heartbeat_interval_secs\x18\x02 \x01(\x05R\x15heartbeatIntervalSecs\x122\n" +
 	"\x15heartbeat_interval_ms\x18d \x01(\x03R\x13heartbeatIntervalMs\x12\x19\n" +
-	"\blease_ms\x18e \x01(\x03R\aleaseMs\"\xd3\x02\n" +
+	"\blease_ms\x18e \x01(\x03R\aleaseMs\x12\x1f\n" +
+	"\vkeeps_order\x18f \x01(\bR\n" +
+	"keepsOrder\x12!\n" +
+	"\fresumes_runs\x18g \x01(\bR\vresumesRuns\"\x84\x03\n" +
 	"\x10HeartbeatRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12!\n" +
 	"\factive_count\x18d \x01(\x05R\vactiveCount\x12'\n" +
@@ -3951,21 +4365,23 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x05stats\x18g \x01(\v2\x15.kagzi.v1.WorkerStatsR\x05stats\x12#\n" +
 	"\x04held\x18h \x03(\v2\x0f.kagzi.v1.LeaseR\x04held\x12\"\n" +
 	"\rheld_is_whole\x18i \x01(\bR\vheldIsWhole\x12*\n" +
-	"\x0etasks_received\x18j \x01(\x03H\x00R\rtasksReceived\x88\x01\x01B\x11\n" +
+	"\x0etasks_received\x18j \x01(\x03H\x00R\rtasksReceived\x88\x01\x01\x12/\n" +
+	"\ablocked\x18k \x03(\v2\x15.kagzi.v1.BlockedCodeR\ablockedB\x11\n" +
 	"\x0f_tasks_received\"x\n" +
 	"\x05Lease\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
 	"leaseToken\x127\n" +
 	"\n" +
-	"run_status\x18d \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\trunStatus\"\xad\x01\n" +
+	"run_status\x18d \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\trunStatus\"\xd8\x01\n" +
 	"\x11HeartbeatResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12!\n" +
 	"\fshould_drain\x18\x02 \x01(\bR\vshouldDrain\x12#\n" +
 	"\x04lost\x18d \x03(\v2\x0f.kagzi.v1.LeaseR\x04lost\x124\n" +
 	"\n" +
 	"cancelling\x18e \x03(\v2\x14.kagzi.v1.CancelTaskR\n" +
-	"cancelling\"F\n" +
+	"cancelling\x12)\n" +
+	"\apausing\x18f \x03(\v2\x0f.kagzi.v1.LeaseR\apausing\"F\n" +
 	"\x11DeregisterRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\".\n" +
@@ -3984,7 +4400,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\rworkflow_type\x18\x02 \x01(\tR\fworkflowType\x12'\n" +
 	"\x05input\x18\x03 \x01(\v2\x11.kagzi.v1.PayloadR\x05input\x12\"\n" +
 	"\x04task\x18d \x01(\v2\x0e.kagzi.v1.TaskR\x04task\x12\"\n" +
-	"\x04more\x18e \x03(\v2\x0e.kagzi.v1.TaskR\x04more\"\xa2\t\n" +
+	"\x04more\x18e \x03(\v2\x0e.kagzi.v1.TaskR\x04more\"\xd3\t\n" +
 	"\x04Task\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
@@ -4015,7 +4431,9 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\fscheduled_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\vscheduledAt\x12H\n" +
 	"\x12cancel_grace_until\x18d \x01(\v2\x1a.google.protobuf.TimestampR\x10cancelGraceUntil\x12:\n" +
 	"\rcancel_reason\x18e \x01(\v2\x15.kagzi.v1.ErrorDetailR\fcancelReason\x12'\n" +
-	"\rfailed_run_id\x18f \x01(\tH\x03R\vfailedRunId\x88\x01\x01\x1a7\n" +
+	"\rfailed_run_id\x18f \x01(\tH\x03R\vfailedRunId\x88\x01\x01\x12\x1b\n" +
+	"\towed_from\x18g \x01(\x03R\bowedFrom\x12\x12\n" +
+	"\x04base\x18h \x01(\tR\x04base\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
@@ -4029,7 +4447,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x05token\x18\x03 \x01(\tR\x05token\"l\n" +
 	"\x12GetHistoryResponse\x12(\n" +
 	"\ahistory\x18\x01 \x03(\v2\x0e.kagzi.v1.StepR\ahistory\x12,\n" +
-	"\x12next_history_token\x18\x02 \x01(\tR\x10nextHistoryToken\"\x85\x03\n" +
+	"\x12next_history_token\x18\x02 \x01(\tR\x10nextHistoryToken\"\x9d\x03\n" +
 	"\x10BeginStepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
@@ -4041,13 +4459,14 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"leaseToken\x128\n" +
 	"\x19start_to_close_timeout_ms\x18e \x01(\x03R\x15startToCloseTimeoutMs\x129\n" +
 	"\n" +
-	"started_at\x18f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xdf\x01\n" +
+	"started_at\x18f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x16\n" +
+	"\x06branch\x18g \x01(\tR\x06branch\"\xdf\x01\n" +
 	"\x11BeginStepResponse\x12\x17\n" +
 	"\astep_id\x18\x01 \x01(\tR\x06stepId\x12%\n" +
 	"\x0eshould_execute\x18\x02 \x01(\bR\rshouldExecute\x126\n" +
 	"\rcached_output\x18\x03 \x01(\v2\x11.kagzi.v1.PayloadR\fcachedOutput\x12%\n" +
 	"\x0eattempt_number\x18d \x01(\x05R\rattemptNumber\x12+\n" +
-	"\x05error\x18e \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\"\x9a\x02\n" +
+	"\x05error\x18e \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\"\xb2\x02\n" +
 	"\x13CompleteStepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4057,11 +4476,12 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"leaseToken\x129\n" +
 	"\n" +
 	"started_at\x18e \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12 \n" +
-	"\tstep_name\x18f \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\tstep_name\x18f \x01(\tH\x00R\bstepName\x88\x01\x01\x12\x16\n" +
+	"\x06branch\x18g \x01(\tR\x06branchB\f\n" +
 	"\n" +
 	"_step_name\":\n" +
 	"\x14CompleteStepResponse\x12\"\n" +
-	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xe6\x02\n" +
+	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xfe\x02\n" +
 	"\x0fFailStepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4073,13 +4493,15 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x12\n" +
 	"\x04hold\x18g \x01(\bR\x04hold\x12 \n" +
-	"\tstep_name\x18h \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\tstep_name\x18h \x01(\tH\x00R\bstepName\x88\x01\x01\x12\x16\n" +
+	"\x06branch\x18i \x01(\tR\x06branchB\f\n" +
 	"\n" +
-	"_step_name\"\xa8\x01\n" +
+	"_step_name\"\xc2\x01\n" +
 	"\x10FailStepResponse\x12'\n" +
 	"\x0fscheduled_retry\x18\x01 \x01(\bR\x0escheduledRetry\x125\n" +
 	"\bretry_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\x124\n" +
-	"\bretry_in\x18d \x01(\v2\x19.google.protobuf.DurationR\aretryIn\"\xaa\x02\n" +
+	"\bretry_in\x18d \x01(\v2\x19.google.protobuf.DurationR\aretryIn\x12\x18\n" +
+	"\asettled\x18e \x01(\x03R\asettled\"\xd6\x02\n" +
 	"\fSleepRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -4089,10 +4511,13 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"leaseToken\x120\n" +
 	"\x05until\x18e \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
 	"\x04hold\x18f \x01(\bR\x04hold\x12 \n" +
-	"\tstep_name\x18g \x01(\tH\x00R\bstepName\x88\x01\x01B\f\n" +
+	"\tstep_name\x18g \x01(\tH\x00R\bstepName\x88\x01\x01\x12\x16\n" +
+	"\x06branch\x18h \x01(\tR\x06branch\x12\x12\n" +
+	"\x04over\x18i \x01(\bR\x04overB\f\n" +
 	"\n" +
-	"_step_name\"\x0f\n" +
-	"\rSleepResponse\"\xf1\x01\n" +
+	"_step_name\")\n" +
+	"\rSleepResponse\x12\x18\n" +
+	"\asettled\x18d \x01(\x03R\asettled\"\x89\x02\n" +
 	"\x12AwaitSignalRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
@@ -4102,16 +4527,19 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1f\n" +
 	"\vlease_token\x18\x06 \x01(\tR\n" +
 	"leaseToken\x12\x12\n" +
-	"\x04hold\x18d \x01(\bR\x04hold\"_\n" +
+	"\x04hold\x18d \x01(\bR\x04hold\x12\x16\n" +
+	"\x06branch\x18e \x01(\tR\x06branch\"y\n" +
 	"\x13AwaitSignalResponse\x12+\n" +
 	"\apayload\x18\x01 \x01(\v2\x11.kagzi.v1.PayloadR\apayload\x12\x1b\n" +
-	"\ttimed_out\x18\x02 \x01(\bR\btimedOut\"\xd4\x01\n" +
+	"\ttimed_out\x18\x02 \x01(\bR\btimedOut\x12\x18\n" +
+	"\asettled\x18d \x01(\x03R\asettled\"\xec\x01\n" +
 	"\x11StartChildRequest\x12\x1b\n" +
 	"\tstep_name\x18\x01 \x01(\tR\bstepName\x12\x1f\n" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
 	"leaseToken\x124\n" +
 	"\x05child\x18\x03 \x01(\v2\x1e.kagzi.v1.StartWorkflowRequestR\x05child\x12K\n" +
-	"\x13parent_close_policy\x18\x04 \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\"s\n" +
+	"\x13parent_close_policy\x18\x04 \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\x12\x16\n" +
+	"\x06branch\x18d \x01(\tR\x06branch\"s\n" +
 	"\x12StartChildResponse\x12 \n" +
 	"\fchild_run_id\x18\x01 \x01(\tR\n" +
 	"childRunId\x12\x17\n" +
@@ -4127,7 +4555,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x04hold\x18d \x01(\bR\x04hold\"m\n" +
 	"\x15AwaitChildrenResponse\x12.\n" +
 	"\bfinished\x18\x01 \x03(\v2\x12.kagzi.v1.WorkflowR\bfinished\x12$\n" +
-	"\x05steps\x18d \x03(\v2\x0e.kagzi.v1.StepR\x05steps\"\xdb\x01\n" +
+	"\x05steps\x18d \x03(\v2\x0e.kagzi.v1.StepR\x05steps\"\x99\x02\n" +
 	"\x17CompleteWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12)\n" +
@@ -4135,25 +4563,36 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\vlease_token\x18d \x01(\tR\n" +
 	"leaseToken\x12?\n" +
 	"\vcontinue_as\x18e \x01(\v2\x1e.kagzi.v1.StartWorkflowRequestR\n" +
-	"continueAs\"{\n" +
+	"continueAs\x12\x1c\n" +
+	"\tunreached\x18f \x03(\tR\tunreached\x12\x1e\n" +
+	"\n" +
+	"unreceived\x18g \x03(\tR\n" +
+	"unreceived\"{\n" +
 	"\x18CompleteWorkflowResponse\x120\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\x12-\n" +
-	"\x13continued_as_run_id\x18d \x01(\tR\x10continuedAsRunId\"\x98\x01\n" +
+	"\x13continued_as_run_id\x18d \x01(\tR\x10continuedAsRunId\"\xd6\x01\n" +
 	"\x13FailWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
 	"\x05error\x18\x03 \x01(\v2\x15.kagzi.v1.ErrorDetailR\x05error\x12\x1f\n" +
 	"\vlease_token\x18d \x01(\tR\n" +
-	"leaseToken\"\x7f\n" +
+	"leaseToken\x12\x1c\n" +
+	"\tunreached\x18e \x03(\tR\tunreached\x12\x1e\n" +
+	"\n" +
+	"unreceived\x18f \x03(\tR\n" +
+	"unreceived\"\x7f\n" +
 	"\x14FailWorkflowResponse\x120\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\x125\n" +
-	"\bretry_at\x18d \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"~\n" +
+	"\bretry_at\x18d \x01(\v2\x1a.google.protobuf.TimestampR\aretryAt\"\xb4\x01\n" +
 	"\x12ReleaseTaskRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vlease_token\x18\x03 \x01(\tR\n" +
 	"leaseToken\x12\x12\n" +
-	"\x04park\x18d \x01(\bR\x04park\"\x15\n" +
+	"\x04park\x18d \x01(\bR\x04park\x124\n" +
+	"\n" +
+	"divergence\x18e \x01(\v2\x14.kagzi.v1.DivergenceR\n" +
+	"divergence\"\x15\n" +
 	"\x13ReleaseTaskResponse\"\xdd\a\n" +
 	"\x0eSessionRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x121\n" +
@@ -4183,7 +4622,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
 	"leaseToken\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\xfa\b\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\xe3\t\n" +
 	"\x0fSessionResponse\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x126\n" +
 	"\awelcome\x18\x02 \x01(\v2\x1a.kagzi.v1.RegisterResponseH\x00R\awelcome\x12$\n" +
@@ -4207,7 +4646,10 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\vcancel_task\x18\x11 \x01(\v2\x14.kagzi.v1.CancelTaskH\x00R\n" +
 	"cancelTask\x12.\n" +
 	"\x05drain\x18\x12 \x01(\v2\x16.kagzi.v1.DrainRequestH\x00R\x05drain\x12!\n" +
-	"\x03ack\x18\x13 \x01(\v2\r.kagzi.v1.AckH\x00R\x03ackB\a\n" +
+	"\x03ack\x18\x13 \x01(\v2\r.kagzi.v1.AckH\x00R\x03ack\x124\n" +
+	"\n" +
+	"pause_task\x18e \x01(\v2\x13.kagzi.v1.PauseTaskH\x00R\tpauseTask\x121\n" +
+	"\twait_over\x18d \x01(\v2\x12.kagzi.v1.WaitOverH\x00R\bwaitOverB\a\n" +
 	"\x05event\"\x05\n" +
 	"\x03Ack\"\xb0\x01\n" +
 	"\n" +
@@ -4217,7 +4659,18 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"leaseToken\x12-\n" +
 	"\x06reason\x18\x03 \x01(\v2\x15.kagzi.v1.ErrorDetailR\x06reason\x12;\n" +
 	"\vgrace_until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"graceUntil\"\x0e\n" +
+	"graceUntil\"b\n" +
+	"\tPauseTask\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
+	"\vlease_token\x18\x02 \x01(\tR\n" +
+	"leaseToken\x12\x1d\n" +
+	"\n" +
+	"taken_back\x18\x03 \x01(\bR\ttakenBack\"_\n" +
+	"\bWaitOver\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
+	"\vlease_token\x18\x02 \x01(\tR\n" +
+	"leaseToken\x12\x1b\n" +
+	"\tstep_name\x18\x03 \x01(\tR\bstepName\"\x0e\n" +
 	"\fDrainRequest*~\n" +
 	"\fWorkerStatus\x12\x1d\n" +
 	"\x19WORKER_STATUS_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -4265,7 +4718,7 @@ func file_kagzi_v1_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kagzi_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_kagzi_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_kagzi_v1_worker_proto_goTypes = []any{
 	(WorkerStatus)(0),                // 0: kagzi.v1.WorkerStatus
 	(WorkerOfflineReason)(0),         // 1: kagzi.v1.WorkerOfflineReason
@@ -4310,161 +4763,170 @@ var file_kagzi_v1_worker_proto_goTypes = []any{
 	(*SessionResponse)(nil),          // 40: kagzi.v1.SessionResponse
 	(*Ack)(nil),                      // 41: kagzi.v1.Ack
 	(*CancelTask)(nil),               // 42: kagzi.v1.CancelTask
-	(*DrainRequest)(nil),             // 43: kagzi.v1.DrainRequest
-	nil,                              // 44: kagzi.v1.Worker.LabelsEntry
-	nil,                              // 45: kagzi.v1.Worker.CapabilitiesEntry
-	nil,                              // 46: kagzi.v1.RegisterRequest.LabelsEntry
-	nil,                              // 47: kagzi.v1.RegisterRequest.CapabilitiesEntry
-	nil,                              // 48: kagzi.v1.Task.TagsEntry
-	(*timestamppb.Timestamp)(nil),    // 49: google.protobuf.Timestamp
-	(WorkflowStatus)(0),              // 50: kagzi.v1.WorkflowStatus
-	(*durationpb.Duration)(nil),      // 51: google.protobuf.Duration
-	(*Payload)(nil),                  // 52: kagzi.v1.Payload
-	(*RetryPolicy)(nil),              // 53: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),            // 54: kagzi.v1.TimeoutConfig
-	(*Step)(nil),                     // 55: kagzi.v1.Step
-	(*ErrorDetail)(nil),              // 56: kagzi.v1.ErrorDetail
-	(StepKind)(0),                    // 57: kagzi.v1.StepKind
-	(*StartWorkflowRequest)(nil),     // 58: kagzi.v1.StartWorkflowRequest
-	(ParentClosePolicy)(0),           // 59: kagzi.v1.ParentClosePolicy
-	(*Workflow)(nil),                 // 60: kagzi.v1.Workflow
+	(*PauseTask)(nil),                // 43: kagzi.v1.PauseTask
+	(*WaitOver)(nil),                 // 44: kagzi.v1.WaitOver
+	(*DrainRequest)(nil),             // 45: kagzi.v1.DrainRequest
+	nil,                              // 46: kagzi.v1.Worker.LabelsEntry
+	nil,                              // 47: kagzi.v1.Worker.CapabilitiesEntry
+	nil,                              // 48: kagzi.v1.RegisterRequest.LabelsEntry
+	nil,                              // 49: kagzi.v1.RegisterRequest.CapabilitiesEntry
+	nil,                              // 50: kagzi.v1.Task.TagsEntry
+	(*timestamppb.Timestamp)(nil),    // 51: google.protobuf.Timestamp
+	(*BlockedCode)(nil),              // 52: kagzi.v1.BlockedCode
+	(WorkflowStatus)(0),              // 53: kagzi.v1.WorkflowStatus
+	(*durationpb.Duration)(nil),      // 54: google.protobuf.Duration
+	(*Payload)(nil),                  // 55: kagzi.v1.Payload
+	(*RetryPolicy)(nil),              // 56: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),            // 57: kagzi.v1.TimeoutConfig
+	(*Step)(nil),                     // 58: kagzi.v1.Step
+	(*ErrorDetail)(nil),              // 59: kagzi.v1.ErrorDetail
+	(StepKind)(0),                    // 60: kagzi.v1.StepKind
+	(*StartWorkflowRequest)(nil),     // 61: kagzi.v1.StartWorkflowRequest
+	(ParentClosePolicy)(0),           // 62: kagzi.v1.ParentClosePolicy
+	(*Workflow)(nil),                 // 63: kagzi.v1.Workflow
+	(*Divergence)(nil),               // 64: kagzi.v1.Divergence
 }
 var file_kagzi_v1_worker_proto_depIdxs = []int32{
 	0,   // 0: kagzi.v1.Worker.status:type_name -> kagzi.v1.WorkerStatus
 	3,   // 1: kagzi.v1.Worker.workflow_type_concurrency:type_name -> kagzi.v1.WorkflowTypeConcurrency
-	49,  // 2: kagzi.v1.Worker.registered_at:type_name -> google.protobuf.Timestamp
-	49,  // 3: kagzi.v1.Worker.last_heartbeat_at:type_name -> google.protobuf.Timestamp
-	44,  // 4: kagzi.v1.Worker.labels:type_name -> kagzi.v1.Worker.LabelsEntry
-	45,  // 5: kagzi.v1.Worker.capabilities:type_name -> kagzi.v1.Worker.CapabilitiesEntry
+	51,  // 2: kagzi.v1.Worker.registered_at:type_name -> google.protobuf.Timestamp
+	51,  // 3: kagzi.v1.Worker.last_heartbeat_at:type_name -> google.protobuf.Timestamp
+	46,  // 4: kagzi.v1.Worker.labels:type_name -> kagzi.v1.Worker.LabelsEntry
+	47,  // 5: kagzi.v1.Worker.capabilities:type_name -> kagzi.v1.Worker.CapabilitiesEntry
 	4,   // 6: kagzi.v1.Worker.stats:type_name -> kagzi.v1.WorkerStats
-	49,  // 7: kagzi.v1.Worker.deregistered_at:type_name -> google.protobuf.Timestamp
+	51,  // 7: kagzi.v1.Worker.deregistered_at:type_name -> google.protobuf.Timestamp
 	1,   // 8: kagzi.v1.Worker.offline_reason:type_name -> kagzi.v1.WorkerOfflineReason
-	46,  // 9: kagzi.v1.RegisterRequest.labels:type_name -> kagzi.v1.RegisterRequest.LabelsEntry
+	48,  // 9: kagzi.v1.RegisterRequest.labels:type_name -> kagzi.v1.RegisterRequest.LabelsEntry
 	3,   // 10: kagzi.v1.RegisterRequest.workflow_type_concurrency:type_name -> kagzi.v1.WorkflowTypeConcurrency
-	47,  // 11: kagzi.v1.RegisterRequest.capabilities:type_name -> kagzi.v1.RegisterRequest.CapabilitiesEntry
+	49,  // 11: kagzi.v1.RegisterRequest.capabilities:type_name -> kagzi.v1.RegisterRequest.CapabilitiesEntry
 	4,   // 12: kagzi.v1.HeartbeatRequest.stats:type_name -> kagzi.v1.WorkerStats
 	8,   // 13: kagzi.v1.HeartbeatRequest.held:type_name -> kagzi.v1.Lease
-	50,  // 14: kagzi.v1.Lease.run_status:type_name -> kagzi.v1.WorkflowStatus
-	8,   // 15: kagzi.v1.HeartbeatResponse.lost:type_name -> kagzi.v1.Lease
-	42,  // 16: kagzi.v1.HeartbeatResponse.cancelling:type_name -> kagzi.v1.CancelTask
-	51,  // 17: kagzi.v1.PollTaskRequest.wait:type_name -> google.protobuf.Duration
-	52,  // 18: kagzi.v1.PollTaskResponse.input:type_name -> kagzi.v1.Payload
-	14,  // 19: kagzi.v1.PollTaskResponse.task:type_name -> kagzi.v1.Task
-	14,  // 20: kagzi.v1.PollTaskResponse.more:type_name -> kagzi.v1.Task
-	52,  // 21: kagzi.v1.Task.input:type_name -> kagzi.v1.Payload
-	49,  // 22: kagzi.v1.Task.lease_expires_at:type_name -> google.protobuf.Timestamp
-	49,  // 23: kagzi.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
-	53,  // 24: kagzi.v1.Task.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	54,  // 25: kagzi.v1.Task.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	55,  // 26: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
-	48,  // 27: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
-	49,  // 28: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
-	49,  // 29: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
-	56,  // 30: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
-	55,  // 31: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
-	57,  // 32: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
-	52,  // 33: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
-	53,  // 34: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	49,  // 35: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	52,  // 36: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
-	56,  // 37: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
-	52,  // 38: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
-	49,  // 39: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	55,  // 40: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
-	56,  // 41: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	53,  // 42: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	49,  // 43: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
-	49,  // 44: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
-	51,  // 45: kagzi.v1.FailStepResponse.retry_in:type_name -> google.protobuf.Duration
-	51,  // 46: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
-	49,  // 47: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
-	51,  // 48: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
-	52,  // 49: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
-	58,  // 50: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
-	59,  // 51: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	55,  // 52: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
-	60,  // 53: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
-	55,  // 54: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
-	52,  // 55: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
-	58,  // 56: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
-	50,  // 57: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	56,  // 58: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
-	50,  // 59: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	49,  // 60: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
-	5,   // 61: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
-	38,  // 62: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
-	7,   // 63: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
-	17,  // 64: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
-	19,  // 65: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
-	21,  // 66: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
-	23,  // 67: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
-	25,  // 68: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
-	27,  // 69: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
-	29,  // 70: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
-	31,  // 71: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 72: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
-	35,  // 73: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
-	10,  // 74: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
-	39,  // 75: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
-	6,   // 76: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
-	14,  // 77: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
-	9,   // 78: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
-	18,  // 79: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
-	20,  // 80: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
-	22,  // 81: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
-	24,  // 82: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
-	26,  // 83: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
-	28,  // 84: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
-	30,  // 85: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
-	32,  // 86: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 87: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
-	36,  // 88: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
-	11,  // 89: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
-	56,  // 90: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
-	42,  // 91: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
-	43,  // 92: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
-	41,  // 93: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
-	56,  // 94: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
-	49,  // 95: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
-	5,   // 96: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
-	7,   // 97: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
-	10,  // 98: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
-	12,  // 99: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
-	15,  // 100: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
-	17,  // 101: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
-	19,  // 102: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
-	21,  // 103: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
-	23,  // 104: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
-	25,  // 105: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
-	27,  // 106: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
-	29,  // 107: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
-	31,  // 108: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
-	33,  // 109: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
-	35,  // 110: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
-	39,  // 111: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
-	37,  // 112: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
-	6,   // 113: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
-	9,   // 114: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
-	11,  // 115: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
-	13,  // 116: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
-	16,  // 117: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
-	18,  // 118: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
-	20,  // 119: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
-	22,  // 120: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
-	24,  // 121: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
-	26,  // 122: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
-	28,  // 123: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
-	30,  // 124: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
-	32,  // 125: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
-	34,  // 126: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
-	36,  // 127: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
-	41,  // 128: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
-	40,  // 129: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
-	113, // [113:130] is the sub-list for method output_type
-	96,  // [96:113] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	52,  // 14: kagzi.v1.HeartbeatRequest.blocked:type_name -> kagzi.v1.BlockedCode
+	53,  // 15: kagzi.v1.Lease.run_status:type_name -> kagzi.v1.WorkflowStatus
+	8,   // 16: kagzi.v1.HeartbeatResponse.lost:type_name -> kagzi.v1.Lease
+	42,  // 17: kagzi.v1.HeartbeatResponse.cancelling:type_name -> kagzi.v1.CancelTask
+	8,   // 18: kagzi.v1.HeartbeatResponse.pausing:type_name -> kagzi.v1.Lease
+	54,  // 19: kagzi.v1.PollTaskRequest.wait:type_name -> google.protobuf.Duration
+	55,  // 20: kagzi.v1.PollTaskResponse.input:type_name -> kagzi.v1.Payload
+	14,  // 21: kagzi.v1.PollTaskResponse.task:type_name -> kagzi.v1.Task
+	14,  // 22: kagzi.v1.PollTaskResponse.more:type_name -> kagzi.v1.Task
+	55,  // 23: kagzi.v1.Task.input:type_name -> kagzi.v1.Payload
+	51,  // 24: kagzi.v1.Task.lease_expires_at:type_name -> google.protobuf.Timestamp
+	51,  // 25: kagzi.v1.Task.deadline_at:type_name -> google.protobuf.Timestamp
+	56,  // 26: kagzi.v1.Task.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	57,  // 27: kagzi.v1.Task.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	58,  // 28: kagzi.v1.Task.history:type_name -> kagzi.v1.Step
+	50,  // 29: kagzi.v1.Task.tags:type_name -> kagzi.v1.Task.TagsEntry
+	51,  // 30: kagzi.v1.Task.scheduled_at:type_name -> google.protobuf.Timestamp
+	51,  // 31: kagzi.v1.Task.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	59,  // 32: kagzi.v1.Task.cancel_reason:type_name -> kagzi.v1.ErrorDetail
+	58,  // 33: kagzi.v1.GetHistoryResponse.history:type_name -> kagzi.v1.Step
+	60,  // 34: kagzi.v1.BeginStepRequest.kind:type_name -> kagzi.v1.StepKind
+	55,  // 35: kagzi.v1.BeginStepRequest.input:type_name -> kagzi.v1.Payload
+	56,  // 36: kagzi.v1.BeginStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	51,  // 37: kagzi.v1.BeginStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	55,  // 38: kagzi.v1.BeginStepResponse.cached_output:type_name -> kagzi.v1.Payload
+	59,  // 39: kagzi.v1.BeginStepResponse.error:type_name -> kagzi.v1.ErrorDetail
+	55,  // 40: kagzi.v1.CompleteStepRequest.output:type_name -> kagzi.v1.Payload
+	51,  // 41: kagzi.v1.CompleteStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	58,  // 42: kagzi.v1.CompleteStepResponse.step:type_name -> kagzi.v1.Step
+	59,  // 43: kagzi.v1.FailStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	56,  // 44: kagzi.v1.FailStepRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	51,  // 45: kagzi.v1.FailStepRequest.started_at:type_name -> google.protobuf.Timestamp
+	51,  // 46: kagzi.v1.FailStepResponse.retry_at:type_name -> google.protobuf.Timestamp
+	54,  // 47: kagzi.v1.FailStepResponse.retry_in:type_name -> google.protobuf.Duration
+	54,  // 48: kagzi.v1.SleepRequest.duration:type_name -> google.protobuf.Duration
+	51,  // 49: kagzi.v1.SleepRequest.until:type_name -> google.protobuf.Timestamp
+	54,  // 50: kagzi.v1.AwaitSignalRequest.timeout:type_name -> google.protobuf.Duration
+	55,  // 51: kagzi.v1.AwaitSignalResponse.payload:type_name -> kagzi.v1.Payload
+	61,  // 52: kagzi.v1.StartChildRequest.child:type_name -> kagzi.v1.StartWorkflowRequest
+	62,  // 53: kagzi.v1.StartChildRequest.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
+	58,  // 54: kagzi.v1.StartChildResponse.step:type_name -> kagzi.v1.Step
+	63,  // 55: kagzi.v1.AwaitChildrenResponse.finished:type_name -> kagzi.v1.Workflow
+	58,  // 56: kagzi.v1.AwaitChildrenResponse.steps:type_name -> kagzi.v1.Step
+	55,  // 57: kagzi.v1.CompleteWorkflowRequest.output:type_name -> kagzi.v1.Payload
+	61,  // 58: kagzi.v1.CompleteWorkflowRequest.continue_as:type_name -> kagzi.v1.StartWorkflowRequest
+	53,  // 59: kagzi.v1.CompleteWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	59,  // 60: kagzi.v1.FailWorkflowRequest.error:type_name -> kagzi.v1.ErrorDetail
+	53,  // 61: kagzi.v1.FailWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	51,  // 62: kagzi.v1.FailWorkflowResponse.retry_at:type_name -> google.protobuf.Timestamp
+	64,  // 63: kagzi.v1.ReleaseTaskRequest.divergence:type_name -> kagzi.v1.Divergence
+	5,   // 64: kagzi.v1.SessionRequest.hello:type_name -> kagzi.v1.RegisterRequest
+	38,  // 65: kagzi.v1.SessionRequest.credit:type_name -> kagzi.v1.Credit
+	7,   // 66: kagzi.v1.SessionRequest.heartbeat:type_name -> kagzi.v1.HeartbeatRequest
+	17,  // 67: kagzi.v1.SessionRequest.begin_step:type_name -> kagzi.v1.BeginStepRequest
+	19,  // 68: kagzi.v1.SessionRequest.complete_step:type_name -> kagzi.v1.CompleteStepRequest
+	21,  // 69: kagzi.v1.SessionRequest.fail_step:type_name -> kagzi.v1.FailStepRequest
+	23,  // 70: kagzi.v1.SessionRequest.sleep:type_name -> kagzi.v1.SleepRequest
+	25,  // 71: kagzi.v1.SessionRequest.await_signal:type_name -> kagzi.v1.AwaitSignalRequest
+	27,  // 72: kagzi.v1.SessionRequest.start_child:type_name -> kagzi.v1.StartChildRequest
+	29,  // 73: kagzi.v1.SessionRequest.await_children:type_name -> kagzi.v1.AwaitChildrenRequest
+	31,  // 74: kagzi.v1.SessionRequest.complete_workflow:type_name -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 75: kagzi.v1.SessionRequest.fail_workflow:type_name -> kagzi.v1.FailWorkflowRequest
+	35,  // 76: kagzi.v1.SessionRequest.release_task:type_name -> kagzi.v1.ReleaseTaskRequest
+	10,  // 77: kagzi.v1.SessionRequest.goodbye:type_name -> kagzi.v1.DeregisterRequest
+	39,  // 78: kagzi.v1.SessionRequest.set_note:type_name -> kagzi.v1.SetNote
+	6,   // 79: kagzi.v1.SessionResponse.welcome:type_name -> kagzi.v1.RegisterResponse
+	14,  // 80: kagzi.v1.SessionResponse.task:type_name -> kagzi.v1.Task
+	9,   // 81: kagzi.v1.SessionResponse.heartbeat:type_name -> kagzi.v1.HeartbeatResponse
+	18,  // 82: kagzi.v1.SessionResponse.begun_step:type_name -> kagzi.v1.BeginStepResponse
+	20,  // 83: kagzi.v1.SessionResponse.completed_step:type_name -> kagzi.v1.CompleteStepResponse
+	22,  // 84: kagzi.v1.SessionResponse.failed_step:type_name -> kagzi.v1.FailStepResponse
+	24,  // 85: kagzi.v1.SessionResponse.sleeping:type_name -> kagzi.v1.SleepResponse
+	26,  // 86: kagzi.v1.SessionResponse.awaited_signal:type_name -> kagzi.v1.AwaitSignalResponse
+	28,  // 87: kagzi.v1.SessionResponse.started_child:type_name -> kagzi.v1.StartChildResponse
+	30,  // 88: kagzi.v1.SessionResponse.awaited_children:type_name -> kagzi.v1.AwaitChildrenResponse
+	32,  // 89: kagzi.v1.SessionResponse.completed_workflow:type_name -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 90: kagzi.v1.SessionResponse.failed_workflow:type_name -> kagzi.v1.FailWorkflowResponse
+	36,  // 91: kagzi.v1.SessionResponse.released_task:type_name -> kagzi.v1.ReleaseTaskResponse
+	11,  // 92: kagzi.v1.SessionResponse.goodbye:type_name -> kagzi.v1.DeregisterResponse
+	59,  // 93: kagzi.v1.SessionResponse.error:type_name -> kagzi.v1.ErrorDetail
+	42,  // 94: kagzi.v1.SessionResponse.cancel_task:type_name -> kagzi.v1.CancelTask
+	45,  // 95: kagzi.v1.SessionResponse.drain:type_name -> kagzi.v1.DrainRequest
+	41,  // 96: kagzi.v1.SessionResponse.ack:type_name -> kagzi.v1.Ack
+	43,  // 97: kagzi.v1.SessionResponse.pause_task:type_name -> kagzi.v1.PauseTask
+	44,  // 98: kagzi.v1.SessionResponse.wait_over:type_name -> kagzi.v1.WaitOver
+	59,  // 99: kagzi.v1.CancelTask.reason:type_name -> kagzi.v1.ErrorDetail
+	51,  // 100: kagzi.v1.CancelTask.grace_until:type_name -> google.protobuf.Timestamp
+	5,   // 101: kagzi.v1.WorkerService.Register:input_type -> kagzi.v1.RegisterRequest
+	7,   // 102: kagzi.v1.WorkerService.Heartbeat:input_type -> kagzi.v1.HeartbeatRequest
+	10,  // 103: kagzi.v1.WorkerService.Deregister:input_type -> kagzi.v1.DeregisterRequest
+	12,  // 104: kagzi.v1.WorkerService.PollTask:input_type -> kagzi.v1.PollTaskRequest
+	15,  // 105: kagzi.v1.WorkerService.GetHistory:input_type -> kagzi.v1.GetHistoryRequest
+	17,  // 106: kagzi.v1.WorkerService.BeginStep:input_type -> kagzi.v1.BeginStepRequest
+	19,  // 107: kagzi.v1.WorkerService.CompleteStep:input_type -> kagzi.v1.CompleteStepRequest
+	21,  // 108: kagzi.v1.WorkerService.FailStep:input_type -> kagzi.v1.FailStepRequest
+	23,  // 109: kagzi.v1.WorkerService.Sleep:input_type -> kagzi.v1.SleepRequest
+	25,  // 110: kagzi.v1.WorkerService.AwaitSignal:input_type -> kagzi.v1.AwaitSignalRequest
+	27,  // 111: kagzi.v1.WorkerService.StartChild:input_type -> kagzi.v1.StartChildRequest
+	29,  // 112: kagzi.v1.WorkerService.AwaitChildren:input_type -> kagzi.v1.AwaitChildrenRequest
+	31,  // 113: kagzi.v1.WorkerService.CompleteWorkflow:input_type -> kagzi.v1.CompleteWorkflowRequest
+	33,  // 114: kagzi.v1.WorkerService.FailWorkflow:input_type -> kagzi.v1.FailWorkflowRequest
+	35,  // 115: kagzi.v1.WorkerService.ReleaseTask:input_type -> kagzi.v1.ReleaseTaskRequest
+	39,  // 116: kagzi.v1.WorkerService.SetRunNote:input_type -> kagzi.v1.SetNote
+	37,  // 117: kagzi.v1.WorkerService.Session:input_type -> kagzi.v1.SessionRequest
+	6,   // 118: kagzi.v1.WorkerService.Register:output_type -> kagzi.v1.RegisterResponse
+	9,   // 119: kagzi.v1.WorkerService.Heartbeat:output_type -> kagzi.v1.HeartbeatResponse
+	11,  // 120: kagzi.v1.WorkerService.Deregister:output_type -> kagzi.v1.DeregisterResponse
+	13,  // 121: kagzi.v1.WorkerService.PollTask:output_type -> kagzi.v1.PollTaskResponse
+	16,  // 122: kagzi.v1.WorkerService.GetHistory:output_type -> kagzi.v1.GetHistoryResponse
+	18,  // 123: kagzi.v1.WorkerService.BeginStep:output_type -> kagzi.v1.BeginStepResponse
+	20,  // 124: kagzi.v1.WorkerService.CompleteStep:output_type -> kagzi.v1.CompleteStepResponse
+	22,  // 125: kagzi.v1.WorkerService.FailStep:output_type -> kagzi.v1.FailStepResponse
+	24,  // 126: kagzi.v1.WorkerService.Sleep:output_type -> kagzi.v1.SleepResponse
+	26,  // 127: kagzi.v1.WorkerService.AwaitSignal:output_type -> kagzi.v1.AwaitSignalResponse
+	28,  // 128: kagzi.v1.WorkerService.StartChild:output_type -> kagzi.v1.StartChildResponse
+	30,  // 129: kagzi.v1.WorkerService.AwaitChildren:output_type -> kagzi.v1.AwaitChildrenResponse
+	32,  // 130: kagzi.v1.WorkerService.CompleteWorkflow:output_type -> kagzi.v1.CompleteWorkflowResponse
+	34,  // 131: kagzi.v1.WorkerService.FailWorkflow:output_type -> kagzi.v1.FailWorkflowResponse
+	36,  // 132: kagzi.v1.WorkerService.ReleaseTask:output_type -> kagzi.v1.ReleaseTaskResponse
+	41,  // 133: kagzi.v1.WorkerService.SetRunNote:output_type -> kagzi.v1.Ack
+	40,  // 134: kagzi.v1.WorkerService.Session:output_type -> kagzi.v1.SessionResponse
+	118, // [118:135] is the sub-list for method output_type
+	101, // [101:118] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_worker_proto_init() }
@@ -4517,6 +4979,8 @@ func file_kagzi_v1_worker_proto_init() {
 		(*SessionResponse_CancelTask)(nil),
 		(*SessionResponse_Drain)(nil),
 		(*SessionResponse_Ack)(nil),
+		(*SessionResponse_PauseTask)(nil),
+		(*SessionResponse_WaitOver)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4524,7 +4988,7 @@ func file_kagzi_v1_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_worker_proto_rawDesc), len(file_kagzi_v1_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -63,7 +63,8 @@ type WorkerServiceClient interface {
 	// because the task was lost in transit, is not renewed.
 	Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error)
 	Deregister(ctx context.Context, in *DeregisterRequest, opts ...grpc.CallOption) (*DeregisterResponse, error)
-	// Long-polls for work. Only registered, online workers get any. Types and requirements are
+	// Long-polls for work. Only registered, online workers get any, and no more runs than the worker's
+	// max_concurrent leaves; a poll of a full worker waits for a free slot. Types and requirements are
 	// matched in the claiming query.
 	PollTask(ctx context.Context, in *PollTaskRequest, opts ...grpc.CallOption) (*PollTaskResponse, error)
 	// Returns the rest of a history that did not fit into the task.
@@ -294,7 +295,8 @@ type WorkerServiceServer interface {
 	// because the task was lost in transit, is not renewed.
 	Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error)
 	Deregister(context.Context, *DeregisterRequest) (*DeregisterResponse, error)
-	// Long-polls for work. Only registered, online workers get any. Types and requirements are
+	// Long-polls for work. Only registered, online workers get any, and no more runs than the worker's
+	// max_concurrent leaves; a poll of a full worker waits for a free slot. Types and requirements are
 	// matched in the claiming query.
 	PollTask(context.Context, *PollTaskRequest) (*PollTaskResponse, error)
 	// Returns the rest of a history that did not fit into the task.

@@ -96,6 +96,58 @@ func (WorkflowStatus) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{0}
 }
 
+// When a run counts for the limit of its concurrency key.
+type ConcurrencyScope int32
+
+const (
+	ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED ConcurrencyScope = 0 // SLOT
+	ConcurrencyScope_CONCURRENCY_SCOPE_SLOT        ConcurrencyScope = 1 // while a worker holds it
+	// From its first claim to its end: sleeps, signals, children, retries and pauses included. A run that
+	// continues it as new under the same type and key keeps the place.
+	ConcurrencyScope_CONCURRENCY_SCOPE_OPEN ConcurrencyScope = 2
+)
+
+// Enum value maps for ConcurrencyScope.
+var (
+	ConcurrencyScope_name = map[int32]string{
+		0: "CONCURRENCY_SCOPE_UNSPECIFIED",
+		1: "CONCURRENCY_SCOPE_SLOT",
+		2: "CONCURRENCY_SCOPE_OPEN",
+	}
+	ConcurrencyScope_value = map[string]int32{
+		"CONCURRENCY_SCOPE_UNSPECIFIED": 0,
+		"CONCURRENCY_SCOPE_SLOT":        1,
+		"CONCURRENCY_SCOPE_OPEN":        2,
+	}
+)
+
+func (x ConcurrencyScope) Enum() *ConcurrencyScope {
+	p := new(ConcurrencyScope)
+	*p = x
+	return p
+}
+
+func (x ConcurrencyScope) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConcurrencyScope) Descriptor() protoreflect.EnumDescriptor {
+	return file_kagzi_v1_workflow_proto_enumTypes[1].Descriptor()
+}
+
+func (ConcurrencyScope) Type() protoreflect.EnumType {
+	return &file_kagzi_v1_workflow_proto_enumTypes[1]
+}
+
+func (x ConcurrencyScope) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConcurrencyScope.Descriptor instead.
+func (ConcurrencyScope) EnumDescriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{1}
+}
+
 type ExternalIdReuse int32
 
 const (
@@ -132,11 +184,11 @@ func (x ExternalIdReuse) String() string {
 }
 
 func (ExternalIdReuse) Descriptor() protoreflect.EnumDescriptor {
-	return file_kagzi_v1_workflow_proto_enumTypes[1].Descriptor()
+	return file_kagzi_v1_workflow_proto_enumTypes[2].Descriptor()
 }
 
 func (ExternalIdReuse) Type() protoreflect.EnumType {
-	return &file_kagzi_v1_workflow_proto_enumTypes[1]
+	return &file_kagzi_v1_workflow_proto_enumTypes[2]
 }
 
 func (x ExternalIdReuse) Number() protoreflect.EnumNumber {
@@ -145,7 +197,7 @@ func (x ExternalIdReuse) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExternalIdReuse.Descriptor instead.
 func (ExternalIdReuse) EnumDescriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{1}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{2}
 }
 
 type BulkAction int32
@@ -184,11 +236,11 @@ func (x BulkAction) String() string {
 }
 
 func (BulkAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_kagzi_v1_workflow_proto_enumTypes[2].Descriptor()
+	return file_kagzi_v1_workflow_proto_enumTypes[3].Descriptor()
 }
 
 func (BulkAction) Type() protoreflect.EnumType {
-	return &file_kagzi_v1_workflow_proto_enumTypes[2]
+	return &file_kagzi_v1_workflow_proto_enumTypes[3]
 }
 
 func (x BulkAction) Number() protoreflect.EnumNumber {
@@ -197,7 +249,7 @@ func (x BulkAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BulkAction.Descriptor instead.
 func (BulkAction) EnumDescriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{2}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{3}
 }
 
 type StepKind int32
@@ -239,11 +291,11 @@ func (x StepKind) String() string {
 }
 
 func (StepKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kagzi_v1_workflow_proto_enumTypes[3].Descriptor()
+	return file_kagzi_v1_workflow_proto_enumTypes[4].Descriptor()
 }
 
 func (StepKind) Type() protoreflect.EnumType {
-	return &file_kagzi_v1_workflow_proto_enumTypes[3]
+	return &file_kagzi_v1_workflow_proto_enumTypes[4]
 }
 
 func (x StepKind) Number() protoreflect.EnumNumber {
@@ -252,7 +304,7 @@ func (x StepKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StepKind.Descriptor instead.
 func (StepKind) EnumDescriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{3}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{4}
 }
 
 type StepStatus int32
@@ -294,11 +346,11 @@ func (x StepStatus) String() string {
 }
 
 func (StepStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_kagzi_v1_workflow_proto_enumTypes[4].Descriptor()
+	return file_kagzi_v1_workflow_proto_enumTypes[5].Descriptor()
 }
 
 func (StepStatus) Type() protoreflect.EnumType {
-	return &file_kagzi_v1_workflow_proto_enumTypes[4]
+	return &file_kagzi_v1_workflow_proto_enumTypes[5]
 }
 
 func (x StepStatus) Number() protoreflect.EnumNumber {
@@ -307,7 +359,7 @@ func (x StepStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StepStatus.Descriptor instead.
 func (StepStatus) EnumDescriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{4}
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{5}
 }
 
 type ExplainWorkflowResponse_Blocker int32
@@ -370,11 +422,11 @@ func (x ExplainWorkflowResponse_Blocker) String() string {
 }
 
 func (ExplainWorkflowResponse_Blocker) Descriptor() protoreflect.EnumDescriptor {
-	return file_kagzi_v1_workflow_proto_enumTypes[5].Descriptor()
+	return file_kagzi_v1_workflow_proto_enumTypes[6].Descriptor()
 }
 
 func (ExplainWorkflowResponse_Blocker) Type() protoreflect.EnumType {
-	return &file_kagzi_v1_workflow_proto_enumTypes[5]
+	return &file_kagzi_v1_workflow_proto_enumTypes[6]
 }
 
 func (x ExplainWorkflowResponse_Blocker) Number() protoreflect.EnumNumber {
@@ -387,18 +439,20 @@ func (ExplainWorkflowResponse_Blocker) EnumDescriptor() ([]byte, []int) {
 }
 
 type Workflow struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	Namespace          string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId              string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // UUIDv7
-	ExternalId         string                 `protobuf:"bytes,3,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
-	TaskQueue          string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
-	WorkflowType       string                 `protobuf:"bytes,5,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	Status             WorkflowStatus         `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`
-	Version            string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	Input              *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`         // omitted in lists
-	Output             *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"` // omitted in lists
-	Error              *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`  // why it ended without a result; of an open run, why it is being retried as a whole
-	Attempts           int32                  `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"` // 1 plus retried failures; sleeps, drains and lost workers do not count
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId        string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // UUIDv7
+	ExternalId   string                 `protobuf:"bytes,3,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"`
+	TaskQueue    string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	WorkflowType string                 `protobuf:"bytes,5,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	Status       WorkflowStatus         `protobuf:"varint,6,opt,name=status,proto3,enum=kagzi.v1.WorkflowStatus" json:"status,omitempty"`
+	Version      string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	Input        *Payload               `protobuf:"bytes,8,opt,name=input,proto3" json:"input,omitempty"`         // omitted in lists
+	Output       *Payload               `protobuf:"bytes,9,opt,name=output,proto3,oneof" json:"output,omitempty"` // omitted in lists
+	Error        *ErrorDetail           `protobuf:"bytes,10,opt,name=error,proto3,oneof" json:"error,omitempty"`  // why it ended without a result; of an open run, why it is being retried as a whole
+	// Runs of the workflow function: 1 plus its failures that were retried. Failures of steps do not count;
+	// servers without step_retries counted the retried ones here, too.
+	Attempts           int32                  `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Priority           *int32                 `protobuf:"varint,12,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	TimeoutMs          *int64                 `protobuf:"varint,13,opt,name=timeout_ms,json=timeoutMs,proto3,oneof" json:"timeout_ms,omitempty"`
 	CreatedAt          *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -432,15 +486,35 @@ type Workflow struct {
 	CancelGraceUntil   *timestamppb.Timestamp `protobuf:"bytes,119,opt,name=cancel_grace_until,json=cancelGraceUntil,proto3,oneof" json:"cancel_grace_until,omitempty"`
 	ConcurrencyLimit   int32                  `protobuf:"varint,120,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // for concurrency_key
 	ContinuedFromRunId *string                `protobuf:"bytes,121,opt,name=continued_from_run_id,json=continuedFromRunId,proto3,oneof" json:"continued_from_run_id,omitempty"`
-	ParentClosePolicy  ParentClosePolicy      `protobuf:"varint,122,opt,name=parent_close_policy,json=parentClosePolicy,proto3,enum=kagzi.v1.ParentClosePolicy" json:"parent_close_policy,omitempty"` // what happens to the run, if it is open, when its parent ends
+	// What happens to the run, if it is open, when its parent ends. Unspecified with a parent_run_id:
+	// the parent neither waits for the run nor ends it. The code of one of its steps started the run,
+	// or the run is the retry of a child.
+	ParentClosePolicy ParentClosePolicy `protobuf:"varint,122,opt,name=parent_close_policy,json=parentClosePolicy,proto3,enum=kagzi.v1.ParentClosePolicy" json:"parent_close_policy,omitempty"`
 	// The deadline of the start request, if that also had an execution_timeout. deadline_at is then
 	// the earlier of the two, while retries and continuations use this one and count the timeout
 	// again. Unset without an execution_timeout: deadline_at is then the requested one.
 	NamedDeadlineAt *timestamppb.Timestamp `protobuf:"bytes,123,opt,name=named_deadline_at,json=namedDeadlineAt,proto3,oneof" json:"named_deadline_at,omitempty"`
 	BelowHandler    bool                   `protobuf:"varint,124,opt,name=below_handler,json=belowHandler,proto3" json:"below_handler,omitempty"`  // a descendant of a failure handler: its failure starts no global handler
 	FirstRunId      *string                `protobuf:"bytes,125,opt,name=first_run_id,json=firstRunId,proto3,oneof" json:"first_run_id,omitempty"` // of a run that continues another: the first run of the chain
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	Pausing         bool                   `protobuf:"varint,130,opt,name=pausing,proto3" json:"pausing,omitempty"`                                // by PauseWorkflow: paused when the steps that run have been recorded
+	// While paused: since when. The deadline does not run meanwhile; resuming moves it. Unset if an
+	// older server paused it.
+	PausedAt      *timestamppb.Timestamp `protobuf:"bytes,131,opt,name=paused_at,json=pausedAt,proto3,oneof" json:"paused_at,omitempty"`
+	Divergences   []*Divergence          `protobuf:"bytes,126,rep,name=divergences,proto3" json:"divergences,omitempty"`                           // reports since the run recorded something, one a build; omitted in lists
+	Unreached     []string               `protobuf:"bytes,127,rep,name=unreached,proto3" json:"unreached,omitempty"`                               // recorded calls that the code had not made when it ended; omitted in lists
+	UnreadSignals int32                  `protobuf:"varint,128,opt,name=unread_signals,json=unreadSignals,proto3" json:"unread_signals,omitempty"` // of an ended run: signals that it did not receive
+	// How often the run was retried in place, imported or overridden, or a divergence was accepted. See
+	// Task.owed_from.
+	OwedFrom int64 `protobuf:"varint,129,opt,name=owed_from,json=owedFrom,proto3" json:"owed_from,omitempty"`
+	// Why Kagzi itself has paused the run: "diverged", if each build in service has. Empty if it is not
+	// paused, or by a person.
+	PauseReason      string           `protobuf:"bytes,132,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	ConcurrencyScope ConcurrencyScope `protobuf:"varint,140,opt,name=concurrency_scope,json=concurrencyScope,proto3,enum=kagzi.v1.ConcurrencyScope" json:"concurrency_scope,omitempty"` // for concurrency_key; unspecified without one
+	HasPlace         bool             `protobuf:"varint,141,opt,name=has_place,json=hasPlace,proto3" json:"has_place,omitempty"`                                                        // with CONCURRENCY_SCOPE_OPEN: it has a place of its key, or had one until its end
+	StepRetries      *int32           `protobuf:"varint,150,opt,name=step_retries,json=stepRetries,proto3,oneof" json:"step_retries,omitempty"`                                         // failures of its steps that were retried; unset by older servers
+	RunRetryPolicy   *RetryPolicy     `protobuf:"bytes,151,opt,name=run_retry_policy,json=runRetryPolicy,proto3" json:"run_retry_policy,omitempty"`                                     // of the run itself; if unset, it has that of retry_policy
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Workflow) Reset() {
@@ -809,15 +883,94 @@ func (x *Workflow) GetFirstRunId() string {
 	return ""
 }
 
+func (x *Workflow) GetPausing() bool {
+	if x != nil {
+		return x.Pausing
+	}
+	return false
+}
+
+func (x *Workflow) GetPausedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedAt
+	}
+	return nil
+}
+
+func (x *Workflow) GetDivergences() []*Divergence {
+	if x != nil {
+		return x.Divergences
+	}
+	return nil
+}
+
+func (x *Workflow) GetUnreached() []string {
+	if x != nil {
+		return x.Unreached
+	}
+	return nil
+}
+
+func (x *Workflow) GetUnreadSignals() int32 {
+	if x != nil {
+		return x.UnreadSignals
+	}
+	return 0
+}
+
+func (x *Workflow) GetOwedFrom() int64 {
+	if x != nil {
+		return x.OwedFrom
+	}
+	return 0
+}
+
+func (x *Workflow) GetPauseReason() string {
+	if x != nil {
+		return x.PauseReason
+	}
+	return ""
+}
+
+func (x *Workflow) GetConcurrencyScope() ConcurrencyScope {
+	if x != nil {
+		return x.ConcurrencyScope
+	}
+	return ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
+}
+
+func (x *Workflow) GetHasPlace() bool {
+	if x != nil {
+		return x.HasPlace
+	}
+	return false
+}
+
+func (x *Workflow) GetStepRetries() int32 {
+	if x != nil && x.StepRetries != nil {
+		return *x.StepRetries
+	}
+	return 0
+}
+
+func (x *Workflow) GetRunRetryPolicy() *RetryPolicy {
+	if x != nil {
+		return x.RunRetryPolicy
+	}
+	return nil
+}
+
 type StartWorkflowRequest struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	Namespace          string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                     // empty means "default"
-	ExternalId         string                 `protobuf:"bytes,2,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"` // idempotency key within the namespace; empty means none
-	TaskQueue          string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`    // empty means "default"
-	WorkflowType       string                 `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	Input              *Payload               `protobuf:"bytes,5,opt,name=input,proto3" json:"input,omitempty"`
-	Version            string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	RetryPolicy        *RetryPolicy           `protobuf:"bytes,8,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"` // default policy of the run's steps; the run itself is retried only if this is set
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                     // empty means "default"
+	ExternalId   string                 `protobuf:"bytes,2,opt,name=external_id,json=externalId,proto3" json:"external_id,omitempty"` // idempotency key within the namespace; empty means none
+	TaskQueue    string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`    // empty means "default"
+	WorkflowType string                 `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	Input        *Payload               `protobuf:"bytes,5,opt,name=input,proto3" json:"input,omitempty"`
+	Version      string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	// Default policy of the run's steps, and of the run itself if run_retry_policy is not set. The run is
+	// retried only if one of the two is.
+	RetryPolicy        *RetryPolicy           `protobuf:"bytes,8,opt,name=retry_policy,json=retryPolicy,proto3" json:"retry_policy,omitempty"`
 	Timeouts           *TimeoutConfig         `protobuf:"bytes,100,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
 	DeadlineAt         *timestamppb.Timestamp `protobuf:"bytes,101,opt,name=deadline_at,json=deadlineAt,proto3" json:"deadline_at,omitempty"` // the earlier of this and execution_timeout applies
 	OnFailureWorkflow  string                 `protobuf:"bytes,102,opt,name=on_failure_workflow,json=onFailureWorkflow,proto3" json:"on_failure_workflow,omitempty"`
@@ -831,24 +984,30 @@ type StartWorkflowRequest struct {
 	// value matches any.
 	Requirements    map[string]string `protobuf:"bytes,107,rep,name=requirements,proto3" json:"requirements,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	ExternalIdReuse ExternalIdReuse   `protobuf:"varint,108,opt,name=external_id_reuse,json=externalIdReuse,proto3,enum=kagzi.v1.ExternalIdReuse" json:"external_id_reuse,omitempty"`
-	ParentRunId     string            `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"` // parent, if the run is started from a step of another run
-	ParentStepId    string            `protobuf:"bytes,110,opt,name=parent_step_id,json=parentStepId,proto3" json:"parent_step_id,omitempty"`
+	// The parent, if the code of a step of another run in the namespace starts the run. It says where
+	// the run comes from and has no other effect: the parent does not wait for the run, and does not
+	// end it. StartChild is for children.
+	ParentRunId  string `protobuf:"bytes,109,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	ParentStepId string `protobuf:"bytes,110,opt,name=parent_step_id,json=parentStepId,proto3" json:"parent_step_id,omitempty"` // the attempt of the step, from BeginStep
 	// Identifies this call; repeat it when the call is retried. The same request_id returns the same
 	// run, ended or not, as long as the run exists and for the server's --request-retention (30 days)
 	// after the request. If the run was deleted meanwhile, already_exists is set and reading it is
 	// NOT_FOUND. With another type, queue, external id or input it is a CONFLICT. At most 64 bytes;
 	// the SDK sends a UUIDv7.
 	RequestId string `protobuf:"bytes,111,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// At most concurrency_limit runs of this workflow type and key are RUNNING at a time.
+	// At most concurrency_limit runs of this workflow type and key have a place at a time. When a run
+	// has one, its own concurrency_scope says.
 	ConcurrencyKey   string `protobuf:"bytes,112,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`
 	ConcurrencyLimit int32  `protobuf:"varint,113,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // 0 means 1 if a key is set
 	// W3C trace context of this start; empty means that of the call's metadata.
 	Traceparent string `protobuf:"bytes,114,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// Delay of the start by the server's clock, instead of start_at. Callers also set start_at, for
 	// servers that do not know this field.
-	StartIn       *durationpb.Duration `protobuf:"bytes,115,opt,name=start_in,json=startIn,proto3" json:"start_in,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	StartIn          *durationpb.Duration `protobuf:"bytes,115,opt,name=start_in,json=startIn,proto3" json:"start_in,omitempty"`
+	ConcurrencyScope ConcurrencyScope     `protobuf:"varint,120,opt,name=concurrency_scope,json=concurrencyScope,proto3,enum=kagzi.v1.ConcurrencyScope" json:"concurrency_scope,omitempty"` // for concurrency_key; servers before it count as SLOT
+	RunRetryPolicy   *RetryPolicy         `protobuf:"bytes,151,opt,name=run_retry_policy,json=runRetryPolicy,proto3" json:"run_retry_policy,omitempty"`                                     // of the run itself; servers before it use retry_policy
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StartWorkflowRequest) Reset() {
@@ -1038,6 +1197,20 @@ func (x *StartWorkflowRequest) GetTraceparent() string {
 func (x *StartWorkflowRequest) GetStartIn() *durationpb.Duration {
 	if x != nil {
 		return x.StartIn
+	}
+	return nil
+}
+
+func (x *StartWorkflowRequest) GetConcurrencyScope() ConcurrencyScope {
+	if x != nil {
+		return x.ConcurrencyScope
+	}
+	return ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
+}
+
+func (x *StartWorkflowRequest) GetRunRetryPolicy() *RetryPolicy {
+	if x != nil {
+		return x.RunRetryPolicy
 	}
 	return nil
 }
@@ -1809,9 +1982,12 @@ func (x *AwaitWorkflowsResponse) GetEnded() []*AwaitWorkflowsResponse_Ended {
 }
 
 type WatchWorkflowRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Send the run only: neither steps nor the run's input and output. Servers that do not know this
+	// field send everything.
+	RunOnly       bool `protobuf:"varint,100,opt,name=run_only,json=runOnly,proto3" json:"run_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1858,6 +2034,13 @@ func (x *WatchWorkflowRequest) GetRunId() string {
 		return x.RunId
 	}
 	return ""
+}
+
+func (x *WatchWorkflowRequest) GetRunOnly() bool {
+	if x != nil {
+		return x.RunOnly
+	}
+	return false
 }
 
 type WatchWorkflowEvent struct {
@@ -2345,10 +2528,13 @@ func (x *RetryWorkflowResponse) GetAlreadyRetried() bool {
 }
 
 type PauseWorkflowRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason    string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Interrupts the steps that run; they run again after the pause. Without it a run that a worker
+	// holds is first `pausing`: the steps that run finish and are recorded, and then it is paused.
+	Now           bool `protobuf:"varint,100,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2404,6 +2590,13 @@ func (x *PauseWorkflowRequest) GetReason() string {
 	return ""
 }
 
+func (x *PauseWorkflowRequest) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
+}
+
 type PauseWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Workflow      *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
@@ -2449,12 +2642,14 @@ func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
 }
 
 type ResumeWorkflowRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason    string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Accept that the code has diverged: what is recorded so far need not be reached any more.
+	AcceptDivergence bool `protobuf:"varint,101,opt,name=accept_divergence,json=acceptDivergence,proto3" json:"accept_divergence,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ResumeWorkflowRequest) Reset() {
@@ -2506,6 +2701,13 @@ func (x *ResumeWorkflowRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *ResumeWorkflowRequest) GetAcceptDivergence() bool {
+	if x != nil {
+		return x.AcceptDivergence
+	}
+	return false
 }
 
 type ResumeWorkflowResponse struct {
@@ -2763,12 +2965,14 @@ func (x *ExplainWorkflowRequest) GetRunId() string {
 }
 
 type ExplainWorkflowResponse struct {
-	state         protoimpl.MessageState          `protogen:"open.v1"`
-	Summary       string                          `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"` // one sentence: "retrying charge-card, attempt 7 of 10 in 38 s: card declined"
-	Details       []string                        `protobuf:"bytes,2,rep,name=details,proto3" json:"details,omitempty"`
-	Blocker       ExplainWorkflowResponse_Blocker `protobuf:"varint,3,opt,name=blocker,proto3,enum=kagzi.v1.ExplainWorkflowResponse_Blocker" json:"blocker,omitempty"`
-	Since         *timestamppb.Timestamp          `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	NextAt        *timestamppb.Timestamp          `protobuf:"bytes,5,opt,name=next_at,json=nextAt,proto3,oneof" json:"next_at,omitempty"`
+	state   protoimpl.MessageState          `protogen:"open.v1"`
+	Summary string                          `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"` // one sentence: "retrying charge-card, attempt 7 of 10 in 38 s: card declined"
+	Details []string                        `protobuf:"bytes,2,rep,name=details,proto3" json:"details,omitempty"`
+	Blocker ExplainWorkflowResponse_Blocker `protobuf:"varint,3,opt,name=blocker,proto3,enum=kagzi.v1.ExplainWorkflowResponse_Blocker" json:"blocker,omitempty"`
+	Since   *timestamppb.Timestamp          `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	NextAt  *timestamppb.Timestamp          `protobuf:"bytes,5,opt,name=next_at,json=nextAt,proto3,oneof" json:"next_at,omitempty"`
+	// Code that keeps the run from moving on, as of its worker's last heartbeat; only while it is RUNNING.
+	Blocked       []*BlockedCode `protobuf:"bytes,100,rep,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2834,6 +3038,13 @@ func (x *ExplainWorkflowResponse) GetSince() *timestamppb.Timestamp {
 func (x *ExplainWorkflowResponse) GetNextAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.NextAt
+	}
+	return nil
+}
+
+func (x *ExplainWorkflowResponse) GetBlocked() []*BlockedCode {
+	if x != nil {
+		return x.Blocked
 	}
 	return nil
 }
@@ -3644,8 +3855,17 @@ type Step struct {
 	OverrideReason string                 `protobuf:"bytes,107,opt,name=override_reason,json=overrideReason,proto3" json:"override_reason,omitempty"`
 	SignalName     string                 `protobuf:"bytes,108,opt,name=signal_name,json=signalName,proto3" json:"signal_name,omitempty"`                // for a SIGNAL
 	SignalTimedOut bool                   `protobuf:"varint,109,opt,name=signal_timed_out,json=signalTimedOut,proto3" json:"signal_timed_out,omitempty"` // the limit passed before a signal arrived
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Place of this result in the order in which results reached the code, from 1. 0 without a final
+	// result, and for one of an older server. -1 in ListSteps, GetStep and exports for a result that no
+	// worker has been told yet.
+	Settled int64  `protobuf:"varint,110,opt,name=settled,proto3" json:"settled,omitempty"`
+	Branch  string `protobuf:"bytes,111,opt,name=branch,proto3" json:"branch,omitempty"` // as in BeginStep
+	// The run's `owed_from` when this attempt began; -1 for records of older servers, which the code never
+	// has to reach.
+	BegunIn       int64  `protobuf:"varint,112,opt,name=begun_in,json=begunIn,proto3" json:"begun_in,omitempty"`
+	ChildType     string `protobuf:"bytes,113,opt,name=child_type,json=childType,proto3" json:"child_type,omitempty"` // for a CHILD_WORKFLOW, the type that the code started; empty in older records
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Step) Reset() {
@@ -3846,6 +4066,259 @@ func (x *Step) GetSignalTimedOut() bool {
 	return false
 }
 
+func (x *Step) GetSettled() int64 {
+	if x != nil {
+		return x.Settled
+	}
+	return 0
+}
+
+func (x *Step) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *Step) GetBegunIn() int64 {
+	if x != nil {
+		return x.BegunIn
+	}
+	return 0
+}
+
+func (x *Step) GetChildType() string {
+	if x != nil {
+		return x.ChildType
+	}
+	return ""
+}
+
+// Call is a call of workflow code: one that is recorded, or one that the code made.
+type Call struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Kind          StepKind               `protobuf:"varint,2,opt,name=kind,proto3,enum=kagzi.v1.StepKind" json:"kind,omitempty"`
+	Branch        string                 `protobuf:"bytes,3,opt,name=branch,proto3" json:"branch,omitempty"` // as in BeginStep
+	Detail        string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"` // the child's type or the signal's name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Call) Reset() {
+	*x = Call{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Call) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Call) ProtoMessage() {}
+
+func (x *Call) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Call.ProtoReflect.Descriptor instead.
+func (*Call) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Call) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Call) GetKind() StepKind {
+	if x != nil {
+		return x.Kind
+	}
+	return StepKind_STEP_KIND_UNSPECIFIED
+}
+
+func (x *Call) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *Call) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+// BlockedCode is workflow code that has kept its run from moving on for 5 s or longer, and is not
+// waiting for anything that the server knows: code outside of the SDK's calls, or new calls that wait to
+// take effect because the code has not made recorded ones.
+type BlockedCode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // empty in ExplainWorkflowResponse
+	Branch        string                 `protobuf:"bytes,2,opt,name=branch,proto3" json:"branch,omitempty"`            // as in BeginStep
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Stack         string                 `protobuf:"bytes,4,opt,name=stack,proto3" json:"stack,omitempty"` // of code outside of calls, at most 4 KiB
+	Held          []*Call                `protobuf:"bytes,5,rep,name=held,proto3" json:"held,omitempty"`   // new calls that wait, at most 10
+	Owed          []*Call                `protobuf:"bytes,6,rep,name=owed,proto3" json:"owed,omitempty"`   // recorded calls that the code has not made, at most 10
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlockedCode) Reset() {
+	*x = BlockedCode{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlockedCode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlockedCode) ProtoMessage() {}
+
+func (x *BlockedCode) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlockedCode.ProtoReflect.Descriptor instead.
+func (*BlockedCode) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *BlockedCode) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *BlockedCode) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *BlockedCode) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *BlockedCode) GetStack() string {
+	if x != nil {
+		return x.Stack
+	}
+	return ""
+}
+
+func (x *BlockedCode) GetHeld() []*Call {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *BlockedCode) GetOwed() []*Call {
+	if x != nil {
+		return x.Owed
+	}
+	return nil
+}
+
+// Divergence is a report that the code of one build does not match a run's history.
+type Divergence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Made          []*Call                `protobuf:"bytes,1,rep,name=made,proto3" json:"made,omitempty"`                               // calls without a record that wait to take effect, at most 100
+	Owed          []*Call                `protobuf:"bytes,2,rep,name=owed,proto3" json:"owed,omitempty"`                               // recorded calls that the code has not made, at most 100
+	BuildId       string                 `protobuf:"bytes,3,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`          // set by the server
+	ReportedAt    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=reported_at,json=reportedAt,proto3" json:"reported_at,omitempty"` // set by the server
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Divergence) Reset() {
+	*x = Divergence{}
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Divergence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Divergence) ProtoMessage() {}
+
+func (x *Divergence) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Divergence.ProtoReflect.Descriptor instead.
+func (*Divergence) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Divergence) GetMade() []*Call {
+	if x != nil {
+		return x.Made
+	}
+	return nil
+}
+
+func (x *Divergence) GetOwed() []*Call {
+	if x != nil {
+		return x.Owed
+	}
+	return nil
+}
+
+func (x *Divergence) GetBuildId() string {
+	if x != nil {
+		return x.BuildId
+	}
+	return ""
+}
+
+func (x *Divergence) GetReportedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReportedAt
+	}
+	return nil
+}
+
 type StartWorkflowsResponse_Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Started       *StartWorkflowResponse `protobuf:"bytes,1,opt,name=started,proto3" json:"started,omitempty"`
@@ -3857,7 +4330,7 @@ type StartWorkflowsResponse_Result struct {
 
 func (x *StartWorkflowsResponse_Result) Reset() {
 	*x = StartWorkflowsResponse_Result{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[48]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +4342,7 @@ func (x *StartWorkflowsResponse_Result) String() string {
 func (*StartWorkflowsResponse_Result) ProtoMessage() {}
 
 func (x *StartWorkflowsResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[48]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3917,7 +4390,7 @@ type AwaitWorkflowsRequest_Wait struct {
 
 func (x *AwaitWorkflowsRequest_Wait) Reset() {
 	*x = AwaitWorkflowsRequest_Wait{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[50]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3929,7 +4402,7 @@ func (x *AwaitWorkflowsRequest_Wait) String() string {
 func (*AwaitWorkflowsRequest_Wait) ProtoMessage() {}
 
 func (x *AwaitWorkflowsRequest_Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[50]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4456,7 @@ type AwaitWorkflowsResponse_Ended struct {
 
 func (x *AwaitWorkflowsResponse_Ended) Reset() {
 	*x = AwaitWorkflowsResponse_Ended{}
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[51]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4468,7 @@ func (x *AwaitWorkflowsResponse_Ended) String() string {
 func (*AwaitWorkflowsResponse_Ended) ProtoMessage() {}
 
 func (x *AwaitWorkflowsResponse_Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_proto_msgTypes[51]
+	mi := &file_kagzi_v1_workflow_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4544,7 @@ var File_kagzi_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xb3\x15\n" +
+	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xbf\x19\n" +
 	"\bWorkflow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
@@ -4134,7 +4607,18 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x11named_deadline_at\x18{ \x01(\v2\x1a.google.protobuf.TimestampH\x14R\x0fnamedDeadlineAt\x88\x01\x01\x12#\n" +
 	"\rbelow_handler\x18| \x01(\bR\fbelowHandler\x12%\n" +
 	"\ffirst_run_id\x18} \x01(\tH\x15R\n" +
-	"firstRunId\x88\x01\x01\x1a7\n" +
+	"firstRunId\x88\x01\x01\x12\x19\n" +
+	"\apausing\x18\x82\x01 \x01(\bR\apausing\x12=\n" +
+	"\tpaused_at\x18\x83\x01 \x01(\v2\x1a.google.protobuf.TimestampH\x16R\bpausedAt\x88\x01\x01\x126\n" +
+	"\vdivergences\x18~ \x03(\v2\x14.kagzi.v1.DivergenceR\vdivergences\x12\x1c\n" +
+	"\tunreached\x18\x7f \x03(\tR\tunreached\x12&\n" +
+	"\x0eunread_signals\x18\x80\x01 \x01(\x05R\runreadSignals\x12\x1c\n" +
+	"\towed_from\x18\x81\x01 \x01(\x03R\bowedFrom\x12\"\n" +
+	"\fpause_reason\x18\x84\x01 \x01(\tR\vpauseReason\x12H\n" +
+	"\x11concurrency_scope\x18\x8c\x01 \x01(\x0e2\x1a.kagzi.v1.ConcurrencyScopeR\x10concurrencyScope\x12\x1c\n" +
+	"\thas_place\x18\x8d\x01 \x01(\bR\bhasPlace\x12'\n" +
+	"\fstep_retries\x18\x96\x01 \x01(\x05H\x17R\vstepRetries\x88\x01\x01\x12@\n" +
+	"\x10run_retry_policy\x18\x97\x01 \x01(\v2\x15.kagzi.v1.RetryPolicyR\x0erunRetryPolicy\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -4164,7 +4648,11 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x13_cancel_grace_untilB\x18\n" +
 	"\x16_continued_from_run_idB\x14\n" +
 	"\x12_named_deadline_atB\x0f\n" +
-	"\r_first_run_id\"\xc2\t\n" +
+	"\r_first_run_idB\f\n" +
+	"\n" +
+	"_paused_atB\x0f\n" +
+	"\r_step_retries\"\xcd\n" +
+	"\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
@@ -4192,7 +4680,9 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x0fconcurrency_key\x18p \x01(\tR\x0econcurrencyKey\x12+\n" +
 	"\x11concurrency_limit\x18q \x01(\x05R\x10concurrencyLimit\x12 \n" +
 	"\vtraceparent\x18r \x01(\tR\vtraceparent\x124\n" +
-	"\bstart_in\x18s \x01(\v2\x19.google.protobuf.DurationR\astartIn\x1a7\n" +
+	"\bstart_in\x18s \x01(\v2\x19.google.protobuf.DurationR\astartIn\x12G\n" +
+	"\x11concurrency_scope\x18x \x01(\x0e2\x1a.kagzi.v1.ConcurrencyScopeR\x10concurrencyScope\x12@\n" +
+	"\x10run_retry_policy\x18\x97\x01 \x01(\v2\x15.kagzi.v1.RetryPolicyR\x0erunRetryPolicy\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -4286,10 +4776,11 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\bworkflow\x18\x06 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\x12/\n" +
 	"\arefusal\x18\a \x01(\v2\x15.kagzi.v1.ErrorDetailR\arefusal\x12\x1f\n" +
 	"\vstatus_code\x18\b \x01(\x05R\n" +
-	"statusCode\"K\n" +
+	"statusCode\"f\n" +
 	"\x14WatchWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x8f\x01\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x19\n" +
+	"\brun_only\x18d \x01(\bR\arunOnly\"\x8f\x01\n" +
 	"\x12WatchWorkflowEvent\x12.\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\x12$\n" +
 	"\x05steps\x18\x02 \x03(\v2\x0e.kagzi.v1.StepR\x05steps\x12#\n" +
@@ -4329,17 +4820,19 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"new_run_id\x18\x01 \x01(\tR\bnewRunId\x12'\n" +
 	"\x0falready_running\x18\x02 \x01(\bR\x0ealreadyRunning\x12'\n" +
-	"\x0falready_retried\x18d \x01(\bR\x0ealreadyRetried\"c\n" +
+	"\x0falready_retried\x18d \x01(\bR\x0ealreadyRetried\"u\n" +
 	"\x14PauseWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"G\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x10\n" +
+	"\x03now\x18d \x01(\bR\x03now\"G\n" +
 	"\x15PauseWorkflowResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"d\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\x91\x01\n" +
 	"\x15ResumeWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
-	"\x06reason\x18d \x01(\tR\x06reason\"H\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\x12+\n" +
+	"\x11accept_divergence\x18e \x01(\bR\x10acceptDivergence\"H\n" +
 	"\x16ResumeWorkflowResponse\x12.\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xe5\x01\n" +
 	"\x13OverrideStepRequest\x12\x1c\n" +
@@ -4354,13 +4847,14 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"M\n" +
 	"\x16ExplainWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xb5\x04\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xe6\x04\n" +
 	"\x17ExplainWorkflowResponse\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12\x18\n" +
 	"\adetails\x18\x02 \x03(\tR\adetails\x12C\n" +
 	"\ablocker\x18\x03 \x01(\x0e2).kagzi.v1.ExplainWorkflowResponse.BlockerR\ablocker\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x128\n" +
-	"\anext_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x06nextAt\x88\x01\x01\"\xa8\x02\n" +
+	"\anext_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x06nextAt\x88\x01\x01\x12/\n" +
+	"\ablocked\x18d \x03(\v2\x15.kagzi.v1.BlockedCodeR\ablocked\"\xa8\x02\n" +
 	"\aBlocker\x12\x17\n" +
 	"\x13BLOCKER_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fBLOCKER_NONE\x10\x01\x12\x15\n" +
@@ -4436,7 +4930,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"last_error\x18\x04 \x01(\v2\x15.kagzi.v1.ErrorDetailR\tlastError\x12\x1e\n" +
 	"\vlast_run_id\x18d \x01(\tR\tlastRunId\x12\x1c\n" +
-	"\tunchanged\x18e \x01(\x03R\tunchanged\"\xee\b\n" +
+	"\tunchanged\x18e \x01(\x03R\tunchanged\"\xda\t\n" +
 	"\x04Step\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
 	"\astep_id\x18\x02 \x01(\tR\x06stepId\x12\x15\n" +
@@ -4469,7 +4963,12 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x0foverride_reason\x18k \x01(\tR\x0eoverrideReason\x12\x1f\n" +
 	"\vsignal_name\x18l \x01(\tR\n" +
 	"signalName\x12(\n" +
-	"\x10signal_timed_out\x18m \x01(\bR\x0esignalTimedOutB\t\n" +
+	"\x10signal_timed_out\x18m \x01(\bR\x0esignalTimedOut\x12\x18\n" +
+	"\asettled\x18n \x01(\x03R\asettled\x12\x16\n" +
+	"\x06branch\x18o \x01(\tR\x06branch\x12\x19\n" +
+	"\bbegun_in\x18p \x01(\x03R\abegunIn\x12\x1d\n" +
+	"\n" +
+	"child_type\x18q \x01(\tR\tchildTypeB\t\n" +
 	"\a_outputB\b\n" +
 	"\x06_errorB\r\n" +
 	"\v_started_atB\x0e\n" +
@@ -4477,7 +4976,26 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\r_child_run_idB\r\n" +
 	"\v_timeout_atB\v\n" +
 	"\t_retry_atB\r\n" +
-	"\v_wake_up_at*\xdd\x02\n" +
+	"\v_wake_up_at\"r\n" +
+	"\x04Call\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x12.kagzi.v1.StepKindR\x04kind\x12\x16\n" +
+	"\x06branch\x18\x03 \x01(\tR\x06branch\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xcc\x01\n" +
+	"\vBlockedCode\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06branch\x18\x02 \x01(\tR\x06branch\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05stack\x18\x04 \x01(\tR\x05stack\x12\"\n" +
+	"\x04held\x18\x05 \x03(\v2\x0e.kagzi.v1.CallR\x04held\x12\"\n" +
+	"\x04owed\x18\x06 \x03(\v2\x0e.kagzi.v1.CallR\x04owed\"\xac\x01\n" +
+	"\n" +
+	"Divergence\x12\"\n" +
+	"\x04made\x18\x01 \x03(\v2\x0e.kagzi.v1.CallR\x04made\x12\"\n" +
+	"\x04owed\x18\x02 \x03(\v2\x0e.kagzi.v1.CallR\x04owed\x12\x19\n" +
+	"\bbuild_id\x18\x03 \x01(\tR\abuildId\x12;\n" +
+	"\vreported_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"reportedAt*\xdd\x02\n" +
 	"\x0eWorkflowStatus\x12\x1f\n" +
 	"\x1bWORKFLOW_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17WORKFLOW_STATUS_PENDING\x10\x01\x12\x1b\n" +
@@ -4489,7 +5007,11 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x19WORKFLOW_STATUS_SCHEDULED\x10\a\x12\x1a\n" +
 	"\x16WORKFLOW_STATUS_PAUSED\x10\b\x12\x1d\n" +
 	"\x19WORKFLOW_STATUS_TIMED_OUT\x10d\x12\x1e\n" +
-	"\x1aWORKFLOW_STATUS_TERMINATED\x10e*o\n" +
+	"\x1aWORKFLOW_STATUS_TERMINATED\x10e*m\n" +
+	"\x10ConcurrencyScope\x12!\n" +
+	"\x1dCONCURRENCY_SCOPE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16CONCURRENCY_SCOPE_SLOT\x10\x01\x12\x1a\n" +
+	"\x16CONCURRENCY_SCOPE_OPEN\x10\x02*o\n" +
 	"\x0fExternalIdReuse\x12!\n" +
 	"\x1dEXTERNAL_ID_REUSE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17EXTERNAL_ID_REUSE_NEVER\x10\x01\x12\x1c\n" +
@@ -4548,212 +5070,230 @@ func file_kagzi_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_kagzi_v1_workflow_proto_rawDescData
 }
 
-var file_kagzi_v1_workflow_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_kagzi_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_kagzi_v1_workflow_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_kagzi_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_kagzi_v1_workflow_proto_goTypes = []any{
 	(WorkflowStatus)(0),                     // 0: kagzi.v1.WorkflowStatus
-	(ExternalIdReuse)(0),                    // 1: kagzi.v1.ExternalIdReuse
-	(BulkAction)(0),                         // 2: kagzi.v1.BulkAction
-	(StepKind)(0),                           // 3: kagzi.v1.StepKind
-	(StepStatus)(0),                         // 4: kagzi.v1.StepStatus
-	(ExplainWorkflowResponse_Blocker)(0),    // 5: kagzi.v1.ExplainWorkflowResponse.Blocker
-	(*Workflow)(nil),                        // 6: kagzi.v1.Workflow
-	(*StartWorkflowRequest)(nil),            // 7: kagzi.v1.StartWorkflowRequest
-	(*StartWorkflowResponse)(nil),           // 8: kagzi.v1.StartWorkflowResponse
-	(*StartWorkflowsRequest)(nil),           // 9: kagzi.v1.StartWorkflowsRequest
-	(*StartWorkflowsResponse)(nil),          // 10: kagzi.v1.StartWorkflowsResponse
-	(*GetWorkflowRequest)(nil),              // 11: kagzi.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),             // 12: kagzi.v1.GetWorkflowResponse
-	(*GetWorkflowByExternalIdRequest)(nil),  // 13: kagzi.v1.GetWorkflowByExternalIdRequest
-	(*GetWorkflowByExternalIdResponse)(nil), // 14: kagzi.v1.GetWorkflowByExternalIdResponse
-	(*ListWorkflowsRequest)(nil),            // 15: kagzi.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),           // 16: kagzi.v1.ListWorkflowsResponse
-	(*WaitWorkflowRequest)(nil),             // 17: kagzi.v1.WaitWorkflowRequest
-	(*WaitWorkflowResponse)(nil),            // 18: kagzi.v1.WaitWorkflowResponse
-	(*AwaitWorkflowsRequest)(nil),           // 19: kagzi.v1.AwaitWorkflowsRequest
-	(*AwaitWorkflowsResponse)(nil),          // 20: kagzi.v1.AwaitWorkflowsResponse
-	(*WatchWorkflowRequest)(nil),            // 21: kagzi.v1.WatchWorkflowRequest
-	(*WatchWorkflowEvent)(nil),              // 22: kagzi.v1.WatchWorkflowEvent
-	(*CancelWorkflowRequest)(nil),           // 23: kagzi.v1.CancelWorkflowRequest
-	(*CancelWorkflowResponse)(nil),          // 24: kagzi.v1.CancelWorkflowResponse
-	(*TerminateWorkflowRequest)(nil),        // 25: kagzi.v1.TerminateWorkflowRequest
-	(*TerminateWorkflowResponse)(nil),       // 26: kagzi.v1.TerminateWorkflowResponse
-	(*RetryWorkflowRequest)(nil),            // 27: kagzi.v1.RetryWorkflowRequest
-	(*RetryWorkflowResponse)(nil),           // 28: kagzi.v1.RetryWorkflowResponse
-	(*PauseWorkflowRequest)(nil),            // 29: kagzi.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),           // 30: kagzi.v1.PauseWorkflowResponse
-	(*ResumeWorkflowRequest)(nil),           // 31: kagzi.v1.ResumeWorkflowRequest
-	(*ResumeWorkflowResponse)(nil),          // 32: kagzi.v1.ResumeWorkflowResponse
-	(*OverrideStepRequest)(nil),             // 33: kagzi.v1.OverrideStepRequest
-	(*OverrideStepResponse)(nil),            // 34: kagzi.v1.OverrideStepResponse
-	(*ExplainWorkflowRequest)(nil),          // 35: kagzi.v1.ExplainWorkflowRequest
-	(*ExplainWorkflowResponse)(nil),         // 36: kagzi.v1.ExplainWorkflowResponse
-	(*ExportWorkflowRequest)(nil),           // 37: kagzi.v1.ExportWorkflowRequest
-	(*Capsule)(nil),                         // 38: kagzi.v1.Capsule
-	(*ImportWorkflowResponse)(nil),          // 39: kagzi.v1.ImportWorkflowResponse
-	(*SignalWorkflowRequest)(nil),           // 40: kagzi.v1.SignalWorkflowRequest
-	(*SignalWorkflowResponse)(nil),          // 41: kagzi.v1.SignalWorkflowResponse
-	(*Signal)(nil),                          // 42: kagzi.v1.Signal
-	(*ListSignalsRequest)(nil),              // 43: kagzi.v1.ListSignalsRequest
-	(*ListSignalsResponse)(nil),             // 44: kagzi.v1.ListSignalsResponse
-	(*PinWorkflowRequest)(nil),              // 45: kagzi.v1.PinWorkflowRequest
-	(*PinWorkflowResponse)(nil),             // 46: kagzi.v1.PinWorkflowResponse
-	(*BulkWorkflowsRequest)(nil),            // 47: kagzi.v1.BulkWorkflowsRequest
-	(*BulkWorkflowsProgress)(nil),           // 48: kagzi.v1.BulkWorkflowsProgress
-	(*Step)(nil),                            // 49: kagzi.v1.Step
-	nil,                                     // 50: kagzi.v1.Workflow.TagsEntry
-	nil,                                     // 51: kagzi.v1.Workflow.RequirementsEntry
-	nil,                                     // 52: kagzi.v1.StartWorkflowRequest.TagsEntry
-	nil,                                     // 53: kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	(*StartWorkflowsResponse_Result)(nil),   // 54: kagzi.v1.StartWorkflowsResponse.Result
-	nil,                                     // 55: kagzi.v1.ListWorkflowsRequest.TagsEntry
-	(*AwaitWorkflowsRequest_Wait)(nil),      // 56: kagzi.v1.AwaitWorkflowsRequest.Wait
-	(*AwaitWorkflowsResponse_Ended)(nil),    // 57: kagzi.v1.AwaitWorkflowsResponse.Ended
-	(*Payload)(nil),                         // 58: kagzi.v1.Payload
-	(*ErrorDetail)(nil),                     // 59: kagzi.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil),           // 60: google.protobuf.Timestamp
-	(*RetryPolicy)(nil),                     // 61: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),                   // 62: kagzi.v1.TimeoutConfig
-	(ParentClosePolicy)(0),                  // 63: kagzi.v1.ParentClosePolicy
-	(*durationpb.Duration)(nil),             // 64: google.protobuf.Duration
-	(*PageRequest)(nil),                     // 65: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                        // 66: kagzi.v1.PageInfo
+	(ConcurrencyScope)(0),                   // 1: kagzi.v1.ConcurrencyScope
+	(ExternalIdReuse)(0),                    // 2: kagzi.v1.ExternalIdReuse
+	(BulkAction)(0),                         // 3: kagzi.v1.BulkAction
+	(StepKind)(0),                           // 4: kagzi.v1.StepKind
+	(StepStatus)(0),                         // 5: kagzi.v1.StepStatus
+	(ExplainWorkflowResponse_Blocker)(0),    // 6: kagzi.v1.ExplainWorkflowResponse.Blocker
+	(*Workflow)(nil),                        // 7: kagzi.v1.Workflow
+	(*StartWorkflowRequest)(nil),            // 8: kagzi.v1.StartWorkflowRequest
+	(*StartWorkflowResponse)(nil),           // 9: kagzi.v1.StartWorkflowResponse
+	(*StartWorkflowsRequest)(nil),           // 10: kagzi.v1.StartWorkflowsRequest
+	(*StartWorkflowsResponse)(nil),          // 11: kagzi.v1.StartWorkflowsResponse
+	(*GetWorkflowRequest)(nil),              // 12: kagzi.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),             // 13: kagzi.v1.GetWorkflowResponse
+	(*GetWorkflowByExternalIdRequest)(nil),  // 14: kagzi.v1.GetWorkflowByExternalIdRequest
+	(*GetWorkflowByExternalIdResponse)(nil), // 15: kagzi.v1.GetWorkflowByExternalIdResponse
+	(*ListWorkflowsRequest)(nil),            // 16: kagzi.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),           // 17: kagzi.v1.ListWorkflowsResponse
+	(*WaitWorkflowRequest)(nil),             // 18: kagzi.v1.WaitWorkflowRequest
+	(*WaitWorkflowResponse)(nil),            // 19: kagzi.v1.WaitWorkflowResponse
+	(*AwaitWorkflowsRequest)(nil),           // 20: kagzi.v1.AwaitWorkflowsRequest
+	(*AwaitWorkflowsResponse)(nil),          // 21: kagzi.v1.AwaitWorkflowsResponse
+	(*WatchWorkflowRequest)(nil),            // 22: kagzi.v1.WatchWorkflowRequest
+	(*WatchWorkflowEvent)(nil),              // 23: kagzi.v1.WatchWorkflowEvent
+	(*CancelWorkflowRequest)(nil),           // 24: kagzi.v1.CancelWorkflowRequest
+	(*CancelWorkflowResponse)(nil),          // 25: kagzi.v1.CancelWorkflowResponse
+	(*TerminateWorkflowRequest)(nil),        // 26: kagzi.v1.TerminateWorkflowRequest
+	(*TerminateWorkflowResponse)(nil),       // 27: kagzi.v1.TerminateWorkflowResponse
+	(*RetryWorkflowRequest)(nil),            // 28: kagzi.v1.RetryWorkflowRequest
+	(*RetryWorkflowResponse)(nil),           // 29: kagzi.v1.RetryWorkflowResponse
+	(*PauseWorkflowRequest)(nil),            // 30: kagzi.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),           // 31: kagzi.v1.PauseWorkflowResponse
+	(*ResumeWorkflowRequest)(nil),           // 32: kagzi.v1.ResumeWorkflowRequest
+	(*ResumeWorkflowResponse)(nil),          // 33: kagzi.v1.ResumeWorkflowResponse
+	(*OverrideStepRequest)(nil),             // 34: kagzi.v1.OverrideStepRequest
+	(*OverrideStepResponse)(nil),            // 35: kagzi.v1.OverrideStepResponse
+	(*ExplainWorkflowRequest)(nil),          // 36: kagzi.v1.ExplainWorkflowRequest
+	(*ExplainWorkflowResponse)(nil),         // 37: kagzi.v1.ExplainWorkflowResponse
+	(*ExportWorkflowRequest)(nil),           // 38: kagzi.v1.ExportWorkflowRequest
+	(*Capsule)(nil),                         // 39: kagzi.v1.Capsule
+	(*ImportWorkflowResponse)(nil),          // 40: kagzi.v1.ImportWorkflowResponse
+	(*SignalWorkflowRequest)(nil),           // 41: kagzi.v1.SignalWorkflowRequest
+	(*SignalWorkflowResponse)(nil),          // 42: kagzi.v1.SignalWorkflowResponse
+	(*Signal)(nil),                          // 43: kagzi.v1.Signal
+	(*ListSignalsRequest)(nil),              // 44: kagzi.v1.ListSignalsRequest
+	(*ListSignalsResponse)(nil),             // 45: kagzi.v1.ListSignalsResponse
+	(*PinWorkflowRequest)(nil),              // 46: kagzi.v1.PinWorkflowRequest
+	(*PinWorkflowResponse)(nil),             // 47: kagzi.v1.PinWorkflowResponse
+	(*BulkWorkflowsRequest)(nil),            // 48: kagzi.v1.BulkWorkflowsRequest
+	(*BulkWorkflowsProgress)(nil),           // 49: kagzi.v1.BulkWorkflowsProgress
+	(*Step)(nil),                            // 50: kagzi.v1.Step
+	(*Call)(nil),                            // 51: kagzi.v1.Call
+	(*BlockedCode)(nil),                     // 52: kagzi.v1.BlockedCode
+	(*Divergence)(nil),                      // 53: kagzi.v1.Divergence
+	nil,                                     // 54: kagzi.v1.Workflow.TagsEntry
+	nil,                                     // 55: kagzi.v1.Workflow.RequirementsEntry
+	nil,                                     // 56: kagzi.v1.StartWorkflowRequest.TagsEntry
+	nil,                                     // 57: kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	(*StartWorkflowsResponse_Result)(nil),   // 58: kagzi.v1.StartWorkflowsResponse.Result
+	nil,                                     // 59: kagzi.v1.ListWorkflowsRequest.TagsEntry
+	(*AwaitWorkflowsRequest_Wait)(nil),      // 60: kagzi.v1.AwaitWorkflowsRequest.Wait
+	(*AwaitWorkflowsResponse_Ended)(nil),    // 61: kagzi.v1.AwaitWorkflowsResponse.Ended
+	(*Payload)(nil),                         // 62: kagzi.v1.Payload
+	(*ErrorDetail)(nil),                     // 63: kagzi.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil),           // 64: google.protobuf.Timestamp
+	(*RetryPolicy)(nil),                     // 65: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),                   // 66: kagzi.v1.TimeoutConfig
+	(ParentClosePolicy)(0),                  // 67: kagzi.v1.ParentClosePolicy
+	(*durationpb.Duration)(nil),             // 68: google.protobuf.Duration
+	(*PageRequest)(nil),                     // 69: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                        // 70: kagzi.v1.PageInfo
 }
 var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	0,   // 0: kagzi.v1.Workflow.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 1: kagzi.v1.Workflow.input:type_name -> kagzi.v1.Payload
-	58,  // 2: kagzi.v1.Workflow.output:type_name -> kagzi.v1.Payload
-	59,  // 3: kagzi.v1.Workflow.error:type_name -> kagzi.v1.ErrorDetail
-	60,  // 4: kagzi.v1.Workflow.created_at:type_name -> google.protobuf.Timestamp
-	60,  // 5: kagzi.v1.Workflow.started_at:type_name -> google.protobuf.Timestamp
-	60,  // 6: kagzi.v1.Workflow.finished_at:type_name -> google.protobuf.Timestamp
-	60,  // 7: kagzi.v1.Workflow.wake_up_at:type_name -> google.protobuf.Timestamp
-	60,  // 8: kagzi.v1.Workflow.deadline_at:type_name -> google.protobuf.Timestamp
-	50,  // 9: kagzi.v1.Workflow.tags:type_name -> kagzi.v1.Workflow.TagsEntry
-	61,  // 10: kagzi.v1.Workflow.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	62,  // 11: kagzi.v1.Workflow.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	51,  // 12: kagzi.v1.Workflow.requirements:type_name -> kagzi.v1.Workflow.RequirementsEntry
-	60,  // 13: kagzi.v1.Workflow.cancel_requested_at:type_name -> google.protobuf.Timestamp
-	60,  // 14: kagzi.v1.Workflow.scheduled_at:type_name -> google.protobuf.Timestamp
-	60,  // 15: kagzi.v1.Workflow.cancel_grace_until:type_name -> google.protobuf.Timestamp
-	63,  // 16: kagzi.v1.Workflow.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
-	60,  // 17: kagzi.v1.Workflow.named_deadline_at:type_name -> google.protobuf.Timestamp
-	58,  // 18: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	61,  // 19: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	62,  // 20: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	60,  // 21: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
-	60,  // 22: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
-	52,  // 23: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
-	53,  // 24: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
-	1,   // 25: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
-	64,  // 26: kagzi.v1.StartWorkflowRequest.start_in:type_name -> google.protobuf.Duration
-	7,   // 27: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
-	54,  // 28: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
-	6,   // 29: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,   // 30: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
-	0,   // 31: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
-	65,  // 32: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
-	60,  // 33: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
-	60,  // 34: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
-	0,   // 35: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
-	55,  // 36: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
-	6,   // 37: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
-	66,  // 38: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
-	64,  // 39: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
-	6,   // 40: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	56,  // 41: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
-	57,  // 42: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
-	6,   // 43: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
-	49,  // 44: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
-	64,  // 45: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
-	0,   // 46: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	60,  // 47: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
-	0,   // 48: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 49: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
-	6,   // 50: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	6,   // 51: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	58,  // 52: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
-	59,  // 53: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
-	49,  // 54: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
-	5,   // 55: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
-	60,  // 56: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
-	60,  // 57: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
-	58,  // 58: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
-	58,  // 59: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
-	60,  // 60: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
-	65,  // 61: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
-	42,  // 62: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
-	66,  // 63: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
-	6,   // 64: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
-	2,   // 65: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
-	15,  // 66: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
-	64,  // 67: kagzi.v1.BulkWorkflowsRequest.grace:type_name -> google.protobuf.Duration
-	59,  // 68: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	3,   // 69: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	4,   // 70: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	58,  // 71: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	58,  // 72: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	59,  // 73: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	60,  // 74: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	60,  // 75: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	60,  // 76: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	60,  // 77: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	60,  // 78: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	60,  // 79: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	8,   // 80: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	59,  // 81: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	0,   // 82: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
-	58,  // 83: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
-	59,  // 84: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
-	6,   // 85: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
-	59,  // 86: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
-	7,   // 87: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	9,   // 88: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	11,  // 89: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	13,  // 90: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	15,  // 91: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	17,  // 92: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	19,  // 93: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
-	21,  // 94: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	23,  // 95: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	25,  // 96: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	29,  // 97: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	31,  // 98: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	27,  // 99: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	33,  // 100: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	35,  // 101: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	37,  // 102: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	38,  // 103: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	40,  // 104: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	43,  // 105: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
-	45,  // 106: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
-	47,  // 107: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	8,   // 108: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	10,  // 109: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	12,  // 110: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	14,  // 111: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	16,  // 112: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	18,  // 113: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	20,  // 114: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
-	22,  // 115: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	24,  // 116: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	26,  // 117: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	30,  // 118: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	32,  // 119: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	28,  // 120: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	34,  // 121: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	36,  // 122: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	38,  // 123: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	39,  // 124: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	41,  // 125: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	44,  // 126: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
-	46,  // 127: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
-	48,  // 128: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	108, // [108:129] is the sub-list for method output_type
-	87,  // [87:108] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	62,  // 1: kagzi.v1.Workflow.input:type_name -> kagzi.v1.Payload
+	62,  // 2: kagzi.v1.Workflow.output:type_name -> kagzi.v1.Payload
+	63,  // 3: kagzi.v1.Workflow.error:type_name -> kagzi.v1.ErrorDetail
+	64,  // 4: kagzi.v1.Workflow.created_at:type_name -> google.protobuf.Timestamp
+	64,  // 5: kagzi.v1.Workflow.started_at:type_name -> google.protobuf.Timestamp
+	64,  // 6: kagzi.v1.Workflow.finished_at:type_name -> google.protobuf.Timestamp
+	64,  // 7: kagzi.v1.Workflow.wake_up_at:type_name -> google.protobuf.Timestamp
+	64,  // 8: kagzi.v1.Workflow.deadline_at:type_name -> google.protobuf.Timestamp
+	54,  // 9: kagzi.v1.Workflow.tags:type_name -> kagzi.v1.Workflow.TagsEntry
+	65,  // 10: kagzi.v1.Workflow.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	66,  // 11: kagzi.v1.Workflow.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	55,  // 12: kagzi.v1.Workflow.requirements:type_name -> kagzi.v1.Workflow.RequirementsEntry
+	64,  // 13: kagzi.v1.Workflow.cancel_requested_at:type_name -> google.protobuf.Timestamp
+	64,  // 14: kagzi.v1.Workflow.scheduled_at:type_name -> google.protobuf.Timestamp
+	64,  // 15: kagzi.v1.Workflow.cancel_grace_until:type_name -> google.protobuf.Timestamp
+	67,  // 16: kagzi.v1.Workflow.parent_close_policy:type_name -> kagzi.v1.ParentClosePolicy
+	64,  // 17: kagzi.v1.Workflow.named_deadline_at:type_name -> google.protobuf.Timestamp
+	64,  // 18: kagzi.v1.Workflow.paused_at:type_name -> google.protobuf.Timestamp
+	53,  // 19: kagzi.v1.Workflow.divergences:type_name -> kagzi.v1.Divergence
+	1,   // 20: kagzi.v1.Workflow.concurrency_scope:type_name -> kagzi.v1.ConcurrencyScope
+	65,  // 21: kagzi.v1.Workflow.run_retry_policy:type_name -> kagzi.v1.RetryPolicy
+	62,  // 22: kagzi.v1.StartWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	65,  // 23: kagzi.v1.StartWorkflowRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	66,  // 24: kagzi.v1.StartWorkflowRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	64,  // 25: kagzi.v1.StartWorkflowRequest.deadline_at:type_name -> google.protobuf.Timestamp
+	64,  // 26: kagzi.v1.StartWorkflowRequest.start_at:type_name -> google.protobuf.Timestamp
+	56,  // 27: kagzi.v1.StartWorkflowRequest.tags:type_name -> kagzi.v1.StartWorkflowRequest.TagsEntry
+	57,  // 28: kagzi.v1.StartWorkflowRequest.requirements:type_name -> kagzi.v1.StartWorkflowRequest.RequirementsEntry
+	2,   // 29: kagzi.v1.StartWorkflowRequest.external_id_reuse:type_name -> kagzi.v1.ExternalIdReuse
+	68,  // 30: kagzi.v1.StartWorkflowRequest.start_in:type_name -> google.protobuf.Duration
+	1,   // 31: kagzi.v1.StartWorkflowRequest.concurrency_scope:type_name -> kagzi.v1.ConcurrencyScope
+	65,  // 32: kagzi.v1.StartWorkflowRequest.run_retry_policy:type_name -> kagzi.v1.RetryPolicy
+	8,   // 33: kagzi.v1.StartWorkflowsRequest.requests:type_name -> kagzi.v1.StartWorkflowRequest
+	58,  // 34: kagzi.v1.StartWorkflowsResponse.results:type_name -> kagzi.v1.StartWorkflowsResponse.Result
+	7,   // 35: kagzi.v1.GetWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	7,   // 36: kagzi.v1.GetWorkflowByExternalIdResponse.workflow:type_name -> kagzi.v1.Workflow
+	0,   // 37: kagzi.v1.ListWorkflowsRequest.status_filter:type_name -> kagzi.v1.WorkflowStatus
+	69,  // 38: kagzi.v1.ListWorkflowsRequest.page:type_name -> kagzi.v1.PageRequest
+	64,  // 39: kagzi.v1.ListWorkflowsRequest.created_after:type_name -> google.protobuf.Timestamp
+	64,  // 40: kagzi.v1.ListWorkflowsRequest.created_before:type_name -> google.protobuf.Timestamp
+	0,   // 41: kagzi.v1.ListWorkflowsRequest.statuses:type_name -> kagzi.v1.WorkflowStatus
+	59,  // 42: kagzi.v1.ListWorkflowsRequest.tags:type_name -> kagzi.v1.ListWorkflowsRequest.TagsEntry
+	7,   // 43: kagzi.v1.ListWorkflowsResponse.workflows:type_name -> kagzi.v1.Workflow
+	70,  // 44: kagzi.v1.ListWorkflowsResponse.page:type_name -> kagzi.v1.PageInfo
+	68,  // 45: kagzi.v1.WaitWorkflowRequest.wait:type_name -> google.protobuf.Duration
+	7,   // 46: kagzi.v1.WaitWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	60,  // 47: kagzi.v1.AwaitWorkflowsRequest.waits:type_name -> kagzi.v1.AwaitWorkflowsRequest.Wait
+	61,  // 48: kagzi.v1.AwaitWorkflowsResponse.ended:type_name -> kagzi.v1.AwaitWorkflowsResponse.Ended
+	7,   // 49: kagzi.v1.WatchWorkflowEvent.workflow:type_name -> kagzi.v1.Workflow
+	50,  // 50: kagzi.v1.WatchWorkflowEvent.steps:type_name -> kagzi.v1.Step
+	68,  // 51: kagzi.v1.CancelWorkflowRequest.grace:type_name -> google.protobuf.Duration
+	0,   // 52: kagzi.v1.CancelWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	64,  // 53: kagzi.v1.CancelWorkflowResponse.grace_until:type_name -> google.protobuf.Timestamp
+	0,   // 54: kagzi.v1.TerminateWorkflowResponse.status:type_name -> kagzi.v1.WorkflowStatus
+	62,  // 55: kagzi.v1.RetryWorkflowRequest.input:type_name -> kagzi.v1.Payload
+	7,   // 56: kagzi.v1.PauseWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	7,   // 57: kagzi.v1.ResumeWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	62,  // 58: kagzi.v1.OverrideStepRequest.output:type_name -> kagzi.v1.Payload
+	63,  // 59: kagzi.v1.OverrideStepRequest.error:type_name -> kagzi.v1.ErrorDetail
+	50,  // 60: kagzi.v1.OverrideStepResponse.step:type_name -> kagzi.v1.Step
+	6,   // 61: kagzi.v1.ExplainWorkflowResponse.blocker:type_name -> kagzi.v1.ExplainWorkflowResponse.Blocker
+	64,  // 62: kagzi.v1.ExplainWorkflowResponse.since:type_name -> google.protobuf.Timestamp
+	64,  // 63: kagzi.v1.ExplainWorkflowResponse.next_at:type_name -> google.protobuf.Timestamp
+	52,  // 64: kagzi.v1.ExplainWorkflowResponse.blocked:type_name -> kagzi.v1.BlockedCode
+	62,  // 65: kagzi.v1.SignalWorkflowRequest.payload:type_name -> kagzi.v1.Payload
+	62,  // 66: kagzi.v1.Signal.payload:type_name -> kagzi.v1.Payload
+	64,  // 67: kagzi.v1.Signal.received_at:type_name -> google.protobuf.Timestamp
+	69,  // 68: kagzi.v1.ListSignalsRequest.page:type_name -> kagzi.v1.PageRequest
+	43,  // 69: kagzi.v1.ListSignalsResponse.signals:type_name -> kagzi.v1.Signal
+	70,  // 70: kagzi.v1.ListSignalsResponse.page:type_name -> kagzi.v1.PageInfo
+	7,   // 71: kagzi.v1.PinWorkflowResponse.workflow:type_name -> kagzi.v1.Workflow
+	3,   // 72: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
+	16,  // 73: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
+	68,  // 74: kagzi.v1.BulkWorkflowsRequest.grace:type_name -> google.protobuf.Duration
+	63,  // 75: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	4,   // 76: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	5,   // 77: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	62,  // 78: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	62,  // 79: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	63,  // 80: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	64,  // 81: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	64,  // 82: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	64,  // 83: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	64,  // 84: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	64,  // 85: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	64,  // 86: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	4,   // 87: kagzi.v1.Call.kind:type_name -> kagzi.v1.StepKind
+	64,  // 88: kagzi.v1.BlockedCode.since:type_name -> google.protobuf.Timestamp
+	51,  // 89: kagzi.v1.BlockedCode.held:type_name -> kagzi.v1.Call
+	51,  // 90: kagzi.v1.BlockedCode.owed:type_name -> kagzi.v1.Call
+	51,  // 91: kagzi.v1.Divergence.made:type_name -> kagzi.v1.Call
+	51,  // 92: kagzi.v1.Divergence.owed:type_name -> kagzi.v1.Call
+	64,  // 93: kagzi.v1.Divergence.reported_at:type_name -> google.protobuf.Timestamp
+	9,   // 94: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	63,  // 95: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	0,   // 96: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
+	62,  // 97: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
+	63,  // 98: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
+	7,   // 99: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
+	63,  // 100: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
+	8,   // 101: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	10,  // 102: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	12,  // 103: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	14,  // 104: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	16,  // 105: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	18,  // 106: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	20,  // 107: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
+	22,  // 108: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	24,  // 109: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	26,  // 110: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	30,  // 111: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	32,  // 112: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	28,  // 113: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	34,  // 114: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	36,  // 115: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	38,  // 116: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	39,  // 117: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	41,  // 118: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	44,  // 119: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	46,  // 120: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	48,  // 121: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	9,   // 122: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	11,  // 123: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	13,  // 124: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	15,  // 125: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	17,  // 126: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	19,  // 127: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	21,  // 128: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
+	23,  // 129: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	25,  // 130: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	27,  // 131: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	31,  // 132: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	33,  // 133: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	29,  // 134: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	35,  // 135: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	37,  // 136: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	39,  // 137: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	40,  // 138: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	42,  // 139: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	45,  // 140: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	47,  // 141: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	49,  // 142: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	122, // [122:143] is the sub-list for method output_type
+	101, // [101:122] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }
@@ -4777,8 +5317,8 @@ func file_kagzi_v1_workflow_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_workflow_proto_rawDesc), len(file_kagzi_v1_workflow_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   52,
+			NumEnums:      7,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

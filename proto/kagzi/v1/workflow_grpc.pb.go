@@ -46,7 +46,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WorkflowService is for applications: it starts, reads and controls runs.
+// WorkflowService is for applications: it starts, reads and controls runs. Here, in
+// WorkflowScheduleService and in AdminService, a run_id, schedule_id or key_id may be shortened to its
+// first characters, at least 8, if no other id begins so; else INVALID_ARGUMENT lists up to 5 of them.
 type WorkflowServiceClient interface {
 	// Creates a run. With an external_id it is idempotent: see StartWorkflowRequest.external_id.
 	StartWorkflow(ctx context.Context, in *StartWorkflowRequest, opts ...grpc.CallOption) (*StartWorkflowResponse, error)
@@ -354,7 +356,9 @@ type WorkflowService_BulkWorkflowsClient = grpc.ServerStreamingClient[BulkWorkfl
 // All implementations must embed UnimplementedWorkflowServiceServer
 // for forward compatibility.
 //
-// WorkflowService is for applications: it starts, reads and controls runs.
+// WorkflowService is for applications: it starts, reads and controls runs. Here, in
+// WorkflowScheduleService and in AdminService, a run_id, schedule_id or key_id may be shortened to its
+// first characters, at least 8, if no other id begins so; else INVALID_ARGUMENT lists up to 5 of them.
 type WorkflowServiceServer interface {
 	// Creates a run. With an external_id it is idempotent: see StartWorkflowRequest.external_id.
 	StartWorkflow(context.Context, *StartWorkflowRequest) (*StartWorkflowResponse, error)

@@ -103,8 +103,16 @@ type WorkflowSchedule struct {
 	Tags               map[string]string      `protobuf:"bytes,108,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Broken             string                 `protobuf:"bytes,109,opt,name=broken,proto3" json:"broken,omitempty"`                                       // why it can no longer fire, such as an unknown time zone; empty if it can
 	BufferedTick       *timestamppb.Timestamp `protobuf:"bytes,110,opt,name=buffered_tick,json=bufferedTick,proto3,oneof" json:"buffered_tick,omitempty"` // with BUFFER_ONE: the tick that waits for the active run
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	PauseReason        string                 `protobuf:"bytes,111,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`          // of the pause; empty while enabled
+	JitterMs           int64                  `protobuf:"varint,112,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"`                  // as in CreateWorkflowScheduleRequest
+	// When the run of next_fire_at starts: at that time plus its jitter. Absent without jitter.
+	NextRunAt        *timestamppb.Timestamp `protobuf:"bytes,113,opt,name=next_run_at,json=nextRunAt,proto3,oneof" json:"next_run_at,omitempty"`
+	ConcurrencyKey   string                 `protobuf:"bytes,120,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`                                       // of its runs
+	ConcurrencyLimit int32                  `protobuf:"varint,121,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"`                                // for concurrency_key
+	ConcurrencyScope ConcurrencyScope       `protobuf:"varint,122,opt,name=concurrency_scope,json=concurrencyScope,proto3,enum=kagzi.v1.ConcurrencyScope" json:"concurrency_scope,omitempty"` // for concurrency_key; unspecified without one
+	RunRetryPolicy   *RetryPolicy           `protobuf:"bytes,151,opt,name=run_retry_policy,json=runRetryPolicy,proto3" json:"run_retry_policy,omitempty"`                                     // as in StartWorkflowRequest
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *WorkflowSchedule) Reset() {
@@ -326,13 +334,63 @@ func (x *WorkflowSchedule) GetBufferedTick() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *WorkflowSchedule) GetPauseReason() string {
+	if x != nil {
+		return x.PauseReason
+	}
+	return ""
+}
+
+func (x *WorkflowSchedule) GetJitterMs() int64 {
+	if x != nil {
+		return x.JitterMs
+	}
+	return 0
+}
+
+func (x *WorkflowSchedule) GetNextRunAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextRunAt
+	}
+	return nil
+}
+
+func (x *WorkflowSchedule) GetConcurrencyKey() string {
+	if x != nil {
+		return x.ConcurrencyKey
+	}
+	return ""
+}
+
+func (x *WorkflowSchedule) GetConcurrencyLimit() int32 {
+	if x != nil {
+		return x.ConcurrencyLimit
+	}
+	return 0
+}
+
+func (x *WorkflowSchedule) GetConcurrencyScope() ConcurrencyScope {
+	if x != nil {
+		return x.ConcurrencyScope
+	}
+	return ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
+}
+
+func (x *WorkflowSchedule) GetRunRetryPolicy() *RetryPolicy {
+	if x != nil {
+		return x.RunRetryPolicy
+	}
+	return nil
+}
+
 type CreateWorkflowScheduleRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue    string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	WorkflowType string                 `protobuf:"bytes,3,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
-	// Five fields (minute first), six or seven (seconds first, the year last), or a name such as
-	// @hourly.
+	// Five fields (minute first), six or seven (seconds first, the year last), a name such as
+	// @hourly, or an interval such as "@every 90s": whole seconds from 1s to 87600h. Intervals count
+	// from 1970 in UTC, so "@every 24h" fires at midnight UTC.
 	CronExpr           string            `protobuf:"bytes,4,opt,name=cron_expr,json=cronExpr,proto3" json:"cron_expr,omitempty"`
 	Input              *Payload          `protobuf:"bytes,5,opt,name=input,proto3" json:"input,omitempty"`
 	Enabled            *bool             `protobuf:"varint,6,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
@@ -348,9 +406,19 @@ type CreateWorkflowScheduleRequest struct {
 	Tags               map[string]string `protobuf:"bytes,107,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Identifies the call, as in StartWorkflowRequest: a repeated call returns the same schedule;
 	// CONFLICT with other values, unless it was updated.
-	RequestId     string `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId string `protobuf:"bytes,108,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// A tick's run starts up to this much after the tick, and before the next tick. How much is fixed
+	// for each schedule and tick. At most 86,400,000 (24 h), 0 means none.
+	JitterMs int64 `protobuf:"varint,109,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"`
+	// If a schedule has the name, make it what this request says; absent fields get their defaults.
+	// Only enabled, if absent, keeps its value. Needs a name.
+	OrUpdate         bool             `protobuf:"varint,110,opt,name=or_update,json=orUpdate,proto3" json:"or_update,omitempty"`
+	ConcurrencyKey   string           `protobuf:"bytes,120,opt,name=concurrency_key,json=concurrencyKey,proto3" json:"concurrency_key,omitempty"`        // of its runs, as in StartWorkflowRequest
+	ConcurrencyLimit int32            `protobuf:"varint,121,opt,name=concurrency_limit,json=concurrencyLimit,proto3" json:"concurrency_limit,omitempty"` // 0 means 1 if a key is set
+	ConcurrencyScope ConcurrencyScope `protobuf:"varint,122,opt,name=concurrency_scope,json=concurrencyScope,proto3,enum=kagzi.v1.ConcurrencyScope" json:"concurrency_scope,omitempty"`
+	RunRetryPolicy   *RetryPolicy     `protobuf:"bytes,151,opt,name=run_retry_policy,json=runRetryPolicy,proto3" json:"run_retry_policy,omitempty"` // as in StartWorkflowRequest
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *CreateWorkflowScheduleRequest) Reset() {
@@ -502,9 +570,52 @@ func (x *CreateWorkflowScheduleRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *CreateWorkflowScheduleRequest) GetJitterMs() int64 {
+	if x != nil {
+		return x.JitterMs
+	}
+	return 0
+}
+
+func (x *CreateWorkflowScheduleRequest) GetOrUpdate() bool {
+	if x != nil {
+		return x.OrUpdate
+	}
+	return false
+}
+
+func (x *CreateWorkflowScheduleRequest) GetConcurrencyKey() string {
+	if x != nil {
+		return x.ConcurrencyKey
+	}
+	return ""
+}
+
+func (x *CreateWorkflowScheduleRequest) GetConcurrencyLimit() int32 {
+	if x != nil {
+		return x.ConcurrencyLimit
+	}
+	return 0
+}
+
+func (x *CreateWorkflowScheduleRequest) GetConcurrencyScope() ConcurrencyScope {
+	if x != nil {
+		return x.ConcurrencyScope
+	}
+	return ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
+}
+
+func (x *CreateWorkflowScheduleRequest) GetRunRetryPolicy() *RetryPolicy {
+	if x != nil {
+		return x.RunRetryPolicy
+	}
+	return nil
+}
+
 type CreateWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      *WorkflowSchedule      `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Existed       bool                   `protobuf:"varint,100,opt,name=existed,proto3" json:"existed,omitempty"` // with or_update: a schedule had the name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +655,13 @@ func (x *CreateWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
 		return x.Schedule
 	}
 	return nil
+}
+
+func (x *CreateWorkflowScheduleResponse) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
 }
 
 type GetWorkflowScheduleRequest struct {
@@ -647,6 +765,7 @@ type ListWorkflowSchedulesRequest struct {
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue     *string                `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3,oneof" json:"task_queue,omitempty"`
 	Page          *PageRequest           `protobuf:"bytes,3,opt,name=page,proto3" json:"page,omitempty"`
+	Query         string                 `protobuf:"bytes,100,opt,name=query,proto3" json:"query,omitempty"` // selects items, as in `enabled = true and type in (a, b)`; the fields are those of `kagzi help query`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -700,6 +819,13 @@ func (x *ListWorkflowSchedulesRequest) GetPage() *PageRequest {
 		return x.Page
 	}
 	return nil
+}
+
+func (x *ListWorkflowSchedulesRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
 }
 
 type ListWorkflowSchedulesResponse struct {
@@ -776,6 +902,11 @@ type UpdateWorkflowScheduleRequest struct {
 	OnFailureTaskQueue *string                `protobuf:"bytes,106,opt,name=on_failure_task_queue,json=onFailureTaskQueue,proto3,oneof" json:"on_failure_task_queue,omitempty"`
 	Tags               *ScheduleTags          `protobuf:"bytes,107,opt,name=tags,proto3" json:"tags,omitempty"`
 	Reason             string                 `protobuf:"bytes,108,opt,name=reason,proto3" json:"reason,omitempty"`
+	JitterMs           *int64                 `protobuf:"varint,109,opt,name=jitter_ms,json=jitterMs,proto3,oneof" json:"jitter_ms,omitempty"`
+	ConcurrencyKey     *string                `protobuf:"bytes,120,opt,name=concurrency_key,json=concurrencyKey,proto3,oneof" json:"concurrency_key,omitempty"` // of the runs from now on; empty removes limit and scope, too
+	ConcurrencyLimit   *int32                 `protobuf:"varint,121,opt,name=concurrency_limit,json=concurrencyLimit,proto3,oneof" json:"concurrency_limit,omitempty"`
+	ConcurrencyScope   *ConcurrencyScope      `protobuf:"varint,122,opt,name=concurrency_scope,json=concurrencyScope,proto3,enum=kagzi.v1.ConcurrencyScope,oneof" json:"concurrency_scope,omitempty"`
+	RunRetryPolicy     *RetryPolicy           `protobuf:"bytes,151,opt,name=run_retry_policy,json=runRetryPolicy,proto3" json:"run_retry_policy,omitempty"` // retry_policy without it is for both, and removes the one before
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -941,6 +1072,41 @@ func (x *UpdateWorkflowScheduleRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetJitterMs() int64 {
+	if x != nil && x.JitterMs != nil {
+		return *x.JitterMs
+	}
+	return 0
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetConcurrencyKey() string {
+	if x != nil && x.ConcurrencyKey != nil {
+		return *x.ConcurrencyKey
+	}
+	return ""
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetConcurrencyLimit() int32 {
+	if x != nil && x.ConcurrencyLimit != nil {
+		return *x.ConcurrencyLimit
+	}
+	return 0
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetConcurrencyScope() ConcurrencyScope {
+	if x != nil && x.ConcurrencyScope != nil {
+		return *x.ConcurrencyScope
+	}
+	return ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
+}
+
+func (x *UpdateWorkflowScheduleRequest) GetRunRetryPolicy() *RetryPolicy {
+	if x != nil {
+		return x.RunRetryPolicy
+	}
+	return nil
 }
 
 // ScheduleTags replaces all tags.
@@ -1353,10 +1519,14 @@ func (x *PauseWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
 }
 
 type ResumeWorkflowScheduleRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
-	Reason        string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	ScheduleId string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	Reason     string                 `protobuf:"bytes,100,opt,name=reason,proto3" json:"reason,omitempty"`
+	// How many of the ticks missed during the pause are replayed, the latest ones; the others are counted
+	// as skipped. At most max_catchup are. Absent means max_catchup. Without effect on a schedule that is
+	// not paused.
+	Catchup       *int32 `protobuf:"varint,101,opt,name=catchup,proto3,oneof" json:"catchup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1412,6 +1582,13 @@ func (x *ResumeWorkflowScheduleRequest) GetReason() string {
 	return ""
 }
 
+func (x *ResumeWorkflowScheduleRequest) GetCatchup() int32 {
+	if x != nil && x.Catchup != nil {
+		return *x.Catchup
+	}
+	return 0
+}
+
 type ResumeWorkflowScheduleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schedule      *WorkflowSchedule      `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
@@ -1456,6 +1633,186 @@ func (x *ResumeWorkflowScheduleResponse) GetSchedule() *WorkflowSchedule {
 	return nil
 }
 
+type BackfillWorkflowScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	ScheduleId    string                 `protobuf:"bytes,2,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"` // id or name
+	From          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`                               // the first tick may be at this time; at most 10 years before to
+	To            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`                                   // the last tick may be at this time; not in the future; absent means now
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillWorkflowScheduleRequest) Reset() {
+	*x = BackfillWorkflowScheduleRequest{}
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillWorkflowScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillWorkflowScheduleRequest) ProtoMessage() {}
+
+func (x *BackfillWorkflowScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillWorkflowScheduleRequest.ProtoReflect.Descriptor instead.
+func (*BackfillWorkflowScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BackfillWorkflowScheduleRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *BackfillWorkflowScheduleRequest) GetScheduleId() string {
+	if x != nil {
+		return x.ScheduleId
+	}
+	return ""
+}
+
+func (x *BackfillWorkflowScheduleRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *BackfillWorkflowScheduleRequest) GetTo() *timestamppb.Timestamp {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *BackfillWorkflowScheduleRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type BackfillWorkflowScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ticks         []*BackfilledTick      `protobuf:"bytes,1,rep,name=ticks,proto3" json:"ticks,omitempty"` // in order of time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillWorkflowScheduleResponse) Reset() {
+	*x = BackfillWorkflowScheduleResponse{}
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillWorkflowScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillWorkflowScheduleResponse) ProtoMessage() {}
+
+func (x *BackfillWorkflowScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillWorkflowScheduleResponse.ProtoReflect.Descriptor instead.
+func (*BackfillWorkflowScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *BackfillWorkflowScheduleResponse) GetTicks() []*BackfilledTick {
+	if x != nil {
+		return x.Ticks
+	}
+	return nil
+}
+
+type BackfilledTick struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tick          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=tick,proto3" json:"tick,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Existed       bool                   `protobuf:"varint,3,opt,name=existed,proto3" json:"existed,omitempty"` // the tick had fired before; run_id is its run, which may be deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfilledTick) Reset() {
+	*x = BackfilledTick{}
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfilledTick) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfilledTick) ProtoMessage() {}
+
+func (x *BackfilledTick) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfilledTick.ProtoReflect.Descriptor instead.
+func (*BackfilledTick) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BackfilledTick) GetTick() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Tick
+	}
+	return nil
+}
+
+func (x *BackfilledTick) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *BackfilledTick) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
 type ListScheduleRunsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1467,7 +1824,7 @@ type ListScheduleRunsRequest struct {
 
 func (x *ListScheduleRunsRequest) Reset() {
 	*x = ListScheduleRunsRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1836,7 @@ func (x *ListScheduleRunsRequest) String() string {
 func (*ListScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ListScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[18]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1849,7 @@ func (x *ListScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{18}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListScheduleRunsRequest) GetNamespace() string {
@@ -1526,7 +1883,7 @@ type ListScheduleRunsResponse struct {
 
 func (x *ListScheduleRunsResponse) Reset() {
 	*x = ListScheduleRunsResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1538,7 +1895,7 @@ func (x *ListScheduleRunsResponse) String() string {
 func (*ListScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ListScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[19]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1551,7 +1908,7 @@ func (x *ListScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{19}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListScheduleRunsResponse) GetRuns() []*Workflow {
@@ -1580,7 +1937,7 @@ type PreviewScheduleRequest struct {
 
 func (x *PreviewScheduleRequest) Reset() {
 	*x = PreviewScheduleRequest{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1949,7 @@ func (x *PreviewScheduleRequest) String() string {
 func (*PreviewScheduleRequest) ProtoMessage() {}
 
 func (x *PreviewScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[20]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1962,7 @@ func (x *PreviewScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PreviewScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{20}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PreviewScheduleRequest) GetCronExpr() string {
@@ -1645,7 +2002,7 @@ type PreviewScheduleResponse struct {
 
 func (x *PreviewScheduleResponse) Reset() {
 	*x = PreviewScheduleResponse{}
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[21]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +2014,7 @@ func (x *PreviewScheduleResponse) String() string {
 func (*PreviewScheduleResponse) ProtoMessage() {}
 
 func (x *PreviewScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[21]
+	mi := &file_kagzi_v1_workflow_schedule_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +2027,7 @@ func (x *PreviewScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PreviewScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{21}
+	return file_kagzi_v1_workflow_schedule_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PreviewScheduleResponse) GetTicks() []*timestamppb.Timestamp {
@@ -1684,8 +2041,7 @@ var File_kagzi_v1_workflow_schedule_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\n" +
-	" kagzi/v1/workflow_schedule.proto\x12\bkagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\x85\n" +
-	"\n" +
+	" kagzi/v1/workflow_schedule.proto\x12\bkagzi.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\x1a\x17kagzi/v1/workflow.proto\"\xf7\f\n" +
 	"\x10WorkflowSchedule\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
@@ -1722,13 +2078,21 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\x15on_failure_task_queue\x18k \x01(\tR\x12onFailureTaskQueue\x128\n" +
 	"\x04tags\x18l \x03(\v2$.kagzi.v1.WorkflowSchedule.TagsEntryR\x04tags\x12\x16\n" +
 	"\x06broken\x18m \x01(\tR\x06broken\x12D\n" +
-	"\rbuffered_tick\x18n \x01(\v2\x1a.google.protobuf.TimestampH\x02R\fbufferedTick\x88\x01\x01\x1a7\n" +
+	"\rbuffered_tick\x18n \x01(\v2\x1a.google.protobuf.TimestampH\x02R\fbufferedTick\x88\x01\x01\x12!\n" +
+	"\fpause_reason\x18o \x01(\tR\vpauseReason\x12\x1b\n" +
+	"\tjitter_ms\x18p \x01(\x03R\bjitterMs\x12?\n" +
+	"\vnext_run_at\x18q \x01(\v2\x1a.google.protobuf.TimestampH\x03R\tnextRunAt\x88\x01\x01\x12'\n" +
+	"\x0fconcurrency_key\x18x \x01(\tR\x0econcurrencyKey\x12+\n" +
+	"\x11concurrency_limit\x18y \x01(\x05R\x10concurrencyLimit\x12G\n" +
+	"\x11concurrency_scope\x18z \x01(\x0e2\x1a.kagzi.v1.ConcurrencyScopeR\x10concurrencyScope\x12@\n" +
+	"\x10run_retry_policy\x18\x97\x01 \x01(\v2\x15.kagzi.v1.RetryPolicyR\x0erunRetryPolicy\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
 	"\r_next_fire_atB\x10\n" +
 	"\x0e_last_fired_atB\x10\n" +
-	"\x0e_buffered_tick\"\xb5\x06\n" +
+	"\x0e_buffered_tickB\x0e\n" +
+	"\f_next_run_at\"\xd0\b\n" +
 	"\x1dCreateWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1749,7 +2113,13 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\x15on_failure_task_queue\x18j \x01(\tR\x12onFailureTaskQueue\x12E\n" +
 	"\x04tags\x18k \x03(\v21.kagzi.v1.CreateWorkflowScheduleRequest.TagsEntryR\x04tags\x12\x1d\n" +
 	"\n" +
-	"request_id\x18l \x01(\tR\trequestId\x1a7\n" +
+	"request_id\x18l \x01(\tR\trequestId\x12\x1b\n" +
+	"\tjitter_ms\x18m \x01(\x03R\bjitterMs\x12\x1b\n" +
+	"\tor_update\x18n \x01(\bR\borUpdate\x12'\n" +
+	"\x0fconcurrency_key\x18x \x01(\tR\x0econcurrencyKey\x12+\n" +
+	"\x11concurrency_limit\x18y \x01(\x05R\x10concurrencyLimit\x12G\n" +
+	"\x11concurrency_scope\x18z \x01(\x0e2\x1a.kagzi.v1.ConcurrencyScopeR\x10concurrencyScope\x12@\n" +
+	"\x10run_retry_policy\x18\x97\x01 \x01(\v2\x15.kagzi.v1.RetryPolicyR\x0erunRetryPolicy\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
@@ -1757,24 +2127,27 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\b_enabledB\x0e\n" +
 	"\f_max_catchupB\n" +
 	"\n" +
-	"\b_version\"X\n" +
+	"\b_version\"r\n" +
 	"\x1eCreateWorkflowScheduleResponse\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"[\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\x12\x18\n" +
+	"\aexisted\x18d \x01(\bR\aexisted\"[\n" +
 	"\x1aGetWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
 	"scheduleId\"U\n" +
 	"\x1bGetWorkflowScheduleResponse\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"\x9a\x01\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"\xb0\x01\n" +
 	"\x1cListWorkflowSchedulesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\"\n" +
 	"\n" +
 	"task_queue\x18\x02 \x01(\tH\x00R\ttaskQueue\x88\x01\x01\x12)\n" +
-	"\x04page\x18\x03 \x01(\v2\x15.kagzi.v1.PageRequestR\x04pageB\r\n" +
+	"\x04page\x18\x03 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\x14\n" +
+	"\x05query\x18d \x01(\tR\x05queryB\r\n" +
 	"\v_task_queue\"\x81\x01\n" +
 	"\x1dListWorkflowSchedulesResponse\x128\n" +
 	"\tschedules\x18\x01 \x03(\v2\x1a.kagzi.v1.WorkflowScheduleR\tschedules\x12&\n" +
-	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\x91\b\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\xf1\n" +
+	"\n" +
 	"\x1dUpdateWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
@@ -1800,7 +2173,12 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\x13on_failure_workflow\x18i \x01(\tH\vR\x11onFailureWorkflow\x88\x01\x01\x126\n" +
 	"\x15on_failure_task_queue\x18j \x01(\tH\fR\x12onFailureTaskQueue\x88\x01\x01\x12*\n" +
 	"\x04tags\x18k \x01(\v2\x16.kagzi.v1.ScheduleTagsR\x04tags\x12\x16\n" +
-	"\x06reason\x18l \x01(\tR\x06reasonB\r\n" +
+	"\x06reason\x18l \x01(\tR\x06reason\x12 \n" +
+	"\tjitter_ms\x18m \x01(\x03H\rR\bjitterMs\x88\x01\x01\x12,\n" +
+	"\x0fconcurrency_key\x18x \x01(\tH\x0eR\x0econcurrencyKey\x88\x01\x01\x120\n" +
+	"\x11concurrency_limit\x18y \x01(\x05H\x0fR\x10concurrencyLimit\x88\x01\x01\x12L\n" +
+	"\x11concurrency_scope\x18z \x01(\x0e2\x1a.kagzi.v1.ConcurrencyScopeH\x10R\x10concurrencyScope\x88\x01\x01\x12@\n" +
+	"\x10run_retry_policy\x18\x97\x01 \x01(\v2\x15.kagzi.v1.RetryPolicyR\x0erunRetryPolicyB\r\n" +
 	"\v_task_queueB\x10\n" +
 	"\x0e_workflow_typeB\f\n" +
 	"\n" +
@@ -1817,7 +2195,12 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\x0f_overlap_policyB\a\n" +
 	"\x05_nameB\x16\n" +
 	"\x14_on_failure_workflowB\x18\n" +
-	"\x16_on_failure_task_queue\"}\n" +
+	"\x16_on_failure_task_queueB\f\n" +
+	"\n" +
+	"_jitter_msB\x12\n" +
+	"\x10_concurrency_keyB\x14\n" +
+	"\x12_concurrency_limitB\x14\n" +
+	"\x12_concurrency_scope\"}\n" +
 	"\fScheduleTags\x124\n" +
 	"\x04tags\x18\x01 \x03(\v2 .kagzi.v1.ScheduleTags.TagsEntryR\x04tags\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
@@ -1847,14 +2230,30 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"scheduleId\x12\x16\n" +
 	"\x06reason\x18d \x01(\tR\x06reason\"W\n" +
 	"\x1dPauseWorkflowScheduleResponse\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"v\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"\xa1\x01\n" +
 	"\x1dResumeWorkflowScheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
 	"scheduleId\x12\x16\n" +
-	"\x06reason\x18d \x01(\tR\x06reason\"X\n" +
+	"\x06reason\x18d \x01(\tR\x06reason\x12\x1d\n" +
+	"\acatchup\x18e \x01(\x05H\x00R\acatchup\x88\x01\x01B\n" +
+	"\n" +
+	"\b_catchup\"X\n" +
 	"\x1eResumeWorkflowScheduleResponse\x126\n" +
-	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"\x83\x01\n" +
+	"\bschedule\x18\x01 \x01(\v2\x1a.kagzi.v1.WorkflowScheduleR\bschedule\"\xd4\x01\n" +
+	"\x1fBackfillWorkflowScheduleRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
+	"\vschedule_id\x18\x02 \x01(\tR\n" +
+	"scheduleId\x12.\n" +
+	"\x04from\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
+	"\x02to\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"R\n" +
+	" BackfillWorkflowScheduleResponse\x12.\n" +
+	"\x05ticks\x18\x01 \x03(\v2\x18.kagzi.v1.BackfilledTickR\x05ticks\"q\n" +
+	"\x0eBackfilledTick\x12.\n" +
+	"\x04tick\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04tick\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
+	"\aexisted\x18\x03 \x01(\bR\aexisted\"\x83\x01\n" +
 	"\x17ListScheduleRunsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vschedule_id\x18\x02 \x01(\tR\n" +
@@ -1874,7 +2273,7 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\x1aOVERLAP_POLICY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14OVERLAP_POLICY_ALLOW\x10\x01\x12\x17\n" +
 	"\x13OVERLAP_POLICY_SKIP\x10\x02\x12\x1d\n" +
-	"\x19OVERLAP_POLICY_BUFFER_ONE\x10\x032\xa8\b\n" +
+	"\x19OVERLAP_POLICY_BUFFER_ONE\x10\x032\x9b\t\n" +
 	"\x17WorkflowScheduleService\x12k\n" +
 	"\x16CreateWorkflowSchedule\x12'.kagzi.v1.CreateWorkflowScheduleRequest\x1a(.kagzi.v1.CreateWorkflowScheduleResponse\x12b\n" +
 	"\x13GetWorkflowSchedule\x12$.kagzi.v1.GetWorkflowScheduleRequest\x1a%.kagzi.v1.GetWorkflowScheduleResponse\x12h\n" +
@@ -1883,7 +2282,8 @@ const file_kagzi_v1_workflow_schedule_proto_rawDesc = "" +
 	"\x16DeleteWorkflowSchedule\x12'.kagzi.v1.DeleteWorkflowScheduleRequest\x1a(.kagzi.v1.DeleteWorkflowScheduleResponse\x12n\n" +
 	"\x17TriggerWorkflowSchedule\x12(.kagzi.v1.TriggerWorkflowScheduleRequest\x1a).kagzi.v1.TriggerWorkflowScheduleResponse\x12h\n" +
 	"\x15PauseWorkflowSchedule\x12&.kagzi.v1.PauseWorkflowScheduleRequest\x1a'.kagzi.v1.PauseWorkflowScheduleResponse\x12k\n" +
-	"\x16ResumeWorkflowSchedule\x12'.kagzi.v1.ResumeWorkflowScheduleRequest\x1a(.kagzi.v1.ResumeWorkflowScheduleResponse\x12Y\n" +
+	"\x16ResumeWorkflowSchedule\x12'.kagzi.v1.ResumeWorkflowScheduleRequest\x1a(.kagzi.v1.ResumeWorkflowScheduleResponse\x12q\n" +
+	"\x18BackfillWorkflowSchedule\x12).kagzi.v1.BackfillWorkflowScheduleRequest\x1a*.kagzi.v1.BackfillWorkflowScheduleResponse\x12Y\n" +
 	"\x10ListScheduleRuns\x12!.kagzi.v1.ListScheduleRunsRequest\x1a\".kagzi.v1.ListScheduleRunsResponse\x12V\n" +
 	"\x0fPreviewSchedule\x12 .kagzi.v1.PreviewScheduleRequest\x1a!.kagzi.v1.PreviewScheduleResponseb\x06proto3"
 
@@ -1900,103 +2300,120 @@ func file_kagzi_v1_workflow_schedule_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_workflow_schedule_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kagzi_v1_workflow_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_kagzi_v1_workflow_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_kagzi_v1_workflow_schedule_proto_goTypes = []any{
-	(OverlapPolicy)(0),                      // 0: kagzi.v1.OverlapPolicy
-	(*WorkflowSchedule)(nil),                // 1: kagzi.v1.WorkflowSchedule
-	(*CreateWorkflowScheduleRequest)(nil),   // 2: kagzi.v1.CreateWorkflowScheduleRequest
-	(*CreateWorkflowScheduleResponse)(nil),  // 3: kagzi.v1.CreateWorkflowScheduleResponse
-	(*GetWorkflowScheduleRequest)(nil),      // 4: kagzi.v1.GetWorkflowScheduleRequest
-	(*GetWorkflowScheduleResponse)(nil),     // 5: kagzi.v1.GetWorkflowScheduleResponse
-	(*ListWorkflowSchedulesRequest)(nil),    // 6: kagzi.v1.ListWorkflowSchedulesRequest
-	(*ListWorkflowSchedulesResponse)(nil),   // 7: kagzi.v1.ListWorkflowSchedulesResponse
-	(*UpdateWorkflowScheduleRequest)(nil),   // 8: kagzi.v1.UpdateWorkflowScheduleRequest
-	(*ScheduleTags)(nil),                    // 9: kagzi.v1.ScheduleTags
-	(*UpdateWorkflowScheduleResponse)(nil),  // 10: kagzi.v1.UpdateWorkflowScheduleResponse
-	(*DeleteWorkflowScheduleRequest)(nil),   // 11: kagzi.v1.DeleteWorkflowScheduleRequest
-	(*DeleteWorkflowScheduleResponse)(nil),  // 12: kagzi.v1.DeleteWorkflowScheduleResponse
-	(*TriggerWorkflowScheduleRequest)(nil),  // 13: kagzi.v1.TriggerWorkflowScheduleRequest
-	(*TriggerWorkflowScheduleResponse)(nil), // 14: kagzi.v1.TriggerWorkflowScheduleResponse
-	(*PauseWorkflowScheduleRequest)(nil),    // 15: kagzi.v1.PauseWorkflowScheduleRequest
-	(*PauseWorkflowScheduleResponse)(nil),   // 16: kagzi.v1.PauseWorkflowScheduleResponse
-	(*ResumeWorkflowScheduleRequest)(nil),   // 17: kagzi.v1.ResumeWorkflowScheduleRequest
-	(*ResumeWorkflowScheduleResponse)(nil),  // 18: kagzi.v1.ResumeWorkflowScheduleResponse
-	(*ListScheduleRunsRequest)(nil),         // 19: kagzi.v1.ListScheduleRunsRequest
-	(*ListScheduleRunsResponse)(nil),        // 20: kagzi.v1.ListScheduleRunsResponse
-	(*PreviewScheduleRequest)(nil),          // 21: kagzi.v1.PreviewScheduleRequest
-	(*PreviewScheduleResponse)(nil),         // 22: kagzi.v1.PreviewScheduleResponse
-	nil,                                     // 23: kagzi.v1.WorkflowSchedule.TagsEntry
-	nil,                                     // 24: kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
-	nil,                                     // 25: kagzi.v1.ScheduleTags.TagsEntry
-	(*Payload)(nil),                         // 26: kagzi.v1.Payload
-	(*timestamppb.Timestamp)(nil),           // 27: google.protobuf.Timestamp
-	(*RetryPolicy)(nil),                     // 28: kagzi.v1.RetryPolicy
-	(*TimeoutConfig)(nil),                   // 29: kagzi.v1.TimeoutConfig
-	(*PageRequest)(nil),                     // 30: kagzi.v1.PageRequest
-	(*PageInfo)(nil),                        // 31: kagzi.v1.PageInfo
-	(*Workflow)(nil),                        // 32: kagzi.v1.Workflow
+	(OverlapPolicy)(0),                       // 0: kagzi.v1.OverlapPolicy
+	(*WorkflowSchedule)(nil),                 // 1: kagzi.v1.WorkflowSchedule
+	(*CreateWorkflowScheduleRequest)(nil),    // 2: kagzi.v1.CreateWorkflowScheduleRequest
+	(*CreateWorkflowScheduleResponse)(nil),   // 3: kagzi.v1.CreateWorkflowScheduleResponse
+	(*GetWorkflowScheduleRequest)(nil),       // 4: kagzi.v1.GetWorkflowScheduleRequest
+	(*GetWorkflowScheduleResponse)(nil),      // 5: kagzi.v1.GetWorkflowScheduleResponse
+	(*ListWorkflowSchedulesRequest)(nil),     // 6: kagzi.v1.ListWorkflowSchedulesRequest
+	(*ListWorkflowSchedulesResponse)(nil),    // 7: kagzi.v1.ListWorkflowSchedulesResponse
+	(*UpdateWorkflowScheduleRequest)(nil),    // 8: kagzi.v1.UpdateWorkflowScheduleRequest
+	(*ScheduleTags)(nil),                     // 9: kagzi.v1.ScheduleTags
+	(*UpdateWorkflowScheduleResponse)(nil),   // 10: kagzi.v1.UpdateWorkflowScheduleResponse
+	(*DeleteWorkflowScheduleRequest)(nil),    // 11: kagzi.v1.DeleteWorkflowScheduleRequest
+	(*DeleteWorkflowScheduleResponse)(nil),   // 12: kagzi.v1.DeleteWorkflowScheduleResponse
+	(*TriggerWorkflowScheduleRequest)(nil),   // 13: kagzi.v1.TriggerWorkflowScheduleRequest
+	(*TriggerWorkflowScheduleResponse)(nil),  // 14: kagzi.v1.TriggerWorkflowScheduleResponse
+	(*PauseWorkflowScheduleRequest)(nil),     // 15: kagzi.v1.PauseWorkflowScheduleRequest
+	(*PauseWorkflowScheduleResponse)(nil),    // 16: kagzi.v1.PauseWorkflowScheduleResponse
+	(*ResumeWorkflowScheduleRequest)(nil),    // 17: kagzi.v1.ResumeWorkflowScheduleRequest
+	(*ResumeWorkflowScheduleResponse)(nil),   // 18: kagzi.v1.ResumeWorkflowScheduleResponse
+	(*BackfillWorkflowScheduleRequest)(nil),  // 19: kagzi.v1.BackfillWorkflowScheduleRequest
+	(*BackfillWorkflowScheduleResponse)(nil), // 20: kagzi.v1.BackfillWorkflowScheduleResponse
+	(*BackfilledTick)(nil),                   // 21: kagzi.v1.BackfilledTick
+	(*ListScheduleRunsRequest)(nil),          // 22: kagzi.v1.ListScheduleRunsRequest
+	(*ListScheduleRunsResponse)(nil),         // 23: kagzi.v1.ListScheduleRunsResponse
+	(*PreviewScheduleRequest)(nil),           // 24: kagzi.v1.PreviewScheduleRequest
+	(*PreviewScheduleResponse)(nil),          // 25: kagzi.v1.PreviewScheduleResponse
+	nil,                                      // 26: kagzi.v1.WorkflowSchedule.TagsEntry
+	nil,                                      // 27: kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
+	nil,                                      // 28: kagzi.v1.ScheduleTags.TagsEntry
+	(*Payload)(nil),                          // 29: kagzi.v1.Payload
+	(*timestamppb.Timestamp)(nil),            // 30: google.protobuf.Timestamp
+	(*RetryPolicy)(nil),                      // 31: kagzi.v1.RetryPolicy
+	(*TimeoutConfig)(nil),                    // 32: kagzi.v1.TimeoutConfig
+	(ConcurrencyScope)(0),                    // 33: kagzi.v1.ConcurrencyScope
+	(*PageRequest)(nil),                      // 34: kagzi.v1.PageRequest
+	(*PageInfo)(nil),                         // 35: kagzi.v1.PageInfo
+	(*Workflow)(nil),                         // 36: kagzi.v1.Workflow
 }
 var file_kagzi_v1_workflow_schedule_proto_depIdxs = []int32{
-	26, // 0: kagzi.v1.WorkflowSchedule.input:type_name -> kagzi.v1.Payload
-	27, // 1: kagzi.v1.WorkflowSchedule.created_at:type_name -> google.protobuf.Timestamp
-	27, // 2: kagzi.v1.WorkflowSchedule.updated_at:type_name -> google.protobuf.Timestamp
-	27, // 3: kagzi.v1.WorkflowSchedule.next_fire_at:type_name -> google.protobuf.Timestamp
-	27, // 4: kagzi.v1.WorkflowSchedule.last_fired_at:type_name -> google.protobuf.Timestamp
+	29, // 0: kagzi.v1.WorkflowSchedule.input:type_name -> kagzi.v1.Payload
+	30, // 1: kagzi.v1.WorkflowSchedule.created_at:type_name -> google.protobuf.Timestamp
+	30, // 2: kagzi.v1.WorkflowSchedule.updated_at:type_name -> google.protobuf.Timestamp
+	30, // 3: kagzi.v1.WorkflowSchedule.next_fire_at:type_name -> google.protobuf.Timestamp
+	30, // 4: kagzi.v1.WorkflowSchedule.last_fired_at:type_name -> google.protobuf.Timestamp
 	0,  // 5: kagzi.v1.WorkflowSchedule.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
-	28, // 6: kagzi.v1.WorkflowSchedule.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	29, // 7: kagzi.v1.WorkflowSchedule.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	23, // 8: kagzi.v1.WorkflowSchedule.tags:type_name -> kagzi.v1.WorkflowSchedule.TagsEntry
-	27, // 9: kagzi.v1.WorkflowSchedule.buffered_tick:type_name -> google.protobuf.Timestamp
-	26, // 10: kagzi.v1.CreateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
-	0,  // 11: kagzi.v1.CreateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
-	28, // 12: kagzi.v1.CreateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	29, // 13: kagzi.v1.CreateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	24, // 14: kagzi.v1.CreateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
-	1,  // 15: kagzi.v1.CreateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	1,  // 16: kagzi.v1.GetWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	30, // 17: kagzi.v1.ListWorkflowSchedulesRequest.page:type_name -> kagzi.v1.PageRequest
-	1,  // 18: kagzi.v1.ListWorkflowSchedulesResponse.schedules:type_name -> kagzi.v1.WorkflowSchedule
-	31, // 19: kagzi.v1.ListWorkflowSchedulesResponse.page:type_name -> kagzi.v1.PageInfo
-	26, // 20: kagzi.v1.UpdateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
-	27, // 21: kagzi.v1.UpdateWorkflowScheduleRequest.next_fire_at:type_name -> google.protobuf.Timestamp
-	0,  // 22: kagzi.v1.UpdateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
-	28, // 23: kagzi.v1.UpdateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
-	29, // 24: kagzi.v1.UpdateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
-	9,  // 25: kagzi.v1.UpdateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.ScheduleTags
-	25, // 26: kagzi.v1.ScheduleTags.tags:type_name -> kagzi.v1.ScheduleTags.TagsEntry
-	1,  // 27: kagzi.v1.UpdateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	1,  // 28: kagzi.v1.PauseWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	1,  // 29: kagzi.v1.ResumeWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
-	30, // 30: kagzi.v1.ListScheduleRunsRequest.page:type_name -> kagzi.v1.PageRequest
-	32, // 31: kagzi.v1.ListScheduleRunsResponse.runs:type_name -> kagzi.v1.Workflow
-	31, // 32: kagzi.v1.ListScheduleRunsResponse.page:type_name -> kagzi.v1.PageInfo
-	27, // 33: kagzi.v1.PreviewScheduleRequest.after:type_name -> google.protobuf.Timestamp
-	27, // 34: kagzi.v1.PreviewScheduleResponse.ticks:type_name -> google.protobuf.Timestamp
-	2,  // 35: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:input_type -> kagzi.v1.CreateWorkflowScheduleRequest
-	4,  // 36: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:input_type -> kagzi.v1.GetWorkflowScheduleRequest
-	6,  // 37: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:input_type -> kagzi.v1.ListWorkflowSchedulesRequest
-	8,  // 38: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:input_type -> kagzi.v1.UpdateWorkflowScheduleRequest
-	11, // 39: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:input_type -> kagzi.v1.DeleteWorkflowScheduleRequest
-	13, // 40: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:input_type -> kagzi.v1.TriggerWorkflowScheduleRequest
-	15, // 41: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:input_type -> kagzi.v1.PauseWorkflowScheduleRequest
-	17, // 42: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:input_type -> kagzi.v1.ResumeWorkflowScheduleRequest
-	19, // 43: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:input_type -> kagzi.v1.ListScheduleRunsRequest
-	21, // 44: kagzi.v1.WorkflowScheduleService.PreviewSchedule:input_type -> kagzi.v1.PreviewScheduleRequest
-	3,  // 45: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:output_type -> kagzi.v1.CreateWorkflowScheduleResponse
-	5,  // 46: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:output_type -> kagzi.v1.GetWorkflowScheduleResponse
-	7,  // 47: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:output_type -> kagzi.v1.ListWorkflowSchedulesResponse
-	10, // 48: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:output_type -> kagzi.v1.UpdateWorkflowScheduleResponse
-	12, // 49: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:output_type -> kagzi.v1.DeleteWorkflowScheduleResponse
-	14, // 50: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:output_type -> kagzi.v1.TriggerWorkflowScheduleResponse
-	16, // 51: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:output_type -> kagzi.v1.PauseWorkflowScheduleResponse
-	18, // 52: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:output_type -> kagzi.v1.ResumeWorkflowScheduleResponse
-	20, // 53: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:output_type -> kagzi.v1.ListScheduleRunsResponse
-	22, // 54: kagzi.v1.WorkflowScheduleService.PreviewSchedule:output_type -> kagzi.v1.PreviewScheduleResponse
-	45, // [45:55] is the sub-list for method output_type
-	35, // [35:45] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	31, // 6: kagzi.v1.WorkflowSchedule.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	32, // 7: kagzi.v1.WorkflowSchedule.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	26, // 8: kagzi.v1.WorkflowSchedule.tags:type_name -> kagzi.v1.WorkflowSchedule.TagsEntry
+	30, // 9: kagzi.v1.WorkflowSchedule.buffered_tick:type_name -> google.protobuf.Timestamp
+	30, // 10: kagzi.v1.WorkflowSchedule.next_run_at:type_name -> google.protobuf.Timestamp
+	33, // 11: kagzi.v1.WorkflowSchedule.concurrency_scope:type_name -> kagzi.v1.ConcurrencyScope
+	31, // 12: kagzi.v1.WorkflowSchedule.run_retry_policy:type_name -> kagzi.v1.RetryPolicy
+	29, // 13: kagzi.v1.CreateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
+	0,  // 14: kagzi.v1.CreateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
+	31, // 15: kagzi.v1.CreateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	32, // 16: kagzi.v1.CreateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	27, // 17: kagzi.v1.CreateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.CreateWorkflowScheduleRequest.TagsEntry
+	33, // 18: kagzi.v1.CreateWorkflowScheduleRequest.concurrency_scope:type_name -> kagzi.v1.ConcurrencyScope
+	31, // 19: kagzi.v1.CreateWorkflowScheduleRequest.run_retry_policy:type_name -> kagzi.v1.RetryPolicy
+	1,  // 20: kagzi.v1.CreateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	1,  // 21: kagzi.v1.GetWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	34, // 22: kagzi.v1.ListWorkflowSchedulesRequest.page:type_name -> kagzi.v1.PageRequest
+	1,  // 23: kagzi.v1.ListWorkflowSchedulesResponse.schedules:type_name -> kagzi.v1.WorkflowSchedule
+	35, // 24: kagzi.v1.ListWorkflowSchedulesResponse.page:type_name -> kagzi.v1.PageInfo
+	29, // 25: kagzi.v1.UpdateWorkflowScheduleRequest.input:type_name -> kagzi.v1.Payload
+	30, // 26: kagzi.v1.UpdateWorkflowScheduleRequest.next_fire_at:type_name -> google.protobuf.Timestamp
+	0,  // 27: kagzi.v1.UpdateWorkflowScheduleRequest.overlap_policy:type_name -> kagzi.v1.OverlapPolicy
+	31, // 28: kagzi.v1.UpdateWorkflowScheduleRequest.retry_policy:type_name -> kagzi.v1.RetryPolicy
+	32, // 29: kagzi.v1.UpdateWorkflowScheduleRequest.timeouts:type_name -> kagzi.v1.TimeoutConfig
+	9,  // 30: kagzi.v1.UpdateWorkflowScheduleRequest.tags:type_name -> kagzi.v1.ScheduleTags
+	33, // 31: kagzi.v1.UpdateWorkflowScheduleRequest.concurrency_scope:type_name -> kagzi.v1.ConcurrencyScope
+	31, // 32: kagzi.v1.UpdateWorkflowScheduleRequest.run_retry_policy:type_name -> kagzi.v1.RetryPolicy
+	28, // 33: kagzi.v1.ScheduleTags.tags:type_name -> kagzi.v1.ScheduleTags.TagsEntry
+	1,  // 34: kagzi.v1.UpdateWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	1,  // 35: kagzi.v1.PauseWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	1,  // 36: kagzi.v1.ResumeWorkflowScheduleResponse.schedule:type_name -> kagzi.v1.WorkflowSchedule
+	30, // 37: kagzi.v1.BackfillWorkflowScheduleRequest.from:type_name -> google.protobuf.Timestamp
+	30, // 38: kagzi.v1.BackfillWorkflowScheduleRequest.to:type_name -> google.protobuf.Timestamp
+	21, // 39: kagzi.v1.BackfillWorkflowScheduleResponse.ticks:type_name -> kagzi.v1.BackfilledTick
+	30, // 40: kagzi.v1.BackfilledTick.tick:type_name -> google.protobuf.Timestamp
+	34, // 41: kagzi.v1.ListScheduleRunsRequest.page:type_name -> kagzi.v1.PageRequest
+	36, // 42: kagzi.v1.ListScheduleRunsResponse.runs:type_name -> kagzi.v1.Workflow
+	35, // 43: kagzi.v1.ListScheduleRunsResponse.page:type_name -> kagzi.v1.PageInfo
+	30, // 44: kagzi.v1.PreviewScheduleRequest.after:type_name -> google.protobuf.Timestamp
+	30, // 45: kagzi.v1.PreviewScheduleResponse.ticks:type_name -> google.protobuf.Timestamp
+	2,  // 46: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:input_type -> kagzi.v1.CreateWorkflowScheduleRequest
+	4,  // 47: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:input_type -> kagzi.v1.GetWorkflowScheduleRequest
+	6,  // 48: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:input_type -> kagzi.v1.ListWorkflowSchedulesRequest
+	8,  // 49: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:input_type -> kagzi.v1.UpdateWorkflowScheduleRequest
+	11, // 50: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:input_type -> kagzi.v1.DeleteWorkflowScheduleRequest
+	13, // 51: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:input_type -> kagzi.v1.TriggerWorkflowScheduleRequest
+	15, // 52: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:input_type -> kagzi.v1.PauseWorkflowScheduleRequest
+	17, // 53: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:input_type -> kagzi.v1.ResumeWorkflowScheduleRequest
+	19, // 54: kagzi.v1.WorkflowScheduleService.BackfillWorkflowSchedule:input_type -> kagzi.v1.BackfillWorkflowScheduleRequest
+	22, // 55: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:input_type -> kagzi.v1.ListScheduleRunsRequest
+	24, // 56: kagzi.v1.WorkflowScheduleService.PreviewSchedule:input_type -> kagzi.v1.PreviewScheduleRequest
+	3,  // 57: kagzi.v1.WorkflowScheduleService.CreateWorkflowSchedule:output_type -> kagzi.v1.CreateWorkflowScheduleResponse
+	5,  // 58: kagzi.v1.WorkflowScheduleService.GetWorkflowSchedule:output_type -> kagzi.v1.GetWorkflowScheduleResponse
+	7,  // 59: kagzi.v1.WorkflowScheduleService.ListWorkflowSchedules:output_type -> kagzi.v1.ListWorkflowSchedulesResponse
+	10, // 60: kagzi.v1.WorkflowScheduleService.UpdateWorkflowSchedule:output_type -> kagzi.v1.UpdateWorkflowScheduleResponse
+	12, // 61: kagzi.v1.WorkflowScheduleService.DeleteWorkflowSchedule:output_type -> kagzi.v1.DeleteWorkflowScheduleResponse
+	14, // 62: kagzi.v1.WorkflowScheduleService.TriggerWorkflowSchedule:output_type -> kagzi.v1.TriggerWorkflowScheduleResponse
+	16, // 63: kagzi.v1.WorkflowScheduleService.PauseWorkflowSchedule:output_type -> kagzi.v1.PauseWorkflowScheduleResponse
+	18, // 64: kagzi.v1.WorkflowScheduleService.ResumeWorkflowSchedule:output_type -> kagzi.v1.ResumeWorkflowScheduleResponse
+	20, // 65: kagzi.v1.WorkflowScheduleService.BackfillWorkflowSchedule:output_type -> kagzi.v1.BackfillWorkflowScheduleResponse
+	23, // 66: kagzi.v1.WorkflowScheduleService.ListScheduleRuns:output_type -> kagzi.v1.ListScheduleRunsResponse
+	25, // 67: kagzi.v1.WorkflowScheduleService.PreviewSchedule:output_type -> kagzi.v1.PreviewScheduleResponse
+	57, // [57:68] is the sub-list for method output_type
+	46, // [46:57] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_schedule_proto_init() }
@@ -2010,13 +2427,14 @@ func file_kagzi_v1_workflow_schedule_proto_init() {
 	file_kagzi_v1_workflow_schedule_proto_msgTypes[1].OneofWrappers = []any{}
 	file_kagzi_v1_workflow_schedule_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kagzi_v1_workflow_schedule_proto_msgTypes[7].OneofWrappers = []any{}
+	file_kagzi_v1_workflow_schedule_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_workflow_schedule_proto_rawDesc), len(file_kagzi_v1_workflow_schedule_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

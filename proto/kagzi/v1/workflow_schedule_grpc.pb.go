@@ -19,16 +19,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	WorkflowScheduleService_CreateWorkflowSchedule_FullMethodName  = "/kagzi.v1.WorkflowScheduleService/CreateWorkflowSchedule"
-	WorkflowScheduleService_GetWorkflowSchedule_FullMethodName     = "/kagzi.v1.WorkflowScheduleService/GetWorkflowSchedule"
-	WorkflowScheduleService_ListWorkflowSchedules_FullMethodName   = "/kagzi.v1.WorkflowScheduleService/ListWorkflowSchedules"
-	WorkflowScheduleService_UpdateWorkflowSchedule_FullMethodName  = "/kagzi.v1.WorkflowScheduleService/UpdateWorkflowSchedule"
-	WorkflowScheduleService_DeleteWorkflowSchedule_FullMethodName  = "/kagzi.v1.WorkflowScheduleService/DeleteWorkflowSchedule"
-	WorkflowScheduleService_TriggerWorkflowSchedule_FullMethodName = "/kagzi.v1.WorkflowScheduleService/TriggerWorkflowSchedule"
-	WorkflowScheduleService_PauseWorkflowSchedule_FullMethodName   = "/kagzi.v1.WorkflowScheduleService/PauseWorkflowSchedule"
-	WorkflowScheduleService_ResumeWorkflowSchedule_FullMethodName  = "/kagzi.v1.WorkflowScheduleService/ResumeWorkflowSchedule"
-	WorkflowScheduleService_ListScheduleRuns_FullMethodName        = "/kagzi.v1.WorkflowScheduleService/ListScheduleRuns"
-	WorkflowScheduleService_PreviewSchedule_FullMethodName         = "/kagzi.v1.WorkflowScheduleService/PreviewSchedule"
+	WorkflowScheduleService_CreateWorkflowSchedule_FullMethodName   = "/kagzi.v1.WorkflowScheduleService/CreateWorkflowSchedule"
+	WorkflowScheduleService_GetWorkflowSchedule_FullMethodName      = "/kagzi.v1.WorkflowScheduleService/GetWorkflowSchedule"
+	WorkflowScheduleService_ListWorkflowSchedules_FullMethodName    = "/kagzi.v1.WorkflowScheduleService/ListWorkflowSchedules"
+	WorkflowScheduleService_UpdateWorkflowSchedule_FullMethodName   = "/kagzi.v1.WorkflowScheduleService/UpdateWorkflowSchedule"
+	WorkflowScheduleService_DeleteWorkflowSchedule_FullMethodName   = "/kagzi.v1.WorkflowScheduleService/DeleteWorkflowSchedule"
+	WorkflowScheduleService_TriggerWorkflowSchedule_FullMethodName  = "/kagzi.v1.WorkflowScheduleService/TriggerWorkflowSchedule"
+	WorkflowScheduleService_PauseWorkflowSchedule_FullMethodName    = "/kagzi.v1.WorkflowScheduleService/PauseWorkflowSchedule"
+	WorkflowScheduleService_ResumeWorkflowSchedule_FullMethodName   = "/kagzi.v1.WorkflowScheduleService/ResumeWorkflowSchedule"
+	WorkflowScheduleService_BackfillWorkflowSchedule_FullMethodName = "/kagzi.v1.WorkflowScheduleService/BackfillWorkflowSchedule"
+	WorkflowScheduleService_ListScheduleRuns_FullMethodName         = "/kagzi.v1.WorkflowScheduleService/ListScheduleRuns"
+	WorkflowScheduleService_PreviewSchedule_FullMethodName          = "/kagzi.v1.WorkflowScheduleService/PreviewSchedule"
 )
 
 // WorkflowScheduleServiceClient is the client API for WorkflowScheduleService service.
@@ -51,6 +52,10 @@ type WorkflowScheduleServiceClient interface {
 	PauseWorkflowSchedule(ctx context.Context, in *PauseWorkflowScheduleRequest, opts ...grpc.CallOption) (*PauseWorkflowScheduleResponse, error)
 	// Resumes the schedule. Ticks missed meanwhile are fired first, up to max_catchup.
 	ResumeWorkflowSchedule(ctx context.Context, in *ResumeWorkflowScheduleRequest, opts ...grpc.CallOption) (*ResumeWorkflowScheduleResponse, error)
+	// Starts the runs of the ticks in a past time range that have none yet, also while the schedule is
+	// paused, and independent of its overlap policy. Ids are those of ticks, so a repeated call starts
+	// nothing again. At most 1,000 ticks.
+	BackfillWorkflowSchedule(ctx context.Context, in *BackfillWorkflowScheduleRequest, opts ...grpc.CallOption) (*BackfillWorkflowScheduleResponse, error)
 	// Lists runs, newest first. NOT_FOUND for a deleted schedule: ListWorkflows with its schedule_id
 	// still lists its runs.
 	ListScheduleRuns(ctx context.Context, in *ListScheduleRunsRequest, opts ...grpc.CallOption) (*ListScheduleRunsResponse, error)
@@ -146,6 +151,16 @@ func (c *workflowScheduleServiceClient) ResumeWorkflowSchedule(ctx context.Conte
 	return out, nil
 }
 
+func (c *workflowScheduleServiceClient) BackfillWorkflowSchedule(ctx context.Context, in *BackfillWorkflowScheduleRequest, opts ...grpc.CallOption) (*BackfillWorkflowScheduleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BackfillWorkflowScheduleResponse)
+	err := c.cc.Invoke(ctx, WorkflowScheduleService_BackfillWorkflowSchedule_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workflowScheduleServiceClient) ListScheduleRuns(ctx context.Context, in *ListScheduleRunsRequest, opts ...grpc.CallOption) (*ListScheduleRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListScheduleRunsResponse)
@@ -186,6 +201,10 @@ type WorkflowScheduleServiceServer interface {
 	PauseWorkflowSchedule(context.Context, *PauseWorkflowScheduleRequest) (*PauseWorkflowScheduleResponse, error)
 	// Resumes the schedule. Ticks missed meanwhile are fired first, up to max_catchup.
 	ResumeWorkflowSchedule(context.Context, *ResumeWorkflowScheduleRequest) (*ResumeWorkflowScheduleResponse, error)
+	// Starts the runs of the ticks in a past time range that have none yet, also while the schedule is
+	// paused, and independent of its overlap policy. Ids are those of ticks, so a repeated call starts
+	// nothing again. At most 1,000 ticks.
+	BackfillWorkflowSchedule(context.Context, *BackfillWorkflowScheduleRequest) (*BackfillWorkflowScheduleResponse, error)
 	// Lists runs, newest first. NOT_FOUND for a deleted schedule: ListWorkflows with its schedule_id
 	// still lists its runs.
 	ListScheduleRuns(context.Context, *ListScheduleRunsRequest) (*ListScheduleRunsResponse, error)
@@ -224,6 +243,9 @@ func (UnimplementedWorkflowScheduleServiceServer) PauseWorkflowSchedule(context.
 }
 func (UnimplementedWorkflowScheduleServiceServer) ResumeWorkflowSchedule(context.Context, *ResumeWorkflowScheduleRequest) (*ResumeWorkflowScheduleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeWorkflowSchedule not implemented")
+}
+func (UnimplementedWorkflowScheduleServiceServer) BackfillWorkflowSchedule(context.Context, *BackfillWorkflowScheduleRequest) (*BackfillWorkflowScheduleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BackfillWorkflowSchedule not implemented")
 }
 func (UnimplementedWorkflowScheduleServiceServer) ListScheduleRuns(context.Context, *ListScheduleRunsRequest) (*ListScheduleRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListScheduleRuns not implemented")
@@ -397,6 +419,24 @@ func _WorkflowScheduleService_ResumeWorkflowSchedule_Handler(srv interface{}, ct
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkflowScheduleService_BackfillWorkflowSchedule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BackfillWorkflowScheduleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkflowScheduleServiceServer).BackfillWorkflowSchedule(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkflowScheduleService_BackfillWorkflowSchedule_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkflowScheduleServiceServer).BackfillWorkflowSchedule(ctx, req.(*BackfillWorkflowScheduleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkflowScheduleService_ListScheduleRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListScheduleRunsRequest)
 	if err := dec(in); err != nil {
@@ -471,6 +511,10 @@ var WorkflowScheduleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeWorkflowSchedule",
 			Handler:    _WorkflowScheduleService_ResumeWorkflowSchedule_Handler,
+		},
+		{
+			MethodName: "BackfillWorkflowSchedule",
+			Handler:    _WorkflowScheduleService_BackfillWorkflowSchedule_Handler,
 		},
 		{
 			MethodName: "ListScheduleRuns",

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -34,24 +33,10 @@ func Report(ctx kagzi.Context, department string) (string, error) {
 	})
 }
 
-// Ensure makes the schedule, or brings the one of that name up to date. CreateSchedule refuses a
-// name that is taken.
+// Ensure makes the schedule, or gives the one of that name these settings, in one call.
 func Ensure(ctx context.Context, c *kagzi.Client, opts kagzi.ScheduleOptions) (*kagzi.Schedule, error) {
-	s, err := kagzi.CreateSchedule(ctx, c, "report", cron, "sales", opts)
-	var refused *kagzi.Error
-	if !errors.As(err, &refused) || refused.Code != kagzi.CodeConflict {
-		return s, err
-	}
-	d, err := c.GetScheduleByName(ctx, opts.Name)
-	if err != nil {
-		return nil, err
-	}
-	s = c.Schedule(d.ScheduleID)
-	_, err = s.Update(ctx, kagzi.ScheduleUpdate{
-		Cron: new(cron), TimeZone: &opts.TimeZone, Overlap: &opts.Overlap, MaxCatchup: &opts.MaxCatchup,
-		Reason: "deployed",
-	})
-	return s, err
+	opts.OrUpdate = true
+	return kagzi.CreateSchedule(ctx, c, "report", cron, "sales", opts)
 }
 
 func options() kagzi.ScheduleOptions {

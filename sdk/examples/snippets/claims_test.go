@@ -25,31 +25,37 @@ func TestChangedCodeUnderAnOpenRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		after func(ctx kagzi.Context, ran *[]string) (string, error) // the new code; the old one is: charge, pause
 		ran   string
-		fails string // the error type, or the beginning of the message
+		fails string // the error type, or the beginning of the message; "diverged": the run is paused
 	}{
-		"a new step runs, also past its place": {func(ctx kagzi.Context, ran *[]string) (string, error) {
+		"a new step behind recorded calls runs": {func(ctx kagzi.Context, ran *[]string) (string, error) {
+			charge, err := step(ctx, ran, "charge")
+			kagzi.Sleep(ctx, "pause", time.Hour)
+			_, err2 := step(ctx, ran, "new")
+			return charge, errors.Join(err, err2)
+		}, "charge new", ""},
+		"a new step before a recorded call does not run": {func(ctx kagzi.Context, ran *[]string) (string, error) {
 			_, err := step(ctx, ran, "new")
 			charge, err2 := step(ctx, ran, "charge")
 			kagzi.Sleep(ctx, "pause", time.Hour)
 			return charge, errors.Join(err, err2)
-		}, "charge new", ""},
-		"a step that is gone is ignored": {func(ctx kagzi.Context, ran *[]string) (string, error) {
+		}, "charge", "diverged"},
+		"a step that is gone is missed at the next new one": {func(ctx kagzi.Context, ran *[]string) (string, error) {
 			kagzi.Sleep(ctx, "pause", time.Hour)
 			return step(ctx, ran, "ship")
-		}, "charge ship", ""},
-		"a renamed step runs again": {func(ctx kagzi.Context, ran *[]string) (string, error) {
+		}, "charge", "diverged"},
+		"a renamed step does not run": {func(ctx kagzi.Context, ran *[]string) (string, error) {
 			charge, err := step(ctx, ran, "charge-card")
 			kagzi.Sleep(ctx, "pause", time.Hour)
 			return charge, err
-		}, "charge charge-card", ""},
+		}, "charge", "diverged"},
 		"a moved step is found": {func(ctx kagzi.Context, ran *[]string) (string, error) {
 			kagzi.Sleep(ctx, "pause", time.Hour)
 			return step(ctx, ran, "charge")
 		}, "charge", ""},
-		"another kind of call fails": {func(ctx kagzi.Context, ran *[]string) (string, error) {
+		"another kind of call diverges": {func(ctx kagzi.Context, ran *[]string) (string, error) {
 			kagzi.Sleep(ctx, "charge", time.Hour)
 			return "", nil
-		}, "charge", "nondeterministic"},
+		}, "charge", "diverged"},
 		"a result of another type fails": {func(ctx kagzi.Context, _ *[]string) (string, error) {
 			_, err := kagzi.Step(ctx, "charge", func(context.Context) (int, error) { return 0, nil })
 			return "", err
@@ -67,7 +73,18 @@ func TestChangedCodeUnderAnOpenRun(t *testing.T) {
 				return charge, err
 			})
 		}, func(t *testing.T, env *kagzitest.Env) {
-			_, err := kagzi.Result[string](t.Context(), start(t, env, "order", 0, kagzi.StartOptions{}))
+			run := start(t, env, "order", 0, kagzi.StartOptions{})
+			if c.fails == "diverged" {
+				env.Pass(2 * time.Hour)
+				if d, err := run.Describe(t.Context()); err != nil || !d.Paused {
+					t.Errorf("%s: not paused: %+v, %v", name, d, err)
+				}
+				if got := strings.Join(ran, " "); got != c.ran {
+					t.Errorf("%s: ran %q, want %q", name, got, c.ran)
+				}
+				return
+			}
+			_, err := kagzi.Result[string](t.Context(), run)
 			var failed *kagzi.RunError
 			switch {
 			case c.fails == "" && err != nil:
@@ -191,9 +208,10 @@ func TestTriggeredRunHasNoTick(t *testing.T) {
 	})
 }
 
-// Resuming a schedule fires what it missed, unless its catch-up is set to none before.
+// Resuming a schedule skips what it missed, but for the ticks that it is to catch up.
 func TestResumedSchedule(t *testing.T) {
-	for _, c := range []struct{ catchup, runs int }{{100, 3}, {2, 2}, {0, 0}} {
+	for _, c := range []struct{ catchup, most, runs int }{{0, 100, 0}, {100, 100, 3}, {2, 100, 2}, {3, 2, 2},
+		{3, 0, 0}} {
 		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 			s, err := kagzi.CreateSchedule(t.Context(), env.Client, "report", "@daily", 0,
 				kagzi.ScheduleOptions{Paused: true})
@@ -201,17 +219,21 @@ func TestResumedSchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 			env.Pass(3*24*time.Hour + time.Minute)
-			if _, err := s.Update(t.Context(), kagzi.ScheduleUpdate{MaxCatchup: &c.catchup}); err != nil {
+			if _, err := s.Update(t.Context(), kagzi.ScheduleUpdate{MaxCatchup: &c.most}); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Resume(t.Context(), ""); err != nil {
+			resume := func() error { return s.ResumeCatchingUp(t.Context(), c.catchup, "") }
+			if c.catchup == 0 {
+				resume = func() error { return s.Resume(t.Context(), "") }
+			}
+			if err := resume(); err != nil {
 				t.Fatal(err)
 			}
 			env.Pass(time.Minute)
 			d, err := s.Describe(t.Context())
 			if err != nil || d.TotalRuns != int64(c.runs) || d.SkippedTicks != int64(3-c.runs) {
-				t.Errorf("catch-up %d: got %d runs and %d skipped, %v, want %d and %d",
-					c.catchup, d.TotalRuns, d.SkippedTicks, err, c.runs, 3-c.runs)
+				t.Errorf("catch-up %d of at most %d: got %d runs and %d skipped, %v, want %d and %d",
+					c.catchup, c.most, d.TotalRuns, d.SkippedTicks, err, c.runs, 3-c.runs)
 			}
 		})
 	}

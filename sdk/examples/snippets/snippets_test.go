@@ -243,3 +243,21 @@ func TestGross(t *testing.T) {
 		}
 	})
 }
+
+func TestApprove(t *testing.T) {
+	in(t, func(w *kagzi.Worker) { kagzi.Handle(w, "approve", Approve) }, func(t *testing.T, env *kagzitest.Env) {
+		run := start(t, env, "approve", "order-1", kagzi.StartOptions{})
+		env.Pass(time.Hour)
+		if err := kagzi.Signal(t.Context(), run, "answer", true, kagzi.SignalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, run, "order-1 approved: true")
+		want(t, start(t, env, "approve", "order-2", kagzi.StartOptions{}), "nobody answered for order-2")
+	})
+}
+
+func TestDeliver(t *testing.T) {
+	in(t, func(w *kagzi.Worker) { kagzi.Handle(w, "deliver", Deliver) }, func(t *testing.T, env *kagzitest.Env) {
+		want(t, start(t, env, "deliver", "order-1", kagzi.StartOptions{}), "parcel of order-1")
+	})
+}

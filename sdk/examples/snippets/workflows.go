@@ -130,3 +130,24 @@ func Report(ctx kagzi.Context, event kagzi.WorkflowFailedEvent) (string, error) 
 		return fmt.Sprintf("%s %s: %s", event.WorkflowType, event.Status, event.Error.Message), nil
 	})
 }
+
+// Deliver checks the address of orders that were not past this place when the check was added.
+func Deliver(ctx kagzi.Context, order string) (string, error) {
+	if kagzi.Patched(ctx, "check-address") {
+		if err := kagzi.Do(ctx, "check-address", func(context.Context) error { return nil }); err != nil {
+			return "", err
+		}
+	}
+	return kagzi.Step(ctx, "ship", func(context.Context) (string, error) { return "parcel of " + order, nil })
+}
+
+// Approve waits two days for an answer.
+func Approve(ctx kagzi.Context, order string) (string, error) {
+	answer := kagzi.GoSignal[bool](ctx, "answer", 0)
+	late := kagzi.GoSleep(ctx, "late", 48*time.Hour)
+	if kagzi.First(ctx, answer, late) == 1 {
+		return "nobody answered for " + order, nil
+	}
+	yes, err := answer.Wait(ctx)
+	return fmt.Sprint(order, " approved: ", yes), err
+}

@@ -85,6 +85,7 @@ func work(ctx context.Context, t *testing.T, address, id string, activations cha
 	t.Helper()
 	w := kagzi.NewWorker(kagzi.WorkerOptions{
 		Profile: kagzi.NoProfile, Address: address, Queue: queue, WorkerID: id, DrainTimeout: -1,
+		Cache: -1, // each return of a run is an activation
 	})
 	kagzi.Handle(w, "countdown", func(ctx kagzi.Context, n int) ([]string, error) {
 		activations <- id

@@ -88,9 +88,12 @@ func (s *Starts) Start(ctx context.Context, traceparent string, own bool,
 	return one.response, one.err
 }
 
-// OwnMetadata reports whether a caller has given its calls metadata.
-func OwnMetadata(ctx context.Context) bool {
-	md, _ := metadata.FromOutgoingContext(ctx)
+// OwnMetadata reports whether a caller has given its calls metadata, besides the keys of the SDK.
+func OwnMetadata(ctx context.Context, sdk ...string) bool {
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	for _, key := range sdk {
+		delete(md, key)
+	}
 	return len(md) > 0
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // Step is the code of a step with its types taken off.
@@ -39,3 +41,15 @@ var CodeEnds func(worker any, limit time.Duration) bool
 // AwaitEnds sets a function on a *kagzi.Client that it calls before asking the server whether a run
 // has ended. It returns when the run has ended or ctx is done. Package kagzi sets this variable.
 var AwaitEnds func(client any, await func(ctx context.Context, runID string))
+
+// Keep sets how many parked runs a *kagzi.Worker that does not run yet keeps in memory, and for how long.
+// Package kagzi sets this variable.
+var Keep func(worker any, runs int, limit time.Duration)
+
+// Replay compares a run, with all attempts of its steps, with the code that a *kagzi.Worker has for
+// its type, as kagzi.Replay does with a capsule. Package kagzi sets this variable.
+var Replay func(ctx context.Context, worker any, run *kagziv1.Workflow, steps []*kagziv1.Step) error
+
+// Intercept adds interceptors ([]kagzi.WorkerInterceptor) to a *kagzi.Worker that does not run yet.
+// Package kagzi sets this variable.
+var Intercept func(worker, interceptors any)

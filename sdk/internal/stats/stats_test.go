@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -27,4 +28,26 @@ func TestReportsDoNotOverlap(t *testing.T) {
 	c.Finished(done, time.Millisecond)
 	c.Unreported(2, 1) // the first report was lost
 	want("the next", 3, 1)
+}
+
+func TestAReportSaysWhatTheProcessUses(t *testing.T) {
+	switch runtime.GOOS {
+	case "linux", "darwin", "windows":
+	default:
+		t.Skip("only Linux, macOS and Windows tell what a process uses")
+	}
+	var c Counters
+	_, _, first := c.Report()
+	if first.MemoryBytes < 1<<20 || first.MemoryBytes > 1<<40 || first.DiskAvailableBytes <= 0 {
+		t.Errorf("%d bytes of memory and %d of disk are no such process", first.MemoryBytes, first.DiskAvailableBytes)
+	}
+	before := cpuTime()
+	for n := 0; cpuTime()-before < 50*time.Millisecond; n++ {
+		if n > 1<<28 {
+			t.Fatal("the CPU time does not grow")
+		}
+	}
+	if _, _, next := c.Report(); next.CpuPercent <= 0 || next.CpuPercent > 100*float64(runtime.NumCPU()+1) {
+		t.Errorf("%v %% of a core is no such process", next.CpuPercent)
+	}
 }

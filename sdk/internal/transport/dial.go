@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,10 +79,13 @@ func (e *Endpoint) Complete(log *slog.Logger) error {
 	}
 	// gRPC would try to resolve a name without a port for ever, or connect to port 443. Other
 	// targets with a scheme are passed to gRPC as they are.
-	scheme, _, target := strings.Cut(p.Address, "://")
-	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !target || target &&
-		strings.HasPrefix(scheme, "http") {
-		return fmt.Errorf("kagzi: address %q: want host:port, such as 127.0.0.1:50051", p.Address)
+	for _, address := range profile.Addresses(p.Address) {
+		scheme, _, target := strings.Cut(address, "://")
+		if _, port, err := net.SplitHostPort(address); (err != nil || port == "") && !target || target &&
+			strings.HasPrefix(scheme, "http") {
+			return fmt.Errorf("kagzi: address %q: want host:port, such as 127.0.0.1:50051",
+				address)
+		}
 	}
 	key, err := p.Key()
 	if err != nil {
@@ -120,9 +124,10 @@ func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 		}),
 	}
 	if apiKey != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{key: apiKey, secure: !loopback(address)}))
+		options = append(options, grpc.WithPerRPCCredentials(bearer{key: apiKey, secure: !profile.Loopback(address)}))
 	}
-	conn, err := grpc.NewClient(address, append(options, more...)...)
+	target, several := profile.Target(address, tlsConfig)
+	conn, err := grpc.NewClient(target, slices.Concat(options, several, more)...)
 	if err != nil && apiKey != "" && strings.Contains(err.Error(), "require transport level security") {
 		return nil,
 			fmt.Errorf(
@@ -146,15 +151,3 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 }
 
 func (b bearer) RequireTransportSecurity() bool { return b.secure }
-
-func loopback(address string) bool {
-	if strings.HasPrefix(address, "unix:") {
-		return true
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}

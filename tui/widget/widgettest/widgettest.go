@@ -178,7 +178,7 @@ var named = map[string]tcell.Key{
 	"up": tcell.KeyUp, "down": tcell.KeyDown,
 	"left": tcell.KeyLeft, "right": tcell.KeyRight, "home": tcell.KeyHome, "end": tcell.KeyEnd, "pgup": tcell.KeyPgUp,
 	"pgdn":      tcell.KeyPgDn,
-	"backspace": tcell.KeyBackspace2, "delete": tcell.KeyDelete, "ctrl-space": tcell.KeyCtrlSpace,
+	"backspace": tcell.KeyBackspace2, "delete": tcell.KeyDelete, "ctrl-space": tcell.KeyCtrlSpace, "ctrl-_": tcell.KeyCtrlUnderscore,
 }
 
 // Key returns the event of a key named as by widget.KeyName: "j", "enter", "ctrl-d", "alt-b",

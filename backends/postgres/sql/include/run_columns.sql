@@ -7,4 +7,6 @@ paused, gated, held_at, pinned, cancel_requested_at, cancel_reason, grace_until,
 start_to_close_us, heartbeat_us, execution_us, tags, requirements, on_failure_workflow, on_failure_queue,
 concurrency_key, concurrency_limit, parent_run_id, parent_step_id, parent_close, traceparent,
 origin, schedule_id, failed_run_id, retried_from, continued_from, continued_as, named_deadline_at,
-below_handler, first_run_id, suspect, suspect_at
+below_handler, first_run_id, suspect, suspect_at, pausing, paused_at,
+divergences, diverged, unreached, owed_from, unread_signals, concurrency_scope, has_place,
+run_retry_policy

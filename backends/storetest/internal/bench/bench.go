@@ -41,6 +41,7 @@ func Bench(b *testing.B, open func(tb testing.TB) engine.Store, fill ...Fill) {
 	b.Run("whole life/100 callers", func(b *testing.B) { benchLife(newBench(b, open), 100) })
 	b.Run("Heartbeat/100 callers", func(b *testing.B) { benchHeartbeat(newBench(b, open), 100) })
 	b.Run("History of 1000 steps", func(b *testing.B) { benchHistory(newBench(b, open), 1000) })
+	b.Run("Prune/batches of 100", func(b *testing.B) { benchPrune(newBench(b, open), 100) })
 }
 
 // bench is a store that is measured.
@@ -71,7 +72,7 @@ func fullBench(b *testing.B, open func(tb testing.TB) engine.Store, fill []Fill)
 	}
 	f.cycle(*fullEnded, func(l engine.Lease, _ engine.ID) error { return f.TryFinish(l, "done") })
 	f.cycle(*fullSleeping, func(l engine.Lease, id engine.ID) error {
-		return f.Store.Sleep(f.Ctx, engine.SleepParams{
+		return f.SleepWith(engine.SleepParams{
 			Lease: l, Step: fixture.Named("nap"), ID: id, Duration: 10_000 * time.Hour, Now: f.Now})
 	})
 	return f
@@ -254,6 +255,28 @@ func benchLife(f *bench, callers int) {
 	})
 	close(waiting)
 	<-ended
+}
+
+// benchPrune deletes ended runs of one step each.
+func benchPrune(f *bench, batch int) {
+	f.cycle(f.b.N*batch, func(l engine.Lease, id engine.ID) error {
+		_, err := f.Store.CompleteStep(f.Ctx, engine.CompleteStepParams{
+			Lease: l, Step: fixture.Named("charge"), ID: id, Output: fixture.Text(`{"charge":"ch_1234567890"}`), Now: f.Now,
+		})
+		if err != nil {
+			return err
+		}
+		return f.TryFinish(l, `{"ok":true}`)
+	})
+	p := engine.PruneParams{Namespace: engine.DefaultNamespace, Status: engine.RunCompleted,
+		Before: f.Now.Add(time.Hour), Requests: f.Now, Limit: batch}
+	f.measured(1, batch, func(ctx context.Context, _ int) error {
+		deleted, err := f.Store.Prune(ctx, p)
+		if err == nil && deleted != batch {
+			err = fmt.Errorf("deleted %d runs, want %d", deleted, batch)
+		}
+		return err
+	})
 }
 
 // claimant is a caller that waits for a run.

@@ -30,6 +30,7 @@ type modelRun struct {
 	holder     string
 	claimedAt  time.Time
 	progressed bool
+	settled    int64
 	attempts   []*engine.Step
 }
 
@@ -123,8 +124,8 @@ func (m *model) end(p engine.EndRunParams, status engine.RunStatus) string {
 
 // over ends a run and everything open in it.
 func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
-	if r.holder != "" {
-		r.wake(now)
+	for _, a := range r.due(now) {
+		a.Status, a.Settled = engine.StepCompleted, engine.Unsettled
 	}
 	for _, a := range r.attempts {
 		if a.Open() {
@@ -151,18 +152,53 @@ func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
 	r.token, r.holder, r.progressed = engine.Token{}, "", false
 }
 
-// wake completes due timers.
-func (r *modelRun) wake(now time.Time) {
+// due returns the timers that are due, in order of their ends.
+func (r *modelRun) due(now time.Time) (due []*engine.Step) {
 	for _, a := range r.attempts {
 		if a.Kind == engine.StepSleep && a.Status == engine.StepRunning && !a.WakeAt.After(now) {
-			a.Status = engine.StepCompleted
+			due = append(due, a)
 		}
+	}
+	slices.SortStableFunc(due, func(a, b *engine.Step) int {
+		return cmp.Or(a.WakeAt.Compare(b.WakeAt), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	return due
+}
+
+// ends gives an attempt its final result, and the next place in the order of results.
+func (r *modelRun) ends(a *engine.Step, status engine.StepStatus) {
+	r.settled++
+	a.Status, a.Settled = status, r.settled
+}
+
+// tell settles what ended while nobody held the run.
+func (r *modelRun) tell(now time.Time) {
+	type ending struct {
+		*engine.Step
+		at time.Time
+	}
+	var ended []ending
+	for _, a := range r.due(now) {
+		ended = append(ended, ending{a, a.WakeAt})
+	}
+	for _, a := range r.attempts {
+		if a.Latest && a.Settled == engine.Unsettled {
+			ended = append(ended, ending{a, a.FinishedAt})
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b ending) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Sequence, b.Sequence))
+	})
+	for _, e := range ended {
+		if e.Kind == engine.StepSleep {
+			e.Status = engine.StepCompleted
+		}
+		r.ends(e.Step, e.Status)
 	}
 }
 
 // free interrupts running steps and makes the run wait until at.
 func (m *model) free(r *modelRun, status engine.RunStatus, at, now time.Time) {
-	r.wake(now)
 	for _, a := range r.attempts {
 		if a.Status == engine.StepRunning && a.Kind == engine.StepFunction {
 			a.Status, a.Error = engine.StepFailed, fixture.Ptr(engine.InterruptedFailure())
@@ -304,7 +340,7 @@ func byAge(a, b *modelRun) int {
 }
 
 func (m *model) take(r *modelRun, g engine.ClaimSlot, now time.Time) {
-	r.wake(now)
+	r.tell(now)
 	if r.StartedAt.IsZero() {
 		r.StartedAt = now
 	}

@@ -150,6 +150,7 @@ func (f *stream) createKey() act {
 	}
 	if k.Role == engine.RoleWorker {
 		k.Queues, k.Types = []string{"press-*"}, []string{f.one("a", "*")}
+		k.WorkerIDs = []string{f.one("press-7", "press-*")}
 	}
 	if f.chance(30) {
 		k.ExpiresAt = f.now.Add(time.Minute)

@@ -52,7 +52,8 @@ func (m *model) attempt(r *modelRun, id engine.ID, name string, kind engine.Step
 	if last != nil && last.Status == engine.StepRunning {
 		return last
 	}
-	next := &engine.Step{ID: id, RunID: r.ID, Name: name, Kind: kind, Attempt: 1, Latest: true, RetryPolicy: policy}
+	next := &engine.Step{ID: id, RunID: r.ID, Name: name, Kind: kind, Attempt: 1, Latest: true, RetryPolicy: policy,
+		BegunIn: r.OwedFrom}
 	if last == nil {
 		r.Steps++
 		next.Sequence = r.Steps
@@ -107,7 +108,8 @@ func (m *model) complete(p engine.CompleteStepParams) string {
 		}
 	}
 	a := m.attempt(r, p.ID, p.Step.Name, engine.StepFunction, nil)
-	a.Status, a.Output, a.Token, a.Error = engine.StepCompleted, p.Output, p.Lease.Token, nil
+	a.Output, a.Token, a.Error = p.Output, p.Lease.Token, nil
+	r.ends(a, engine.StepCompleted)
 	r.progressed, r.Suspect = true, engine.Suspect{}
 	return m.note(p.Lease, p.Step.Name, content, stepLine(*a))
 }
@@ -126,6 +128,9 @@ func (m *model) fail(p engine.FailStepParams) string {
 	a := m.attempt(r, p.ID, p.Step.Name, engine.StepFunction, p.RetryPolicy)
 	a.Token = p.Lease.Token
 	v := m.failed(r, a, p.Failure, p.Now, p.Jitter)
+	if !v.Retry {
+		r.ends(a, engine.StepFailed)
+	}
 	r.Suspect = engine.Suspect{}
 	if v.Retry && !p.Hold {
 		m.park(r, p.Now)
@@ -149,6 +154,16 @@ func (m *model) failed(r *modelRun, a *engine.Step, f engine.Failure, now time.T
 
 func (m *model) sleep(p engine.SleepParams) string {
 	content := fmt.Sprint("sleep ", p.Duration)
+	if r := m.run(p.Lease.RunID); r != nil && r.token == p.Lease.Token {
+		if last := r.latest(p.Step.Name); last != nil && last.Kind == engine.StepSleep {
+			if answer, over := m.sleepOver(r, last, &p); over {
+				return answer
+			}
+		}
+	}
+	if p.Over {
+		return m.overBefore(&p)
+	}
 	r, answer := m.written(p.Lease, p.Step.Name, content)
 	if r == nil {
 		return answer
@@ -165,6 +180,49 @@ func (m *model) sleep(p engine.SleepParams) string {
 		m.park(r, p.Now)
 	}
 	return m.note(p.Lease, p.Step.Name, content, "ok")
+}
+
+// sleepOver answers a Sleep under the current lease whose timer is over, by its time or because its
+// holder says so.
+func (m *model) sleepOver(r *modelRun, a *engine.Step, p *engine.SleepParams) (answer string, over bool) {
+	stays := p.Over || p.Hold || p.Stay
+	switch {
+	case a.Status == engine.StepCompleted:
+		if stays && (p.Over || a.Duration == p.Duration) {
+			return "ok", true
+		}
+		return errText(engine.ErrConflict), true
+	case a.Status != engine.StepRunning || !p.Over && (a.Duration != p.Duration || a.WakeAt.After(p.Now)):
+		return "", false
+	}
+	r.ends(a, engine.StepCompleted)
+	a.Token, r.progressed, r.Suspect = p.Lease.Token, true, engine.Suspect{}
+	if !stays {
+		m.free(r, engine.RunPending, p.Now, p.Now)
+	}
+	return m.note(p.Lease, p.Step.Name, fmt.Sprint("sleep ", p.Duration), "ok"), true
+}
+
+// overBefore answers a Sleep that says that its timer is over, where there is no such timer or the
+// lease is over.
+func (m *model) overBefore(p *engine.SleepParams) string {
+	r := m.run(p.Lease.RunID)
+	if r == nil {
+		return errText(engine.ErrNotFound)
+	}
+	a := r.latest(p.Step.Name)
+	switch {
+	case r.token == p.Lease.Token && a == nil:
+		return errText(engine.ErrNotFound)
+	case r.token == p.Lease.Token:
+		return errText(engine.ErrConflict)
+	case a == nil || a.Token != p.Lease.Token && !m.wrote(p.Lease, p.Step.Name),
+		a.Kind == engine.StepSleep && a.Status != engine.StepCompleted:
+		return errText(engine.LeaseLost(r.ID, r.Status))
+	case a.Kind == engine.StepSleep:
+		return "ok"
+	}
+	return errText(engine.ErrConflict)
 }
 
 const runsEnd = "/end" // no step has this name
@@ -185,14 +243,15 @@ func (m *model) failRun(p engine.FailRunParams) string {
 	if r == nil {
 		return answer
 	}
-	v := engine.AfterRunFailed(r.RetryPolicy, r.Failures+1, p.Failure, p.Now, p.Jitter)
+	v := engine.AfterRunFailed(r.OwnPolicy(), r.Failures+1, p.Failure, p.Now, p.Jitter)
 	if v.Retry {
 		r.Attempts++
 		r.Failures++
+		r.OwedFrom++
 		r.Suspect = engine.Suspect{}
 		for _, a := range r.attempts {
 			if a.Latest && a.Status == engine.StepFailed && !a.Interrupted() {
-				a.Status, a.RetryAt, a.Failures = engine.StepPending, v.RetryAt, 0
+				a.Status, a.RetryAt, a.Failures, a.Settled = engine.StepPending, v.RetryAt, 0, 0
 			}
 		}
 		m.free(r, engine.RunPending, v.RetryAt, p.Now)

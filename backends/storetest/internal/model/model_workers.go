@@ -137,6 +137,7 @@ func (m *model) timeoutSteps(p engine.TimeoutStepsParams) string {
 			if v.Retry {
 				m.park(r, p.Now)
 			} else {
+				a.Settled, a.FinishedAt = engine.Unsettled, p.Now
 				m.free(r, engine.RunPending, p.Now, p.Now)
 			}
 			out.Attempts = append(out.Attempts, engine.TimedOutAttempt{RunID: r.ID, Step: a.Name, Verdict: v})

@@ -264,7 +264,7 @@ func (f *stream) write(l engine.Lease) (act, bool) {
 		if f.chance(4) {
 			nap = name
 		}
-		return f.keep(f.sleep(l, nap), l, nap), !f.model.wrote(l, nap)
+		return f.keep(f.sleep(l, nap, f.model.wrote(l, nap)), l, nap), true
 	case n < 86:
 		return f.keep(f.finish(l), l, runsEnd), f.model.writes[writeKey(l, runsEnd)].content != "release"
 	case n < 92:
@@ -369,13 +369,16 @@ func (f *stream) failStep(l engine.Lease, name string) act {
 	}
 }
 
-// sleep uses one duration per name.
-func (f *stream) sleep(l engine.Lease, name string) act {
+// sleep uses one duration per name. over: the timer is over at its holder.
+func (f *stream) sleep(l engine.Lease, name string, over bool) act {
 	p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now),
 		Duration: time.Duration(name[1]-'0') * time.Second,
-		Hold:     f.chance(40), Now: f.now}
-	return act{text: fmt.Sprintf("sleep %s hold %t", name, p.Hold), run: l.RunID,
-		store: func(ctx context.Context, s engine.Store) string { return errOr(s.Sleep(ctx, p), "ok") },
+		Hold:     f.chance(40), Over: over || f.chance(5), Stay: f.chance(50), Now: f.now}
+	return act{text: fmt.Sprintf("sleep %s hold %t over %t stay %t", name, p.Hold, p.Over, p.Stay), run: l.RunID,
+		store: func(ctx context.Context, s engine.Store) string {
+			_, err := s.Sleep(ctx, p)
+			return errOr(err, "ok")
+		},
 		model: func(m *model) string { return m.sleep(p) },
 	}
 }

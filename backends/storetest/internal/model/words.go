@@ -57,6 +57,9 @@ func stepLine(a engine.Step) string {
 	if a.Status == engine.StepPending {
 		line += " retry " + fixture.Clock(a.RetryAt)
 	}
+	if a.Settled != 0 || a.BegunIn != 0 {
+		line += fmt.Sprintf(" settled %d begun in %d", a.Settled, a.BegunIn)
+	}
 	if a.Kind == engine.StepSleep {
 		line += " wake " + fixture.Clock(a.WakeAt)
 	}
@@ -70,6 +73,9 @@ func runLine(r engine.Run) string {
 		r.WorkerID, r.WaitingFor)
 	if r.Status == engine.RunPending || r.Status == engine.RunSleeping {
 		line += fmt.Sprintf(" losses %d", r.LeaseLosses)
+	}
+	if r.OwedFrom != 0 {
+		line += fmt.Sprintf(" owed from %d", r.OwedFrom)
 	}
 	if s := r.Suspect; s.Is() {
 		line += fmt.Sprintf(" suspect of %d of %s at %s again %t", s.Of, s.Worker, fixture.Clock(s.At), s.Again)

@@ -91,7 +91,7 @@ var RaceAroundCases = []fixture.Case{
 		s.Worker("w1")
 		for range fixture.Rounds(10) {
 			id := s.Start()
-			claim, pause := s.ClaimParams("w1"), s.Steer(id, "hold on")
+			claim, pause := s.ClaimParams("w1"), engine.PauseRunParams{SteerParams: s.Steer(id, "hold on"), AtOnce: true}
 			errs := fixture.AtOnce(2, func(i int) (err error) {
 				if i == 0 {
 					_, err = s.Store.Claim(s.Ctx, claim)
@@ -137,7 +137,7 @@ var RaceAroundCases = []fixture.Case{
 			end := s.EndParams(l.RunID, "")
 			errs := fixture.AtOnce(2, func(i int) (err error) {
 				if i == 0 {
-					err = s.Store.Sleep(s.Ctx, nap)
+					err = s.SleepWith(nap)
 				} else {
 					_, err = s.Store.CancelRun(s.Ctx, end)
 				}
@@ -187,6 +187,7 @@ var RaceAroundCases = []fixture.Case{
 			s.Must(errs[1], "SignalRun")
 			if awaited.Waiting {
 				s.Due(l.RunID)
+				s.Claim("w1")
 			} else {
 				s.Status(l.RunID, engine.RunRunning)
 			}

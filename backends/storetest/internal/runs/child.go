@@ -21,6 +21,8 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "parent step", run.ParentStepID, step.ID)
 		fixture.Equal(s, "status of the step", step.Status, engine.StepRunning)
 		fixture.Equal(s, "child of the step", step.ChildRunID, child)
+		fixture.Equal(s, "type of the child", step.ChildType, run.Type)
+		fixture.Equal(s, "signal of the child", step.SignalName, "")
 		fixture.Equal(s, "external id", run.ExternalID, "shipment")
 		s.Payload("input", run.Input, fixture.Text("parcel"))
 		s.Status(child, engine.RunPending)

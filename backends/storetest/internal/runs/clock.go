@@ -35,8 +35,8 @@ var ClockCases = []fixture.Case{
 			p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: s.ID(), Hold: true, Now: s.Now,
 				Margin: margin}
 			change(&p)
-			s.Must(s.Store.Sleep(s.Ctx, p), "Sleep")
-			s.Must(s.Store.Sleep(s.Ctx, p), "Sleep, repeated")
+			s.Must(s.SleepWith(p), "Sleep")
+			s.Must(s.SleepWith(p), "Sleep, repeated")
 		}
 		s.SameTime("wake at of a sleep", s.Step(l.RunID, "nap").WakeAt, s.Now.Add(time.Second+margin))
 		fixture.Equal(s, "duration of a sleep", s.Step(l.RunID, "nap").Duration, time.Second)

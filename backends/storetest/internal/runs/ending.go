@@ -263,7 +263,8 @@ var ContinueCases = []fixture.Case{
 	{Name: "a run and its continuation change in one commit",
 		Run: func(s *fixture.F) {
 			l := s.Held(fixture.WithExternal("loop"), fixture.WithPriority(7), fixture.Tagged("customer", "x"),
-				fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
+				fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}),
+				fixture.WithOwnPolicy(engine.RetryPolicy{MaximumAttempts: 6}))
 			s.Complete(l, "pay", "x")
 			s.Pass(time.Minute)
 			next := engine.StartRun{Run: engine.Run{ID: s.ID(), Input: fixture.Text("next input")}}
@@ -278,7 +279,8 @@ var ContinueCases = []fixture.Case{
 			fixture.Equal(s, "external id", run.ExternalID, "loop")
 			fixture.Equal(s, "priority", run.Priority, 7)
 			fixture.Equal(s, "tag", run.Tags["customer"], "x")
-			fixture.Equal(s, "policy", run.RetryPolicy.MaximumAttempts, 4)
+			fixture.Equal(s, "policies", [2]int{run.RetryPolicy.MaximumAttempts, run.RunRetryPolicy.MaximumAttempts},
+				[2]int{4, 6})
 			fixture.Equal(s, "queue", run.Queue, fixture.Queue)
 			s.Payload("input", run.Input, fixture.Text("next input"))
 			s.SameTime("created at", run.CreatedAt, s.Now)
@@ -296,7 +298,10 @@ var ContinueCases = []fixture.Case{
 		for verb, refused := range map[string]func() error{
 			"SignalRun": func() error { _, err := s.TrySignal(l.RunID, "stop", "now"); return err },
 			"CancelRun": func() error { _, err := s.Store.CancelRun(s.Ctx, s.EndParams(l.RunID, "why")); return err },
-			"PauseRun":  func() error { _, err := s.Store.PauseRun(s.Ctx, s.Steer(l.RunID, "why")); return err },
+			"PauseRun": func() error {
+				_, err := s.Store.PauseRun(s.Ctx, engine.PauseRunParams{SteerParams: s.Steer(l.RunID, "why")})
+				return err
+			},
 		} {
 			err := refused()
 			s.Refused(err, engine.ErrPrecondition, verb)
@@ -311,7 +316,8 @@ var ContinueCases = []fixture.Case{
 			fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
 		next := engine.StartRun{Run: engine.Run{
 			ID: s.ID(), ExternalID: "other", Queue: "bulk", Type: "loop", Version: "v2", Priority: 9,
-			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 5}, Tags: map[string]string{"round": "2"},
+			RetryPolicy:    &engine.RetryPolicy{MaximumAttempts: 5},
+			RunRetryPolicy: &engine.RetryPolicy{MaximumAttempts: 6}, Tags: map[string]string{"round": "2"},
 			Requirements: map[string]string{"gpu": "yes"},
 			Timeouts:     engine.Timeouts{StartToClose: time.Minute}, OnFailureWorkflow: "mourn",
 			OnFailureQueue: "graves",
@@ -322,8 +328,8 @@ var ContinueCases = []fixture.Case{
 			run.ExternalID, run.Queue, run.Type, run.Version, run.OnFailureWorkflow, run.OnFailureQueue,
 			run.ConcurrencyKey}, " "),
 			"other bulk loop v2 mourn graves k")
-		fixture.Equal(s, "numbers", [3]int{run.Priority, run.RetryPolicy.MaximumAttempts, run.ConcurrencyLimit},
-			[3]int{9, 5, 3})
+		fixture.Equal(s, "numbers", [4]int{run.Priority, run.RetryPolicy.MaximumAttempts,
+			run.RunRetryPolicy.MaximumAttempts, run.ConcurrencyLimit}, [4]int{9, 5, 6, 3})
 		fixture.Equal(s, "tags and requirements", fmt.Sprint(run.Tags, run.Requirements), "map[round:2] map[gpu:yes]")
 		fixture.Equal(s, "timeouts", run.Timeouts, next.Timeouts)
 	}},
@@ -513,14 +519,15 @@ var DeadlineCases = []fixture.Case{
 		s.SameTime("next", e.Next, at)
 		s.Pass(time.Microsecond)
 		e = s.Expire()
-		fixture.Equal(s, "expired", e.Runs, 6)
+		fixture.Equal(s, "expired", e.Runs, 5)
 		s.SameTime("next", e.Next, time.Time{})
-		for _, id := range []engine.ID{l.RunID, sleeping.RunID, waiting.RunID, pending, delayed, paused} {
+		for _, id := range []engine.ID{l.RunID, sleeping.RunID, waiting.RunID, pending, delayed} {
 			run := s.Status(id, engine.RunTimedOut)
 			s.Failure("error", run.Error, engine.DeadlineFailure(at))
 			s.SameTime("finished at", run.FinishedAt, s.Now)
 		}
 		s.Status(free, engine.RunPending)
+		s.Status(paused, engine.RunPending)
 		s.Lost(s.TryFinish(l, "late"), engine.RunTimedOut, "CompleteRun after the deadline")
 		s.Failure("error of the step", s.Step(l.RunID, "pay").Error, engine.RunEndedFailure())
 		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)

@@ -69,7 +69,7 @@ var FinishCases = []fixture.Case{
 		l = s.Claim("w1").Lease
 		fixture.Equal(s, "third verdict", s.FailRun(l, "no"), fixture.FailedForGood)
 		run = s.Status(l.RunID, engine.RunFailed)
-		fixture.Equal(s, "attempts", run.Attempts, 3)
+		s.Tried(l.RunID, 3, 0)
 	}},
 	{Name: "a run that succeeds on its retry has no error", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
@@ -96,7 +96,7 @@ var FinishCases = []fixture.Case{
 			s.Sleep(l, "nap", time.Hour, fixture.Held)
 			v := s.FailRun(l, "no")
 			fixture.Equal(s, "retry", v.Retry, true)
-			fixture.Equal(s, "attempts", s.Run(l.RunID).Attempts, 3)
+			s.Tried(l.RunID, 2, 1)
 
 			s.SameStep(s.Step(l.RunID, "pay"), done)
 			ship := s.Step(l.RunID, "ship")
@@ -131,16 +131,58 @@ var FinishCases = []fixture.Case{
 	}},
 	{Name: "failures of steps do not use up the run's own budget", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))
-		for range 3 {
-			s.Fail(l, "step-"+string(rune('a'+s.Run(l.RunID).Attempts)), "no", fixture.Holding)
+		for _, step := range []string{"a", "b", "c"} {
+			s.Fail(l, step, "no", fixture.Holding)
 		}
-		run := s.Run(l.RunID)
-		fixture.Equal(s, "attempts", run.Attempts, 4)
-		fixture.Equal(s, "failures", run.Failures, 0)
+		s.Tried(l.RunID, 1, 3)
 		v := s.FailRun(l, "no")
 		fixture.Equal(s, "retry", v.Retry, true)
 		s.SameTime("after the first delay", v.RetryAt, s.Now.Add(engine.DefaultInitialInterval))
-		fixture.Equal(s, "attempts", s.Run(l.RunID).Attempts, 5)
+		s.Tried(l.RunID, 2, 3)
+	}},
+	{Name: "a run's own policy is apart from that of its steps", Run: func(s *fixture.F) {
+		times := func(n int) *engine.RetryPolicy {
+			return &engine.RetryPolicy{MaximumAttempts: n, InitialIntervalMS: int64(n), Jitter: -1}
+		}
+		s.Worker("w1")
+		for _, c := range []struct {
+			what         string
+			steps, own   *engine.RetryPolicy
+			ofStep, runs int
+		}{
+			{"neither", nil, nil, engine.DefaultAttempts, 1},
+			{"one for both", times(2), nil, 2, 2},
+			{"the steps' alone", times(4), times(1), 4, 1},
+			{"the run's alone", nil, times(2), engine.DefaultAttempts, 2},
+			{"one each", times(2), times(3), 2, 3},
+		} {
+			l := s.HeldNext(func(r *engine.StartRun) { r.RetryPolicy, r.RunRetryPolicy = c.steps, c.own })
+			run, executions := l.RunID, 0
+			for attempt := 1; attempt <= c.runs; attempt++ {
+				for n := 1; n <= c.ofStep; n++ {
+					s.Begin(l, "pay")
+					executions++
+					if v := s.Fail(l, "pay", "no"); v.Retry != (n < c.ofStep) {
+						s.Fatalf("%s: failure %d of the step in attempt %d is %+v", c.what, n, attempt, v)
+					} else if v.Retry {
+						s.Now = v.RetryAt
+						l = s.Claim("w1").Lease
+					}
+				}
+				v := s.FailRun(l, "no")
+				if v.Retry != (attempt < c.runs) {
+					s.Fatalf("%s: failure %d of the run is %+v", c.what, attempt, v)
+				} else if v.Retry {
+					if c.own != nil {
+						s.SameTime(c.what, v.RetryAt, s.Now.Add(c.own.Backoff(attempt, 0)))
+					}
+					s.Now = v.RetryAt
+					l = s.Claim("w1").Lease
+				}
+			}
+			fixture.Equal(s, c.what+": executions", executions, c.ofStep*c.runs)
+			s.Tried(run, c.runs, (c.ofStep-1)*c.runs)
+		}
 	}},
 	{Name: "a non-retryable error ends the run despite its policy", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: -1}))

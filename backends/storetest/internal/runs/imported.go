@@ -15,10 +15,11 @@ var ImportedCases = []fixture.Case{
 		stepID := s.ID()
 		ended := engine.Run{
 			ID: child, Namespace: fixture.Space, ExternalID: "taken", Queue: fixture.Queue, Type: fixture.Kind,
-			Status: engine.RunFailed, Attempts: 3, Bytes: 5,
+			Status: engine.RunFailed, Attempts: 5, Failures: 2, Bytes: 5,
 			Input: fixture.Text("in"), Output: fixture.Text("out"), Error: &engine.Failure{Message: "no"},
 			CreatedAt: s.Now.Add(-time.Hour), StartedAt: s.Now.Add(-time.Hour),
 			FinishedAt: s.Now.Add(-time.Minute), ParentRunID: parent, ParentStepID: stepID, Origin: engine.OriginImport,
+			Unreached: []string{"left"},
 		}
 		open := engine.Run{ID: parent, Namespace: fixture.Space, ExternalID: "taken", Queue: fixture.Queue,
 			Type: fixture.Kind, Status: engine.RunSleeping, Attempts: 1, Steps: 1,
@@ -26,7 +27,8 @@ var ImportedCases = []fixture.Case{
 			Origin: engine.OriginImport}
 		step := engine.Step{ID: stepID, RunID: parent, Name: "ship", Kind: engine.StepFunction,
 			Status: engine.StepCompleted, Attempt: 1, Latest: true,
-			Sequence: 1, Output: fixture.Text("x"), CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now}
+			Sequence: 1, Output: fixture.Text("x"), CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now,
+			Settled: 4, Branch: "2.1", BegunIn: 2}
 		s.Start(fixture.WithExternal("taken"), fixture.OfType("other"))
 		p := engine.ImportRunsParams{Namespace: fixture.Space, RequestID: "import", By: fixture.Somebody,
 			AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{
@@ -44,8 +46,13 @@ var ImportedCases = []fixture.Case{
 		got := s.Run(parent)
 		fixture.Equal(s, "paused", got.Paused, true)
 		fixture.Equal(s, "status", got.Status, engine.RunPending)
+		kept := s.Step(parent, "ship")
+		place := fmt.Sprintf("%d %s %d", kept.Settled, kept.Branch, kept.BegunIn)
+		fixture.Equal(s, "place, branch and epoch", place, "4 2.1 2")
+		fixture.Equal(s, "owed from", got.OwedFrom, 3)
 		got = s.Status(child, engine.RunFailed)
-		fixture.Equal(s, "attempts", got.Attempts, 3)
+		s.Tried(child, 3, 2)
+		fixture.Equal(s, "unreached", fmt.Sprint(got.Unreached), "[left]")
 		s.Payload("output", got.Output, fixture.Text("out"))
 		s.SameTime("finished at", got.FinishedAt, ended.FinishedAt)
 		again, err := s.Store.ImportRuns(s.Ctx, p)

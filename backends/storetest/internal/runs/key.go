@@ -427,7 +427,7 @@ var KeyCases = []fixture.Case{
 				fixture.Equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == fixture.Space)
 				fixture.Equal(s, "running in the queue", c.RunningInQueue, l.inQueue)
 				fixture.Equal(s, "running of the type", c.RunningOfType, l.ofType)
-				fixture.Equal(s, "running of the key", c.RunningOfKey, 1)
+				fixture.Equal(s, "places of the key", c.PlacesOfKey, 1)
 				fixture.Equal(s, "ahead in the line", c.AheadInLine, 0)
 			}
 		}},

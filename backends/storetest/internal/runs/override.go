@@ -51,6 +51,19 @@ var OverrideCases = []fixture.Case{
 		fixture.Equal(s, "steps kept", len(task.History), 2)
 		s.Payload("output", task.History[1].Output, out)
 	}},
+	{Name: "an override of a step that waited for its retry has no place in the order of results yet",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Complete(l, "a", "x")
+			s.Fail(l, "pay", "declined")
+			s.Pause(l.RunID)
+			s.CancelAnyway(l.RunID)
+			out := fixture.Text("y")
+			step, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{
+				SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "pay", Output: &out})
+			s.Must(err, "OverrideStep")
+			fixture.Equal(s, "place", step.Settled, engine.Unsettled)
+		}},
 	{Name: "a repeated override is answered after the run went on",
 		Run: func(s *fixture.F) {
 			l := s.Held()
@@ -67,6 +80,7 @@ var OverrideCases = []fixture.Case{
 				p.ID, p.AuditID = s.ID(), s.ID()
 				again, err := s.Store.OverrideStep(s.Ctx, p)
 				s.Must(err, "OverrideStep repeated "+when)
+				step.Settled = s.Step(l.RunID, "pay").Settled // once a claim has told it
 				s.SameStep(again, step)
 				other := p
 				other.Reason = "somebody else's"

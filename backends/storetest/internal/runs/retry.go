@@ -25,7 +25,7 @@ var RetryCases = []fixture.Case{
 		s.SameTime("timeout at", step.TimeoutAt, time.Time{})
 		s.Failure("error", step.Error, fixture.Boom("no money"))
 		run := s.Status(l.RunID, engine.RunPending)
-		fixture.Equal(s, "attempts of the run", run.Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 		fixture.Equal(s, "failures of the run", run.Failures, 0)
 		fixture.Equal(s, "worker", run.WorkerID, "")
 		s.SameTime("available at", run.AvailableAt, want.RetryAt)
@@ -52,7 +52,7 @@ var RetryCases = []fixture.Case{
 		step := s.Step(l.RunID, "pay")
 		fixture.Equal(s, "attempt number", step.Attempt, 2)
 		fixture.Equal(s, "failures", step.Failures, 1)
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 	}},
 	{Name: "retries use the policy that the step began with", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -131,25 +131,25 @@ var RetryCases = []fixture.Case{
 		}
 		s.Begin(l, "pay")
 		v := s.Fail(l, "pay", "no")
-		fixture.Equal(s, "verdict", v, engine.Verdict{})
+		fixture.Equal(s, "verdict", v, engine.Verdict{Settled: 1})
 		step := s.Step(l.RunID, "pay")
 		fixture.Equal(s, "status", step.Status, engine.StepFailed)
 		fixture.Equal(s, "failures", step.Failures, engine.DefaultAttempts)
 		fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), engine.DefaultAttempts)
 		s.SameTime("finished at", step.FinishedAt, s.Now)
-		run := s.Status(l.RunID, engine.RunRunning)
-		fixture.Equal(s, "attempts of the run", run.Attempts, engine.DefaultAttempts)
+		s.Status(l.RunID, engine.RunRunning)
+		s.Tried(l.RunID, 1, engine.DefaultAttempts-1)
 		s.Complete(l, "refund", "done")
 	}},
 	{Name: "a non-retryable failure is final at once", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{
 			MaximumAttempts: 10, NonRetryable: []string{"fatal", "card declined"}}))
-		fixture.Equal(s, "by its flag", s.Fail(l, "a", "no", fixture.ForGood), engine.Verdict{})
-		fixture.Equal(s, "by its message", s.Fail(l, "b", "card declined: 51"), engine.Verdict{})
+		fixture.Equal(s, "by its flag", s.Fail(l, "a", "no", fixture.ForGood), engine.Verdict{Settled: 1})
+		fixture.Equal(s, "by its message", s.Fail(l, "b", "card declined: 51"), engine.Verdict{Settled: 2})
 		fixture.Equal(s, "by its type", s.Fail(l, "c", "x", func(p *engine.FailStepParams) {
 			p.Failure.Type = "fatal"
-		}), engine.Verdict{})
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 1)
+		}), engine.Verdict{Settled: 3})
+		s.Tried(l.RunID, 1, 0)
 		s.Status(l.RunID, engine.RunRunning)
 	}},
 	{Name: "a step's own policy overrides the run's", Run: func(s *fixture.F) {
@@ -199,22 +199,22 @@ var RetryCases = []fixture.Case{
 		s.Lose("w1")
 		l = s.Claim("w1").Lease
 		fixture.Equal(s, "attempt number", s.Begin(l, "pay").Attempt, 7)
-		fixture.Equal(s, "second failure", s.Fail(l, "pay", "no"), engine.Verdict{})
+		fixture.Equal(s, "second failure", s.Fail(l, "pay", "no"), engine.Verdict{Settled: 1})
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 2)
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 	}},
 	{Name: "a held failure keeps the lease for parallel steps", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Begin(l, "a")
 		s.Begin(l, "b")
 		v := s.Fail(l, "a", "no", fixture.Holding)
-		run := s.Status(l.RunID, engine.RunRunning)
-		fixture.Equal(s, "attempts of the run", run.Attempts, 2)
+		s.Status(l.RunID, engine.RunRunning)
+		s.Tried(l.RunID, 1, 1)
 		s.Complete(l, "b", "done")
 		s.Release(l, true)
-		run = s.Status(l.RunID, engine.RunPending)
+		run := s.Status(l.RunID, engine.RunPending)
 		s.SameTime("available at", run.AvailableAt, v.RetryAt)
-		fixture.Equal(s, "attempts of the run", run.Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 	}},
 	{Name: "a failure without Hold interrupts parallel steps", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -233,7 +233,7 @@ var RetryCases = []fixture.Case{
 		v := s.Fail(l, "b", "no", fixture.Holding, after(1000))
 		s.Fail(l, "c", "no", after(2000))
 		s.SameTime("available at", s.Run(l.RunID).AvailableAt, v.RetryAt)
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 4)
+		s.Tried(l.RunID, 1, 3)
 		s.Now = v.RetryAt
 		l = s.Claim("w1").Lease
 		_, err := s.TryBegin(l, "a")
@@ -250,7 +250,7 @@ var RetryCases = []fixture.Case{
 			fixture.Equal(s, "verdict "+when, s.Fail(l, "pay", "no"), fixture.Repeated(v))
 		}
 		again("while PENDING")
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
 		s.Now = v.RetryAt
 		next := s.Claim("w1").Lease
@@ -275,14 +275,15 @@ var RetryCases = []fixture.Case{
 	{Name: "repeating a final failure changes nothing", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Fail(l, "pay", "no", fixture.ForGood)
-		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.ForGood), engine.Verdict{})
+		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.ForGood), engine.Verdict{Settled: 1})
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
 		_, err := s.TryFail(l, "pay", "other", fixture.ForGood)
 		s.Refused(err, engine.ErrConflict, "FailStep with other content")
 		_, err = s.TryComplete(l, "pay", "paid")
 		s.Refused(err, engine.ErrConflict, "CompleteStep")
 		s.Cancel(l.RunID)
-		fixture.Equal(s, "verdict after the end", s.Fail(l, "pay", "no", fixture.ForGood), engine.Verdict{})
+		fixture.Equal(s, "verdict after the end", s.Fail(l, "pay", "no", fixture.ForGood),
+			engine.Verdict{Settled: 1})
 	}},
 	{Name: "the same failure of the next attempt counts again", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -292,7 +293,7 @@ var RetryCases = []fixture.Case{
 		v := s.Fail(l, "pay", "no", fixture.Holding)
 		fixture.Equal(s, "verdict", v, engine.AfterStepFailed(nil, nil, 2, fixture.Boom("no"), s.Now, 0.5))
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 2)
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 3)
+		s.Tried(l.RunID, 1, 2)
 	}},
 	{Name: "the failure of a retry that began too early counts", Run: func(s *fixture.F) {
 		for _, message := range []string{"no", "something else"} {
@@ -372,6 +373,6 @@ var RetryCases = []fixture.Case{
 		step := s.Step(l.RunID, "pay")
 		fixture.Equal(s, "attempt", step.Attempt, 2)
 		fixture.Equal(s, "failures", step.Failures, 1)
-		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 	}},
 }

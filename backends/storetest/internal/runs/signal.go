@@ -98,13 +98,40 @@ var SignalCases = []fixture.Case{
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Await(l, "approval", "approval", fixture.AtMost(time.Minute))
-			s.Pass(time.Minute)
+			s.Pass(time.Minute + time.Microsecond)
 			s.Signal(l.RunID, "approval", "late")
-			step := s.Step(l.RunID, "approval")
+			fixture.Equal(s, "the wait is open", s.Step(l.RunID, "approval").Status, engine.StepRunning)
+			s.Due(l.RunID)
+			step := s.Claim("w1").History[0]
 			fixture.Equal(s, "timed out", step.TimedOut, true)
 			fixture.Equal(s, "the signal waits", s.Signals(l.RunID)[0].StepName, "")
-			s.Due(l.RunID)
 		}},
+	{Name: "a signal before the limit is received after it", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Await(l, "approval", "approval", fixture.AtMost(time.Minute), fixture.HoldingOn)
+		s.Pass(time.Minute)
+		s.Signal(l.RunID, "approval", "in time")
+		s.Pass(time.Hour)
+		got := s.Await(l, "approval", "approval")
+		fixture.Equal(s, "timed out", got.Step.TimedOut, false)
+		s.Payload("output", got.Step.Output, fixture.Text("in time"))
+
+		s.Await(l, "approval:2", "approval", fixture.AtMost(time.Minute))
+		s.Pass(time.Second)
+		s.Signal(l.RunID, "approval", "in time, too")
+		s.Pass(time.Hour)
+		s.Payload("output at the claim", s.Claim("w1").History[1].Output, fixture.Text("in time, too"))
+	}},
+	{Name: "a signal after the limit waits for the next wait", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Await(l, "approval", "approval", fixture.AtMost(time.Minute), fixture.HoldingOn)
+		s.Pass(time.Minute + time.Microsecond)
+		s.Signal(l.RunID, "approval", "late")
+		got := s.Await(l, "approval", "approval")
+		fixture.Equal(s, "timed out", got.Step.TimedOut, true)
+		s.SameTime("finished at", got.Step.FinishedAt, s.Now.Add(-time.Microsecond))
+		s.Payload("output of the next", s.Await(l, "approval:2", "approval").Step.Output, fixture.Text("late"))
+	}},
 	{Name: "a repeated wait keeps its timeout", Run: func(s *fixture.F) {
 		l := s.Held()
 		begun := s.Now
@@ -135,7 +162,7 @@ var SignalCases = []fixture.Case{
 			s.Sleep(l, "nap", time.Hour, fixture.Held)
 			s.Status(l.RunID, engine.RunRunning)
 			s.Signal(l.RunID, "approval", "yes")
-			fixture.Equal(s, "status of the step", s.Step(l.RunID, "approval").Status, engine.StepCompleted)
+			fixture.Equal(s, "status of the step", s.Step(l.RunID, "approval").Status, engine.StepRunning)
 			s.Release(l, true)
 			s.Due(l.RunID)
 			task := s.Claim("w1")
@@ -185,11 +212,13 @@ var SignalCases = []fixture.Case{
 		l := s.Held()
 		s.Await(l, "item", "item", fixture.HoldingOn)
 		s.Await(l, "item:2", "item", fixture.HoldingOn)
+		s.Release(l, true)
 		s.Signal(l.RunID, "item", "first")
-		fixture.Equal(s, "older", s.Step(l.RunID, "item").Status, engine.StepCompleted)
-		fixture.Equal(s, "younger", s.Step(l.RunID, "item:2").Status, engine.StepRunning)
+		task := s.Claim("w1")
+		s.Payload("older", task.History[0].Output, fixture.Text("first"))
+		fixture.Equal(s, "younger", task.History[1].Status, engine.StepRunning)
 		s.Signal(l.RunID, "item", "second")
-		s.Payload("younger", s.Step(l.RunID, "item:2").Output, fixture.Text("second"))
+		s.Payload("younger", s.Await(task.Lease, "item:2", "item").Step.Output, fixture.Text("second"))
 	}},
 	{Name: "signals count toward the run's bytes", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -207,18 +236,17 @@ var SignalCases = []fixture.Case{
 		s.Refused(err, engine.ErrTooLarge, "SignalRun past the run's limit")
 		fixture.Equal(s, "signals", len(s.Signals(l.RunID)), 33)
 	}},
-	{Name: "a wait whose timeout passes when the lease ends times out",
+	{Name: "a wait whose timeout passes times out at the claim after its lease",
 		Run: func(s *fixture.F) {
 			l := s.Held()
 			s.Await(l, "approval", "approved", fixture.AtMost(time.Minute), fixture.HoldingOn)
 			s.Sleep(l, "nap", time.Minute, fixture.Held)
 			s.Pass(time.Minute)
 			s.Release(l, false)
-			for name, timedOut := range map[string]bool{"approval": true, "nap": false} {
-				step := s.Step(l.RunID, name)
-				fixture.Equal(s, "status of "+name, step.Status, engine.StepCompleted)
-				fixture.Equal(s, name+" timed out", step.TimedOut, timedOut)
-				s.SameTime("end of "+name, step.FinishedAt, s.Now)
+			for _, step := range s.Claim("w1").History {
+				fixture.Equal(s, "status of "+step.Name, step.Status, engine.StepCompleted)
+				fixture.Equal(s, step.Name+" timed out", step.TimedOut, step.Name == "approval")
+				s.SameTime("end of "+step.Name, step.FinishedAt, s.Now)
 			}
 		}},
 	{Name: "a run stores at most MaxSignals unconsumed signals", Run: func(s *fixture.F) {
@@ -236,10 +264,16 @@ var SignalCases = []fixture.Case{
 		_, err = s.TrySignal(full.Run.ID, "a", "")
 		s.Refused(err, engine.ErrTooLarge, "SignalRun of a run that is full")
 		s.Resume(full.Run.ID)
-		s.Await(s.Claim("w1").Lease, "took", "a")
+		l := s.Claim("w1").Lease
+		s.Await(l, "took", "a")
+		s.Release(l, false)
 		s.Signal(full.Run.ID, "a", "in the place of what was consumed")
 		_, err = s.TrySignal(full.Run.ID, "a", "")
 		s.Refused(err, engine.ErrTooLarge, "SignalRun of a run that is full again")
+		s.Await(s.Claim("w1").Lease, "wanted", "b")
+		s.Signal(full.Run.ID, "b", "what the run waits for")
+		_, err = s.TrySignal(full.Run.ID, "b", "")
+		s.Refused(err, engine.ErrTooLarge, "SignalRun of a run that waits for one signal and has it")
 	}},
 	{Name: "a signaled paused run is due when it is resumed", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -281,12 +315,13 @@ var SignalCases = []fixture.Case{
 		_, _, err = s.Store.ListSignals(s.Ctx, "elsewhere", run, engine.Page{Limit: 2})
 		s.Refused(err, engine.ErrNotFound, "ListSignals in another namespace")
 	}},
-	{Name: "a delivered signal reaches no other wait", Run: func(s *fixture.F) {
+	{Name: "a claimed signal reaches no other wait", Run: func(s *fixture.F) {
 		l := s.Held()
 		fixture.Equal(s, "the first waits", s.Await(l, "first", "go").Waiting, true)
 		s.Signal(l.RunID, "go", "1")
-		fixture.Equal(s, "consumed by", s.Signals(l.RunID)[0].StepName, "first")
+		fixture.Equal(s, "consumed by", s.Signals(l.RunID)[0].StepName, "")
 		l = s.Claim("w1").Lease
+		fixture.Equal(s, "consumed by", s.Signals(l.RunID)[0].StepName, "first")
 		s.Payload("what the first was given", s.Await(l, "first", "go").Step.Output, fixture.Text("1"))
 		fixture.Equal(s, "the second waits", s.Await(l, "second", "go").Waiting, true)
 	}},

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
@@ -68,22 +69,87 @@ var SleepCases = []fixture.Case{
 		s.SameTime("wake at", step.WakeAt, moment)
 		fixture.Equal(s, "duration", step.Duration, 0)
 	}},
-	{Name: "a sleep until a past time is due at once", Run: func(s *fixture.F) {
+	{Name: "a sleep until a past time is completed in one write", Run: func(s *fixture.F) {
 		l := s.Held()
 		moment := s.Now.Add(-time.Minute)
-		s.Sleep(l, "nap", 0, fixture.Until(moment))
-		task := s.Claim("w1")
-		s.SameTime("finished at", task.History[0].FinishedAt, moment)
+		before, counts := s.Commits()
+		step, err := s.Slept(l, "nap", 0, fixture.Until(moment), fixture.Staying)
+		s.Must(err, "Sleep")
+		if after, _ := s.Commits(); counts && after != before+1 {
+			s.Fatalf("%d commits, want 1", after-before)
+		}
+		fixture.Equal(s, "status", step.Status, engine.StepCompleted)
+		fixture.Equal(s, "settled", step.Settled, 1)
+		s.SameTime("wake at", step.WakeAt, moment)
+		s.SameTime("finished at", step.FinishedAt, s.Now)
+		s.SameStep(s.Step(l.RunID, "nap"), step)
+		again, err := s.Slept(l, "nap", 0, fixture.Until(moment), fixture.Staying)
+		s.Must(err, "Sleep repeated")
+		s.SameStep(again, step)
+		step, err = s.Slept(l, "next", 0, fixture.Until(moment), fixture.Held)
+		s.Must(err, "Sleep that holds")
+		fixture.Equal(s, "settled", step.Settled, 2)
+		s.Complete(l, "pay", "under the same lease")
 	}},
-	{Name: "a sleep until a past time makes the run due from now on", Run: func(s *fixture.F) {
+	{Name: "a sleep until a past time makes the run of an older worker due from now on", Run: func(s *fixture.F) {
 		l := s.Held()
 		before := s.Start()
 		urgent := s.Start(func(r *engine.StartRun) { r.Priority = 50 })
 		s.Pass(time.Second)
-		s.Sleep(l, "nap", 0, fixture.Until(s.Now.Add(-24*time.Hour)))
-		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, s.Now)
+		past := fixture.Until(s.Now.Add(-24 * time.Hour))
+		s.Sleep(l, "nap", 0, past)
+		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, s.Now)
 		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, s.Now.Add(-24*time.Hour))
+		s.Must(s.TrySleep(l, "nap", 0, past), "Sleep repeated")
 		s.SameIDs("claimed", s.ClaimedIDs("w1", 3), []engine.ID{urgent, before, l.RunID})
+		s.Must(s.TrySleep(l, "nap", 0, past), "Sleep repeated after the claim")
+	}},
+	{Name: "a timer that has passed when it is set again is completed", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "nap", time.Minute, fixture.Held)
+		s.Pass(time.Minute)
+		step, err := s.Slept(l, "nap", time.Minute, fixture.Staying)
+		s.Must(err, "Sleep")
+		fixture.Equal(s, "status", step.Status, engine.StepCompleted)
+		s.SameTime("finished at", step.FinishedAt, s.Now)
+		s.Refused(s.TrySleep(l, "nap", time.Minute), engine.ErrConflict, "Sleep that would end the lease")
+		s.Refused(s.TrySleep(l, "nap", time.Hour, fixture.Staying), engine.ErrConflict, "Sleep of another length")
+		s.Complete(l, "pay", "under the same lease")
+	}},
+	{Name: "a timer that is over at its holder is completed", Run: func(s *fixture.F) {
+		l := s.Held()
+		for _, passed := range []time.Duration{time.Minute - time.Millisecond, time.Hour} {
+			name := "nap " + passed.String()
+			s.Sleep(l, name, time.Minute, fixture.Held)
+			wake := s.Now.Add(time.Minute)
+			s.Pass(passed)
+			step, err := s.Slept(l, name, 0, fixture.Over)
+			s.Must(err, "Sleep that is over")
+			fixture.Equal(s, "status", step.Status, engine.StepCompleted)
+			s.SameTime("finished at", step.FinishedAt, earlier(s.Now, wake))
+			again, err := s.Slept(l, name, 0, fixture.Over)
+			s.Must(err, "Sleep that is over, repeated")
+			s.SameStep(again, step)
+			s.Complete(l, "under the same lease "+name, "")
+		}
+		s.Sleep(l, "at the claim", time.Minute, fixture.Held)
+		s.Pass(time.Minute)
+		s.Release(l, false)
+		next := s.Claim("w1").Lease
+		at := s.Step(l.RunID, "at the claim").Settled
+		step, err := s.Slept(next, "at the claim", 0, fixture.Over)
+		s.Must(err, "Sleep that is over since the claim")
+		fixture.Equal(s, "settled", step.Settled, at)
+		fixture.Equal(s, "settled", at, 5)
+
+		s.Begin(next, "unset", fixture.AsSleep)
+		for _, name := range []string{"unset", "under the same lease nap 1h0m0s"} {
+			s.Refused(s.TrySleep(next, name, 0, fixture.Over), engine.ErrConflict, "Sleep over of "+name)
+		}
+		s.Refused(s.TrySleep(next, "never begun", 0, fixture.Over), engine.ErrNotFound, "Sleep over")
+		s.Sleep(next, "other", time.Hour, fixture.Held)
+		s.Release(next, false)
+		s.Lost(s.TrySleep(next, "other", 0, fixture.Over), engine.RunPending, "Sleep over under an old lease")
 	}},
 	{Name: "a begun timer starts when it is set", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -114,21 +180,21 @@ var SleepCases = []fixture.Case{
 	{Name: "a repeated sleep changes nothing", Run: func(s *fixture.F) {
 		l := s.Held()
 		p := engine.SleepParams{Lease: l, Step: fixture.Named("nap"), ID: s.ID(), Duration: time.Minute, Now: s.Now}
-		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep")
+		s.Must(s.SleepWith(p), "Sleep")
 		asleep, timer := s.Run(l.RunID), s.Step(l.RunID, "nap")
 		s.Pass(time.Second)
 		p.Now = s.Now
-		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep repeated while SLEEPING")
+		s.Must(s.SleepWith(p), "Sleep repeated while SLEEPING")
 		s.SameRun(s.Run(l.RunID), asleep)
 		s.SameStep(s.Step(l.RunID, "nap"), timer)
 
 		s.Pass(time.Minute)
 		next := s.Claim("w1").Lease
-		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep repeated after the next claim")
+		s.Must(s.SleepWith(p), "Sleep repeated after the next claim")
 		s.Status(l.RunID, engine.RunRunning)
 		s.Complete(next, "pay", "paid")
 		s.Finish(next, "done")
-		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep repeated after the end")
+		s.Must(s.SleepWith(p), "Sleep repeated after the end")
 	}},
 	{Name: "another sleep by the same lease is a conflict", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -169,11 +235,10 @@ var SleepCases = []fixture.Case{
 		s.Refused(s.TrySleep(l, "pay", time.Second), engine.ErrConflict, "Sleep")
 		s.Status(l.RunID, engine.RunRunning)
 	}},
-	{Name: "a due timer completes when a lease ends in any way", Run: func(s *fixture.F) {
-		for _, end := range []func(l engine.Lease){
+	{Name: "a due timer completes at the claim after its lease, or at the end of the run", Run: func(s *fixture.F) {
+		for n, end := range []func(l engine.Lease){
 			func(l engine.Lease) { s.Release(l, false) },
 			func(l engine.Lease) { s.Lose("w1") },
-			func(l engine.Lease) { s.Fail(l, "pay", "no") },
 			func(l engine.Lease) { s.Sleep(l, "later", time.Hour) },
 			func(l engine.Lease) { s.Finish(l, "done") },
 			func(l engine.Lease) { s.FailRun(l, "no") },
@@ -185,8 +250,16 @@ var SleepCases = []fixture.Case{
 			wake := s.Now.Add(time.Second)
 			s.Pass(2 * time.Second)
 			end(l)
+			settled := int64(engine.Unsettled)
+			if !s.Run(l.RunID).Status.Ended() {
+				fixture.Equal(s, "status before the claim", s.Step(l.RunID, "due").Status, engine.StepRunning)
+				s.Register(s.NewWorker("w1"), true)
+				s.Claim("w1")
+				settled = 1
+			}
 			step := s.Step(l.RunID, "due")
-			fixture.Equal(s, "status of the timer", step.Status, engine.StepCompleted)
+			fixture.Equal(s, fmt.Sprint("status of the timer in case ", n), step.Status, engine.StepCompleted)
+			fixture.Equal(s, "settled", step.Settled, settled)
 			s.SameTime("finished at", step.FinishedAt, wake)
 			if status := s.Step(l.RunID, "not due").Status; status == engine.StepCompleted {
 				s.Fatalf("the timer that is not due is %s", status)
@@ -291,4 +364,11 @@ var SleepCases = []fixture.Case{
 			s.Lost(s.TrySleep(l, "nap", time.Hour), engine.RunSleeping, "Sleep of another length "+timer.name)
 		}
 	}},
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -12,14 +12,16 @@ var StartCases = []fixture.Case{
 	{Name: "a start makes a PENDING run with all its fields", Run: func(s *fixture.F) {
 		policy := engine.RetryPolicy{MaximumAttempts: 4, InitialIntervalMS: 10, Coefficient: 1.5, MaximumIntervalMS: 99,
 			Jitter: -1, NonRetryable: []string{"a", "b"}}
+		own := engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 7, NonRetryable: []string{"\"c"}}
 		want := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7),
-			fixture.WithPolicy(policy), fixture.Tagged("k", "v", "k2", "ü"), fixture.Requiring("gpu", "", "zone", "eu"))
+			fixture.WithPolicy(policy), fixture.WithOwnPolicy(own), fixture.Tagged("k", "v", "k2", "ü"),
+			fixture.Requiring("gpu", "", "zone", "eu"))
 		want.Version = "v2"
 		want.AvailableAt = s.Now.Add(90 * time.Second)
 		want.DeadlineAt, want.NamedDeadlineAt = s.Now.Add(time.Hour), s.Now.Add(2*time.Hour)
 		want.Timeouts = engine.Timeouts{StartToClose: time.Second, Heartbeat: 2 * time.Minute, Execution: time.Hour}
 		want.OnFailureWorkflow, want.OnFailureQueue = "cleanup", "failures"
-		want.ConcurrencyKey, want.ConcurrencyLimit = "customer-1", 3
+		want.ConcurrencyKey, want.ConcurrencyLimit, want.ConcurrencyScope = "customer-1", 3, engine.ScopeOpen
 		want.ParentRunID, want.ParentStepID = s.ID(), s.ID()
 		want.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 		want.Input = engine.Payload{Data: []byte("data"), Metadata: map[string]string{"content-type": "text/plain"}}
@@ -35,8 +37,8 @@ var StartCases = []fixture.Case{
 		want.Status, want.Attempts = engine.RunPending, 1
 		got := s.Run(want.ID)
 		s.SameRun(got, want.Run)
-		if got.RetryPolicy != nil || got.Error != nil {
-			s.Fatalf("policy = %v, error = %v, want none", got.RetryPolicy, got.Error)
+		if got.RetryPolicy != nil || got.RunRetryPolicy != nil || got.Error != nil {
+			s.Fatalf("policies = %v %v, error = %v, want none", got.RetryPolicy, got.RunRetryPolicy, got.Error)
 		}
 	}},
 	{Name: "runs of one call are answered in order", Run: func(s *fixture.F) {

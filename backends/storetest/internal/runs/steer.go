@@ -72,12 +72,12 @@ var PauseCases = []fixture.Case{
 		s.Resume(run)
 		fixture.Equal(s, "audit events", len(s.Audit(run.String())), 2)
 		s.Cancel(run)
-		_, err := s.Store.PauseRun(s.Ctx, s.Steer(run, ""))
+		_, err := s.Store.PauseRun(s.Ctx, engine.PauseRunParams{SteerParams: s.Steer(run, "")})
 		s.Refused(err, engine.ErrPrecondition, "PauseRun")
 		s.Explained(err, engine.RunCancelled, "PauseRun")
-		_, err = s.Store.ResumeRun(s.Ctx, s.Steer(run, ""))
+		_, err = s.Store.ResumeRun(s.Ctx, engine.ResumeRunParams{SteerParams: s.Steer(run, "")})
 		s.Refused(err, engine.ErrPrecondition, "ResumeRun")
-		_, err = s.Store.PauseRun(s.Ctx, s.Steer(s.ID(), ""))
+		_, err = s.Store.PauseRun(s.Ctx, engine.PauseRunParams{SteerParams: s.Steer(s.ID(), "")})
 		s.Refused(err, engine.ErrNotFound, "PauseRun of a run that is not there")
 	}},
 	{Name: "a paused run can be cancelled and terminated", Run: func(s *fixture.F) {

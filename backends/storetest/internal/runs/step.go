@@ -20,7 +20,7 @@ var StepCases = []fixture.Case{
 			ID: p.ID, RunID: l.RunID, Name: "pay", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1,
 			Latest:   true,
 			Sequence: 1, Output: fixture.Text("paid"), Token: l.Token, WorkerID: "w1", CreatedAt: step.CreatedAt,
-			StartedAt: began, FinishedAt: s.Now,
+			StartedAt: began, FinishedAt: s.Now, Settled: 1,
 		}
 		s.SameStep(step, want)
 		s.SameStep(s.Step(l.RunID, "pay"), want)
@@ -88,6 +88,7 @@ var StepCases = []fixture.Case{
 		done := s.Complete(l, "pay", "paid")
 		want.Status, want.Output, want.FinishedAt, want.TimeoutAt = engine.StepCompleted, fixture.Text("paid"), s.Now,
 			time.Time{}
+		want.Settled = 1
 		s.SameStep(done, want)
 		s.SameStep(s.Step(l.RunID, "pay"), want)
 		fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes, int64(len("input")+len("in")+len("paid")))
@@ -121,7 +122,7 @@ var StepCases = []fixture.Case{
 			_, err = s.Store.FailStep(s.Ctx, engine.FailStepParams{
 				Lease: l, Step: ref, ID: s.ID(), Failure: fixture.Boom("no"), Now: s.Now})
 			s.Refused(err, engine.ErrNotFound, "FailStep")
-			err = s.Store.Sleep(s.Ctx, engine.SleepParams{
+			err = s.SleepWith(engine.SleepParams{
 				Lease: l, Step: ref, ID: s.ID(), Duration: time.Second, Now: s.Now})
 			s.Refused(err, engine.ErrNotFound, "Sleep")
 		}

@@ -36,6 +36,7 @@ var APIKeyCases = []fixture.Case{
 		p := s.NewKey("press-7", engine.RoleWorker, expiring(s.Now.Add(time.Hour+789*time.Nanosecond)),
 			func(k *engine.APIKey) {
 				k.Namespaces, k.Queues, k.Types = []string{"a", "b"}, []string{"orders", "press-*"}, []string{"*"}
+				k.WorkerIDs = []string{"press-7", "spare-*"}
 				k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // the store ignores these
 			})
 		p.Now = s.Now.Add(456 * time.Nanosecond)
@@ -50,7 +51,7 @@ var APIKeyCases = []fixture.Case{
 		fixture.Equal(s, "keys in the keyring", len(ring), 2)
 		s.SameText("key in the keyring", fixture.KeyText(ring[1]), fixture.KeyText(want))
 		fixture.Equal(s, "queues of an admin", ring[0].Queues == nil && ring[0].Types == nil &&
-			ring[0].Namespaces == nil, true)
+			ring[0].Namespaces == nil && ring[0].WorkerIDs == nil, true)
 	}},
 	{Name: "the first key must be an admin key, also after revoking all", Run: func(s *fixture.F) {
 		for range 2 {
@@ -101,6 +102,7 @@ var APIKeyCases = []fixture.Case{
 		for _, change := range []func(*engine.APIKey){
 			func(k *engine.APIKey) { k.Name = "other" },
 			func(k *engine.APIKey) { k.Hash[0]++ },
+			func(k *engine.APIKey) { k.WorkerIDs = []string{"press-7"} },
 		} {
 			other := p
 			change(&other.Key)

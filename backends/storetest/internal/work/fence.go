@@ -22,6 +22,10 @@ var leasedVerbs = []leasedVerb{
 		return err
 	}},
 	{"Sleep", func(s *fixture.F, l engine.Lease) error { return s.TrySleep(l, "fresh", time.Second) }},
+	{"Sleep over", func(s *fixture.F, l engine.Lease) error { return s.TrySleep(l, "fresh", 0, fixture.Over) }},
+	{"Sleep past", func(s *fixture.F, l engine.Lease) error {
+		return s.TrySleep(l, "fresh", 0, fixture.Until(s.Now), fixture.Staying)
+	}},
 	{"AwaitSignal", func(s *fixture.F, l engine.Lease) error { _, err := s.TryAwait(l, "fresh", "go"); return err }},
 	{"StartChild", func(s *fixture.F, l engine.Lease) error {
 		_, err := s.TryChild(l, "fresh", fixture.OfType("child"))

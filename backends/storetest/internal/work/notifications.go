@@ -63,6 +63,26 @@ var NotificationCases = []fixture.Case{
 			e.Hears(d.what, notifyRun(l.RunID))
 		}
 	}},
+	{Name: "what a held run waits for notifies its worker", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.ChildWorker()
+		s.Await(l, "approval", "go", fixture.HoldingOn)
+		s.Await(l, "other", "stop", fixture.HoldingOn)
+		child := s.ClaimChild(s.Child(l, "child"))
+		e := s.Listen()
+		wait := func(step string) engine.Notification {
+			return engine.Notification{Kind: engine.NotifyWait, Name: "w1", ID: l.RunID, Step: step}
+		}
+		s.Signal(l.RunID, "go", "!")
+		e.Hears("signal", wait("approval"))
+		e.Forget()
+		s.Finish(child, "done")
+		e.Hears("child", wait("child"))
+		s.Release(l, true)
+		e.Forget()
+		s.Signal(l.RunID, "stop", "!")
+		e.Hears("signal to a parked run", notifyRun(l.RunID))
+	}},
 	{Name: "freeing a run notifies run, queue and slot", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
@@ -110,6 +130,7 @@ var NotificationCases = []fixture.Case{
 			{"timeout", func(engine.Lease) { s.TimeOut(s.Now.Add(time.Hour)) }},
 			{"grace", func(l engine.Lease) { s.CancelWithin(l.RunID, time.Minute) }},
 			{"pause", func(l engine.Lease) { s.Pause(l.RunID) }},
+			{"ask to pause", func(l engine.Lease) { s.AskPause(l.RunID) }},
 		} {
 			s.Register(s.NewWorker("w1"), true)
 			l := s.HeldNext()
@@ -157,7 +178,7 @@ var NotificationCases = []fixture.Case{
 				s.Child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
 			}},
 			{"grace", func() { s.CancelWithin(l.RunID, time.Minute) }},
-			{"deadline of a run that is imported", func() {
+			{"deadline of a run that is imported and resumed", func() {
 				run := s.NewRun(func(r *engine.StartRun) {
 					r.Status, r.Attempts, r.DeadlineAt = engine.RunPending, 1, s.Now.Add(time.Minute)
 				})
@@ -165,6 +186,7 @@ var NotificationCases = []fixture.Case{
 					Now: s.Now, Runs: []engine.ImportedRun{{Run: run.Run}}}
 				_, err := s.Store.ImportRuns(s.Ctx, p)
 				s.Must(err, "ImportRuns")
+				s.Resume(run.ID)
 			}},
 			{"schedule", func() { s.Plan() }},
 			{"update of a schedule", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},

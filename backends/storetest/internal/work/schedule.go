@@ -2,6 +2,7 @@ package work
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,17 +21,21 @@ var ScheduleCases = []fixture.Case{
 			p.Name, p.TimeZone, p.Version, p.RetryPolicy, p.Tags = "nightly", "Europe/Berlin", "v2", &policy,
 				map[string]string{"a": "b"}
 			p.OnFailureWorkflow, p.OnFailureQueue, p.Overlap, p.MaxCatchup = "mourn", "graves", engine.OverlapSkip, 3
+			p.Jitter, p.Delay = time.Hour, 17*time.Millisecond
+			p.RunRetryPolicy = &engine.RetryPolicy{MaximumAttempts: 9}
 			p.Timeouts = engine.Timeouts{StartToClose: time.Second, Heartbeat: time.Minute, Execution: time.Hour}
 		})
 		got := s.Schedule(made.ID)
 		for what, pair := range map[string][2]any{
 			"name": {got.Name, "nightly"}, "zone": {got.TimeZone, "Europe/Berlin"}, "version": {got.Version, "v2"},
-			"enabled": {got.Enabled, true},
-			"policy":  {got.RetryPolicy.MaximumAttempts, 7}, "tag": {got.Tags["a"], "b"},
+			"enabled":    {got.Enabled, true},
+			"policy":     {got.RetryPolicy.MaximumAttempts, 7},
+			"own policy": {got.RunRetryPolicy.MaximumAttempts, 9}, "tag": {got.Tags["a"], "b"},
 			"handler": {got.OnFailureWorkflow + got.OnFailureQueue, "mourngraves"},
 			"overlap": {got.Overlap, engine.OverlapSkip}, "max catchup": {got.MaxCatchup, 3},
 			"timeouts": {got.Timeouts, made.Timeouts},
-			"cron":     {got.CronExpr, "* * * * *"}, "queue": {got.Queue, fixture.Queue},
+			"jitter":   {got.Jitter, time.Hour}, "delay": {got.Delay, 17 * time.Millisecond},
+			"cron": {got.CronExpr, "* * * * *"}, "queue": {got.Queue, fixture.Queue},
 			"type":     {got.Type, fixture.Kind},
 			"revision": {got.Revision, int64(1)},
 		} {
@@ -46,6 +51,123 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "schedule of the name", byName.ID, made.ID)
 		_, err = s.Store.GetSchedule(s.Ctx, "elsewhere", made.ID.String())
 		s.Refused(err, engine.ErrNotFound, "GetSchedule in another namespace")
+	}},
+	{Name: "the reason of a pause is kept until it is resumed", Run: func(s *fixture.F) {
+		plan := s.Plan(func(p *engine.Schedule) { p.PauseReason = "it is not paused" })
+		change := func(on bool, reason string) engine.Schedule {
+			now := s.Schedule(plan.ID)
+			now.Enabled, now.PauseReason = on, reason
+			_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: now, Read: now.NextFireAt,
+				Method: "PauseWorkflowSchedule", Reason: reason, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+			s.Must(err, "UpdateSchedule")
+			return s.Schedule(plan.ID)
+		}
+		fixture.Equal(s, "reason of an enabled schedule", s.Schedule(plan.ID).PauseReason, "")
+		fixture.Equal(s, "reason", change(false, "invoices are wrong").PauseReason, "invoices are wrong")
+		fixture.Equal(s, "another reason", change(false, "still wrong").PauseReason, "still wrong")
+		fixture.Equal(s, "reason after it was resumed", change(true, "right again").PauseReason, "")
+	}},
+	{Name: "jitter delays when a tick is due, not the tick", Run: func(s *fixture.F) {
+		at := s.Now.Truncate(time.Minute).Add(time.Minute)
+		after := func(delay time.Duration) func(*engine.Schedule) {
+			return func(p *engine.Schedule) { p.NextFireAt, p.Delay, p.Jitter = at, delay, time.Hour }
+		}
+		late, soon := s.Plan(after(30*time.Second)), s.Plan(after(10*time.Second))
+		due, next, err := s.Store.DueSchedules(s.Ctx, at.Add(9*time.Second), 10)
+		s.Must(err, "DueSchedules")
+		fixture.Equal(s, "due before the first delay is over", len(due), 0)
+		s.SameTime("next", next, at.Add(10*time.Second))
+		due, next, err = s.Store.DueSchedules(s.Ctx, at.Add(10*time.Second), 10)
+		s.Must(err, "DueSchedules")
+		fixture.Equal(s, "due when the first delay is over", len(due), 1)
+		fixture.Equal(s, "due", due[0].ID, soon.ID)
+		fixture.Equal(s, "jitter of what is due", due[0].Jitter, time.Hour)
+		s.SameTime("next after it", next, at.Add(30*time.Second))
+		due, _, err = s.Store.DueSchedules(s.Ctx, at.Add(30*time.Second), 10)
+		s.Must(err, "DueSchedules")
+		fixture.Equal(s, "due at last", len(due), 2)
+		fixture.Equal(s, "the second", due[1].ID, late.ID)
+		p := s.FireParams(soon.ID, 1)
+		p.Delay = 42 * time.Second
+		s.Now = at.Add(10 * time.Second)
+		s.Fire(p)
+		got := s.Schedule(soon.ID)
+		s.SameTime("the next run", got.FiresAt(), at.Add(time.Minute+42*time.Second))
+		s.SameTime("tick of the run", s.FiredRuns(soon.ID)[0].ScheduledAt, at)
+
+		read := s.Schedule(late.ID) // a change that leaves the tick to the stored one, with another jitter
+		s.Fire(s.FireParams(late.ID, 1))
+		changed := read
+		changed.Jitter, changed.Delay = time.Minute, 3*time.Second
+		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: changed, Read: read.NextFireAt,
+			Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		s.Must(err, "UpdateSchedule")
+		got = s.Schedule(late.ID)
+		s.SameTime("next tick after the change", got.NextFireAt, at.Add(time.Minute))
+		fixture.Equal(s, "delay that belongs to another tick", got.Delay, 0)
+	}},
+	{Name: "a backfill starts each tick that has not fired once", Run: func(s *fixture.F) {
+		plan := s.Plan(overlapping(engine.OverlapSkip))
+		first := plan.NextFireAt
+		s.Now = first.Add(time.Second)
+		s.Fire(s.FireParams(plan.ID, 1))
+		s.SwitchSchedule(plan.ID, false)
+		params := func(from, n int) engine.BackfillScheduleParams {
+			p := engine.BackfillScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(),
+				From:   first.Add(time.Duration(from) * time.Minute),
+				To:     first.Add(time.Duration(from+n-1) * time.Minute),
+				Reason: "why", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+			for i := range n {
+				p.Ticks = append(p.Ticks, engine.Tick{At: p.From.Add(time.Duration(i) * time.Minute), RunID: s.ID()})
+			}
+			return p
+		}
+		p := params(-3, 6) // the fourth has fired
+		started, err := s.Store.BackfillSchedule(s.Ctx, p)
+		s.Must(err, "BackfillSchedule")
+		fixture.Equal(s, "answers", len(started), 6)
+		runs := s.FiredRuns(plan.ID)
+		fixture.Equal(s, "runs", len(runs), 6)
+		for i, one := range started {
+			fixture.Equal(s, "existed", one.Existed, i == 3)
+			if !one.Existed {
+				fixture.Equal(s, "run", one.RunID, p.Ticks[i].RunID)
+			}
+			run := s.Run(one.RunID)
+			fixture.Equal(s, "external id", run.ExternalID, engine.TickID(plan.ID, p.Ticks[i].At))
+			s.SameTime("scheduled at", run.ScheduledAt, p.Ticks[i].At)
+			s.SameTime("available at", run.AvailableAt, s.Now)
+		}
+		again, err := s.Store.BackfillSchedule(s.Ctx, params(-3, 6))
+		s.Must(err, "BackfillSchedule repeated")
+		for i, one := range again {
+			fixture.Equal(s, "run of the repetition", one, engine.Started{RunID: started[i].RunID, Existed: true})
+		}
+		got := s.Schedule(plan.ID)
+		fixture.Equal(s, "fired", got.Fired, 6)
+		s.SameTime("last fired at", got.LastFiredAt, first.Add(2*time.Minute))
+		s.SameTime("next fire at", got.NextFireAt, first.Add(time.Minute))
+		events, _, err := s.Store.ListAuditEvents(s.Ctx,
+			engine.AuditFilter{Namespace: fixture.Space, SubjectID: plan.ID.String()}, engine.Page{Limit: 10})
+		s.Must(err, "ListAuditEvents")
+		told := 0
+		for _, e := range events {
+			if e.Method == "BackfillWorkflowSchedule" && e.Reason == "why" &&
+				strings.HasPrefix(e.Detail, "5 runs for ticks from ") {
+				told++
+			}
+		}
+		fixture.Equal(s, "audit events that tell of it", told, 1)
+
+		s.SwitchSchedule(plan.ID, true) // ticks that are decided later are passed over
+		fixture.Equal(s, "runs of ticks that were backfilled", s.Fire(s.FireParams(plan.ID, 2)).Runs, 0)
+		s.Enable(false)
+		_, err = s.Store.BackfillSchedule(s.Ctx, params(5, 1))
+		s.Refused(err, engine.ErrPrecondition, "BackfillSchedule in a disabled namespace")
+		missing := params(5, 1)
+		missing.Ref = "none"
+		_, err = s.Store.BackfillSchedule(s.Ctx, missing)
+		s.Refused(err, engine.ErrNotFound, "BackfillSchedule of no schedule")
 	}},
 	{Name: "a schedule name is taken once, a request is repeated", Run: func(s *fixture.F) {
 		called := func(name, request string) func(*engine.Schedule) {
@@ -701,6 +823,7 @@ var ScheduleCases = []fixture.Case{
 				func(p *engine.Schedule) { p.Type = "another" },
 				func(p *engine.Schedule) { p.Version = "v2" },
 				func(p *engine.Schedule) { p.RetryPolicy = &policy },
+				func(p *engine.Schedule) { p.RunRetryPolicy = &policy },
 				func(p *engine.Schedule) { p.Timeouts = engine.Timeouts{Execution: time.Hour} },
 				func(p *engine.Schedule) { p.OnFailureWorkflow, p.OnFailureQueue = "sorry", "graves" },
 				func(p *engine.Schedule) { p.MaxCatchup = 7 },
@@ -717,11 +840,14 @@ var ScheduleCases = []fixture.Case{
 					got := s.Schedule(plan.ID)
 					s.SameText("retry policy", fixture.PolicyText(got.RetryPolicy),
 						fixture.PolicyText(want.RetryPolicy))
-					got.RetryPolicy = want.RetryPolicy // an address, for the next comparison
+					s.SameText("retry policy of the run itself", fixture.PolicyText(got.RunRetryPolicy),
+						fixture.PolicyText(want.RunRetryPolicy))
+					// equal as texts: the next comparison is by address
+					got.RetryPolicy, got.RunRetryPolicy = want.RetryPolicy, want.RunRetryPolicy
 					s.SameText("schedule", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 				}
 			}
-			fixture.Equal(s, "audit events", len(s.Audit(plan.ID.String())), 17)
+			fixture.Equal(s, "audit events", len(s.Audit(plan.ID.String())), 18)
 		}},
 	{Name: "a request used for something else triggers nothing", Run: func(s *fixture.F) {
 		one, other := s.Plan(), s.Plan()

@@ -30,7 +30,7 @@ var UpkeepCases = []fixture.Case{
 		s.SameTime("timeout at", step.TimeoutAt, time.Time{})
 		run := s.Status(l.RunID, engine.RunPending)
 		s.SameTime("available at", run.AvailableAt, want.RetryAt)
-		fixture.Equal(s, "attempts", run.Attempts, 2)
+		s.Tried(l.RunID, 1, 1)
 		fixture.Equal(s, "losses", run.LeaseLosses, 0)
 		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
 		_, err := s.TryComplete(l, "pay", "late")

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
@@ -119,7 +120,10 @@ var WorkerCases = []fixture.Case{
 	{Name: "a heartbeat adds counts and sets the active number", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		stats := engine.WorkerStats{CPUPercent: 12.5, MemoryBytes: 1 << 40, DiskAvailableBytes: 3, UptimeSeconds: 4,
-			AverageRunMS: 0.25}
+			AverageRunMS: 0.25, Blocked: []engine.BlockedCode{
+				{RunID: "r", Branch: "1", Since: time.Unix(1_700_000_000, 0).UTC(), Stack: "main.wait()\n\tmain.go:1"},
+				{RunID: "r", Since: time.Unix(1_700_000_000, 0).UTC(), Held: []engine.Call{{Name: "a"}},
+					Owed: []engine.Call{{Name: "b"}}}}}
 		s.Pass(time.Second)
 		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) {
 			p.Active, p.Completed, p.Failed, p.Stats = 3, 10, 1, &stats
@@ -132,7 +136,7 @@ var WorkerCases = []fixture.Case{
 		fixture.Equal(s, "active", w.Active, 2)
 		fixture.Equal(s, "completed", w.Completed, 15)
 		fixture.Equal(s, "failed", w.Failed, 1)
-		fixture.Equal(s, "stats", w.Stats, stats)
+		fixture.Equal(s, "stats", fmt.Sprintf("%+v", w.Stats), fmt.Sprintf("%+v", stats))
 		s.SameTime("heard from", w.LastHeartbeatAt, s.Now)
 		live, err := s.Store.LiveWorkers(s.Ctx)
 		s.Must(err, "LiveWorkers")

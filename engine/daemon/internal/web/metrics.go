@@ -74,6 +74,8 @@ var counted = []metric{
 		}, "outcome"),
 	counter("runs_deleted_total", "Ended runs that this server deleted when their retention expired.",
 		count(func(m *server.Metrics) int64 { return m.RunsDeleted })),
+	counter("runs_diverged_total", "Runs that this server paused because the code of each build in service has diverged.",
+		count(func(m *server.Metrics) int64 { return m.RunsDiverged })),
 	counter("steps_total",
 		"Step attempts reported to this server, by outcome: completed, retried (failed, will be retried), failed (for good).",
 		func(s *scrape, put put) {

@@ -1,4 +1,4 @@
-// Package web serves a server's metrics and health over HTTP.
+// Package web serves the HTTP port of a server: the API, agents, metrics and health.
 package web
 
 import (
@@ -7,23 +7,36 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"
+	"github.com/kagzi/kagzi/engine/server/rest"
 )
 
-// stopLimit limits how long answers in progress may take when the server stops.
-const stopLimit = time.Second
+// stopLimit limits how long answers in progress may take when the server stops. The server has ended
+// long polls and streams before.
+const stopLimit = 5 * time.Second
 
-// Serve serves metrics and health until ctx ends.
-func Serve(ctx context.Context, l net.Listener, srv *server.Server, version string, log *slog.Logger) error {
-	h := &http.Server{
-		Handler: handler(srv, version, log), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second,
-		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+// Options configures what is served.
+type Options struct {
+	Gate    rest.GateOptions
+	Version string
+	Log     *slog.Logger
+	// Agents returns the handler of /mcp, which calls the server by a connection; nil: there is none.
+	Agents func(grpc.ClientConnInterface) http.Handler
+}
+
+// Serve serves the API, metrics and health until ctx ends.
+func Serve(ctx context.Context, l net.Listener, srv *server.Server, o Options) error {
+	handler, err := handler(srv, o)
+	if err != nil {
+		return err
 	}
+	h := rest.NewHTTPServer(handler, o.Log)
 	stopped := make(chan struct{})
 	go func() {
 		<-ctx.Done()
@@ -34,7 +47,7 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, version stri
 		}
 		close(stopped)
 	}()
-	err := h.Serve(l)
+	err = h.Serve(l)
 	if ctx.Err() == nil {
 		return err // the listener failed
 	}
@@ -42,13 +55,45 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, version stri
 	return nil
 }
 
-// handler serves /metrics, /healthz and /readyz. Health only tells whether the server is well.
-func handler(srv *server.Server, version string, log *slog.Logger) http.Handler {
+// handler serves /healthz and /readyz to everyone, and behind a gate the API, /mcp and /metrics. It uses
+// no http.ServeMux for the API, because that changes paths with dots and doubled slashes.
+func handler(srv *server.Server, o Options) (http.Handler, error) {
+	direct := srv.Direct()
+	o.Gate.Keyless, o.Gate.Log = direct.Keyless, o.Log
+	gate, err := rest.NewGate(o.Gate)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := rest.New(direct, gate, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	api, none := gate.Handler(calls, rest.Types...), gate.Handler(http.HandlerFunc(gate.NotFound))
+	agents := none
+	if o.Agents != nil {
+		agents = gate.Handler(calls.Door(o.Agents(direct)), "application/json")
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", newMetricsHandler(srv, version, log))
+	mux.Handle("GET /openapi.json", gate.Handler(rest.Description()))
+	mux.Handle("GET /openapi", gate.Handler(rest.Description()))
+	mux.Handle("GET /metrics", gate.Handler(newMetricsHandler(srv, o.Version, o.Log)))
 	mux.Handle("GET /healthz", verdict(srv.Healthy, nil))
 	mux.Handle("GET /readyz", verdict(srv.Ready, srv.Notice))
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics", "/healthz", "/readyz", "/openapi.json", "/openapi":
+			mux.ServeHTTP(w, r)
+			return
+		case "/mcp":
+			agents.ServeHTTP(w, r)
+			return
+		}
+		if strings.HasPrefix(r.URL.EscapedPath(), "/v1/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		none.ServeHTTP(w, r)
+	}), nil
 }
 
 // verdict answers 200, or 503 with the error. A notice is added to a 200; nil: there is none.

@@ -5,6 +5,7 @@ package workload
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +24,9 @@ type witness struct {
 
 	mu     sync.Mutex
 	tokens map[string]string // run → the token under which this worker last got it
-	known  map[string]map[string]string
+	// known are the results of steps that the worker knows, by run and step: a task of a run that it keeps
+	// in memory has only those that came since.
+	known map[string]map[string]string
 }
 
 func newWitness(log *history.Log) *witness {
@@ -89,9 +92,23 @@ func (s *session) RecvMsg(m any) error {
 	delete(s.pending, response.Seq)
 	s.mu.Unlock()
 	if ok && response.Seq != 0 {
-		s.witness.log.Finish(answered(e, response))
+		e = answered(e, response)
+		s.witness.log.Finish(e)
+		s.witness.learn(e)
 	}
 	return nil
+}
+
+// learn notes the result of a step that was recorded.
+func (w *witness) learn(e history.Event) {
+	if e.Op != history.Complete || e.Outcome != history.OK {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tokens[e.Run] == e.Token {
+		w.known[e.Run][e.Step] = e.Value
+	}
 }
 
 // handed records a claim: it happened at some time after the session was opened, and its history
@@ -118,7 +135,12 @@ func (w *witness) handed(t *kagziv1.Task, opened int64) {
 		e.Woken, e.Early = true, int64(last.Sub(now))
 	}
 	w.mu.Lock()
-	w.tokens[t.RunId], w.known[t.RunId] = t.LeaseToken, e.Steps
+	if t.Base != "" && w.tokens[t.RunId] == t.Base {
+		maps.Copy(e.Steps, w.known[t.RunId])
+	} else if t.Base != "" { // the worker asks for the whole
+		e.Part = true
+	}
+	w.tokens[t.RunId], w.known[t.RunId] = t.LeaseToken, maps.Clone(e.Steps)
 	w.mu.Unlock()
 	w.log.Note(e, opened)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 	"github.com/kagzi/kagzi/engine/server/internal/secret"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
+	contract "github.com/kagzi/kagzi/proto/wire"
 )
 
 // A call's context holds the key of its caller. Without a key the caller is "local" and may do
@@ -35,11 +37,17 @@ func CallerOf(ctx context.Context) *Key {
 	return key
 }
 
-// ActorOf returns the caller for the audit log.
+// ActorOf returns the caller for the audit log. A program that acts for it has named itself: a claim,
+// quoted behind the name.
 func ActorOf(ctx context.Context) engine.Actor {
 	actor := engine.Actor{Name: "local"}
 	if key := CallerOf(ctx); key != nil {
 		actor.Name = key.actor()
+	}
+	if claims := metadata.ValueFromIncomingContext(ctx, contract.Agent); len(claims) > 0 {
+		if claim := contract.AgentName(claims[len(claims)-1]); claim != "" {
+			actor.Name += " via " + strconv.Quote(claim)
+		}
 	}
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		actor.Peer = wire.Cut(p.Addr.String())

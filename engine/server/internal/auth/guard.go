@@ -31,6 +31,7 @@ type Store interface {
 	NoteRefusal(context.Context, engine.AuditEvent) error
 	GetWorker(ctx context.Context, id string) (engine.Worker, error)
 	GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
+	CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error)
 }
 
 // Guard decides who may call what.
@@ -90,6 +91,14 @@ func (g *Guard) Admit(ctx context.Context, method *Method) (context.Context, err
 	return ctx, nil
 }
 
+// Authenticate returns the key of a call whose request is not read yet; nil if none is needed.
+func (g *Guard) Authenticate(ctx context.Context, method *Method) (*Key, error) {
+	if method.Rule.NoKey {
+		return nil, nil
+	}
+	return g.authenticate(ctx)
+}
+
 // CheckScope returns an error if the caller's key is not for the namespace, worker or run of a
 // request.
 func (g *Guard) CheckScope(ctx context.Context, method *Method, request any) error {
@@ -147,6 +156,16 @@ func (g *Guard) KeysRequired(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return g.needKey || !keys.empty(), nil
+}
+
+// Keyless reports whether calls need no key. While the database does not answer, the keys as last
+// read decide; without any the answer is true, with which callers refuse more.
+func (g *Guard) Keyless(ctx context.Context) bool {
+	if g.needKey {
+		return false
+	}
+	keys, err := g.keys.getOrLast(ctx)
+	return g.trusted || err != nil || keys.empty()
 }
 
 // OpenCalls returns how many streams and long polls are open, and how many of them have a key.

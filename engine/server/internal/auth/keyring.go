@@ -25,6 +25,7 @@ type Key struct {
 	engine.APIKey
 	used    atomic.Int64 // when its use was last recorded, in seconds since 1970; 0: never
 	refused atomic.Int64 // when a call with it was last recorded as refused, in the same unit
+	held    heldLeases
 }
 
 // actor returns the name of the key in the audit log.

@@ -104,6 +104,9 @@ func (g *Guard) ownWorker(ctx context.Context, key *Key, id string, notFound fun
 	if key.ReachesAll() || engine.CheckWorkerID("worker_id", id) != nil {
 		return nil // the handler returns the error for an invalid id
 	}
+	if err := key.actsAs(id); err != nil {
+		return err
+	}
 	worker, err := g.store.GetWorker(ctx, id)
 	switch {
 	case engine.KindOf(err) == engine.KindNotFound:
@@ -154,6 +157,12 @@ func (g *Guard) MayRegister(ctx context.Context, w *engine.Worker, chosen bool) 
 	if lacks := key.lacks(w); lacks != "" {
 		return denied("the API key %q is not for %s", key.Name, lacks)
 	}
+	if !chosen && len(key.WorkerIDs) > 0 {
+		return denied("the API key %q is %s: the worker must choose its id, and chose none", key.Name, key.workers())
+	}
+	if err := key.actsAs(w.ID); chosen && err != nil {
+		return err
+	}
 	if !chosen || key.ReachesAll() {
 		return nil
 	}
@@ -172,7 +181,8 @@ func (g *Guard) MayRegister(ctx context.Context, w *engine.Worker, chosen bool) 
 // forServedRun is for requests that read a run without its lease: a worker's key may read only
 // runs that its worker could claim.
 func forServedRun(g *Guard, ctx context.Context, key *Key, request any) error {
-	if err := forNamespace(g, ctx, key, request); err != nil || len(key.Queues) == 0 && len(key.Types) == 0 {
+	if err := forNamespace(g, ctx, key, request); err != nil ||
+		len(key.Queues)+len(key.Types)+len(key.WorkerIDs) == 0 {
 		return err
 	}
 	namespace, id, err := wire.RunOf(request.(*kagziv1.GetHistoryRequest))
@@ -185,6 +195,9 @@ func forServedRun(g *Guard, ctx context.Context, key *Key, request any) error {
 	}
 	if len(runs) == 0 || !key.ServesQueue(runs[0].Queue) || !key.ServesType(runs[0].Type) {
 		return engine.RunNotFound(id)
+	}
+	if runs[0].Status == engine.RunRunning {
+		return key.actsAs(runs[0].WorkerID)
 	}
 	return nil
 }

@@ -58,12 +58,14 @@ func (f *fields) failure(e *kagziv1.ErrorDetail) *engine.Failure {
 
 func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 	var f fields
+	scope, err := wire.ScopeOf(w.ConcurrencyScope)
+	f.keep(err)
 	run := engine.Run{
 		ID: f.id("run_id", w.RunId), Namespace: "default", // the importer replaces it
 		ExternalID: w.ExternalId, Queue: w.TaskQueue, Type: w.WorkflowType, Version: w.Version,
 		Priority: int(w.GetPriority()),
 		Status:   engine.RunStatus(f.enum("status", int32(w.Status), kagziv1.WorkflowStatus_name)),
-		Attempts: int(w.Attempts), LeaseLosses: int(w.LeaseLosses),
+		Attempts: int(w.Attempts) + int(w.GetStepRetries()), LeaseLosses: int(w.LeaseLosses),
 		Input: wire.PayloadOf(w.Input), Output: wire.PayloadOf(w.Output), Error: f.failure(w.Error), Note: w.Note,
 		Pinned:    w.Pinned,
 		CreatedAt: f.time("created_at", w.CreatedAt), StartedAt: f.time("started_at", w.StartedAt),
@@ -74,10 +76,12 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 		CancelRequestedAt: f.time("cancel_requested_at", w.CancelRequestedAt),
 		GraceUntil:        f.time("cancel_grace_until", w.CancelGraceUntil),
 		WorkerID:          w.GetWorkerId(), RetryPolicy: wire.RetryPolicyOf(w.RetryPolicy),
-		Timeouts: wire.TimeoutsOf(w.Timeouts),
-		Tags:     w.Tags, Requirements: w.Requirements, OnFailureWorkflow: w.OnFailureWorkflow,
+		RunRetryPolicy: wire.RetryPolicyOf(w.RunRetryPolicy),
+		Timeouts:       wire.TimeoutsOf(w.Timeouts),
+		Tags:           w.Tags, Requirements: w.Requirements, OnFailureWorkflow: w.OnFailureWorkflow,
 		OnFailureQueue: w.OnFailureTaskQueue,
-		ConcurrencyKey: w.ConcurrencyKey, ConcurrencyLimit: int(w.ConcurrencyLimit), Origin: engine.OriginImport,
+		ConcurrencyKey: w.ConcurrencyKey, ConcurrencyLimit: int(w.ConcurrencyLimit),
+		ConcurrencyScope: scope, Origin: engine.OriginImport,
 		ParentRunID:   f.id("parent_run_id", w.GetParentRunId()),
 		ParentStepID:  f.id("parent_step_id", w.GetParentStepId()),
 		FailedRunID:   f.id("failed_run_id", w.GetFailedRunId()),
@@ -86,6 +90,12 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 		ContinuedAs:   f.id("continued_as_run_id", w.GetContinuedAsRunId()),
 		BelowHandler:  w.BelowHandler,
 		FirstRunID:    f.id("first_run_id", w.GetFirstRunId()),
+		UnreadSignals: int(w.UnreadSignals), Unreached: w.Unreached,
+	}
+	if n := w.StepRetries; n != nil { // in older capsules attempts counts both, and its budget begins again
+		f.keep(engine.CheckCount("attempts", int(w.Attempts), 1))
+		f.keep(engine.CheckCount("step_retries", int(*n), 0))
+		run.Failures = int(w.Attempts) - 1
 	}
 	if run.ConcurrencyKey != "" && run.ConcurrencyLimit == 0 {
 		run.ConcurrencyLimit = 1
@@ -114,8 +124,9 @@ func importedStepOf(m *kagziv1.Step) (engine.Step, error) {
 		CreatedAt: f.time("created_at", m.CreatedAt), StartedAt: f.time("started_at", m.StartedAt),
 		FinishedAt: f.time("finished_at", m.FinishedAt),
 		RetryAt:    f.time("retry_at", m.RetryAt), WakeAt: f.time("wake_up_at", m.WakeUpAt),
-		SignalName: m.SignalName, TimedOut: m.SignalTimedOut, ChildRunID: f.id("child_run_id", m.GetChildRunId()),
+		SignalName: m.SignalName, TimedOut: m.SignalTimedOut, ChildType: m.ChildType, ChildRunID: f.id("child_run_id", m.GetChildRunId()),
 		OverriddenBy: m.OverriddenBy, OverrideReason: m.OverrideReason,
+		Settled: m.Settled, Branch: m.Branch, BegunIn: m.BegunIn,
 	}
 	f.keep(step.ValidateImport())
 	return step, f.err

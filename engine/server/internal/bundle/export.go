@@ -249,7 +249,7 @@ func (x *export) stepsOf(id engine.ID) reader {
 				redact(&steps[i].Input)
 				redact(&steps[i].Output)
 			}
-			messages[i] = wire.StepTo(x.namespace, &steps[i])
+			messages[i] = wire.StepWithPlaceTo(x.namespace, &steps[i])
 		}
 		return messages, last, info.HasNext && len(steps) > 0, err
 	}

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -22,6 +25,35 @@ func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
 		{servertest.Began.Add(time.Hour), 0}, {time.Time{}, 0}} {
 		if got := askedFor(&engine.Step{StartedAt: asked, WakeAt: c.wake}); got != c.want {
 			t.Errorf("a timer until %s has the length %s, want %s", c.wake, got, c.want)
+		}
+	}
+}
+
+func TestFailuresOfTheRunAreImportedUnlessTheCapsuleIsOlder(t *testing.T) {
+	for _, c := range []struct {
+		attempts         int32
+		retries          *int32
+		stored, failures int
+		refused          string
+	}{
+		{attempts: 3, retries: proto.Int32(2), stored: 5, failures: 2},
+		{attempts: 1, retries: proto.Int32(0), stored: 1},
+		{attempts: 4, stored: 4}, // it does not tell what failed
+		{attempts: 2, retries: proto.Int32(-1), refused: "step_retries"},
+		{attempts: 0, retries: proto.Int32(3), refused: "attempts"},
+		{attempts: 0, refused: "attempts"},
+	} {
+		run, err := importedRunOf(&kagziv1.Workflow{RunId: servertest.SomeID(1).String(), TaskQueue: "q",
+			WorkflowType: "t", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, Attempts: c.attempts,
+			StepRetries: c.retries, CreatedAt: timestamppb.New(servertest.Began)})
+		if c.refused != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.refused) {
+				t.Errorf("%+v: %v, want %s refused", c, err, c.refused)
+			}
+			continue
+		}
+		if err != nil || run.Attempts != c.stored || run.Failures != c.failures {
+			t.Errorf("%+v became %d attempts and %d failures, %v", c, run.Attempts, run.Failures, err)
 		}
 	}
 }

@@ -154,10 +154,12 @@ func (m *move) endChildStep(s *engine.Step) {
 	case child.Status == engine.RunCompleted:
 		output := engine.ChildOutput(child.Output, m.runs[s.ChildRunID], m.runs[child.ID])
 		s.Status, s.Output, s.FinishedAt = engine.StepCompleted, output, child.FinishedAt
+		s.Settled = engine.Unsettled
 	case child.Status.Ended():
 		arrived := *child
 		arrived.ID = m.runs[child.ID]
 		fail(s, engine.ChildFailure(&arrived), child.FinishedAt)
+		s.Settled = engine.Unsettled
 	}
 }
 

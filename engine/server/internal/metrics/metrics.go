@@ -16,7 +16,7 @@ type meters struct {
 	claimed, claimErrors        atomic.Int64
 	stepsRetried, stepsFailed   atomic.Int64
 	stepTimeouts                atomic.Int64
-	runsDeleted                 atomic.Int64
+	runsDeleted, runsDiverged   atomic.Int64
 	workersLost, leasesLost     atomic.Int64
 	scheduleRuns                atomic.Int64
 	ticksCaughtUp, ticksSkipped atomic.Int64
@@ -24,16 +24,16 @@ type meters struct {
 	backupsFailed atomic.Int64
 	lastBackup    atomic.Int64 // when, in microseconds
 
-	notifications [engine.NotifyKeys + 1]atomic.Int64
+	notifications [engine.NotifyWait + 1]atomic.Int64
 }
 
 // notificationNames holds the names of the kinds of notifications in Metrics.
-var notificationNames = [engine.NotifyKeys + 1]string{
+var notificationNames = [engine.NotifyWait + 1]string{
 	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run",
 	engine.NotifyEnd:    "end",
 	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace",
 	engine.NotifyTimer: "timer",
-	engine.NotifyKeys:  "keys",
+	engine.NotifyKeys:  "keys", engine.NotifyDiverged: "diverged", engine.NotifyWait: "wait",
 }
 
 func (m *meters) stepFailed(retried bool) {
@@ -61,6 +61,7 @@ type Metrics struct {
 	RunsFailed    int64 // including timed out ones
 	RunsStopped   int64 // cancelled or terminated
 	RunsDeleted   int64 // by retention
+	RunsDiverged  int64 // paused because each build in service has diverged
 
 	StepsCompleted int64
 	StepsRetried   int64 // failed attempts that are retried
@@ -113,7 +114,7 @@ func (r *Recorder) Metrics() Metrics {
 	m := Metrics{
 		RunsStarted: r.counters[RunStarted].Load(), RunsCompleted: r.counters[RunCompleted].Load(),
 		RunsFailed: r.counters[RunFailed].Load(), RunsStopped: r.counters[RunStopped].Load(),
-		RunsDeleted:    t.runsDeleted.Load(),
+		RunsDeleted: t.runsDeleted.Load(), RunsDiverged: t.runsDiverged.Load(),
 		StepsCompleted: r.counters[StepCompleted].Load(), StepsRetried: t.stepsRetried.Load(),
 		StepsFailed:  t.stepsFailed.Load(),
 		StepTimeouts: t.stepTimeouts.Load(),

@@ -93,6 +93,15 @@ func (o Observer) Claimed(took time.Duration, runs int, err error) {
 // RunsDeleted counts runs that the coordinator deleted after their retention.
 func (o Observer) RunsDeleted(n int) { o.r.meters.runsDeleted.Add(int64(n)) }
 
+// RunsDiverged counts runs that the coordinator paused because each build in service has diverged,
+// and records each as an event.
+func (o Observer) RunsDiverged(runs []engine.ID) {
+	o.r.meters.runsDiverged.Add(int64(len(runs)))
+	for _, id := range runs {
+		o.r.Events.Note(slog.LevelWarn, "run paused: its code has diverged", slog.Any("run", id))
+	}
+}
+
 // WorkerLost counts a worker that the coordinator made OFFLINE because it was not heard from.
 func (o Observer) WorkerLost() { o.r.meters.workersLost.Add(1) }
 

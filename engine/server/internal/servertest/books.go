@@ -167,12 +167,12 @@ func (b *Books) TerminateRun(_ context.Context, p engine.EndRunParams) (engine.R
 	return b.End, b.refused(p.RunID)
 }
 
-func (b *Books) PauseRun(_ context.Context, p engine.SteerParams) (engine.Run, error) {
+func (b *Books) PauseRun(_ context.Context, p engine.PauseRunParams) (engine.Run, error) {
 	b.note(p)
 	return engine.Run{ID: p.RunID, Paused: true}, nil
 }
 
-func (b *Books) ResumeRun(_ context.Context, p engine.SteerParams) (engine.Run, error) {
+func (b *Books) ResumeRun(_ context.Context, p engine.ResumeRunParams) (engine.Run, error) {
 	b.note(p)
 	return engine.Run{ID: p.RunID}, nil
 }
@@ -277,6 +277,15 @@ func (b *Books) TriggerSchedule(_ context.Context, p engine.TriggerScheduleParam
 	return engine.Started{RunID: p.RunID}, nil
 }
 
+func (b *Books) BackfillSchedule(_ context.Context, p engine.BackfillScheduleParams) ([]engine.Started, error) {
+	b.note(p)
+	started := make([]engine.Started, len(p.Ticks))
+	for i, tick := range p.Ticks {
+		started[i].RunID = tick.RunID
+	}
+	return started, nil
+}
+
 func (b *Books) DeleteSchedule(_ context.Context, p engine.DeleteScheduleParams) error {
 	b.note(p)
 	return nil
@@ -298,6 +307,16 @@ func (b *Books) CreateNamespace(_ context.Context, p engine.NamespaceParams) (en
 func (b *Books) UpdateNamespace(_ context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
 	b.note(p)
 	return p.Namespace, nil
+}
+
+func (b *Books) DeleteNamespace(_ context.Context, p engine.DeleteNamespaceParams) error {
+	b.note(p)
+	return nil
+}
+
+func (b *Books) EmptyNamespace(_ context.Context, p engine.EmptyNamespaceParams) (engine.Emptied, error) {
+	b.note(p)
+	return engine.Emptied{}, nil
 }
 
 func (b *Books) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
@@ -330,9 +349,9 @@ func (b *Books) BeginStep(_ context.Context, p engine.BeginStepParams) (engine.B
 	return engine.Begun{Step: engine.Step{ID: p.ID, Name: p.Name, Attempt: 1}, Execute: true}, nil
 }
 
-func (b *Books) Sleep(_ context.Context, p engine.SleepParams) error {
+func (b *Books) Sleep(_ context.Context, p engine.SleepParams) (engine.Step, error) {
 	b.note(p)
-	return b.refused(p.Lease.RunID)
+	return engine.Step{ID: p.ID, Kind: engine.StepSleep, Status: engine.StepRunning}, b.refused(p.Lease.RunID)
 }
 
 func (b *Books) Release(_ context.Context, p engine.ReleaseParams) error {

@@ -28,16 +28,19 @@ func Family() *Books {
 	start := SomeID(5)
 	run := func(id engine.ID, status engine.RunStatus) engine.Run {
 		r := engine.Run{
-			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 2, CreatedAt: Began,
-			StartedAt: Began.Add(time.Second),
-			Input:     TextPayload("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n",
+			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 4, Failures: 1,
+			CreatedAt: Began, StartedAt: Began.Add(time.Second),
+			Input: TextPayload("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n",
 			ScheduleID: "elsewhere", WorkerID: "w-1",
-			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 7}, Timeouts: engine.Timeouts{StartToClose: time.Minute},
-			DeadlineAt: Began.Add(time.Hour),
-			ExternalID: "x-" + id.String(), Version: "v3", Priority: -7, Requirements: map[string]string{"gpu": "yes"},
-			Pinned: true, LeaseLosses: 3,
+			RetryPolicy:    &engine.RetryPolicy{MaximumAttempts: 7},
+			RunRetryPolicy: &engine.RetryPolicy{MaximumAttempts: 8},
+			Timeouts:       engine.Timeouts{StartToClose: time.Minute},
+			DeadlineAt:     Began.Add(time.Hour),
+			ExternalID:     "x-" + id.String(), Version: "v3", Priority: -7, Requirements: map[string]string{"gpu": "yes"},
+			Pinned: true, LeaseLosses: 3, Unreached: []string{"left", "right"},
 			OnFailureWorkflow: "tidy", OnFailureQueue: "tidiers", ConcurrencyKey: "c", ConcurrencyLimit: 4,
-			ScheduledAt: Began.Add(-time.Minute),
+			ConcurrencyScope: engine.ScopeOpen,
+			ScheduledAt:      Began.Add(-time.Minute),
 		}
 		if status.Ended() {
 			r.FinishedAt, r.Output = Began.Add(time.Minute), TextPayload("out")
@@ -61,6 +64,8 @@ func Family() *Books {
 	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
 	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, other
 	runs[2].CancelRequestedAt, runs[2].GraceUntil = Began, Began.Add(time.Minute)
+	runs[0].CancelRequestedAt, runs[0].GraceUntil = Began.Add(time.Second), Began.Add(time.Hour)
+	runs[0].NamedDeadlineAt, runs[0].UnreadSignals = Began.Add(2*time.Hour), 3
 	b.Runs = slices.Clone(runs)
 	slices.Reverse(b.Runs)
 	for i := range 250 { // several pages
@@ -69,7 +74,7 @@ func Family() *Books {
 			Status: engine.StepCompleted, Attempt: 1, Latest: true,
 			Sequence: int64(i + 1), Input: TextPayload("in of a step"), Output: TextPayload("in of the next"),
 			CreatedAt: Began, StartedAt: Began.Add(time.Second), FinishedAt: Began.Add(time.Minute),
-			WorkerID: "w-2",
+			WorkerID: "w-2", Settled: int64(i + 1), Branch: "2.1", BegunIn: 1,
 		})
 	}
 	failed := &b.Steps[root][248]
@@ -81,7 +86,7 @@ func Family() *Books {
 		Began.Add(time.Minute)
 	b.Steps[root] = append(b.Steps[root], engine.Step{
 		ID: start, RunID: root, Name: "child", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1,
-		Latest: true, Sequence: 251,
+		Latest: true, Sequence: 251, ChildType: "grinding", BegunIn: -1,
 		ChildRunID: first, Output: TextPayload("out"), CreatedAt: Began, StartedAt: Began, FinishedAt: Began,
 	})
 	lost := engine.InterruptedFailure()

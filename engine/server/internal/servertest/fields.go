@@ -104,7 +104,8 @@ func fillMessage(m protoreflect.Message, field protoreflect.FieldDescriptor) {
 		case protoreflect.DoubleKind:
 			return protoreflect.ValueOfFloat64(1)
 		case protoreflect.EnumKind:
-			return protoreflect.ValueOfEnum(1)
+			values := f.Enum().Values() // the last one, because the first ones may be defaults
+			return protoreflect.ValueOfEnum(values.Get(values.Len() - 1).Number())
 		}
 		panic("fillMessage does not know " + f.FullName())
 	}

@@ -48,6 +48,14 @@ func (w *session) over(r leased, err error, ended bool) {
 	w.forget(r)
 }
 
+// keep notes that the worker is about to park a run that it keeps in memory. It is noted before the run
+// is parked, because it may be due again at once.
+func (w *session) keep(r naming, parks bool) {
+	if l, ok := leaseIn(r); ok && parks {
+		w.poller.Keep(l)
+	}
+}
+
 // naming is a message that names a lease: a request of the worker or a message to it.
 type naming interface {
 	GetRunId() string
@@ -98,9 +106,10 @@ func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*
 	}
 	w.mu.Unlock()
 	w.told(response.Cancelling)
-	if adopted { // one of them may have changed before the session knew it
+	if w.pausesDiffer(r.Held, response.Pausing) || adopted { // one of them may have changed before the session knew it
 		async.Notify(w.wake)
 	}
+	response.Pausing = nil
 	if response.ShouldDrain {
 		w.poller.Leave()
 	}
@@ -134,6 +143,25 @@ func (w *session) told(cancelling []*kagziv1.CancelTask) {
 			w.toldNow(engine.Held{Lease: l, GraceUntil: c.GraceUntil.AsTime()})
 		}
 	}
+}
+
+// pausesDiffer says whether the worker must be told of runs to pause, or that one is not to be paused
+// any more. It does not tell, because a later answer may have overtaken this one.
+func (w *session) pausesDiffer(named, pausing []*kagziv1.Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told := 0
+	for _, n := range named {
+		if l, ok := leaseIn(n); ok && w.held[l.RunID].token == l.Token && w.held[l.RunID].pausing {
+			told++
+		}
+	}
+	for _, n := range pausing {
+		if l, ok := leaseIn(n); ok && w.held[l.RunID].token == l.Token && !w.held[l.RunID].pausing {
+			return w.worker.PausesRuns
+		}
+	}
+	return told != len(pausing) && w.worker.PausesRuns
 }
 
 // goodbye deregisters the worker and ends the session or, with drain, only stops new tasks.

@@ -19,8 +19,15 @@ func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced,
 	if err != nil {
 		return nil, err
 	}
-	p := engine.CompleteRunParams{Sequenced: at, Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
+	p := engine.CompleteRunParams{Sequenced: at, Lease: lease, Output: wire.PayloadOf(r.Output),
+		Unreached: r.Unreached, Unreceived: r.Unreceived, Now: s.store.Now()}
+	if err := engine.CheckStepNames("unreceived", p.Unreceived); err != nil {
+		return nil, err
+	}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckUnreached(p.Unreached); err != nil {
 		return nil, err
 	}
 	if r.ContinueAs != nil {
@@ -55,8 +62,14 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced,
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(),
-		Margin: s.store.Uncertainty(),
+	if err := engine.CheckUnreached(r.Unreached); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckStepNames("unreceived", r.Unreceived); err != nil {
+		return nil, err
+	}
+	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Unreached: r.Unreached,
+		Unreceived: r.Unreceived, Now: s.store.Now(), Margin: s.store.Uncertainty(),
 		Jitter: engine.Jitter()}
 	began := s.options.Clock()
 	verdict, err := s.store.FailRun(ctx, p)
@@ -88,11 +101,30 @@ func (s *Service) releaseTask(ctx context.Context, at engine.Sequenced,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Release(ctx, engine.ReleaseParams{
-		Sequenced: at, Lease: lease, Park: r.Park, Now: s.store.Now()}); err != nil {
+	p := engine.ReleaseParams{Sequenced: at, Lease: lease, Park: r.Park, Now: s.store.Now()}
+	if p.Divergence, err = wire.DivergenceOf(r.Divergence); err != nil {
 		return nil, err
 	}
+	if p.Park && p.Divergence != nil {
+		return nil, engine.Invalid("park", "must not be set with a divergence: the run goes to another build at once")
+	}
+	if err := s.store.Release(ctx, p); err != nil {
+		return nil, err
+	}
+	if d := p.Divergence; d != nil {
+		s.recorder.Events.Note(slog.LevelWarn, "code has diverged from a run's history", slog.Any("run", lease.RunID),
+			slog.String("namespace", lease.Namespace), slog.String("made", firstCall(d.Made)),
+			slog.String("owed", firstCall(d.Owed)))
+	}
 	return &kagziv1.ReleaseTaskResponse{}, nil
+}
+
+// firstCall names the first of some calls, for an event.
+func firstCall(calls []engine.Call) string {
+	if len(calls) == 0 {
+		return "nothing"
+	}
+	return calls[0].Name
 }
 
 // notesLease is a SetNote with the namespace of its run.

@@ -83,6 +83,21 @@ func (s *Service) heartbeat(
 	if p.Stats, err = statsOf(r.Stats); err != nil {
 		return nil, err
 	}
+	blocked, err := wire.BlockedOf(r.Blocked)
+	if err != nil {
+		return nil, err
+	}
+	for i := range blocked {
+		if blocked[i].Since.IsZero() {
+			blocked[i].Since = now
+		}
+	}
+	if len(blocked) > 0 {
+		if p.Stats == nil {
+			p.Stats = &engine.WorkerStats{}
+		}
+		p.Stats.Blocked = blocked
+	}
 	if n := len(r.Held); n > engine.MaxConcurrent {
 		return nil, engine.Invalid("held", "names %d runs, at most %d are allowed", n, engine.MaxConcurrent)
 	}
@@ -121,6 +136,10 @@ func (s *Service) heartbeat(
 	}
 	for _, h := range beat.Cancelling {
 		response.Cancelling = append(response.Cancelling, wire.CancellingTo(h))
+	}
+	for _, l := range beat.Pausing {
+		response.Pausing = append(response.Pausing,
+			&kagziv1.Lease{RunId: l.RunID.String(), LeaseToken: l.Token.Wire()})
 	}
 	return response, nil
 }

@@ -132,6 +132,7 @@ func (w *session) completeStep(ctx context.Context, at engine.Sequenced,
 func (w *session) failStep(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.FailStepRequest) (*kagziv1.SessionResponse, error) {
 	r.Namespace = w.worker.Namespace
+	w.keep(r, !r.Hold)
 	failed, err := w.service.failStep(ctx, at, r)
 	w.over(r, err, failed.GetScheduledRetry() && !r.Hold)
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_FailedStep{FailedStep: failed}}, err
@@ -140,14 +141,16 @@ func (w *session) failStep(ctx context.Context, at engine.Sequenced,
 func (w *session) sleep(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.SleepRequest) (*kagziv1.SessionResponse, error) {
 	r.Namespace = w.worker.Namespace
-	sleeping, err := w.service.sleep(ctx, at, r)
-	w.over(r, err, !r.Hold)
+	w.keep(r, !r.Hold && !r.Over)
+	sleeping, err := w.service.sleep(ctx, at, r, w.ordered)
+	w.over(r, err, !r.Hold && !r.Over && (!w.ordered || sleeping.GetSettled() == 0))
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Sleeping{Sleeping: sleeping}}, err
 }
 
 func (w *session) awaitSignal(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.AwaitSignalRequest) (*kagziv1.SessionResponse, error) {
 	r.Namespace = w.worker.Namespace
+	w.keep(r, !r.Hold)
 	awaited, err := w.service.awaitSignal(ctx, at, r)
 	w.over(r, err, awaited.GetPayload() == nil && !awaited.GetTimedOut() && !r.Hold)
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_AwaitedSignal{AwaitedSignal: awaited}}, err
@@ -165,6 +168,7 @@ func (w *session) startChild(ctx context.Context, at engine.Sequenced,
 func (w *session) awaitChildren(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.AwaitChildrenRequest) (*kagziv1.SessionResponse, error) {
 	r.Namespace = w.worker.Namespace
+	w.keep(r, !r.Hold)
 	awaited, err := w.service.awaitChildren(ctx, at, r)
 	w.over(r, err, len(awaited.GetSteps()) == 0 && !r.Hold)
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_AwaitedChildren{AwaitedChildren: awaited}}, err
@@ -196,6 +200,7 @@ func (w *session) failWorkflow(ctx context.Context, at engine.Sequenced,
 func (w *session) releaseTask(ctx context.Context, at engine.Sequenced,
 	r *kagziv1.ReleaseTaskRequest) (*kagziv1.SessionResponse, error) {
 	r.Namespace = w.worker.Namespace
+	w.keep(r, r.Park)
 	released, err := w.service.releaseTask(ctx, at, r)
 	w.over(r, err, true)
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_ReleasedTask{ReleasedTask: released}}, err

@@ -307,7 +307,7 @@ func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
 	} {
 		b := &servertest.Books{}
 		c.request.RunId, c.request.LeaseToken, c.request.StepId = servertest.AnID, servertest.AToken, "nap"
-		_, err := newTestService(b).sleep(t.Context(), engine.Sequenced{}, c.request)
+		_, err := newTestService(b).sleep(t.Context(), engine.Sequenced{}, c.request, false)
 		if field := servertest.FieldOf(err); field != c.field || b.Changes() != 1 && c.field == "" ||
 			b.Changes() != 0 && c.field != "" {
 			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.Changes(), c.field)

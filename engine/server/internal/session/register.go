@@ -19,8 +19,14 @@ func (s *Service) register(ctx context.Context, r *kagziv1.RegisterRequest) (eng
 	if err := s.guard.MayRegister(ctx, &worker, r.WorkerId != ""); err != nil {
 		return engine.Worker{}, err
 	}
+	if s.options.Namespaces != nil {
+		if err := s.options.Namespaces(ctx, worker.Namespace); err != nil {
+			return engine.Worker{}, err
+		}
+	}
 	now := s.store.Now()
-	p := engine.RegisterWorkerParams{Worker: worker, Chosen: r.WorkerId != "", Now: now}
+	p := engine.RegisterWorkerParams{Worker: worker, Chosen: r.WorkerId != "", Now: now,
+		NamespaceMustExist: s.options.Namespaces != nil}
 	if !p.Chosen {
 		p.Worker.ID = engine.NewID(now).String()
 	}
@@ -39,5 +45,6 @@ func (s *Service) registeredTo(w *engine.Worker) *kagziv1.RegisterResponse {
 	return &kagziv1.RegisterResponse{
 		WorkerId: w.ID, HeartbeatIntervalSecs: max(int32(interval.Seconds()), 1),
 		HeartbeatIntervalMs: interval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
+		KeepsOrder: true, ResumesRuns: true,
 	}
 }

@@ -43,6 +43,17 @@ func (s *sessions) notify(workerID string) {
 	}
 }
 
+// tellWait tells the worker that what a step of a run waits for has happened, if it is connected
+// here and holds the run.
+func (s *sessions) tellWait(workerID string, run engine.ID, step string) {
+	s.mu.Lock()
+	w := s.workers[workerID]
+	s.mu.Unlock()
+	if w != nil {
+		w.tellWait(run, step)
+	}
+}
+
 func (s *sessions) notifyAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ type Store interface {
 	BeginStep(context.Context, engine.BeginStepParams) (engine.Begun, error)
 	CompleteStep(context.Context, engine.CompleteStepParams) (engine.Step, error)
 	FailStep(context.Context, engine.FailStepParams) (engine.Verdict, error)
-	Sleep(context.Context, engine.SleepParams) error
+	Sleep(context.Context, engine.SleepParams) (engine.Step, error)
 	AwaitSignal(context.Context, engine.AwaitSignalParams) (engine.AwaitedSignal, error)
 	StartChild(context.Context, engine.StartChildParams) (engine.Step, error)
 	AwaitChildren(context.Context, engine.AwaitChildrenParams) ([]engine.Step, error)
@@ -52,7 +52,7 @@ type Store interface {
 	Release(context.Context, engine.ReleaseParams) error
 }
 
-// Config configures a Service. All fields but AllowUnleased must be set.
+// Config configures a Service. All fields but AllowUnleased and Namespaces must be set.
 type Config struct {
 	Store    Store
 	Matcher  *matching.Matcher
@@ -69,6 +69,9 @@ type Config struct {
 	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs
 	PollTimeout       time.Duration // of a long poll that sets none
 	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
+	// returns an error for a namespace in which no worker may register; nil: they may in all, and a
+	// registration makes a new one
+	Namespaces func(ctx context.Context, name string) error
 }
 
 // Service implements WorkerService: sessions of workers, and the same operations as unary calls.
@@ -91,6 +94,7 @@ type Service struct {
 	registering chan struct{} // semaphore of capacity registeredAtOnce
 	untold      untold
 	clock       clockWatch
+	slots       slots
 }
 
 // New returns a Service. Pass it every notification of the store with Notify.
@@ -112,6 +116,8 @@ func (s *Service) Notify(r engine.Notification) {
 		if !r.Registered { // the session knows it already
 			s.sessions.notify(r.Name)
 		}
+	case engine.NotifyWait:
+		s.sessions.tellWait(r.Name, r.ID, r.Step)
 	case engine.NotifyAll:
 		s.sessions.notifyAll()
 	}

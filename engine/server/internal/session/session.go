@@ -30,7 +30,10 @@ type session struct {
 	wake    chan struct{} // capacity one: the worker may have lost leases, or has to drain
 	end     context.CancelCauseFunc
 	room    chan struct{} // semaphore with one place for each unanswered operation
-	heard   time.Time     // when the last heartbeat, or the hello, was received
+	// ordered says that the worker knows the order of results, so its lease continues after a sleep
+	// that is over
+	ordered bool
+	heard   time.Time // when the last heartbeat, or the hello, was received
 	calls   sync.WaitGroup
 	// refused holds the refused operations, for those that build on them.
 	refused refusals
@@ -49,11 +52,12 @@ type session struct {
 
 // holding is a lease of the session's worker.
 type holding struct {
-	token  engine.Token
-	grace  time.Time // GraceUntil as last told to the worker; unset: it was not told to stop
-	unsent bool      // the task waits in the outbox
-	sent   time.Time // when the task was sent; unset: in an earlier session
-	number int64     // of the task among those sent, from 1; 0: not sent yet
+	token   engine.Token
+	grace   time.Time // GraceUntil as last told to the worker; unset: it was not told to stop
+	pausing bool      // the worker was told to pause the run
+	unsent  bool      // the task waits in the outbox
+	sent    time.Time // when the task was sent; unset: in an earlier session
+	number  int64     // of the task among those sent, from 1; 0: not sent yet
 }
 
 // arrivals counts the tasks that a session has sent and that its worker has received.
@@ -82,7 +86,7 @@ func (s *Service) Session(stream kagziv1.WorkerService_SessionServer) error {
 	}
 	var w *session
 	if err := auth.RunCall(context.WithoutCancel(ctx), func() error {
-		w = s.welcome(worker, hello.Seq, stream, end)
+		w = s.welcome(worker, hello, stream, end)
 		return nil
 	}); err != nil {
 		return err
@@ -149,18 +153,20 @@ func (s *Service) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest
 }
 
 // welcome makes the session of a registered worker and answers its hello.
-func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer,
-	end context.CancelCauseFunc) *session {
+func (s *Service) welcome(worker *engine.Worker, hello *kagziv1.SessionRequest,
+	stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
 	w := &session{
 		service: s, worker: *worker, end: end, wake: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
 		held: map[engine.ID]holding{}, queues: map[string]runQueue{}, heard: time.Now(),
+		ordered: hello.GetHello().GetBuildId() != "",
 	}
 	w.out.stream, w.out.room, w.out.sentTask = stream.Send, w.room, w.sent
 	w.poller = s.matcher.Join(matching.Request{
-		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.detach,
+		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Keeps: int(hello.GetHello().GetKeepsRuns()),
+		Deliver: w.deliver, Refused: w.detach,
 	})
 	w.out.push(outgoing{message: &kagziv1.SessionResponse{
-		Seq: seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(worker)},
+		Seq: hello.Seq, Event: &kagziv1.SessionResponse_Welcome{Welcome: s.registeredTo(worker)},
 	}}, end)
 	if worker.Status == engine.WorkerDraining {
 		async.Notify(w.wake)
@@ -339,7 +345,7 @@ func (w *session) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAtLeases tells the worker which of its runs it has lost, and which it has to stop.
+// lookAtLeases tells the worker which of its runs it has lost, and which it has to stop or to pause.
 func (w *session) lookAtLeases(ctx context.Context) error {
 	w.mu.Lock()
 	// copied before the leases are read from the store, so that all of it is committed
@@ -356,6 +362,11 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	for _, h := range held {
 		if before[h.Lease.RunID] == h.Lease.Token {
 			delete(before, h.Lease.RunID)
+		}
+		if w.pauseToldNow(h) {
+			w.say(outgoing{message: &kagziv1.SessionResponse{
+				Event: &kagziv1.SessionResponse_PauseTask{PauseTask: &kagziv1.PauseTask{
+					RunId: h.Lease.RunID.String(), LeaseToken: h.Lease.Token.Wire(), TakenBack: !h.Pausing}}}})
 		}
 		if w.toldNow(h) {
 			w.say(outgoing{message: &kagziv1.SessionResponse{
@@ -405,6 +416,20 @@ func (w *session) toldNow(h engine.Held) bool {
 	return true
 }
 
+// pauseToldNow records that the worker is told whether a run is to be paused. It returns false if the
+// worker knows that already, or does not know how to pause.
+func (w *session) pauseToldNow(h engine.Held) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, ours := w.held[h.Lease.RunID]
+	if !w.worker.PausesRuns || !ours || known.token != h.Lease.Token || known.pausing == h.Pausing {
+		return false
+	}
+	known.pausing = h.Pausing
+	w.held[h.Lease.RunID] = known
+	return true
+}
+
 // cancelTask tells the worker to stop a run that it no longer holds. If an operation of the run is
 // in flight, its answer tells that, and the run is checked again afterwards.
 func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
@@ -433,6 +458,19 @@ func (w *session) stop(id engine.ID, token engine.Token, status engine.RunStatus
 	return outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{
 		CancelTask: &kagziv1.CancelTask{RunId: id.String(), LeaseToken: token.Wire(), Reason: reason},
 	}}}
+}
+
+// tellWait tells the worker that what a step of a run that it holds waits for has happened.
+func (w *session) tellWait(run engine.ID, step string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h, holds := w.held[run]
+	if !holds || w.closed {
+		return
+	}
+	w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_WaitOver{
+		WaitOver: &kagziv1.WaitOver{RunId: run.String(), LeaseToken: h.token.Wire(), StepName: step},
+	}}})
 }
 
 // drain tells the worker once to drain.

@@ -384,7 +384,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := cmp.Or(c.books, &servertest.Books{})
-			w := newSession(b)
+			w, _ := polling(b)
 			w.worker.Namespace = "other"
 			task := aTask(1)
 			w.deliver(task)

@@ -41,7 +41,8 @@ func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 	if err != nil {
 		return engine.Lease{}, engine.Invalid("lease_token", "is not a token that a task carried")
 	}
-	return engine.Lease{Namespace: namespace, RunID: id, Token: token}, nil
+	lease := engine.Lease{Namespace: namespace, RunID: id, Token: token}
+	return lease, s.guard.MayWrite(ctx, lease)
 }
 
 // stepRefOf reads which step a report is about. A client that sends step_name means the id of an
@@ -74,7 +75,8 @@ func (s *Service) beginStep(ctx context.Context, at engine.Sequenced,
 		return nil, err
 	}
 	p := engine.BeginStepParams{
-		Sequenced: at, Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: wire.PayloadOf(r.Input),
+		Sequenced: at, Lease: lease, Name: r.StepName, Branch: r.Branch, Kind: engine.StepFunction,
+		Input:       wire.PayloadOf(r.Input),
 		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs),
 		Now: s.store.Now(), Margin: s.store.Uncertainty(),
 	}
@@ -86,6 +88,9 @@ func (s *Service) beginStep(ctx context.Context, at engine.Sequenced,
 		return nil, engine.Invalid("kind", "must be FUNCTION or SLEEP, got %d", r.Kind)
 	}
 	if err := engine.CheckName("step_name", r.StepName); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckBranch("branch", p.Branch); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckPayload("input", p.Input); err != nil {
@@ -138,8 +143,12 @@ func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagz
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	p := engine.CompleteStepParams{Sequenced: at, Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
+	p := engine.CompleteStepParams{Sequenced: at, Lease: lease, Branch: r.Branch, Output: wire.PayloadOf(r.Output),
+		Now: s.store.Now()}
 	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
+		return lease, engine.Step{}, err
+	}
+	if err := engine.CheckBranch("branch", p.Branch); err != nil {
 		return lease, engine.Step{}, err
 	}
 	if err := engine.CheckPayload("output", p.Output); err != nil {
@@ -164,7 +173,7 @@ func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagz
 func addedTo(s *engine.Step) *kagziv1.CompleteStepResponse {
 	return &kagziv1.CompleteStepResponse{Step: &kagziv1.Step{
 		StepId: s.ID.String(), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt),
-		Sequence: s.Sequence,
+		Sequence: s.Sequence, Settled: wire.SettledTo(s), BegunIn: s.BegunIn,
 	}}
 }
 
@@ -179,10 +188,14 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced,
 		return nil, err
 	}
 	p := engine.FailStepParams{
-		Sequenced: at, Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
+		Sequenced: at, Lease: lease, Branch: r.Branch, Failure: failure,
+		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
 		Now: s.store.Now(), Margin: s.store.Uncertainty(), Jitter: engine.Jitter(),
 	}
 	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckBranch("branch", p.Branch); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckRetryPolicy("retry_policy", p.RetryPolicy); err != nil {
@@ -208,7 +221,8 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced,
 		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),
 			"failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
 	}
-	response := &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: wire.TimeTo(verdict.RetryAt)}
+	response := &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: wire.TimeTo(verdict.RetryAt),
+		Settled: verdict.Settled}
 	if verdict.Retry {
 		response.RetryIn = durationpb.New(max(0, verdict.RetryAt.Sub(p.Now)))
 	}

@@ -56,17 +56,20 @@ func (s *Service) CompleteStep(ctx context.Context,
 
 // FailStep records a step's failure.
 func (s *Service) FailStep(ctx context.Context, request *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+	defer s.slots.free()
 	return s.failStep(ctx, engine.Sequenced{}, request)
 }
 
 // Sleep sets a timer and parks the run.
 func (s *Service) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
-	return s.sleep(ctx, engine.Sequenced{}, request)
+	defer s.slots.free()
+	return s.sleep(ctx, engine.Sequenced{}, request, false)
 }
 
 // AwaitSignal consumes a signal, or parks the run until one arrives.
 func (s *Service) AwaitSignal(ctx context.Context,
 	request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+	defer s.slots.free()
 	return s.awaitSignal(ctx, engine.Sequenced{}, request)
 }
 
@@ -79,6 +82,7 @@ func (s *Service) StartChild(ctx context.Context,
 // AwaitChildren returns children that have ended, or parks the run until they have.
 func (s *Service) AwaitChildren(ctx context.Context,
 	request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+	defer s.slots.free()
 	return s.awaitChildren(ctx, engine.Sequenced{}, request)
 }
 
@@ -105,18 +109,21 @@ func (s *Service) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*ka
 // CompleteWorkflow ends a run with its result.
 func (s *Service) CompleteWorkflow(ctx context.Context,
 	request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+	defer s.slots.free()
 	return s.completeWorkflow(ctx, engine.Sequenced{}, request)
 }
 
 // FailWorkflow records a failure of a run, which ends or is retried.
 func (s *Service) FailWorkflow(ctx context.Context,
 	request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+	defer s.slots.free()
 	return s.failWorkflow(ctx, engine.Sequenced{}, request)
 }
 
 // ReleaseTask gives a run back unfinished.
 func (s *Service) ReleaseTask(ctx context.Context,
 	request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+	defer s.slots.free()
 	return s.releaseTask(ctx, engine.Sequenced{}, request)
 }
 
@@ -136,8 +143,19 @@ func (s *Service) GetHistory(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
+	hideUnsettled(steps)
 	return &kagziv1.GetHistoryResponse{History: wire.StepsTo(namespace, steps),
 		NextHistoryToken: wire.HistoryToken(next)}, nil
+}
+
+// hideUnsettled makes children that have ended since the claim look open: their results have no place
+// in the order of results before the worker asks for them.
+func hideUnsettled(steps []engine.Step) {
+	for i := range steps {
+		if s := &steps[i]; s.Settled == engine.Unsettled && s.Kind == engine.StepChild && s.OverriddenBy == "" {
+			s.Status, s.Output, s.Error, s.FinishedAt = engine.StepRunning, engine.Payload{}, nil, time.Time{}
+		}
+	}
 }
 
 // PollTask waits for tasks. It returns an empty answer if none is due in time.
@@ -154,6 +172,15 @@ func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest
 	worker, err := s.poller(ctx, request)
 	if err != nil {
 		return nil, err
+	}
+	began := time.Now()
+	if most, err = s.awaitSlots(ctx, &worker, most, wait); most == 0 || err != nil {
+		return &kagziv1.PollTaskResponse{}, err
+	}
+	defer s.slots.free()
+	defer s.slots.drop(worker.ID, most)
+	if wait > 0 {
+		wait = max(time.Millisecond, wait-time.Since(began)) // 0 would mean not to wait
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
 	ask := matching.Request{
@@ -182,6 +209,9 @@ func (s *Service) poller(ctx context.Context, request *kagziv1.PollTaskRequest) 
 		return engine.Worker{}, err
 	}
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
+		return engine.Worker{}, err
+	}
+	if err := auth.MayActAs(ctx, request.WorkerId); err != nil {
 		return engine.Worker{}, err
 	}
 	if n := len(request.WorkflowTypes); n == 0 || n > engine.MaxTypes {

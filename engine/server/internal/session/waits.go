@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,14 +16,19 @@ import (
 
 // This file holds the operations with which a run's code waits.
 
-func (s *Service) sleep(ctx context.Context, at engine.Sequenced,
-	r *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
+// sleep sets a timer. stay says that the lease continues if the sleep is over: older workers, and
+// those without a session, expect that a sleep ends it.
+func (s *Service) sleep(ctx context.Context, at engine.Sequenced, r *kagziv1.SleepRequest,
+	stay bool) (*kagziv1.SleepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.SleepParams{Sequenced: at, Lease: lease, Hold: r.Hold, Now: s.store.Now(),
-		Margin: s.store.Uncertainty()}
+	p := engine.SleepParams{Sequenced: at, Lease: lease, Branch: r.Branch, Hold: r.Hold, Over: r.Over, Stay: stay,
+		Now: s.store.Now(), Margin: s.store.Uncertainty()}
+	if err := engine.CheckBranch("branch", p.Branch); err != nil {
+		return nil, err
+	}
 	if p.Step, err = stepRefOf(r.StepId, r.StepName); err != nil {
 		return nil, err
 	}
@@ -39,16 +45,17 @@ func (s *Service) sleep(ctx context.Context, at engine.Sequenced,
 		if p.Until.Sub(p.Now) > engine.MaxDelay {
 			return nil, engine.Invalid("until", "lies more than 10 years ahead")
 		}
-	default:
+	case r.Duration != nil || !r.Over:
 		if err := engine.CheckDelay("duration", p.Duration); err != nil {
 			return nil, err
 		}
 	}
 	p.ID = engine.NewID(p.Now)
-	if err := s.store.Sleep(ctx, p); err != nil {
+	step, err := s.store.Sleep(ctx, p)
+	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.SleepResponse{}, nil
+	return &kagziv1.SleepResponse{Settled: wire.SettledTo(&step)}, nil
 }
 
 func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
@@ -57,12 +64,15 @@ func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
 	if err != nil {
 		return nil, err
 	}
-	p := engine.AwaitSignalParams{Sequenced: at, Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold,
-		Now: s.store.Now(), Margin: s.store.Uncertainty()}
+	p := engine.AwaitSignalParams{Sequenced: at, Lease: lease, Step: r.StepName, Branch: r.Branch,
+		Signal: r.SignalName, Hold: r.Hold, Now: s.store.Now(), Margin: s.store.Uncertainty()}
 	if err := engine.CheckName("step_name", p.Step); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckName("signal_name", p.Signal); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckBranch("branch", p.Branch); err != nil {
 		return nil, err
 	}
 	if p.Timeout, err = wire.DelayOf("timeout", r.Timeout); err != nil {
@@ -80,9 +90,10 @@ func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
 		// replay finds it in the history.
 		return nil, engine.StepConflict(step.Name, step.Status)
 	case step.TimedOut:
-		return &kagziv1.AwaitSignalResponse{TimedOut: true}, nil
+		return &kagziv1.AwaitSignalResponse{TimedOut: true, Settled: wire.SettledTo(step)}, nil
 	default:
-		return &kagziv1.AwaitSignalResponse{Payload: wire.StepTo("", step).Output}, nil
+		return &kagziv1.AwaitSignalResponse{
+			Payload: wire.StepTo("", step).Output, Settled: wire.SettledTo(step)}, nil
 	}
 }
 
@@ -110,6 +121,9 @@ func (s *Service) startChild(ctx context.Context, at engine.Sequenced,
 	if err := engine.CheckName("step_name", r.StepName); err != nil {
 		return nil, err
 	}
+	if err := engine.CheckBranch("branch", r.Branch); err != nil {
+		return nil, err
+	}
 	if _, known := kagziv1.ParentClosePolicy_name[int32(r.ParentClosePolicy)]; !known {
 		return nil, engine.Invalid("parent_close_policy", "has the unknown value %d", r.ParentClosePolicy)
 	}
@@ -117,8 +131,9 @@ func (s *Service) startChild(ctx context.Context, at engine.Sequenced,
 	if err != nil {
 		return nil, wire.Within("child", err)
 	}
-	child.ParentClose = engine.ParentClose(r.ParentClosePolicy)
-	p := engine.StartChildParams{Sequenced: at, Lease: lease, Step: r.StepName, Child: child, Now: child.CreatedAt}
+	child.ParentClose = cmp.Or(engine.ParentClose(r.ParentClosePolicy), engine.CloseAbandon)
+	p := engine.StartChildParams{Sequenced: at, Lease: lease, Step: r.StepName, Branch: r.Branch, Child: child,
+		Now: child.CreatedAt}
 	p.ID = engine.NewID(p.Now)
 	step, err := s.store.StartChild(ctx, p)
 	if err != nil {
@@ -147,7 +162,8 @@ func (s *Service) awaitChildren(ctx context.Context, at engine.Sequenced,
 	if n := len(r.ChildRunIds); n == 0 || n > maxAwaited {
 		return nil, engine.Invalid("child_run_ids", "must name 1 to %d runs, got %d", maxAwaited, n)
 	}
-	p := engine.AwaitChildrenParams{Sequenced: at, Lease: lease, Any: r.Any, Hold: r.Hold, Now: s.store.Now()}
+	p := engine.AwaitChildrenParams{Sequenced: at, Lease: lease, Any: r.Any, Hold: r.Hold, Bytes: maxAwaitedBytes,
+		Now: s.store.Now()}
 	places := make(map[engine.ID]int, len(r.ChildRunIds))
 	for _, text := range r.ChildRunIds {
 		id, err := wire.IDOf("child_run_ids", text)

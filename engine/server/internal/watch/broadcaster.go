@@ -101,7 +101,7 @@ func (h *hub) read(ctx context.Context, namespace string, changed changes) batch
 		return b
 	}
 	for i := range runs {
-		run := wire.RunTo(&runs[i])
+		run := wire.ListedRunTo(&runs[i])
 		b.add(runs[i].ID, changedRun{run, proto.Size(run)})
 	}
 	return b

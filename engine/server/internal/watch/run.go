@@ -25,7 +25,8 @@ func (s *Service) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
 	}
 	wake, leave := s.subscribers.subscribe(id)
 	defer leave()
-	w := runWatch{service: s, namespace: namespace, id: id, send: stream.Send, seen: map[engine.ID]stepState{}}
+	w := runWatch{service: s, namespace: namespace, id: id, send: stream.Send, seen: map[engine.ID]stepState{},
+		runOnly: request.GetRunOnly()}
 	for {
 		began := time.Now()
 		ended, err := w.look(ctx)
@@ -51,6 +52,7 @@ type runWatch struct {
 	namespace string
 	id        engine.ID
 	send      func(*kagziv1.WatchWorkflowEvent) error
+	runOnly   bool // without steps and payloads
 
 	run      *kagziv1.Workflow
 	seen     map[engine.ID]stepState
@@ -71,7 +73,9 @@ func (w *runWatch) look(ctx context.Context) (ended bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := w.sendSteps(ctx); err != nil {
+	if w.runOnly {
+		run.Input, run.Output = engine.Payload{}, engine.Payload{}
+	} else if err := w.sendSteps(ctx); err != nil {
 		return false, err
 	}
 	if message := wire.RunTo(&run); !proto.Equal(message, w.run) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,6 @@ import (
 func TestEachFieldOfARunIsSent(t *testing.T) {
 	servertest.WantEachFieldSent(t, map[string]string{
 		"RequestID":    "the caller knows it",
-		"Failures":     "part of Attempts",
 		"Bytes":        "counts for the limit only",
 		"Traceparent":  "goes to the worker, with the task",
 		"Gated":        "ExplainWorkflow says it",
@@ -30,6 +30,8 @@ func TestEachFieldOfARunIsSent(t *testing.T) {
 		"CancelReason": "goes to the worker, and is the error in the end",
 		"Origin":       "the other fields say it",
 		"Suspect":      "ExplainWorkflow says it",
+
+		"ConcurrencyScope": "TestScopesRoundTrip",
 	}, func(r *engine.Run) proto.Message { return RunTo(r) })
 }
 
@@ -50,9 +52,31 @@ func TestEachFieldOfASignalIsSent(t *testing.T) {
 
 func TestEachFieldOfAScheduleIsSent(t *testing.T) {
 	servertest.WantEachFieldSent(t, map[string]string{
+		"ConcurrencyScope": "TestScopesRoundTrip",
+
 		"RequestID": "the caller knows it",
 		"Revision":  "a matter between this server and the store",
+		"Delay":     "part of next_run_at, TestJitterIsShownWithTheNextRun",
 	}, func(s *engine.Schedule) proto.Message { return ScheduleTo(s) })
+}
+
+func TestScopesRoundTrip(t *testing.T) {
+	for _, scope := range []engine.ConcurrencyScope{engine.ScopeSlot, engine.ScopeOpen} {
+		run := RunTo(&engine.Run{ConcurrencyKey: "k", ConcurrencyScope: scope})
+		schedule := ScheduleTo(&engine.Schedule{ConcurrencyKey: "k", ConcurrencyScope: scope})
+		got, err := ScopeOf(run.ConcurrencyScope)
+		if err != nil || got != scope || schedule.ConcurrencyScope != run.ConcurrencyScope ||
+			run.ConcurrencyScope.String() != "CONCURRENCY_SCOPE_"+scope.String() {
+			t.Errorf("scope %s is sent as %s and read as %s, %v", scope, run.ConcurrencyScope, got, err)
+		}
+	}
+	if sent := RunTo(&engine.Run{}).ConcurrencyScope; sent != kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED {
+		t.Errorf("a run without a key has the scope %s", sent)
+	}
+	_, err := ScopeOf(3)
+	if err == nil || !strings.Contains(err.Error(), "concurrency_scope: has the unknown value 3") {
+		t.Errorf("an unknown scope: %v", err)
+	}
 }
 
 func TestEachFieldOfANamespaceIsSent(t *testing.T) {
@@ -69,7 +93,8 @@ func TestEachFieldOfAWorkerIsSent(t *testing.T) {
 	servertest.WantEachFieldSent(t, map[string]string{
 		"InstanceID": "the worker's own; it takes ids over",
 	}, func(w *engine.Worker) proto.Message { return WorkerTo(w) })
-	servertest.WantEachFieldSent(t, nil, func(s *engine.WorkerStats) proto.Message {
+	hidden := map[string]string{"Blocked": "ExplainWorkflow shows it"}
+	servertest.WantEachFieldSent(t, hidden, func(s *engine.WorkerStats) proto.Message {
 		return cmp.Or(WorkerTo(&engine.Worker{Stats: *s}).Stats, &kagziv1.WorkerStats{})
 	})
 }
@@ -89,11 +114,12 @@ func TestATaskCarriesWhatAWorkerNeeds(t *testing.T) {
 	servertest.Fill(reflect.ValueOf(&run).Elem(), &n)
 	now := time.Now()
 	lease := engine.Lease{Token: engine.NewToken()}
-	task := TaskTo(&engine.Task{Run: run, Lease: lease, ClaimedAt: now, NextSequence: 7,
+	base := engine.NewToken()
+	task := TaskTo(&engine.Task{Run: run, Lease: lease, Base: base, ClaimedAt: now, NextSequence: 7,
 		History: []engine.Step{{Name: "s"}}}, time.Minute)
-	if task.LeaseToken != lease.Token.Wire() || task.NextHistoryToken != "7" || len(task.History) != 1 ||
+	if task.LeaseToken != lease.Token.Wire() || task.Base != base.Wire() || task.NextHistoryToken != "7" || len(task.History) != 1 ||
 		task.RunId != run.ID.String() ||
-		task.Traceparent != run.Traceparent || task.Attempt != int32(run.Attempts) ||
+		task.Traceparent != run.Traceparent || task.Attempt != int32(run.Attempt()) ||
 		!task.DeadlineAt.AsTime().Equal(run.DeadlineAt) ||
 		string(task.Input.Data) != string(run.Input.Data) || task.GetParentRunId() != run.ParentRunID.String() ||
 		task.GetScheduleId() != run.ScheduleID || !task.ScheduledAt.AsTime().Equal(run.ScheduledAt) ||
@@ -196,13 +222,17 @@ func TestEachFieldOfAStartIsRead(t *testing.T) {
 		map[protoreflect.Name]func(*kagziv1.StartWorkflowRequest){
 			"on_failure_task_queue": func(r *kagziv1.StartWorkflowRequest) { r.OnFailureWorkflow = "w" },
 			"concurrency_limit":     func(r *kagziv1.StartWorkflowRequest) { r.ConcurrencyKey = "k" },
+			"concurrency_scope":     func(r *kagziv1.StartWorkflowRequest) { r.ConcurrencyKey = "k" },
 		}, read)
 }
 
 func TestEachFieldOfARegistrationIsRead(t *testing.T) {
 	read := func(r *kagziv1.RegisterRequest) (any, error) {
 		w, err := WorkerOf(r)
-		return w, err
+		return struct { // keeps_runs is read by the session
+			engine.Worker
+			keeps int32
+		}{w, r.KeepsRuns}, err
 	}
 	servertest.WantEachFieldRead(t, &kagziv1.RegisterRequest{WorkflowTypes: []string{"plain"}}, nil, read)
 	w, err := WorkerOf(&kagziv1.RegisterRequest{

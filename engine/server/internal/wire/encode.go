@@ -75,27 +75,43 @@ func RunTo(r *engine.Run) *kagziv1.Workflow {
 		WorkflowType: r.Type,
 		Status:       kagziv1.WorkflowStatus(r.Status), Version: r.Version,
 		Input: PayloadTo(r.Input), Output: PayloadTo(r.Output), Error: FailureTo(r.Error),
-		Attempts: int32(r.Attempts), Priority: proto.Int32(int32(r.Priority)),
+		Attempts: int32(r.Attempt()), StepRetries: proto.Int32(int32(r.StepRetries())),
+		Priority:  proto.Int32(int32(r.Priority)),
 		CreatedAt: TimeTo(r.CreatedAt), StartedAt: TimeTo(r.StartedAt), FinishedAt: TimeTo(r.FinishedAt),
 		WakeUpAt: TimeTo(r.AvailableAt),
 		WorkerId: optional(r.WorkerID), ParentRunId: optional(r.ParentRunID.String()),
 		ParentStepId: optional(r.ParentStepID.String()),
 		DeadlineAt:   TimeTo(r.DeadlineAt), NamedDeadlineAt: TimeTo(r.NamedDeadlineAt), Tags: r.Tags,
 		WaitingFor:  r.WaitingFor,
-		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
+		RetryPolicy: retryPolicyTo(r.RetryPolicy), RunRetryPolicy: retryPolicyTo(r.RunRetryPolicy),
+		Timeouts:          timeoutsTo(r.Timeouts),
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureTaskQueue: r.OnFailureQueue, Requirements: r.Requirements,
-		StepCount: r.Steps, Note: r.Note, Paused: r.Paused, Pinned: r.Pinned, LeaseLosses: int32(r.LeaseLosses),
+		StepCount: r.Steps, Note: r.Note, Paused: r.Paused, Pausing: r.Pausing,
+		PausedAt: TimeTo(r.PausedAt), Pinned: r.Pinned, LeaseLosses: int32(r.LeaseLosses),
 		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int32(r.ConcurrencyLimit),
+		ConcurrencyScope: scopeTo(r.ConcurrencyKey, r.ConcurrencyScope), HasPlace: r.HasPlace,
 		ScheduleId: optional(r.ScheduleID), ScheduledAt: TimeTo(r.ScheduledAt),
 		CancelRequestedAt: TimeTo(r.CancelRequestedAt), CancelGraceUntil: TimeTo(r.GraceUntil),
 		FailedRunId: optional(r.FailedRunID.String()), RetriedFromRunId: optional(r.RetriedFrom.String()),
 		ContinuedFromRunId: optional(r.ContinuedFrom.String()), ContinuedAsRunId: optional(r.ContinuedAs.String()),
 		BelowHandler: r.BelowHandler, FirstRunId: optional(r.FirstRunID.String()),
 		ParentClosePolicy: kagziv1.ParentClosePolicy(r.ParentClose),
+		Divergences:       divergencesTo(r.Divergences), Unreached: r.Unreached,
+		OwedFrom: r.OwedFrom, UnreadSignals: int32(r.UnreadSignals),
+	}
+	if r.Diverged() {
+		w.PauseReason = "diverged"
 	}
 	if r.Timeouts.Execution > 0 {
 		w.TimeoutMs = proto.Int64(r.Timeouts.Execution.Milliseconds())
 	}
+	return w
+}
+
+// ListedRunTo returns the message of a run in a list, without what only one run by itself shows.
+func ListedRunTo(r *engine.Run) *kagziv1.Workflow {
+	w := RunTo(r)
+	w.Divergences, w.Unreached = nil, nil
 	return w
 }
 
@@ -109,13 +125,26 @@ func StepTo(namespace string, s *engine.Step) *kagziv1.Step {
 		TimeoutAt: TimeTo(s.TimeoutAt), RetryAt: TimeTo(s.RetryAt), WakeUpAt: TimeTo(s.WakeAt),
 		WorkerId: s.WorkerID, IsLatest: s.Latest, Sequence: s.Sequence,
 		ChildRunId: optional(s.ChildRunID.String()), SignalName: s.SignalName, SignalTimedOut: s.TimedOut,
+		ChildType:    s.ChildType,
 		OverriddenBy: s.OverriddenBy, OverrideReason: s.OverrideReason,
+		Settled: SettledTo(s), Branch: s.Branch, BegunIn: s.BegunIn,
 	}
 	if s.Status == engine.StepCompleted && step.Output == nil {
 		step.Output = &kagziv1.Payload{} // an empty result is a result too
 	}
 	return step
 }
+
+// StepWithPlaceTo is StepTo for those who import or replay the run: they have to know which results no
+// worker was told yet.
+func StepWithPlaceTo(namespace string, s *engine.Step) *kagziv1.Step {
+	step := StepTo(namespace, s)
+	step.Settled = s.Settled
+	return step
+}
+
+// SettledTo returns the place of a step's result in the order of results; 0 if it has none yet.
+func SettledTo(s *engine.Step) int64 { return max(s.Settled, 0) }
 
 // StepsTo returns the messages of attempts.
 func StepsTo(namespace string, steps []engine.Step) []*kagziv1.Step {

@@ -21,7 +21,8 @@ func AuditTo(e *engine.AuditEvent) *kagziv1.AuditEvent {
 func KeyTo(k *engine.APIKey) *kagziv1.Key {
 	return &kagziv1.Key{
 		KeyId: k.ID.String(), Name: k.Name, Role: kagziv1.KeyRole(k.Role), Namespaces: k.Namespaces,
-		TaskQueues: k.Queues, WorkflowTypes: k.Types, CreatedAt: TimeTo(k.CreatedAt), ExpiresAt: TimeTo(k.ExpiresAt),
+		TaskQueues: k.Queues, WorkflowTypes: k.Types, WorkerIds: k.WorkerIDs, CreatedAt: TimeTo(k.CreatedAt),
+		ExpiresAt:  TimeTo(k.ExpiresAt),
 		LastUsedAt: TimeTo(k.LastUsedAt), RevokedAt: TimeTo(k.RevokedAt),
 	}
 }
@@ -61,6 +62,11 @@ func KeepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Dur
 	return read, nil
 }
 
+// ContentsTo returns the message of what was in a namespace.
+func ContentsTo(c engine.Contents) *kagziv1.NamespaceContents {
+	return &kagziv1.NamespaceContents{Runs: c.Runs, Schedules: c.Schedules, Workers: c.Workers, Keys: c.Keys}
+}
+
 // NamespaceTo returns the message of a namespace.
 func NamespaceTo(n *engine.Namespace) *kagziv1.Namespace {
 	message := &kagziv1.Namespace{
@@ -86,16 +92,23 @@ func NamespaceTo(n *engine.Namespace) *kagziv1.Namespace {
 
 // ScheduleTo returns the message of a schedule.
 func ScheduleTo(s *engine.Schedule) *kagziv1.WorkflowSchedule {
-	return &kagziv1.WorkflowSchedule{
+	message := &kagziv1.WorkflowSchedule{
 		Namespace: s.Namespace, ScheduleId: s.ID.String(), Name: s.Name, CronExpr: s.CronExpr, TimeZone: s.TimeZone,
 		Enabled:   s.Enabled,
 		TaskQueue: s.Queue, WorkflowType: s.Type, Version: s.Version, Input: PayloadTo(s.Input), Tags: s.Tags,
-		RetryPolicy: retryPolicyTo(s.RetryPolicy), Timeouts: timeoutsTo(s.Timeouts),
+		RetryPolicy: retryPolicyTo(s.RetryPolicy), RunRetryPolicy: retryPolicyTo(s.RunRetryPolicy),
+		Timeouts:          timeoutsTo(s.Timeouts),
 		OnFailureWorkflow: s.OnFailureWorkflow, OnFailureTaskQueue: s.OnFailureQueue,
 		MaxCatchup: int32(s.MaxCatchup), OverlapPolicy: kagziv1.OverlapPolicy(s.Overlap),
 		TotalRuns: s.Fired, SuccessfulRuns: s.Completed, FailedRuns: s.Failed, SkippedTicks: s.Skipped,
 		CreatedAt: TimeTo(s.CreatedAt), UpdatedAt: TimeTo(s.UpdatedAt),
 		NextFireAt: TimeTo(s.NextFireAt), LastFiredAt: TimeTo(s.LastFiredAt), BufferedTick: TimeTo(s.Buffered),
-		Broken: s.Broken,
+		ConcurrencyKey: s.ConcurrencyKey, ConcurrencyLimit: int32(s.ConcurrencyLimit),
+		ConcurrencyScope: scopeTo(s.ConcurrencyKey, s.ConcurrencyScope),
+		Broken:           s.Broken, PauseReason: s.PauseReason, JitterMs: s.Jitter.Milliseconds(),
 	}
+	if s.Jitter > 0 {
+		message.NextRunAt = TimeTo(s.FiresAt())
+	}
+	return message
 }

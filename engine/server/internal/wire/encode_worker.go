@@ -2,6 +2,7 @@ package wire
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -17,14 +18,17 @@ func TaskTo(t *engine.Task, lease time.Duration) *kagziv1.Task {
 	r := &t.Run
 	task := &kagziv1.Task{
 		Namespace: r.Namespace, RunId: r.ID.String(), WorkflowType: r.Type, TaskQueue: r.Queue, Version: r.Version,
-		Input: PayloadTo(r.Input), LeaseToken: t.Lease.Token.Wire(), Attempt: int32(r.Attempts),
+		Input: PayloadTo(r.Input), LeaseToken: t.Lease.Token.Wire(), Attempt: int32(r.Attempt()),
 		LeaseExpiresAt: TimeTo(t.ClaimedAt.Add(max(lease, r.Timeouts.Heartbeat))), DeadlineAt: TimeTo(r.DeadlineAt),
 		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
 		History: StepsTo(r.Namespace, t.History), NextHistoryToken: HistoryToken(t.NextSequence),
 		ExternalId: r.ExternalID, ParentRunId: optional(r.ParentRunID.String()), Tags: r.Tags,
 		Traceparent: r.Traceparent,
 		ScheduleId:  optional(r.ScheduleID), ScheduledAt: TimeTo(r.ScheduledAt),
-		FailedRunId: optional(r.FailedRunID.String()),
+		FailedRunId: optional(r.FailedRunID.String()), OwedFrom: r.OwedFrom,
+	}
+	if !t.Base.IsZero() {
+		task.Base = t.Base.Wire()
 	}
 	if !r.CancelRequestedAt.IsZero() {
 		task.CancelRequested, task.CancelGraceUntil, task.CancelReason = true, TimeTo(r.GraceUntil),
@@ -56,10 +60,13 @@ func WorkerTo(w *engine.Worker) *kagziv1.Worker {
 		RegisteredAt: TimeTo(w.RegisteredAt), LastHeartbeatAt: TimeTo(w.LastHeartbeatAt),
 		DeregisteredAt: TimeTo(w.DeregisteredAt),
 		Labels:         w.Labels, Capabilities: w.Capabilities, Platform: w.Platform,
-		MaxConcurrent:  int32(w.MaxConcurrent),
+		MaxConcurrent: int32(w.MaxConcurrent),
+		PausesRuns:    w.PausesRuns, BuildId: w.BuildID,
 		TotalCompleted: w.Completed, TotalFailed: w.Failed, TaskQueues: w.Queues,
 	}
-	if w.Stats != (engine.WorkerStats{}) {
+	measured := w.Stats
+	measured.Blocked = nil // ExplainWorkflow shows it
+	if !reflect.DeepEqual(measured, engine.WorkerStats{}) {
 		worker.Stats = &kagziv1.WorkerStats{
 			CpuPercent: w.Stats.CPUPercent, MemoryBytes: w.Stats.MemoryBytes,
 			DiskAvailableBytes: w.Stats.DiskAvailableBytes,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,24 +14,25 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// answers maps the engine's kinds of error to gRPC codes and Kagzi's error codes.
+// answers maps the engine's kinds of error to gRPC codes, Kagzi's error codes and HTTP statuses.
 var answers = map[engine.Kind]struct {
 	grpc  codes.Code
 	kagzi kagziv1.ErrorCode
+	http  int
 }{
-	engine.KindInternal:     {codes.Internal, kagziv1.ErrorCode_ERROR_CODE_INTERNAL},
-	engine.KindInvalid:      {codes.InvalidArgument, kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT},
-	engine.KindNotFound:     {codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND},
-	engine.KindExists:       {codes.AlreadyExists, kagziv1.ErrorCode_ERROR_CODE_CONFLICT},
-	engine.KindConflict:     {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_CONFLICT},
-	engine.KindPrecondition: {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED},
-	engine.KindLeaseLost:    {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST},
-	engine.KindTooLarge:     {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED},
-	engine.KindExhausted:    {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED},
-	engine.KindUnsupported:  {codes.Unimplemented, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED},
-	engine.KindUnavailable:  {codes.Unavailable, kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE},
-	engine.KindNoKey:        {codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
-	engine.KindDenied:       {codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
+	engine.KindInternal:     {codes.Internal, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, 500},
+	engine.KindInvalid:      {codes.InvalidArgument, kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, 400},
+	engine.KindNotFound:     {codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, 404},
+	engine.KindExists:       {codes.AlreadyExists, kagziv1.ErrorCode_ERROR_CODE_CONFLICT, 409},
+	engine.KindConflict:     {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_CONFLICT, 409},
+	engine.KindPrecondition: {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, 409},
+	engine.KindLeaseLost:    {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, 409},
+	engine.KindTooLarge:     {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, 413},
+	engine.KindExhausted:    {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, 429},
+	engine.KindUnsupported:  {codes.Unimplemented, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, 501},
+	engine.KindUnavailable:  {codes.Unavailable, kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, 503},
+	engine.KindNoKey:        {codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, 401},
+	engine.KindDenied:       {codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, 403},
 }
 
 // Errors converts errors to their wire form.
@@ -94,6 +96,37 @@ func (c *Errors) Status(err error) error {
 	}
 	return st.Err()
 }
+
+// HTTPStatus returns the HTTP status of an error that a call returned, and its ErrorDetail.
+func HTTPStatus(err error) (int, *kagziv1.ErrorDetail) {
+	st := status.Convert(err)
+	detail := &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED, Message: st.Message()}
+	for _, d := range st.Details() {
+		if d, ok := d.(*kagziv1.ErrorDetail); ok {
+			detail = d
+		}
+	}
+	switch st.Code() {
+	case codes.Canceled:
+		return statusClientClosed, detail
+	case codes.DeadlineExceeded:
+		return http.StatusGatewayTimeout, detail
+	case codes.ResourceExhausted: // too large for good, or too much for now
+		if detail.NonRetryable {
+			return http.StatusRequestEntityTooLarge, detail
+		}
+		return http.StatusTooManyRequests, detail
+	}
+	for _, answer := range answers {
+		if answer.grpc == st.Code() {
+			return answer.http, detail
+		}
+	}
+	return http.StatusInternalServerError, detail
+}
+
+// statusClientClosed is what proxies log when the client has gone; nobody reads it.
+const statusClientClosed = 499
 
 // ErrStopping ends calls when the server stops.
 var ErrStopping = &engine.Error{Kind: engine.KindUnavailable, Message: "the server is stopping; try again"}

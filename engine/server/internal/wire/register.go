@@ -10,7 +10,9 @@ func WorkerOf(r *kagziv1.RegisterRequest) (engine.Worker, error) {
 	w := engine.Worker{
 		ID: r.WorkerId, InstanceID: r.InstanceId, Types: Dedupe(r.WorkflowTypes), Labels: r.Labels,
 		Capabilities: r.Capabilities,
+		BuildID:      r.BuildId,
 		Hostname:     r.Hostname, PID: int(r.Pid), Version: r.Version, Platform: r.Platform,
+		PausesRuns:    r.PausesRuns,
 		MaxConcurrent: int(r.MaxConcurrent), QueueLimit: int(r.GetQueueConcurrencyLimit()),
 		Queues: Dedupe(append([]string{OrDefault(r.TaskQueue)}, r.TaskQueues...)),
 	}
@@ -64,6 +66,8 @@ func checkWorker(w *engine.Worker, r *kagziv1.RegisterRequest) error {
 	case w.MaxConcurrent < 1 || w.MaxConcurrent > engine.MaxConcurrent:
 		return engine.Invalid("max_concurrent", "must be between 1 and %d, got %d", engine.MaxConcurrent,
 			w.MaxConcurrent)
+	case r.KeepsRuns < 0 || r.KeepsRuns > engine.MaxConcurrent:
+		return engine.Invalid("keeps_runs", "must be between 0 and %d, got %d", engine.MaxConcurrent, r.KeepsRuns)
 	case w.PID < 0:
 		return engine.Invalid("pid", "must not be negative, got %d", w.PID)
 	case r.QueueConcurrencyLimit != nil && (w.QueueLimit < 1 || w.QueueLimit > engine.MaxConcurrencyLimit):
@@ -78,11 +82,12 @@ func checkWorker(w *engine.Worker, r *kagziv1.RegisterRequest) error {
 	checks := []error{
 		engine.CheckOptionalName("task_queue", r.TaskQueue),
 		engine.CheckOptionalName("instance_id", w.InstanceID),
+		engine.CheckBuildID("build_id", w.BuildID),
 		engine.CheckText("hostname", w.Hostname, engine.MaxName),
 		engine.CheckText("version", w.Version, engine.MaxName),
 		engine.CheckText("platform", w.Platform, engine.MaxName),
 		engine.CheckLabels("labels", w.Labels),
-		engine.CheckLabels("capabilities", w.Capabilities),
+		engine.CheckCapabilities("capabilities", w.Capabilities),
 	}
 	for _, name := range w.Types {
 		checks = append(checks, engine.CheckName("workflow_types", name))

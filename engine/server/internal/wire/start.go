@@ -110,15 +110,20 @@ func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowReq
 	if _, known := kagziv1.ExternalIdReuse_name[int32(r.ExternalIdReuse)]; !known {
 		return engine.StartRun{}, engine.Invalid("external_id_reuse", "has the unknown value %d", r.ExternalIdReuse)
 	}
+	scope, err := ScopeOf(r.ConcurrencyScope)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
 	start := engine.StartRun{Reuse: engine.ExternalIDReuse(r.ExternalIdReuse), Run: engine.Run{
 		ID: engine.NewID(now), Namespace: namespace, ExternalID: r.ExternalId, RequestID: r.RequestId,
 		Queue: r.TaskQueue, Type: r.WorkflowType, Version: r.Version, Status: engine.RunPending, Attempts: 1,
 		Input: PayloadOf(r.Input), CreatedAt: now, AvailableAt: now, DeadlineAt: deadline,
-		RetryPolicy: RetryPolicyOf(r.RetryPolicy), Timeouts: TimeoutsOf(r.Timeouts), Tags: r.Tags,
-		Requirements:      r.Requirements,
+		RetryPolicy: RetryPolicyOf(r.RetryPolicy), RunRetryPolicy: RetryPolicyOf(r.RunRetryPolicy),
+		Timeouts: TimeoutsOf(r.Timeouts), Tags: r.Tags, Requirements: r.Requirements,
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Priority: int(r.GetPriority()),
 		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int(r.ConcurrencyLimit),
-		ParentRunID: parent, ParentStepID: parentStep, Traceparent: s.Trace(ctx, r),
+		ConcurrencyScope: scope,
+		ParentRunID:      parent, ParentStepID: parentStep, Traceparent: s.Trace(ctx, r),
 	}}
 	if startAt.After(now) {
 		start.AvailableAt = startAt
@@ -139,6 +144,28 @@ func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time, margin time.Durat
 		return now, err
 	}
 	return engine.Micros(now.Add(min(in+margin, engine.MaxDelay))), nil
+}
+
+// ScopeOf reads the scope of a concurrency key.
+func ScopeOf(s kagziv1.ConcurrencyScope) (engine.ConcurrencyScope, error) {
+	switch s {
+	case kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED, kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_SLOT:
+		return engine.ScopeSlot, nil
+	case kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN:
+		return engine.ScopeOpen, nil
+	}
+	return 0, engine.Invalid("concurrency_scope", "has the unknown value %d", s)
+}
+
+// scopeTo returns the scope of a concurrency key; unspecified without a key.
+func scopeTo(key string, s engine.ConcurrencyScope) kagziv1.ConcurrencyScope {
+	switch {
+	case key == "":
+		return kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
+	case s == engine.ScopeOpen:
+		return kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_OPEN
+	}
+	return kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_SLOT
 }
 
 // settled returns a valid start with the fields that follow from others.

@@ -53,6 +53,9 @@ func Typed(cmd *cobra.Command, field string) string {
 	found := ""
 	for _, name := range []string{parts[len(parts)-1], parts[0]} {
 		for _, spelling := range append(slices.Clone(spellings[name]), "--"+strings.ReplaceAll(name, "_", "-")) {
+			if parts[0] == "run_retry_policy" && strings.HasPrefix(spelling, "--retry-") {
+				spelling = "--run-" + strings.TrimPrefix(spelling, "--")
+			}
 			flag, isFlag := strings.CutPrefix(spelling, "--")
 			switch f := cmd.Flags().Lookup(flag); {
 			case isFlag && f != nil && f.Changed:
@@ -86,9 +89,9 @@ var otherCommands = map[string][]string{
 	"add":     {"create"},
 	"execute": {"start"}, "fire": {"trigger"}, "edit": {"update"}, "set": {"update"}, "abort": {"cancel"},
 	"kill": {"terminate", "offline"},
-	"stop": {"cancel", "pause", "drain"}, "delete": {"disable", "revoke"},
-	"remove": {"delete", "disable", "revoke", "offline"},
-	"rm":     {"delete", "disable", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
+	"stop": {"cancel", "pause", "drain"}, "delete": {"revoke"},
+	"remove": {"delete", "revoke", "offline"},
+	"rm":     {"delete", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
 }
 
 // OtherCommand returns a group's command for a name used elsewhere, or "".

@@ -117,6 +117,12 @@ func (p *comparison) compareFacts(left, right *kagziv1.Workflow) []Row {
 	add("queue", true, (*kagziv1.Workflow).GetTaskQueue)
 	add("worker", false, (*kagziv1.Workflow).GetWorkerId)
 	add("attempt", true, func(r *kagziv1.Workflow) string { return strconv.Itoa(int(r.GetAttempts())) })
+	add("retries", true, func(r *kagziv1.Workflow) string {
+		if left.GetStepRetries() == 0 && right.GetStepRetries() == 0 {
+			return ""
+		}
+		return strconv.Itoa(int(r.GetStepRetries()))
+	})
 	add("priority", true, func(r *kagziv1.Workflow) string {
 		if left.GetPriority() == 0 && right.GetPriority() == 0 {
 			return ""

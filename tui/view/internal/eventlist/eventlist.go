@@ -112,6 +112,7 @@ func eventColumnsOf(width, clock int) eventColumns {
 
 // Draw draws the titles and the rows around the cursor.
 func (l *List) Draw(c widget.Canvas, rows *Rows, at *clock.Clock, down bool) {
+	outer := c
 	c = c.Part(1, 0, c.W-2, c.H)
 	look := c.Theme
 	columns := eventColumnsOf(c.W, timeWidth(rows, at))
@@ -139,10 +140,10 @@ func (l *List) Draw(c widget.Canvas, rows *Rows, at *clock.Clock, down bool) {
 		l.page++
 	}
 	if l.top > 0 {
-		c.Text(c.W-1, 0, look.Glyph(theme.Up), look.Role(theme.Faint))
+		outer.Text(outer.W-1, 0, look.Glyph(theme.Up), look.Role(theme.Key))
 	}
 	if l.top+l.page < len(rows.List) {
-		c.Text(c.W-1, c.H-1, look.Glyph(theme.Down), look.Role(theme.Faint))
+		outer.Text(outer.W-1, outer.H-1, look.Glyph(theme.Down), look.Role(theme.Key))
 	}
 }
 

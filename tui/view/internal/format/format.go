@@ -37,6 +37,14 @@ func Waited(d time.Duration) string {
 	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
 }
 
+// Up writes how long something has been up; days and hours once it is days.
+func Up(d time.Duration) string {
+	if d = max(d, 0); d < 48*time.Hour {
+		return Waited(d)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
 // Until writes the time until a moment: in seconds for the last minute, in minutes for the last
 // hours, so an idle screen stays still.
 func Until(d time.Duration) string {

@@ -162,6 +162,7 @@ var ScheduleColumns = []widget.Column{
 	{ID: "failed", Title: "FAILED", Priority: 3, Right: true},
 	{ID: "skipped", Title: "SKIPPED", Priority: 3, Right: true},
 	{ID: "ok", Title: "OK", Priority: 4, Right: true},
+	{ID: "note", Title: "NOTE", Priority: 3, Flex: true, Min: 12, Max: 60},
 	{ID: "overlap", Title: "OVERLAP", Priority: 3},
 	{ID: "catchup", Title: "CATCHUP", Priority: 3, Right: true},
 	{ID: "created", Title: "CREATED", Priority: 3},
@@ -180,7 +181,9 @@ func (t *Rows) Schedule(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) w
 		{Text: s.GetWorkflowType()}, {Text: s.GetCronExpr()},
 		{Text: ZoneOf(s)}, {Text: s.GetTaskQueue()}, {Text: format.Number(s.GetTotalRuns())}, failed,
 		{Text: format.Number(s.GetSkippedTicks())},
-		{Text: format.Number(s.GetSuccessfulRuns())}, {Text: render.Overlap(s.GetOverlapPolicy())},
+		{Text: format.Number(s.GetSuccessfulRuns())},
+		{Text: cmp.Or(s.GetBroken(), s.GetPauseReason()), Style: render.Dim},
+		{Text: render.Overlap(s.GetOverlapPolicy())},
 		{Text: strconv.Itoa(int(s.GetMaxCatchup()))},
 		{Text: t.Clock.Show(s.GetCreatedAt())}, {Text: s.GetScheduleId(), Style: render.Dim},
 	}}
@@ -335,6 +338,62 @@ func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetSt
 		figure(stats.GetEnabledSchedules(), "/"+format.Number(stats.GetTotalSchedules())),
 		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())},
 		{Text: t.Clock.Show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
+	}}
+}
+
+// KeyColumns lists the columns of the table of API keys.
+var KeyColumns = []widget.Column{
+	{ID: "key", Title: "KEY", Priority: 1, Flex: true, Min: 12, Max: 40},
+	{ID: "role", Title: "ROLE", Priority: 1},
+	{ID: "state", Title: "STATE", Priority: 1, Min: 9},
+	{ID: "namespaces", Title: "NAMESPACES", Priority: 1, Flex: true, Min: 10, Max: 40},
+	{ID: "used", Title: "LAST USED", Priority: 2, Right: true},
+	{ID: "expires", Title: "EXPIRES", Priority: 2, Right: true},
+	{ID: "queues", Title: "QUEUES", Priority: 3, Flex: true, Min: 8, Max: 30},
+	{ID: "types", Title: "TYPES", Priority: 3, Flex: true, Min: 8, Max: 30},
+	{ID: "workers", Title: "WORKER IDS", Priority: 4, Max: 30},
+	{ID: "created", Title: "CREATED", Priority: 3, Right: true},
+	{ID: "id", Title: "ID", Priority: 4},
+}
+
+// Key returns a key as a row of KeyColumns; mine is the id of the caller's key.
+func (t *Rows) Key(k *kagziv1.Key, mine string) widget.Row {
+	name := render.Cell{Text: k.GetName()}
+	if k.GetKeyId() == mine {
+		name = render.Cell{Text: k.GetName() + " (yours)", Style: render.Strong}
+	}
+	return widget.Row{ID: k.GetKeyId(), Cells: []render.Cell{
+		name, {Text: render.KeyRole(k.GetRole())}, t.Look().Cell(theme.OfKey(k, t.Clock.Now())),
+		{Text: cmp.Or(strings.Join(k.GetNamespaces(), ","), "all")}, {Text: t.Clock.Show(k.GetLastUsedAt())},
+		{Text: t.Clock.Show(k.GetExpiresAt())}, {Text: strings.Join(k.GetTaskQueues(), ",")},
+		{Text: strings.Join(k.GetWorkflowTypes(), ",")}, {Text: strings.Join(k.GetWorkerIds(), ",")},
+		{Text: t.Clock.Show(k.GetCreatedAt())},
+		{Text: k.GetKeyId(), Style: render.Dim},
+	}}
+}
+
+// AuditColumns lists the columns of the audit log.
+var AuditColumns = []widget.Column{
+	{ID: "when", Title: "WHEN", Priority: 1, Min: 8},
+	{ID: "who", Title: "WHO", Priority: 1, Flex: true, Min: 10, Max: 30},
+	{ID: "what", Title: "WHAT", Priority: 1, Flex: true, Min: 10, Max: 30},
+	{ID: "to", Title: "TO", Priority: 1, Flex: true, Min: 12, Max: 60},
+	{ID: "outcome", Title: "OUTCOME", Priority: 1, Max: 20},
+	{ID: "detail", Title: "DETAIL", Priority: 2, Flex: true, Min: 8, Max: 60},
+	{ID: "reason", Title: "REASON", Priority: 3, Flex: true, Min: 8, Max: 60},
+	{ID: "from", Title: "FROM", Priority: 4},
+}
+
+// Audit returns an audit event as a row of AuditColumns; id is that of the row.
+func (t *Rows) Audit(e *kagziv1.AuditEvent, id string) widget.Row {
+	outcome := render.Cell{Text: e.GetOutcome(), Style: render.Good}
+	if e.GetOutcome() != "ok" {
+		outcome.Style = render.Bad
+	}
+	return widget.Row{ID: id, Cells: []render.Cell{
+		{Text: t.Clock.Show(e.GetAt())}, {Text: e.GetActor()}, {Text: e.GetMethod()},
+		{Text: strings.TrimSpace(e.GetSubject() + " " + e.GetSubjectId())}, outcome, {Text: e.GetDetail()},
+		{Text: e.GetReason()}, {Text: e.GetPeer(), Style: render.Dim},
 	}}
 }
 

@@ -13,8 +13,10 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// The program keeps the terminal's background and draws its own frames.
+// The program keeps the terminal's background and draws its own frames. A terminal with a character
+// set that tcell does not know, such as ISO-8859-1, gets ASCII instead of an error.
 func init() {
+	tcell.SetEncodingFallback(tcell.EncodingFallbackASCII)
 	d := tcell.ColorDefault
 	tview.Styles = tview.Theme{
 		PrimitiveBackgroundColor: d, ContrastBackgroundColor: d, MoreContrastBackgroundColor: d, BorderColor: d,
@@ -51,8 +53,8 @@ type Screen struct {
 	cells         []stillCell // of the current frame, row by row
 	shown         []stillCell // of the previous frame
 	whole         bool        // write all cells: the terminal lost the previous frame
-	cursor        [2]int
-	moved         bool // the cursor moved
+	cursor        [2]int      // of the current frame; off the screen: hidden
+	had           [2]int      // of the previous frame
 }
 
 type stillCell struct {
@@ -61,9 +63,11 @@ type stillCell struct {
 	style  tcell.Style
 }
 
+var hidden = [2]int{-1, -1}
+
 // NewScreen wraps an initialised screen.
 func NewScreen(screen tcell.Screen) *Screen {
-	s := &Screen{Screen: screen, cursor: [2]int{-1, -1}}
+	s := &Screen{Screen: screen, cursor: hidden, had: hidden}
 	s.Clear()
 	return s
 }
@@ -103,19 +107,15 @@ func (s *Screen) Get(x, y int) (text string, style tcell.Style, width int) {
 }
 
 // ShowCursor moves the cursor; a position off the screen hides it.
-func (s *Screen) ShowCursor(x, y int) {
-	if at := [2]int{x, y}; at != s.cursor {
-		s.cursor, s.moved = at, true
-	}
-	s.Screen.ShowCursor(x, y)
-}
+func (s *Screen) ShowCursor(x, y int) { s.cursor = [2]int{x, y} }
 
 // HideCursor hides the cursor.
-func (s *Screen) HideCursor() { s.ShowCursor(-1, -1) }
+func (s *Screen) HideCursor() { s.cursor = hidden }
 
 // Show ends a frame. An unchanged frame writes nothing.
 func (s *Screen) Show() {
-	changed := s.whole || s.moved
+	changed := s.whole || s.cursor != s.had
+	s.Screen.ShowCursor(s.cursor[0], s.cursor[1])
 	for i, c := range s.cells {
 		if !s.whole && c == s.shown[i] {
 			continue
@@ -123,7 +123,7 @@ func (s *Screen) Show() {
 		s.Screen.SetContent(i%s.width, i/s.width, c.letter, []rune(c.marks), c.style)
 		s.shown[i], changed = c, true
 	}
-	s.whole, s.moved = false, false
+	s.whole, s.had = false, s.cursor
 	if changed {
 		s.Screen.Show()
 	}

@@ -1,0 +1,8 @@
+-- Runs of a namespace that is being emptied, none of which is open, by id, locked; with the approximate number of rows of
+-- each, chunks of large values included. No row: none.
+select run_id, steps + attempts + bytes / 2000
+from runs
+where namespace = @namespace and status > 3
+order by run_id
+limit @limit
+for update

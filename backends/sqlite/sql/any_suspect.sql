@@ -1,2 +1,0 @@
--- Whether any suspect waits. No row: none does.
-select 1 from runs where suspect_at is not null limit 1

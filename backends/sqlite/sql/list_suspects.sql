@@ -1,6 +1,0 @@
--- The suspects of a queue that wait, soonest first. No row: there are none.
-select run_id, suspect_at, workflow_type, requirements, priority, suspect
-from runs
-where namespace = @namespace and task_queue = @task_queue and suspect_at is not null
-order by suspect_at, run_id
-limit @limit

@@ -1,0 +1,145 @@
+"""What a worker runs: functions of workflows, the watch over code that blocks, and the build that they are of."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import sys
+import sysconfig
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from . import codec as codecs
+from ._convert import clean_text
+from ._define import Workflow
+from ._intercept import Activation
+from .errors import DecodeError, KagziError
+from .v1 import common_pb2 as common
+from .v1 import worker_pb2 as w
+from .v1 import workflow_pb2 as f
+
+if TYPE_CHECKING:
+    from ._run import Run
+
+_BLOCKED_AFTER = 5.0
+
+
+class WorkflowCode:
+    """The function of a workflow type, with its types."""
+
+    def __init__(self, workflow: Workflow[Any, Any]) -> None:
+        self.name, self.fn = workflow.name, workflow.fn
+        self.input, self.takes = workflow.input_type, workflow.takes_input
+
+    async def run(self, run: Run) -> common.Payload:
+        """Decodes the input, calls the function, and encodes its result."""
+        task = run.task
+        args = []
+        if self.takes:
+            own = run.codec if not self._made_by_server(task) else None
+            try:
+                args.append(codecs.decode(own, task.input, codecs.input_info(task.workflow_type, task.external_id),
+                                          self.input))
+            except DecodeError as e:
+                raise DecodeError(f"input of workflow type {self.name}: {e}", e.path, "unreadable") from e
+        output = await self._within(run, functools.partial(self.fn, *args))
+        try:
+            p = codecs.encode(run.codec, output, codecs.PayloadInfo("output", run_id=task.run_id))
+        except DecodeError as e:
+            raise DecodeError(f"output of workflow type {self.name}: {e}", e.path) from e
+        run.warn_large("output", p, self.name)
+        return p
+
+    @staticmethod
+    async def _within(run: Run, fn: Callable[[], Awaitable[Any]]) -> Any:
+        """Calls the function within the interceptors."""
+        error: Exception | None = None
+
+        async def innermost() -> Any:
+            nonlocal error
+            try:
+                return await fn()
+            except Exception as e:
+                error = e
+                raise
+
+        task, call = run.task, innermost
+        if not run.worker.interceptors:
+            return await fn()
+        about = Activation(task.run_id, task.workflow_type, task.attempt, bool(run.history), run.replaying)
+        for one in reversed(run.worker.interceptors):
+            call = functools.partial(one.run, about, call)
+        output = await call()
+        if error is not None:
+            raise KagziError("an interceptor hides the failure of the workflow function") from error
+        return output
+
+    @staticmethod
+    def _made_by_server(task: w.Task) -> bool:
+        """Whether the input is the event of a failure handler, which the server makes."""
+        return bool(task.failed_run_id) and b"kagzi/workflow.failed" in task.input.data
+
+
+class Watch:
+    """What runs on the worker's loop now, for the report of code that blocks it."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.since = 0.0
+        self._reported: dict[str, tuple[float, float]] = {}
+
+    def enter(self, run: Run) -> None:
+        self.run, self.since = run, time.monotonic()
+
+    def leave(self) -> None:
+        self.run = None
+
+    def blocked(self, thread: int) -> list[f.BlockedCode]:
+        """Returns the code that has blocked for some seconds, for the server; called by the connection's thread."""
+        run, since = self.run, self.since
+        passed = time.monotonic() - since
+        if run is None or passed < _BLOCKED_AFTER:
+            return []
+        code = f.BlockedCode(run_id=run.task.run_id, stack=clean_text(_stack(thread), 4 << 10))
+        code.since.FromDatetime(datetime.fromtimestamp(time.time() - passed, UTC))
+        return [code]
+
+    def look(self, thread: int, log: logging.Logger) -> None:
+        """Logs code that has blocked for some seconds, with its stack; called by the connection's thread."""
+        run, since = self.run, self.since
+        if run is None or time.monotonic() - since < _BLOCKED_AFTER:
+            return
+        at, pause = self._reported.get(run.task.run_id, (0.0, 30.0))
+        if time.monotonic() - at < pause:
+            return
+        self._reported[run.task.run_id] = (time.monotonic(), 2 * pause)
+        log.warning("workflow code of run %s (type %s) has blocked for %.0f s outside of SDK calls, and with it all "
+                    "runs of this worker; do the work in a step. Stack:\n%s", run.task.run_id, run.task.workflow_type,
+                    time.monotonic() - since, clean_text(_stack(thread), 16 << 10))
+
+
+def _stack(thread: int) -> str:
+    frame = sys._current_frames().get(thread)
+    return "".join(traceback.format_stack(frame)) if frame is not None else ""
+
+
+def own_build(workflows: Iterable[Workflow[Any, Any]]) -> str:
+    """Returns a hash of the interpreter's version and of the modules that no package installed; empty if unreadable."""
+    h = hashlib.sha256(sys.version.encode())
+    files = {getattr(sys.modules.get(one.fn.__module__), "__file__", None) or "" for one in workflows}
+    outside = tuple(sysconfig.get_paths().values())
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) or ""
+        if file.endswith(".py") and not file.startswith(outside):
+            files.add(file)
+    for file in sorted(files):
+        try:
+            with open(file, "rb") as source:
+                h.update(source.read())
+        except OSError:
+            return ""
+    return h.hexdigest()[:32]

@@ -1,0 +1,363 @@
+"""What clients return about runs and schedules, and the requests that they send."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypedDict, TypeVar
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from . import _trace
+from . import codec as codecs
+from ._convert import Duration, stamp, when, whole_ms
+from ._define import Workflow
+from .errors import ConfigError, DecodeError, RunError, ServerError, code_name
+from .policy import Retry, StartOptions, check_options, policies, start_request, timeouts
+from .v1 import common_pb2 as common
+from .v1 import workflow_pb2 as f
+from .v1 import workflow_schedule_pb2 as s
+
+T = TypeVar("T")
+_PREFIX = "WORKFLOW_STATUS_"
+ENDED = frozenset(("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
+
+
+def status_name(status: int) -> str:
+    """Returns the name of a status, such as ``RUNNING``; one of a newer server is ``STATUS_`` and its number."""
+    if status not in f.WorkflowStatus.values():
+        return f"STATUS_{status}"
+    return str(f.WorkflowStatus.Name(status)).removeprefix(_PREFIX)
+
+
+def from_wire(cls: type[T], m: Any, names: Mapping[str, str], **given: Any) -> T:
+    """Makes a dataclass of a message whose fields have the same names, but for those in names."""
+    values = dict(given)
+    for one in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if one.name not in values:
+            name = names.get(one.name, one.name)
+            value = getattr(m, name)
+            if isinstance(value, Timestamp):
+                value = when(value) if m.HasField(name) else None
+            elif hasattr(value, "items"):
+                value = dict(value)
+            elif not isinstance(value, str | int | float):
+                value = list(value)
+            values[one.name] = value
+    return cls(**values)
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """A snapshot of a run. A time is None if the event has not happened."""
+
+    run_id: str
+    external_id: str
+    workflow_type: str
+    namespace: str
+    queue: str
+    version: str
+    status: str
+    error: RunError | None
+    attempts: int
+    step_retries: int
+    priority: int
+    steps: int
+    tags: Mapping[str, str]
+    requirements: Mapping[str, str]
+    note: str
+    waiting_for: str
+    worker_id: str
+    paused: bool
+    pausing: bool
+    pause_reason: str
+    pinned: bool
+    parent_run_id: str
+    schedule_id: str
+    failed_run_id: str
+    retried_from_run_id: str
+    continued_as_run_id: str
+    continued_from_run_id: str
+    unread_signals: int
+    unreached: Sequence[str]
+    created_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    wake_up_at: datetime | None
+    deadline: datetime | None
+    wire: f.Workflow = field(repr=False, compare=False)
+    _codec: codecs.Codec | None = field(repr=False, compare=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the status is final."""
+        return self.status in ENDED
+
+    def input(self, type: Any = Any) -> Any:
+        """Decodes the input; None in lists, which carry none."""
+        return self._payload("input", codecs.input_info(self.workflow_type, self.external_id), type)
+
+    def output(self, type: Any = Any) -> Any:
+        """Decodes the output of a COMPLETED run; None in lists, which carry none."""
+        return self._payload("output", codecs.PayloadInfo("output", run_id=self.run_id), type)
+
+    def _payload(self, name: str, info: codecs.PayloadInfo, type: Any) -> Any:
+        return codecs.decode(self._codec, getattr(self.wire, name), info, type) if self.wire.HasField(name) else None
+
+
+def run_details(w: f.Workflow, codec: codecs.Codec | None) -> RunDetails:
+    """Converts a run."""
+    status, error = status_name(w.status), None
+    if w.HasField("error") or (status in ENDED and status != "COMPLETED"):
+        error = RunError(w.run_id, status, w.error.message, type=w.error.type, code=code_name(w.error.code),
+                         stack=w.error.stack)
+    return from_wire(RunDetails, w, {"queue": "task_queue", "steps": "step_count", "deadline": "deadline_at"},
+                     status=status, error=error, wire=w, _codec=codec)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a run waits for."""
+
+    summary: str
+    details: Sequence[str]
+    blocker: str
+    since: datetime | None
+    next_at: datetime | None
+
+
+def explanation(r: f.ExplainWorkflowResponse) -> Explanation:
+    """Converts an explanation."""
+    known = r.blocker in f.ExplainWorkflowResponse.Blocker.values()
+    blocker = f.ExplainWorkflowResponse.Blocker.Name(r.blocker) if known else f"BLOCKER_{r.blocker}"
+    return from_wire(Explanation, r, {}, blocker=blocker.removeprefix("BLOCKER_"))
+
+
+@dataclass(frozen=True)
+class ScheduleDetails:
+    """A snapshot of a schedule."""
+
+    schedule_id: str
+    name: str
+    workflow_type: str
+    cron: str
+    time_zone: str
+    queue: str
+    paused: bool
+    pause_reason: str
+    broken: str
+    overlap: str
+    max_catchup: int
+    tags: Mapping[str, str]
+    total_runs: int
+    successful_runs: int
+    failed_runs: int
+    skipped_ticks: int
+    created_at: datetime | None
+    next_fire_at: datetime | None
+    last_fired_at: datetime | None
+    wire: s.WorkflowSchedule = field(repr=False, compare=False)
+
+
+_OVERLAP = {"allow": s.OVERLAP_POLICY_ALLOW, "skip": s.OVERLAP_POLICY_SKIP, "buffer_one": s.OVERLAP_POLICY_BUFFER_ONE}
+
+
+def schedule_details(w: s.WorkflowSchedule) -> ScheduleDetails:
+    """Converts a schedule."""
+    return from_wire(ScheduleDetails, w, {"cron": "cron_expr", "queue": "task_queue"}, paused=not w.enabled, wire=w,
+                     time_zone=w.time_zone or "UTC",
+                     overlap=next((k for k, v in _OVERLAP.items() if v == w.overlap_policy), "allow"))
+
+
+@dataclass(frozen=True)
+class Started:
+    """The answer to a start."""
+
+    run_id: str
+    existed: bool = False
+    other_input: bool = False
+    start: str = ""
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """Options of a schedule and its runs; those of runs are as in StartOptions.
+
+    name: Unique within the namespace. time_zone: IANA name (UTC). overlap: allow, skip or buffer_one (allow).
+    max_catchup: Most missed ticks to fire after downtime, 0 for none (100). paused: Create it paused.
+    jitter: How much later than its tick a run may start, at most 24 h. or_update: Replace the settings of the schedule
+    that has the name.
+    """
+
+    name: str
+    queue: str
+    version: str
+    time_zone: str
+    overlap: Literal["allow", "skip", "buffer_one"]
+    max_catchup: int
+    paused: bool
+    jitter: Duration
+    or_update: bool
+    step_retry: Retry
+    run_retry: Retry
+    retry: Retry
+    step_timeout: Duration
+    heartbeat_timeout: Duration
+    execution_timeout: Duration
+    on_failure: str
+    on_failure_queue: str
+    tags: Mapping[str, str]
+    request_id: str
+
+
+class ListFilters(TypedDict, total=False):
+    """Which runs a list has: those that match all filters, and of a filter with several values any of them.
+
+    search: Prefix of the run id or external id. page_size: Runs that one call to the server returns (50).
+    """
+
+    workflow_types: Iterable[str]
+    queues: Iterable[str]
+    tags: Mapping[str, str]
+    created_after: datetime
+    created_before: datetime
+    parent_run_id: str
+    schedule_id: str
+    worker_id: str
+    search: str
+    page_size: int
+
+
+def uuid7() -> str:
+    """Returns a new UUID of version 7, for request ids."""
+    value = (int(time.time() * 1000) << 80) | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return str(uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
+
+
+def target(workflow: Workflow[Any, Any] | str) -> tuple[str, str, Any]:
+    """Returns the type, queue and output type of a workflow, or of a type that is known by its name only."""
+    if isinstance(workflow, Workflow):
+        return workflow.name, workflow.queue, workflow.output_type
+    return workflow, "", Any
+
+
+def encode_input(codec: codecs.Codec | None, value: Any, name: str, id: str) -> common.Payload:
+    """Returns the payload of a run's input."""
+    try:
+        return codecs.encode(codec, value, codecs.input_info(name, id))
+    except DecodeError as e:
+        raise DecodeError(f"input of workflow type {name}: {e}", e.path) from e
+
+
+def start_of(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, value: Any,
+             o: StartOptions) -> f.StartWorkflowRequest:
+    """Returns the request of a start."""
+    name, queue, _ = target(workflow)
+    p = encode_input(codec, value, name, o.get("id", ""))
+    r = start_request(namespace, name, p, queue, time.time(), o)
+    r.request_id, r.traceparent = r.request_id or uuid7(), _trace.traceparent()
+    return r
+
+
+def digest_of(w: f.Workflow | f.StartWorkflowRequest) -> str:
+    """Returns PayloadInfo.start of a run, or of one that a request starts."""
+    return codecs.start_digest(w.workflow_type, w.external_id, w.input.data)
+
+
+def started(codec: codecs.Codec | None, r: f.StartWorkflowRequest, a: f.StartWorkflowResponse) -> Started:
+    """Converts the answer to a start."""
+    start = digest_of(r) if codec is not None and not a.already_exists else ""
+    return Started(a.run_id, a.already_exists, a.other_input and codec is None, start)
+
+
+def same_start(codec: codecs.Codec, r: f.StartWorkflowRequest, d: f.Workflow) -> bool:
+    """Whether a run is what an earlier call with the same request id made: a codec's bytes differ each time."""
+    info = codecs.input_info(r.workflow_type, r.external_id)
+    return ((d.workflow_type, d.task_queue, d.external_id) == (r.workflow_type, r.task_queue, r.external_id)
+            and not d.HasField("retried_from_run_id")
+            and bool(codecs.decode(codec, d.input, info) == codecs.decode(codec, r.input, info)))
+
+
+def signal_info(codec: codecs.Codec, d: f.Workflow, name: str) -> codecs.PayloadInfo:
+    """Describes a signal to a run."""
+    own = digest_of(d)
+    begun = codecs.start_of_signals(own, d.input)
+    if begun != own:  # the metadata may be forged
+        codecs.unpack(codec, d.input, codecs.input_info(d.workflow_type, d.external_id))
+    return codecs.PayloadInfo("signal", start=begun, step=name)
+
+
+def continuation(e: ServerError, followed: set[str]) -> str:
+    """Returns the run that the one in a refusal continued as; raises the refusal if there is none."""
+    following = e.metadata.get("continued_as_run_id", "")
+    if e.code != "PRECONDITION_FAILED" or not following or following in followed:
+        raise e
+    followed.add(following)
+    return following
+
+
+def list_request(namespace: str, statuses: Iterable[str], o: ListFilters) -> f.ListWorkflowsRequest:
+    """Returns the request of a list."""
+    check_options(o, ListFilters.__annotations__)
+    numbers: list[Any] = []
+    for name in statuses:
+        if name not in {status_name(v) for v in f.WorkflowStatus.values()} - {"UNSPECIFIED"}:
+            raise ConfigError(f"status {name!r}: want PENDING, RUNNING, SLEEPING, {', '.join(sorted(ENDED))}")
+        numbers.append(f.WorkflowStatus.Value(_PREFIX + name))
+    return f.ListWorkflowsRequest(
+        namespace=namespace, statuses=numbers, workflow_types=o.get("workflow_types"), task_queues=o.get("queues"),
+        tags=o.get("tags"), created_after=stamp(o.get("created_after")), created_before=stamp(o.get("created_before")),
+        parent_run_id=o.get("parent_run_id"), schedule_id=o.get("schedule_id"), worker_id=o.get("worker_id"),
+        search=o.get("search"), page=common.PageRequest(page_size=o.get("page_size", 0)))
+
+
+def schedule_request(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, cron: str,
+                     value: Any, o: ScheduleOptions) -> s.CreateWorkflowScheduleRequest:
+    """Returns the request that creates a schedule."""
+    check_options(o, ScheduleOptions.__annotations__)
+    name, queue, _ = target(workflow)
+    overlap = o.get("overlap", "allow")
+    if overlap not in _OVERLAP:
+        raise ConfigError(f"option overlap is {overlap!r}, want allow, skip or buffer_one")
+    enabled: Any = None if o.get("or_update") and not o.get("paused") else not o.get("paused", False)
+    steps, run = policies(o)
+    return s.CreateWorkflowScheduleRequest(
+        namespace=namespace, task_queue=o.get("queue") or queue or "default", workflow_type=name, cron_expr=cron,
+        input=encode_input(codec, value, name, ""), enabled=enabled, max_catchup=o.get("max_catchup"),
+        version=o.get("version"), time_zone=o.get("time_zone", ""), overlap_policy=_OVERLAP[overlap],
+        name=o.get("name", ""), retry_policy=steps, run_retry_policy=run, timeouts=timeouts(o),
+        on_failure_workflow=o.get("on_failure", ""), on_failure_task_queue=o.get("on_failure_queue", ""),
+        tags=o.get("tags"), request_id=o.get("request_id") or uuid7(), jitter_ms=whole_ms(o.get("jitter"), "jitter"),
+        or_update=o.get("or_update", False))
+
+
+def schedule_changes(namespace: str, codec: codecs.Codec | None, id: str, workflow_type: str,
+                     changes: Mapping[str, Any]) -> s.UpdateWorkflowScheduleRequest:
+    """Returns the request that changes a schedule; what is None keeps its value."""
+    convert: dict[str, Any] = {
+        "cron": lambda v: ("cron_expr", v), "queue": lambda v: ("task_queue", v),
+        "jitter": lambda v: ("jitter_ms", whole_ms(v, "jitter")), "overlap": lambda v: ("overlap_policy", _OVERLAP[v]),
+        "next_fire_at": lambda v: ("next_fire_at", stamp(v)), "tags": lambda v: ("tags", s.ScheduleTags(tags=v)),
+        "input": lambda v: ("input", encode_input(codec, v, workflow_type, ""))}
+    fields = dict(convert[k](v) if k in convert else (k, v) for k, v in changes.items() if v is not None)
+    return s.UpdateWorkflowScheduleRequest(namespace=namespace, schedule_id=id, **fields)
+
+
+def page(r: Any, answer: Any) -> bool:
+    """Sets the request for the next page; false if there is none."""
+    r.page.page_token = answer.page.next_page_token
+    return bool(r.page.page_token)
+
+
+def by_id(method: str, namespace: str, id: str, **rest: Any) -> Message:
+    """Returns the request of a call about one run or schedule."""
+    module: Any = s if "Schedule" in method else f
+    key = "schedule_id" if "Schedule" in method else "run_id"
+    made: Message = getattr(module, method + "Request")(namespace=namespace, **{key: id}, **rest)
+    return made

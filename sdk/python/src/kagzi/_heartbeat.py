@@ -1,0 +1,117 @@
+"""Heartbeats: they renew the leases of the worker's runs, and tell which are lost or cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ._op import Op
+from .errors import repeatable
+from .v1 import worker_pb2 as w
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+
+async def beats(session: Session) -> None:
+    step = min(0.25, session.interval / 40)
+    while True:
+        now = time.time()
+        due = (now + session.interval) // step * step
+        wake = time.monotonic() + due - now
+        await asyncio.sleep(due - now)
+        late = time.monotonic() - wake
+        if late > max(0.5, session.interval / 10):
+            session.late_beat(late)
+        beat(session)
+
+
+def beat(session: Session, then: Callable[[], None] | None = None) -> None:
+    if session.child is not None:
+        session.child.beaten(session)
+    received, held = session._tasks, dict(session.held)
+    with session._lock:
+        completed, failed, runs, spent = session._counts
+        session._counts[0] = session._counts[1] = 0
+    sent = (time.monotonic(), time.time())
+    message = w.HeartbeatRequest(
+        worker_id=session.worker_id, active_count=len(held), completed_delta=int(completed), failed_delta=int(failed),
+        stats=_stats(session, runs, spent), held_is_whole=True, tasks_received=received, blocked=session.blocked(),
+        held=[w.Lease(run_id=i, lease_token=t) for i, t in held.items()])
+
+    def answered(r: w.SessionResponse) -> None:
+        accepted = _beaten(session, r, sent)
+        if not accepted:
+            with session._lock:
+                session._counts[0] += completed
+                session._counts[1] += failed
+        if then is not None:
+            then()
+
+    op = Op(w.SessionRequest(heartbeat=message), None, 0, answered, None)
+    if not session._enqueue(op, first=True):
+        answered(w.SessionResponse())
+
+
+def _beaten(session: Session, r: w.SessionResponse, sent: tuple[float, float]) -> bool:
+    if r.HasField("error"):
+        if repeatable(r.error):
+            session.log.warning("heartbeat failed; trying again at the next interval: %s", r.error.message)
+        else:
+            session.log.info("heartbeat refused; registering again: %s", r.error.message)
+            session._urgent.clear()
+            session._queue.clear()
+            session._keep(asyncio.ensure_future(session._again()))
+        return False
+    if not r.HasField("heartbeat"):
+        return False  # the stream broke
+    for lost in r.heartbeat.lost:
+        session._event("lost", lost)
+    for cancelling in r.heartbeat.cancelling:
+        session._event("cancel_task", cancelling)
+    session.confirmed = max(session.confirmed, sent)
+    session.contact, session._given_up = sent, 0.0
+    session._event("renewed", None)
+    if r.heartbeat.should_drain:
+        session._event("drain", None)
+    return True
+
+
+async def watch(session: Session) -> None:
+    """Looks once a second: gives up runs after twice the lease without contact, and reports blocked code."""
+    while True:
+        await asyncio.sleep(min(1.0, session.lease / 8))
+        if session.child is not None:
+            session.child.catch_up(session)
+        silent = elapsed(session.contact)
+        if session.held and silent >= 2 * session.lease and silent - session._given_up >= session.lease:
+            session._given_up = silent
+            session._event("expired", silent)
+        session.tick()
+
+
+def _stats(session: Session, runs: float, spent: float) -> w.WorkerStats:
+    now, cpu = time.monotonic(), time.process_time()
+    s = w.WorkerStats(uptime_seconds=int(now - session._started_at), memory_bytes=_resident())
+    if now > session._cpu[0]:
+        s.cpu_percent = 100 * (cpu - session._cpu[1]) / (now - session._cpu[0])
+    session._cpu = now, cpu
+    if runs:
+        s.average_run_ms = 1000 * spent / runs
+    return s
+
+
+def elapsed(since: tuple[float, float]) -> float:
+    """Returns the time since by the monotonic or the wall clock, whichever is longer."""
+    return max(time.monotonic() - since[0], time.time() - since[1])
+
+
+def _resident() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,490 @@
+"""The worker's connection: a thread of its own, so that code which computes or blocks does not stop heartbeats.
+
+It carries one stream, on which operations of runs are pipelined. It keeps every operation until the server has answered
+it for good: a new stream sends the unanswered ones again, in order, after a heartbeat that names all runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import random
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from . import _beat, _heartbeat, _outbox
+from ._op import Op
+from ._outbox import FATAL
+from ._profile import Endpoint
+from ._wire import METHODS, metadata, options
+from .errors import ServerError, call_error, detail_error, repeatable
+from .v1 import common_pb2 as common
+from .v1 import worker_pb2 as w
+from .v1 import workflow_pb2 as f
+
+if TYPE_CHECKING:
+    from ._run import Run
+
+_EOF: Any = getattr(grpc.aio, "EOF")  # noqa: B009  stubs do not know it
+_HELLO_TIMEOUT = 15.0
+_STATUSES = {f.WORKFLOW_STATUS_COMPLETED: 0, f.WORKFLOW_STATUS_FAILED: 1}
+
+
+class _Broken(Exception):
+    """The stream ended; the connection is made again."""
+
+
+class Refused(Exception):
+    """The server refuses the worker, which a repeat cannot change."""
+
+    def __init__(self, error: ServerError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Session:
+    """The connection of a worker.
+
+    Args:
+        endpoint: The server.
+        hello: Returns the registration that begins each stream.
+        deliver: Called in the thread of the connection when there are events to take, once for many.
+        log: The worker's logger.
+        limit: Most runs that the worker holds.
+    """
+
+    def __init__(self, endpoint: Endpoint, hello: Callable[[], w.RegisterRequest], deliver: Callable[[], None],
+                 log: logging.Logger, limit: int) -> None:
+        self.endpoint, self.hello, self._deliver, self.log, self.limit = endpoint, hello, deliver, log, limit
+        self.worker_id = ""
+        self.keeps_order, self.resumes_runs = True, False
+        self.lease = 30.0
+        self.interval = 10.0
+        self.held: dict[str, str] = {}  # lease tokens by run id
+        self.late_beat: Callable[[float], None] = lambda _: None
+        self.tick: Callable[[], None] = lambda: None
+        self.beats_apart = False
+        self.child: _beat.Child | None = None  # a process that beats, too
+        self.blocked: Callable[[], list[f.BlockedCode]] = list
+        self.refused: ServerError | None = None
+        self.draining = self.parting = self.stopped = False
+
+        self._events: deque[tuple[str, Any]] = deque()
+        self._delivering = False
+        self._posted: deque[Any] = deque()
+        self._poked = False
+        self._counts = [0, 0, 0, 0.0]  # completed, failed, runs, seconds
+        self._lock = threading.Lock()
+        self._started_at = time.monotonic()
+        self._cpu = (time.monotonic(), time.process_time())
+
+        self._epoch = self._streams = self._seq = self._tasks = 0
+        self._queue: deque[Op] = deque()
+        self._urgent: deque[Op] = deque()
+        self._registered, self._own_id = False, ""
+        self._outboxes: dict[Run, dict[int, Op]] = {}
+        self._repeats: dict[Run, int] = {}
+        self._sent: dict[int, Op] = {}
+        self._withdrawn: dict[Run, set[Op]] = {}  # whose answers are still to come
+        self._credit = 0
+        self.confirmed = (0.0, 0.0)  # monotonic and wall time of the last confirmed heartbeat
+        self.contact = (time.monotonic(), time.time())
+        self._given_up = 0.0
+        self._thread = threading.Thread(target=self._main, name="kagzi-connection", daemon=True)
+        self._ready = threading.Event()
+        self._parted = threading.Event()
+
+    # Called by the worker, in its thread.
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+        self._ready.wait()
+
+    def post(self, op: Op) -> None:
+        """Sends an operation as soon as possible."""
+        self._posted.append(op)
+        self._poke()
+
+    def withdraw(self, op: Op) -> None:
+        """Forgets an operation that need not be answered any more; what follows it waits for its answer."""
+        self._command(lambda: _outbox.withdraw(self, op))
+
+    def forget(self, run: Run) -> None:
+        """Forgets a run that is no longer held, and lets the server send another."""
+        self._drop_lease(run.task)
+        self._command(lambda: self._forgotten(run))
+
+    def forget_task(self, task: w.Task) -> None:
+        """Forgets a run that was never begun, and lets the server send another."""
+        self._drop_lease(task)
+        self.add_credit()
+
+    def _drop_lease(self, task: w.Task) -> None:
+        if self.held.get(task.run_id) == task.lease_token:
+            del self.held[task.run_id]
+
+    def add_credit(self) -> None:
+        """Lets the server send one more run."""
+        self._command(self._one_more)
+
+    def count(self, status: int, took: float) -> None:
+        """Counts a run that has ended."""
+        with self._lock:
+            at = _STATUSES.get(status)  # type: ignore[call-overload]
+            if at is not None:
+                self._counts[at] += 1
+            self._counts[2] += 1
+            self._counts[3] += took
+
+    def drain(self) -> None:
+        """Tells the server that the worker takes no more runs."""
+        self.draining = True
+        self._command(lambda: self._goodbye(True))
+
+    def part(self, timeout: float) -> bool:
+        """Reports the last figures and deregisters; false if the server did not confirm it in time."""
+        self._command(self._part)
+        return self._parted.wait(timeout)
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        self.stopped = True
+        self._command(lambda: None)
+        self._thread.join(10)
+
+    def take(self) -> deque[tuple[str, Any]]:
+        """Returns the events that have come."""
+        self._delivering = False
+        return self._events
+
+    def trusted(self) -> bool:
+        """Whether new work may begin: less than 80 % of the lease have passed since the last confirmed heartbeat."""
+        return _heartbeat.elapsed(self.confirmed) < 0.8 * self.lease
+
+    def load_history(self, run: Run) -> None:
+        """Fetches the rest of a history, or of a task with a base all; the events are ``history``, ``unreadable``."""
+        self._command(lambda: self._keep(asyncio.ensure_future(_outbox.load(self, run))))
+
+    # The thread.
+
+    def _command(self, act: Callable[[], Any]) -> None:
+        self._posted.append(act)
+        self._poke()
+
+    def _poke(self) -> None:
+        if not self._poked:
+            self._poked = True
+            try:
+                self._loop.call_soon_threadsafe(_outbox.take_posted, self)
+            except RuntimeError:
+                pass  # the thread has ended
+
+    def _event(self, kind: str, what: Any) -> None:
+        self._events.append((kind, what))
+        if not self._delivering:
+            self._delivering = True
+            self._deliver()
+
+    def _main(self) -> None:
+        asyncio.run(self._serve())
+
+    def _keep(self, task: asyncio.Future[Any]) -> None:
+        self._tasks_of_ours.add(task)
+        task.add_done_callback(self._tasks_of_ours.discard)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._unexpected)
+        self._kick = asyncio.Event()
+        self._tasks_of_ours: set[asyncio.Future[Any]] = set()
+        self._ready.set()
+        self._keep(asyncio.ensure_future(_heartbeat.watch(self)))
+        if self.beats_apart:
+            self.child = _beat.Child(self.endpoint)
+        failures = 0
+        self._channel = self._dial()
+        while not self.stopped and not self.parting:
+            registered = False
+            try:
+                registered = await self._one_session()
+            except Refused as e:
+                if not self._forget_id(e.error):
+                    self.refused = e.error
+                    break
+                continue
+            except _Broken as e:
+                reason: object = e
+            except grpc.aio.AioRpcError as e:
+                error = call_error(e)
+                if e.code() in FATAL:
+                    if not self._forget_id(error):
+                        self.refused = error
+                        break
+                    continue
+                reason, registered = error, self._registered
+            else:
+                reason = "the stream ended"
+            self._close_stream()
+            if self.stopped or self.parting:
+                break
+            failures = 1 if registered else failures + 1
+            limit = 2 if self.draining else min(60, 2 ** (failures - 1))
+            pause = random.uniform(0, limit)
+            self.log.warning("no session with the server at %s; connecting again within %.1f s: %s",
+                             self.endpoint.address, pause, reason)
+            await self._wait(pause)
+        self._parted.set()
+        if self.child is not None:
+            self.child.close()
+        for task in list(self._tasks_of_ours):
+            task.cancel()
+        await asyncio.gather(*self._tasks_of_ours, return_exceptions=True)
+        await self._channel.close()
+        self._event("stopped", None)
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), BlockingIOError):  # of gRPC, where several loops share its queue
+            loop.default_exception_handler(context)
+
+    async def _wait(self, pause: float) -> None:
+        until = time.monotonic() + pause
+        while not self.stopped and time.monotonic() < until:
+            try:
+                await asyncio.wait_for(self._kick.wait(), until - time.monotonic())
+                self._kick.clear()
+            except TimeoutError:
+                return
+            if self.draining and until - time.monotonic() > 0.1:
+                return
+
+    def _dial(self) -> grpc.aio.Channel:
+        credentials, opts = self.endpoint.credentials(), options(self.endpoint, soon=False)
+        if credentials is None:
+            return grpc.aio.insecure_channel(self.endpoint.target(), opts)
+        return grpc.aio.secure_channel(self.endpoint.target(), credentials, opts)
+
+    def _forget_id(self, error: ServerError) -> bool:
+        """Drops an id that the server chose and no longer accepts; false for other refusals."""
+        if error.code not in ("NOT_FOUND", "CONFLICT") or not self.worker_id or self.worker_id == self._own_id:
+            return False
+        self.log.info("the server no longer accepts the worker id %s; registering for a new one", self.worker_id)
+        self.worker_id = ""
+        return True
+
+    async def _one_session(self) -> bool:
+        self._registered = False
+        _, path, serialize, parse = METHODS["Session"]
+        stream = self._channel.stream_stream(path, request_serializer=serialize, response_deserializer=parse)(
+            metadata=metadata(self.endpoint))
+        try:
+            return await self._on_stream(stream)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise _Broken("the connection is made again") from None  # the channel was closed
+        finally:
+            stream.cancel()
+
+    async def _on_stream(self, stream: Any) -> bool:
+        hello, at = self.hello(), (time.monotonic(), time.time())
+        self._own_id = hello.worker_id
+        hello.worker_id = self.worker_id or hello.worker_id
+        try:
+            async with asyncio.timeout(_HELLO_TIMEOUT):
+                await stream.write(w.SessionRequest(seq=1, hello=hello))
+                first = await stream.read()
+        except TimeoutError:
+            raise _Broken("the server did not answer hello in time") from None
+        except asyncio.InvalidStateError:
+            first = _EOF
+        if first is _EOF:
+            await self._raise(stream)
+        if first.HasField("error"):
+            if repeatable(first.error) or first.error.code == common.ERROR_CODE_PRECONDITION_FAILED:
+                raise _Broken(first.error.message)
+            raise Refused(detail_error(first.error))
+        self._welcomed(first.welcome, at)
+        writer = asyncio.ensure_future(self._write(stream))
+        beats = asyncio.ensure_future(_heartbeat.beats(self))
+        try:
+            while True:
+                r = await stream.read()
+                if r is _EOF:
+                    break
+                self._came(r)
+        finally:
+            writer.cancel()
+            beats.cancel()
+            await asyncio.gather(writer, beats, return_exceptions=True)
+        await self._raise(stream)
+        return True
+
+    async def _raise(self, stream: Any) -> None:
+        if await stream.code() is grpc.StatusCode.OK:
+            raise _Broken("the server closed the session")
+        raise grpc.aio.AioRpcError(await stream.code(), await stream.initial_metadata(),
+                                   await stream.trailing_metadata(), details=await stream.details())
+
+    def _welcomed(self, r: w.RegisterResponse, at: tuple[float, float]) -> None:
+        self.interval = r.heartbeat_interval_ms / 1000 or float(r.heartbeat_interval_secs) or 10.0
+        self.lease = r.lease_ms / 1000 or max(30.0, 3 * self.interval)
+        self.keeps_order, self.resumes_runs = r.keeps_order, r.resumes_runs
+        first, self.worker_id = not self.worker_id, r.worker_id
+        if not self.held:
+            self.confirmed = at
+        self.contact, self._given_up = at, 0.0
+        self._streams += 1
+        self._epoch, self._seq, self._tasks, self._credit = self._streams, 1, 0, 0
+        self._sent = {}
+        self._registered = True
+        self.log.info("worker %s registered%s: namespace %s, server %s", r.worker_id,
+                      "" if first else " again, on a new session", self.endpoint.namespace, self.endpoint.address)
+        _heartbeat.beat(self)
+        for ops in self._outboxes.values():
+            for op in ops.values():
+                op.later = False
+                self._enqueue(op)
+        if self.draining:
+            self._goodbye(True)
+        else:
+            self._credit = max(self.limit - len(self.held), 0)
+        self._event("ready", None)
+        self._kick.set()
+
+    def _close_stream(self) -> None:
+        own = [op for op in (*self._urgent, *self._queue, *self._sent.values()) if op.run is None]
+        self._epoch = 0
+        self._queue.clear()
+        self._urgent.clear()
+        self._sent = {}
+        self._withdrawn = {}
+        for op in own:
+            if op.answer is not None:
+                op.answer(w.SessionResponse())
+            elif op.kind == "set_note":
+                self._event("note_lost", op.msg.set_note)
+
+    def _came(self, r: w.SessionResponse) -> None:
+        kind = r.WhichOneof("event")
+        if kind == "task":
+            self.held[r.task.run_id] = r.task.lease_token
+            self._tasks += 1
+            self._event("task", r.task)
+        elif kind in ("cancel_task", "pause_task", "wait_over", "drain"):
+            self._event(kind, getattr(r, kind))
+        elif r.seq:
+            op = self._sent.pop(r.seq, None)
+            if op is None:
+                return
+            if kind == "error":
+                op.unknown = self._epoch
+            else:
+                op.prev = None
+            if op.run is None:
+                if op.answer is not None:
+                    op.answer(r)
+                return
+            ops = self._outboxes.get(op.run)
+            if ops is None or ops.get(op.index) is not op:
+                _outbox.answered_late(self, op)
+                return
+            if kind == "error" and repeatable(r.error):
+                _outbox.repeat_later(self, op, ops)
+                return
+            self._repeats.pop(op.run, None)
+            if kind != "error" or not op.ends(r.error):
+                op.unknown = 0  # operations after it may take effect
+                del ops[op.index]
+            self._event("answer", (op, r))
+
+    def _enqueue(self, op: Op, *, first: bool = False) -> bool:
+        if self._epoch == 0 or op.epoch == self._epoch:
+            return False
+        op.epoch = self._epoch
+        (self._urgent if first else self._queue).append(op)
+        self._kick.set()
+        return True
+
+    async def _write(self, stream: Any) -> None:
+        try:
+            while True:
+                await self._kick.wait()
+                self._kick.clear()
+                while self._urgent or self._queue or self._credit:
+                    if self._urgent:
+                        op = self._urgent.popleft()
+                    elif self._queue:
+                        op = self._queue.popleft()
+                        if op.run is not None and self._outboxes.get(op.run, {}).get(op.index) is not op:
+                            continue  # the run is over, or the operation was withdrawn
+                    else:
+                        op = Op(w.SessionRequest(credit=w.Credit(tasks=self._credit)), None, 0, None, None)
+                        self._credit = 0
+                    self._seq += 1
+                    op.msg.seq, op.msg.after, op.unknown = self._seq, 0, 0
+                    prev = op.prev
+                    if prev is not None and (self._sent.get(prev.msg.seq) is prev or prev.unknown == self._epoch):
+                        op.msg.after = prev.msg.seq
+                    else:
+                        op.prev = None
+                    self._sent[self._seq] = op
+                    await stream.write(op.msg)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            pass  # the stream broke; reading tells why
+        except Exception as e:
+            self.log.error("cannot send an operation: %s", e)
+            stream.cancel()
+
+    # Heartbeats and the lease.
+
+    async def _again(self) -> None:
+        await self._channel.close()
+        self._channel = self._dial()
+
+    # The rest of what the worker asks for.
+
+    def _forgotten(self, run: Run) -> None:
+        self._outboxes.pop(run, None)
+        self._repeats.pop(run, None)
+        self._withdrawn.pop(run, None)
+        self._one_more()
+
+    def _one_more(self) -> None:
+        if self._epoch and not self.draining:
+            self._credit += 1
+            self._kick.set()
+
+    def _goodbye(self, drain: bool, answer: Callable[[w.SessionResponse], None] | None = None) -> bool:
+        return self._enqueue(Op(w.SessionRequest(goodbye=w.DeregisterRequest(worker_id=self.worker_id, drain=drain)),
+                                None, 0, answer, None))
+
+    def _part(self) -> None:
+        self.parting = True
+
+        def goodbye() -> None:
+            def answered(r: w.SessionResponse) -> None:
+                if r.HasField("goodbye"):
+                    self.log.info("worker %s deregistered", self.worker_id)
+                self._parted.set()
+
+            if not self._goodbye(False, answered):
+                self._parted.set()
+
+        if self._epoch:
+            _heartbeat.beat(self, goodbye)
+        else:
+            self._parted.set()
+
+
+_MACHINES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
+PLATFORM = f"{'windows' if sys.platform == 'win32' else sys.platform}-" + _MACHINES.get(
+    platform.machine(), platform.machine().lower())
