@@ -101,7 +101,7 @@ if [ $# -gt 0 ]; then
 else
 	for target in linux/arm64 darwin/arm64 windows/amd64 "$(go env GOHOSTOS)/$(go env GOHOSTARCH)"; do
 		kagzi=$work/kagzi
-		CGO_ENABLED=0 GOOS=${target%/*} GOARCH=${target#*/} go build -trimpath -tags grpcnotrace,nopgxregisterdefaulttypes -ldflags '-s -w' -o "$kagzi" .
+		GOOS=${target%/*} GOARCH=${target#*/} installer/package/build.sh "$kagzi"
 		report "binary for $target" "$(awk "BEGIN { printf \"%.1f\", $(stat -c %s "$kagzi") / 1000000 }")" MB 40
 	done
 fi

@@ -17,10 +17,7 @@ export SOURCE_DATE_EPOCH
 arch=$(go env GOHOSTARCH)
 
 mkdir -p "$directory"
-# grpcnotrace leaves out golang.org/x/net/trace, which nothing here turns on: 360 KB less.
-# nopgxregisterdefaulttypes leaves out guesses of the types of Postgres, as every statement is prepared: 1.4 MB less.
-CGO_ENABLED=0 GOFLAGS='' GOOS=linux GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 \
-	go build -trimpath -tags grpcnotrace,nopgxregisterdefaulttypes -ldflags "-s -w -X main.version=v$version" -o "$directory/kagzi" .
+GOOS=linux GOARCH=$arch installer/package/build.sh "$directory/kagzi" "v$version"
 go run ./installer/package files "$version" installer/package/files "$directory/kagzi"
 go run ./installer/package bill "$version" "$directory/kagzi" "$directory/kagzi_${version}_linux_$arch.cdx.json"
 installer/package/nfpm.sh "$version" linux "$arch" "$directory/kagzi" "$directory"

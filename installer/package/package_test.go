@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,20 +117,33 @@ func TestScriptsAreShell(t *testing.T) {
 }
 
 func TestAllBuildsUseTheSameFlags(t *testing.T) {
-	flags := regexp.MustCompile(`(-s -w -X main\.version=v)(\$version|\{\{ \.Version \}\})"`)
-	for _, file := range []string{"linux.sh", "../../.goreleaser.yml"} {
+	read := func(file string) string {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"CGO_ENABLED=0", "GOFLAGS=", "-trimpath", "grpcnotrace",
-			"nopgxregisterdefaulttypes"} {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("%s does not set %s", file, want)
-			}
+		return string(text)
+	}
+	script, releases := read("build.sh"), read("../../.goreleaser.yml")
+	for _, want := range []string{"CGO_ENABLED=0", "GOFLAGS=", "-trimpath", "grpcnotrace", "nopgxregisterdefaulttypes",
+		"-s -w", "-X main.version="} {
+		if !strings.Contains(script, want) || !strings.Contains(releases, want) {
+			t.Errorf("build.sh or .goreleaser.yml does not set %s", want)
 		}
-		if !flags.Match(text) {
-			t.Errorf("%s does not link by %s", file, flags)
+	}
+	compiled := func(text, pattern string) (flags []string) {
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			flags = append(flags, found[1])
+		}
+		return flags
+	}
+	of, as := compiled(script, `-gcflags='(.*)'`), compiled(releases, `(?m)^      - (\S+=(?:-l)?)$`)
+	if len(of) == 0 || !slices.Equal(of, as) {
+		t.Errorf("build.sh compiles with %q, .goreleaser.yml with %q", of, as)
+	}
+	for _, file := range []string{"linux.sh", "../appliance.sh", "../Dockerfile"} {
+		if text := read(file); !strings.Contains(text, "installer/package/build.sh") || strings.Contains(text, "go build") {
+			t.Errorf("%s does not build by build.sh", file)
 		}
 	}
 }
