@@ -63,7 +63,7 @@ func suites() []suite {
 		{"key", slices.Concat(runs.KeyCases, runs.OpenKeyCases, runs.OpenKeyKeptCases)},
 		{"pause", slices.Concat(runs.PauseCases, runs.PausingCases)},
 		{"repair", slices.Concat(runs.AgainCases, runs.OverrideCases, runs.ImportedCases, runs.ImportedFieldsCases)},
-		{"schedule", work.ScheduleCases},
+		{"schedule", slices.Concat(work.ScheduleCases, work.ScheduleTickCases)},
 		{"namespace", slices.Concat(work.NamespaceCases, work.NamespaceEndCases)},
 		{"api key", work.APIKeyCases},
 		{"many api keys", race.ManyKeysCases},
