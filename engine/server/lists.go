@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 
 	"google.golang.org/protobuf/proto"
@@ -45,9 +44,12 @@ func (s *Server) runs(filter engine.RunFilter) *listing[engine.Run, *kagziv1.Wor
 func (s *Server) runSelection(ctx context.Context, r *kagziv1.ListWorkflowsRequest) (engine.RunFilter,
 	*query.Query[*kagziv1.Workflow], error) {
 	q, err := queryOf(&query.Runs, r.Query, s.now())
-	if err != nil || q == nil {
-		f, filterErr := s.runFilter(ctx, r)
-		return f, nil, cmp.Or(filterErr, err)
+	if err != nil {
+		return engine.RunFilter{}, nil, err
+	}
+	if q == nil {
+		f, err := s.runFilter(ctx, r)
+		return f, nil, err
 	}
 	namespace, err := wire.NamespaceOf(r.Namespace)
 	if err != nil {
