@@ -19,8 +19,8 @@ const (
 // someRun is a run that failed in 90 s, an hour ago.
 func someRun() *kagziv1.Workflow {
 	return &kagziv1.Workflow{RunId: runID, ExternalId: "order-17", WorkflowType: "order.eu", TaskQueue: "orders",
-		Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, CreatedAt: stamp(-time.Hour), StartedAt: stamp(-time.Hour),
-		FinishedAt: stamp(-time.Hour + 90*time.Second), Attempts: 3, Note: "packing", Tags: map[string]string{"team": "pay"},
+		Status:    kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+		CreatedAt: stamp(-time.Hour), StartedAt: stamp(-time.Hour), FinishedAt: stamp(-time.Hour + 90*time.Second), Attempts: 3, Note: "packing", Tags: map[string]string{"team": "pay"},
 		Error: &kagziv1.ErrorDetail{Type: "CardError", Message: "card declined by Bank"}, ParentRunId: proto.String(parentID)}
 }
 
