@@ -20,7 +20,8 @@ const (
 func someRun() *kagziv1.Workflow {
 	return &kagziv1.Workflow{RunId: runID, ExternalId: "order-17", WorkflowType: "order.eu", TaskQueue: "orders",
 		Status:    kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
-		CreatedAt: stamp(-time.Hour), StartedAt: stamp(-time.Hour), FinishedAt: stamp(-time.Hour + 90*time.Second), Attempts: 3, Note: "packing", Tags: map[string]string{"team": "pay"},
+		CreatedAt: stamp(-time.Hour), StartedAt: stamp(-time.Hour), FinishedAt: stamp(-time.Hour + 90*time.Second),
+		Attempts: 3, Note: "packing", Tags: map[string]string{"team": "pay"},
 		Error: &kagziv1.ErrorDetail{Type: "CardError", Message: "card declined by Bank"}, ParentRunId: proto.String(parentID)}
 }
 

@@ -282,7 +282,7 @@ func TestABulkChangeIsRefusedRatherThanWidened(t *testing.T) {
 			_, err := stream.Recv()
 			refused(t, err, codes.InvalidArgument, want)
 		}
-		if run := fine(s.workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: id}))(t).Workflow; run.Status != pending {
+		if run := s.get(t, id); run.Status != pending {
 			t.Errorf("the run is %s", run.Status)
 		}
 		limited := s.bulk(t, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Limit: 1,
