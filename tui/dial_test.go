@@ -45,12 +45,18 @@ func (echo) GetQueueDepth(ctx context.Context,
 
 func serve(t *testing.T, opts ...grpc.ServerOption) string {
 	t.Helper()
+	server := grpc.NewServer(append(opts, grpc.MaxSendMsgSize(16<<20))...)
+	kagziv1.RegisterAdminServiceServer(server, echo{})
+	return serveOn(t, server)
+}
+
+// serveOn serves until the test ends, and returns the address.
+func serveOn(t *testing.T, server *grpc.Server) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(append(opts, grpc.MaxSendMsgSize(16<<20))...)
-	kagziv1.RegisterAdminServiceServer(server, echo{})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {

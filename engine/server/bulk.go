@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 const (
@@ -58,11 +60,10 @@ func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest,
 // bulk is one change of many runs.
 type bulk struct {
 	filter engine.RunFilter
+	query  *query.Query[*kagziv1.Workflow] // of the runs that the filter selects; nil: all
+	runs   *listing[engine.Run, *kagziv1.Workflow]
 	limit  int64
 	change func(context.Context, *engine.Run) (changed bool, err error)
-	store  interface {
-		ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
-	}
 	detail func(error) *kagziv1.ErrorDetail
 
 	mu       sync.Mutex
@@ -70,12 +71,21 @@ type bulk struct {
 }
 
 func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*bulk, error) {
-	b := &bulk{limit: r.Limit, store: s.store, detail: func(err error) *kagziv1.ErrorDetail {
+	b := &bulk{limit: r.Limit, detail: func(err error) *kagziv1.ErrorDetail {
 		_, detail := s.errors.Detail(err)
 		return detail
 	}}
-	if r.Filter == nil {
+	field, selection := "filter", r.Filter
+	switch {
+	case r.Filter != nil && r.Selection != nil:
+		return nil, engine.Invalid("selection", "must not be given together with filter")
+	case r.Selection != nil:
+		field, selection = "selection", r.Selection
+	case r.Filter == nil:
 		return nil, engine.Invalid("filter", "must be set; an empty one selects every run of the namespace \"default\"")
+	}
+	if len(selection.ProtoReflect().GetUnknown()) > 0 { // it may be meant to select less
+		return nil, engine.Invalid(field, "has a field that this server does not know; upgrade the server")
 	}
 	if r.Limit < 0 {
 		return nil, engine.Invalid("limit", "must not be negative, got %d", r.Limit)
@@ -84,12 +94,13 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 		return nil, err
 	}
 	var err error
-	if b.filter, err = s.runFilter(ctx, r.Filter); err != nil {
-		return nil, wire.Within("filter", err)
+	if b.filter, b.query, err = s.runSelection(ctx, selection); err != nil {
+		return nil, wire.Within(field, err)
 	}
 	if now := s.now(); b.filter.CreatedBefore.IsZero() || b.filter.CreatedBefore.After(now) {
 		b.filter.CreatedBefore = now
 	}
+	b.runs = s.runs(b.filter)
 	b.change, err = s.bulkChange(ctx, r, b.filter.Namespace)
 	return b, err
 }
@@ -168,12 +179,19 @@ func (b *bulk) run(ctx context.Context) (err error) {
 			err = async.Recovered(v)
 		}
 	}()
-	page := engine.Page{Limit: engine.MaxPage, Count: true}
+	page := engine.Page{Limit: engine.MaxPage, Count: b.query == nil}
+	if b.query != nil {
+		total, err := b.runs.count(ctx, b.query)
+		if err != nil {
+			return err
+		}
+		b.begin(total)
+	}
 	for left := b.limit; ; {
-		if b.limit > 0 {
+		if b.limit > 0 && b.query == nil {
 			page.Limit = int(min(left, engine.MaxPage))
 		}
-		runs, info, err := b.store.ListRuns(ctx, b.filter, page)
+		runs, info, err := b.runs.read(ctx, page)
 		if err != nil {
 			return err
 		}
@@ -181,13 +199,29 @@ func (b *bulk) run(ctx context.Context) (err error) {
 			b.begin(info.Total)
 			page.Count = false
 		}
+		if len(runs) > 0 {
+			page.After = &engine.Cursor{ID: runs[len(runs)-1].ID}
+		}
+		more := info.HasNext && len(runs) > 0
+		runs = b.selected(runs, left)
 		b.changeAll(ctx, runs)
 		left -= int64(len(runs))
-		if ctx.Err() != nil || !info.HasNext || len(runs) == 0 || b.limit > 0 && left <= 0 {
+		if ctx.Err() != nil || !more || b.limit > 0 && left <= 0 {
 			return ctx.Err()
 		}
-		page.After = &engine.Cursor{ID: runs[len(runs)-1].ID}
 	}
+}
+
+// selected returns the runs that the query selects, at most left with a limit.
+func (b *bulk) selected(runs []engine.Run, left int64) []engine.Run {
+	if b.query == nil {
+		return runs
+	}
+	runs = slices.DeleteFunc(runs, func(r engine.Run) bool { return !b.query.Matches(wire.ListedRunTo(&r)) })
+	if b.limit > 0 {
+		runs = runs[:min(left, int64(len(runs)))]
+	}
+	return runs
 }
 
 func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {

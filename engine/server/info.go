@@ -9,6 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // Fact is one line about a server process, for people. It never holds a secret.
@@ -24,7 +25,7 @@ var features = []string{
 	"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold", "graceful-cancel",
 	"continue-as-new",
 	"signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk", "capsule",
-	"audit", "activity", "events", "keys",
+	"audit", "activity", "events", "keys", query.Feature,
 }
 
 // errBeside refuses a call about a server's own state: zeros would look like an idle server.

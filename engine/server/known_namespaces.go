@@ -26,6 +26,8 @@ func (k *knownNamespaces) check(ctx context.Context, request any) error {
 		return nil
 	}
 	switch r := request.(type) {
+	case *kagziv1.DeleteNamespaceRequest: // it answers by itself: to create the namespace would not help
+		return nil
 	case *kagziv1.CreateNamespaceRequest, *kagziv1.RegisterRequest,
 		*kagziv1.ListAuditEventsRequest: // the audit outlives what it is about
 		return nil
@@ -37,7 +39,7 @@ func (k *knownNamespaces) check(ctx context.Context, request any) error {
 		}
 		return nil
 	case *kagziv1.BulkWorkflowsRequest:
-		return k.exists(ctx, r.GetFilter().GetNamespace())
+		return k.exists(ctx, wire.BulkSelection(r).GetNamespace())
 	case *kagziv1.StartChildRequest:
 		return k.exists(ctx, r.GetChild().GetNamespace())
 	case interface{ GetNamespace() string }:

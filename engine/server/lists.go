@@ -14,7 +14,7 @@ import (
 // ListWorkflows returns a page of the runs that a filter selects, newest first, without payloads.
 func (s *Server) ListWorkflows(ctx context.Context,
 	request *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
-	filter, err := s.runFilter(ctx, request)
+	filter, q, err := s.runSelection(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -22,25 +22,48 @@ func (s *Server) ListWorkflows(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	list, info, err := s.listRuns(ctx, request, filter, page)
+	list, info, err := s.runs(filter).page(ctx, request, page, q)
 	if err != nil {
 		return nil, err
 	}
 	return &kagziv1.ListWorkflowsResponse{Workflows: list, Page: info}, nil
 }
 
-// listRuns returns one page of runs, cut to what fits in one answer.
-func (s *Server) listRuns(
-	ctx context.Context, request proto.Message, filter engine.RunFilter, page engine.Page,
-) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
-	runs, info, err := s.store.ListRuns(ctx, filter, page)
-	if err != nil {
-		return nil, nil, err
+// runs lists the runs that a filter of the store selects.
+func (s *Server) runs(filter engine.RunFilter) *listing[engine.Run, *kagziv1.Workflow] {
+	return &listing[engine.Run, *kagziv1.Workflow]{
+		read: func(ctx context.Context, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+			return s.store.ListRuns(ctx, filter, p)
+		},
+		message: wire.ListedRunTo, place: func(r *engine.Run) engine.Cursor { return engine.Cursor{ID: r.ID} },
 	}
-	list, around := wire.PageOfItems(request, page, info, runs, wire.ListedRunTo, func(r *engine.Run) engine.Cursor {
-		return engine.Cursor{ID: r.ID}
-	})
-	return list, around, nil
+}
+
+// runSelection returns what selects the runs of a request: a filter for the store, and the part of
+// the query that it leaves to be compared after reading; nil: nothing.
+func (s *Server) runSelection(ctx context.Context, r *kagziv1.ListWorkflowsRequest) (engine.RunFilter,
+	*query.Query[*kagziv1.Workflow], error) {
+	q, err := queryOf(&query.Runs, r.Query, s.now())
+	if err != nil {
+		return engine.RunFilter{}, nil, err
+	}
+	if q == nil {
+		f, err := s.runFilter(ctx, r)
+		return f, nil, err
+	}
+	namespace, err := wire.NamespaceOf(r.Namespace)
+	if err != nil {
+		return engine.RunFilter{}, nil, err
+	}
+	if err := q.Resolve("schedule", func(ref string) (string, error) {
+		return s.scheduleID(ctx, namespace, ref)
+	}); err != nil {
+		return engine.RunFilter{}, nil, err
+	}
+	narrowed := proto.CloneOf(r)
+	rest, _ := query.Narrow(q, narrowed)
+	f, err := s.runFilter(ctx, narrowed)
+	return f, rest, err
 }
 
 // runFilter returns the filter of a request. It looks up a schedule given by name, because runs
@@ -50,16 +73,21 @@ func (s *Server) runFilter(ctx context.Context, r *kagziv1.ListWorkflowsRequest)
 	if err != nil || f.ScheduleID == "" {
 		return f, err
 	}
-	id, err := engine.ParseID(f.ScheduleID)
+	f.ScheduleID, err = s.scheduleID(ctx, f.Namespace, f.ScheduleID)
+	return f, err
+}
+
+// scheduleID returns the id of a schedule given by id or name.
+func (s *Server) scheduleID(ctx context.Context, namespace, ref string) (string, error) {
+	id, err := engine.ParseID(ref)
 	if err != nil {
-		schedule, err := s.store.GetSchedule(ctx, f.Namespace, f.ScheduleID)
+		schedule, err := s.store.GetSchedule(ctx, namespace, ref)
 		if err != nil {
-			return f, err
+			return "", err
 		}
 		id = schedule.ID
 	}
-	f.ScheduleID = id.String()
-	return f, nil
+	return id.String(), nil
 }
 
 // ListSteps returns a page of all attempts of a run's steps. A page ends early if it would be too

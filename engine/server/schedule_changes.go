@@ -337,8 +337,8 @@ func (s *Server) ListScheduleRuns(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	list, info, err := s.listRuns(ctx, request,
-		engine.RunFilter{Namespace: namespace, ScheduleID: schedule.ID.String()}, page)
+	runs := s.runs(engine.RunFilter{Namespace: namespace, ScheduleID: schedule.ID.String()})
+	list, info, err := runs.page(ctx, request, page, nil)
 	if err != nil {
 		return nil, err
 	}

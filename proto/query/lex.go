@@ -13,6 +13,7 @@ type Error struct {
 	Offset   int    // in bytes
 	Expected string
 	Found    string // empty at the end of the text
+	Near     string // the name that was probably meant; empty if none is close
 }
 
 // Position returns the offset in characters, from 1.
@@ -22,6 +23,10 @@ func (e *Error) Error() string {
 	found := e.Found
 	if found == "" {
 		found = "the end"
+	}
+	if e.Near != "" { // first: the expected part is long, and narrow places cut it off
+		return fmt.Sprintf("position %d: did you mean %s? expected %s, found %s", e.Position(), e.Near,
+			e.Expected, found)
 	}
 	return fmt.Sprintf("position %d: expected %s, found %s", e.Position(), e.Expected, found)
 }
@@ -37,10 +42,11 @@ const (
 
 // token is a piece of the text. value is a word, a symbol, or the content of quotes.
 type token struct {
-	shape  shape
-	value  string
-	raw    string
-	offset int
+	shape   shape
+	value   string
+	pattern pattern // of a word or quotes
+	raw     string
+	offset  int
 }
 
 // is says whether the token is this word, in any case, or this symbol.
@@ -81,21 +87,33 @@ func next(text string, at int) (token, error) {
 		for n < len(rest) && inWord(rest[n]) {
 			n++
 		}
-		return token{shape: word, value: rest[:n], raw: rest[:n]}, nil
+		return token{shape: word, value: rest[:n], raw: rest[:n], pattern: strings.Split(rest[:n], "*")}, nil
 	}
 	r, _ := utf8.DecodeRuneInString(rest)
 	return token{}, &Error{Text: text, Offset: at, Expected: "a field, an operator or a value",
 		Found: strconv.QuoteRune(r)}
 }
 
-// quotation reads a value in quotes, in which a backslash escapes as in Go. \* stays as it is.
+// quotation reads a value in quotes, in which a backslash escapes as in Go, and a star.
 func quotation(text string, at int) (token, error) {
 	quote, rest := text[at], text[at+1:]
-	var b strings.Builder
+	var all, part strings.Builder
+	var p pattern
+	add := func(s string) {
+		all.WriteString(s)
+		part.WriteString(s)
+	}
 	for rest != "" && rest[0] != quote {
 		if strings.HasPrefix(rest, `\*`) {
-			b.WriteString(`\*`)
+			add("*")
 			rest = rest[2:]
+			continue
+		}
+		if rest[0] == '*' {
+			all.WriteByte('*')
+			p = append(p, part.String())
+			part.Reset()
+			rest = rest[1:]
 			continue
 		}
 		r, multibyte, tail, err := strconv.UnquoteChar(rest, quote)
@@ -104,16 +122,17 @@ func quotation(text string, at int) (token, error) {
 				Expected: `a valid escape, such as \" or \\`, Found: strconv.QuoteRune(rune(rest[0]))}
 		}
 		if r < utf8.RuneSelf || !multibyte {
-			b.WriteByte(byte(r))
+			add(string([]byte{byte(r)}))
 		} else {
-			b.WriteRune(r)
+			add(string(r))
 		}
 		rest = tail
 	}
 	if rest == "" {
 		return token{}, &Error{Text: text, Offset: len(text), Expected: "the closing " + string(quote)}
 	}
-	return token{shape: quoted, value: b.String(), raw: text[at : len(text)-len(rest)+1]}, nil
+	return token{shape: quoted, value: all.String(), pattern: append(p, part.String()),
+		raw: text[at : len(text)-len(rest)+1]}, nil
 }
 
 // inWord says whether a value may contain c without quotes: names, ids, times, prefixes.

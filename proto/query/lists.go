@@ -173,7 +173,7 @@ type Described struct {
 
 // All describes all lists.
 func All() []Described {
-	return []Described{describe(&Schedules), describe(&Workers), describe(&Queues), describe(&Types),
+	return []Described{describe(&Runs), describe(&Schedules), describe(&Workers), describe(&Queues), describe(&Types),
 		describe(&Audit), describe(&Keys), describe(&Namespaces)}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/kagzi/kagzi/proto/near"
 )
 
 // Parse parses a query. Blank text is nil, which selects everything. Relative times count from now.
@@ -36,7 +38,7 @@ func (l *List[M]) Parse(text string, now time.Time) (*Query[M], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Query[M]{root}, nil
+	return &Query[M]{text: text, root: root}, nil
 }
 
 type parser[M any] struct {
@@ -45,15 +47,25 @@ type parser[M any] struct {
 	tokens []token
 	now    time.Time
 	terms  int
+	end    int // of the last token that was taken
 }
 
 // take consumes a token, except the end.
 func (p *parser[M]) take() token {
 	t := p.tokens[0]
 	if t.shape != end {
-		p.tokens = p.tokens[1:]
+		p.tokens, p.end = p.tokens[1:], t.offset+len(t.raw)
 	}
 	return t
+}
+
+// unknown is fail about a word that is none of the names.
+func (p *parser[M]) unknown(t token, expected string, names []string) error {
+	err := p.fail(t, expected)
+	if e, ok := err.(*Error); ok && t.shape != end {
+		e.Near = near.Name(t.value, names)
+	}
+	return err
 }
 
 func (p *parser[M]) fail(t token, expected string) error {
@@ -72,7 +84,7 @@ func (p *parser[M]) and(depth int) (node[M], error) { return p.joined("and", dep
 
 // joined reads one or more parts with a word between them.
 func (p *parser[M]) joined(join string, depth int, part func(int) (node[M], error)) (node[M], error) {
-	n := node[M]{join: join}
+	n := node[M]{join: join, from: p.tokens[0].offset}
 	for {
 		kid, err := part(depth)
 		if err != nil {
@@ -87,6 +99,7 @@ func (p *parser[M]) joined(join string, depth int, part func(int) (node[M], erro
 	if len(n.kids) == 1 {
 		return n.kids[0], nil
 	}
+	n.to = p.end
 	return n, nil
 }
 
@@ -99,7 +112,7 @@ func (p *parser[M]) not(depth int) (node[M], error) {
 	case t.is("not"):
 		p.take()
 		kid, err := p.not(depth + 1)
-		return node[M]{join: "not", kids: []node[M]{kid}}, err
+		return node[M]{join: "not", kids: []node[M]{kid}, from: t.offset, to: p.end}, err
 	case t.is("("):
 		p.take()
 		n, err := p.or(depth + 1)
@@ -107,9 +120,12 @@ func (p *parser[M]) not(depth int) (node[M], error) {
 			err = p.fail(p.tokens[0], `"and", "or" or ")"`)
 		}
 		p.take()
+		n.from, n.to = t.offset, p.end
 		return n, err
 	}
-	return p.comparison()
+	n, err := p.comparison()
+	n.from, n.to = t.offset, p.end
+	return n, err
 }
 
 func (p *parser[M]) comparison() (node[M], error) {
@@ -117,12 +133,12 @@ func (p *parser[M]) comparison() (node[M], error) {
 	if p.terms++; p.terms > maxTerms {
 		return node[M]{}, p.fail(t, "at most "+strconv.Itoa(maxTerms)+" comparisons")
 	}
-	n := node[M]{}
+	n := node[M]{offset: t.offset}
 	if t.shape == word {
 		n.field, n.key = p.list.field(t.value)
 	}
 	if n.field == nil {
-		return n, p.fail(t, "a field of "+p.list.Name+": "+strings.Join(p.list.Names(), ", "))
+		return n, p.unknown(t, "a field of "+p.list.Name+": "+strings.Join(p.list.Names(), ", "), p.list.Names())
 	}
 	if strings.HasSuffix(n.field.Name, ".") && n.key == "" { // tag."a key"
 		k := p.tokens[0]
@@ -195,33 +211,57 @@ func (p *parser[M]) values(n *node[M]) ([]token, error) {
 
 // compile checks the values and sets what the comparison holds for.
 func (p *parser[M]) compile(n *node[M], values []token) error {
-	f, not := n.field, n.op == "!=" || n.op == "not in"
+	f := n.field
 	switch f.kind {
 	case text:
-		for _, t := range values {
-			value := t.value
-			if len(f.Words) > 0 {
-				value = strings.ToUpper(strings.ReplaceAll(value, "-", "_"))
-				if !slices.Contains(f.Words, value) {
-					return p.fail(t, "one of "+strings.Join(f.Words, ", "))
-				}
-			}
-			n.texts = append(n.texts, value)
-		}
-		key, texts := n.key, n.texts
-		n.holds = func(m M) bool { return holdsText(f.texts(m, key), texts) != not }
+		return p.compileText(n, values)
 	case number:
 		return p.compileNumber(n, values)
 	case moment:
 		return p.compileTime(n, values[0])
+	case span:
+		return p.compileSpan(n, values[0])
 	case flag:
+		op := n.op
 		want, err := strconv.ParseBool(values[0].value)
 		if err != nil {
 			return p.fail(values[0], "true or false")
 		}
-		n.holds = func(m M) bool { return (f.flag(m) == want) != not }
+		n.holds = func(m M) bool { return (f.flag(m) == want) == (op == "=") }
 	}
 	return nil
+}
+
+func (p *parser[M]) compileText(n *node[M], values []token) error {
+	f := n.field
+	for _, t := range values {
+		value := t.pattern
+		switch {
+		case len(f.Words) > 0:
+			name := strings.ToUpper(strings.ReplaceAll(t.value, "-", "_"))
+			if !slices.Contains(f.Words, name) {
+				return p.unknown(t, "one of "+strings.Join(f.Words, ", "), f.Words)
+			}
+			value = pattern{name}
+		case f.none && t.is("none"):
+			value = pattern{""}
+		case f.full && t.value == "":
+			return p.fail(t, "a value that is not empty"+f.orNone())
+		}
+		if f.fold {
+			value = value.lower()
+		}
+		n.texts = append(n.texts, value)
+	}
+	return nil
+}
+
+// orNone says that a field may be compared with none.
+func (f *Field[M]) orNone() string {
+	if f.none {
+		return ", or none"
+	}
+	return ""
 }
 
 func (p *parser[M]) compileNumber(n *node[M], values []token) error {
@@ -253,36 +293,35 @@ func (p *parser[M]) compileTime(n *node[M], t token) error {
 		n.holds = func(m M) bool { return f.time(m).IsZero() == (op == "=") }
 		return nil
 	}
-	at, err := parseTime(t.value, p.now)
+	at, err := ParseTime(t.value, p.now)
 	if err != nil {
 		return p.fail(t, "a time such as 2026-11-20T12:00:00Z, 2026-11-20 or -24h")
 	}
-	n.at = at
+	n.at, n.past = at, relative(t.value)
 	n.holds = func(m M) bool { return !f.time(m).IsZero() && compares(op, f.time(m).Compare(at)) }
 	return nil
 }
 
-// parseTime reads RFC 3339, a date (midnight UTC), or a duration from now, with days.
-func parseTime(text string, now time.Time) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
+func (p *parser[M]) compileSpan(n *node[M], t token) error {
+	f, op, now := n.field, n.op, p.now
+	if op == "=" || op == "!=" {
+		if !t.is("none") {
+			return p.fail(t, "none, or one of <, <=, >, >= with a duration")
 		}
-	}
-	sign, rest, days := 1, strings.TrimPrefix(text, "+"), 0
-	if tail, negative := strings.CutPrefix(text, "-"); negative {
-		sign, rest = -1, tail
-	}
-	if head, tail, found := strings.Cut(rest, "d"); found {
-		n, err := strconv.ParseUint(head, 10, 16)
-		if err != nil {
-			return time.Time{}, err
+		n.none = true
+		n.holds = func(m M) bool {
+			_, has := f.span(m, now)
+			return has != (op == "=")
 		}
-		days, rest = int(n), cmp.Or(tail, "0s")
+		return nil
 	}
-	d, err := time.ParseDuration(rest)
-	if err == nil && (rest == text && days == 0 || strings.ContainsAny(rest, "+-")) {
-		err = strconv.ErrSyntax // without a sign it may be meant either way
+	d, err := ParseDuration(t.value)
+	if err != nil || d < 0 {
+		return p.fail(t, "a duration such as 90s, 1h30m or 7d")
 	}
-	return now.AddDate(0, 0, sign*days).Add(time.Duration(sign) * d), err
+	n.holds = func(m M) bool {
+		got, has := f.span(m, now)
+		return has && compares(op, cmp.Compare(got, d))
+	}
+	return nil
 }

@@ -5,15 +5,16 @@
 // A comparison is a field, an operator and a value. They are joined by and, or, not and parentheses;
 // and binds closer than or. The operators depend on what a field holds:
 //
-//	text    =, !=, in (…), not in (…); a * at the end of a value stands for any text
-//	number  =, !=, <, <=, >, >=, in (…), not in (…)
-//	time    <, <=, >, >= with RFC 3339, a date, or relative to now (-24h, -7d); = none, != none
-//	yes/no  = true, = false
+//	text      =, !=, in (…), not in (…); a * in a value stands for any text, \* in quotes for itself
+//	number    =, !=, <, <=, >, >=, in (…), not in (…)
+//	time      <, <=, >, >= with RFC 3339, a date, or relative to now (-24h, -7d); = none, != none
+//	duration  <, <=, >, >= with 90s, 1h30m or 7d; = none, != none
+//	yes/no    = true, = false
 //
 // Words are values without quotes. A field with several values, such as a worker's queues, matches
 // if one of them does. A tag that an item does not have is equal to nothing.
 //
-// Each list names its fields (lists.go).
+// Each list names its fields (lists.go, runs.go).
 package query
 
 import (
@@ -36,13 +37,14 @@ const (
 	text kind = iota
 	number
 	moment
+	span
 	flag
 )
 
 // operators are those of each kind.
 var operators = map[kind][]string{
 	text: {"=", "!=", "in", "not in"}, number: {"=", "!=", "<", "<=", ">", ">=", "in", "not in"},
-	moment: {"<", "<=", ">", ">=", "=", "!="}, flag: {"=", "!="},
+	moment: {"<", "<=", ">", ">=", "=", "!="}, span: {"<", "<=", ">", ">=", "=", "!="}, flag: {"=", "!="},
 }
 
 // Field is one field of a list.
@@ -50,10 +52,15 @@ type Field[M any] struct {
 	Name  string   // with a dot at its end, a key follows: "tag."
 	Words []string // the only values, in upper case; empty: any
 	kind  kind
+	full  bool // of text: an empty value is a mistake
+	none  bool // of text, full: none without quotes means that there is none
+	fold  bool // of text: items have lower case
 
 	texts  func(m M, key string) []string
+	like   func(m M, p pattern) bool // instead of texts
 	number func(M) float64
 	time   func(M) time.Time // zero: none
+	span   func(m M, now time.Time) (d time.Duration, has bool)
 	flag   func(M) bool
 }
 
@@ -74,6 +81,8 @@ func (f *Field[M]) Takes() string {
 		return "number"
 	case f.kind == moment:
 		return "time"
+	case f.kind == span:
+		return "duration"
 	case f.kind == flag:
 		return "true or false"
 	}
@@ -96,19 +105,54 @@ func (l *List[M]) Names() []string {
 }
 
 // Query selects items of a list.
-type Query[M any] struct{ root node[M] }
+type Query[M any] struct {
+	text string
+	root node[M]
+}
 
 // node is a comparison, or joins others.
 type node[M any] struct {
-	join  string // "and", "or", "not"; empty: a comparison
-	kids  []node[M]
-	field *Field[M]
-	key   string
-	op    string
-	texts []string // values of text, as they are compared
-	at    time.Time
-	none  bool // compared with none
-	holds func(M) bool
+	join   string // "and", "or", "not"; empty: a comparison
+	kids   []node[M]
+	field  *Field[M]
+	offset int // of the comparison in the text
+	from   int // bounds of the part in the text, with its parentheses
+	to     int
+	key    string
+	op     string
+	texts  []pattern // values of text
+	at     time.Time
+	past   bool         // at counts from now
+	none   bool         // compared with none
+	holds  func(M) bool // of other kinds than text
+}
+
+// String returns the text of the query, or of its parts.
+func (q *Query[M]) String() string {
+	if q == nil {
+		return ""
+	}
+	n := q.root
+	if n.to > n.from {
+		return q.text[n.from:n.to]
+	}
+	var parts []string
+	for _, kid := range n.kids {
+		parts = append(parts, q.text[kid.from:kid.to])
+	}
+	return strings.Join(parts, " "+n.join+" ")
+}
+
+// Text returns the whole text that was parsed.
+func (q *Query[M]) Text() string { return q.text }
+
+// Operand returns the whole text so that "and" and more may follow it.
+func (q *Query[M]) Operand() string {
+	text := strings.TrimSpace(q.text)
+	if q.root.join == "or" {
+		return "(" + text + ")"
+	}
+	return text
 }
 
 // Matches says whether the query selects an item.
@@ -123,7 +167,72 @@ func (n *node[M]) matches(m M) bool {
 	case "not":
 		return !n.kids[0].matches(m)
 	}
+	if n.field.kind == text {
+		return n.holdsText(m) != (n.op == "!=" || n.op == "not in")
+	}
 	return n.holds(m)
+}
+
+// holdsText says whether one of an item's values is one of those wanted.
+func (n *node[M]) holdsText(m M) bool {
+	if n.field.like != nil {
+		return slices.ContainsFunc(n.texts, func(p pattern) bool { return n.field.like(m, p) })
+	}
+	return slices.ContainsFunc(n.field.texts(m, n.key), func(s string) bool {
+		return slices.ContainsFunc(n.texts, func(p pattern) bool { return p.matches(s) })
+	})
+}
+
+// comparisons calls f with all comparisons, in their order in the text.
+func (n *node[M]) comparisons(f func(*node[M])) {
+	if n.join == "" {
+		f(n)
+	}
+	for i := range n.kids {
+		n.kids[i].comparisons(f)
+	}
+}
+
+// Uses says whether the query compares a field.
+func (q *Query[M]) Uses(field string) bool { return q.Place(field) >= 0 }
+
+// Place returns the offset of the first comparison of a field, in bytes; negative if there is none.
+func (q *Query[M]) Place(field string) int {
+	place := -1
+	if q == nil {
+		return place
+	}
+	q.root.comparisons(func(n *node[M]) {
+		if place < 0 && n.field.Name == field {
+			place = n.offset
+		}
+	})
+	return place
+}
+
+// Relative says whether what the query selects depends on the current time.
+func (q *Query[M]) Relative() (is bool) {
+	if q == nil {
+		return false
+	}
+	q.root.comparisons(func(n *node[M]) { is = is || n.past || n.field.kind == span })
+	return is
+}
+
+// Resolve replaces the whole values of a text field: by f those that are neither empty nor patterns.
+func (q *Query[M]) Resolve(field string, f func(value string) (string, error)) (err error) {
+	q.root.comparisons(func(n *node[M]) {
+		for i, p := range n.texts {
+			value, whole := p.literal()
+			if n.field.Name != field || !whole || value == "" || err != nil {
+				continue
+			}
+			if value, err = f(value); err == nil {
+				n.texts[i] = pattern{value}
+			}
+		}
+	})
+	return err
 }
 
 // each calls f with the comparisons that every selected item meets.
@@ -145,8 +254,10 @@ func (q *Query[M]) each(f func(*node[M])) {
 // Only returns the value of a text field that every selected item has; empty if there is none.
 func (q *Query[M]) Only(field string) (value string) {
 	q.each(func(n *node[M]) {
-		if n.field.Name == field && n.op == "=" && !prefix(n.texts[0]) {
-			value = literal(n.texts[0])
+		if n.field.Name == field && n.op == "=" {
+			if text, whole := n.texts[0].literal(); whole {
+				value = text
+			}
 		}
 	})
 	return value
@@ -164,31 +275,6 @@ func (q *Query[M]) Between(field string) (from, to time.Time) {
 		}
 	})
 	return from, to
-}
-
-// prefix says whether a value ends with a * that stands for any text.
-func prefix(value string) bool {
-	return strings.HasSuffix(value, "*") && !strings.HasSuffix(value, `\*`)
-}
-
-// literal returns a value that is no prefix, as items have it.
-func literal(value string) string {
-	if rest, escaped := strings.CutSuffix(value, `\*`); escaped {
-		return rest + "*"
-	}
-	return value
-}
-
-// holdsText says whether one of an item's values is one of those wanted.
-func holdsText(got, wanted []string) bool {
-	return slices.ContainsFunc(got, func(s string) bool {
-		return slices.ContainsFunc(wanted, func(w string) bool {
-			if prefix(w) {
-				return strings.HasPrefix(s, w[:len(w)-1])
-			}
-			return s == literal(w)
-		})
-	})
 }
 
 // compares says whether a comparison by size has the wanted result.

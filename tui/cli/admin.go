@@ -9,7 +9,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
-	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -364,7 +363,7 @@ func (c *client) since(text string) (func(*kagziv1.AuditEvent) bool, error) {
 	if text == "" {
 		return func(*kagziv1.AuditEvent) bool { return true }, nil
 	}
-	at, err := filter.ParseTime(past(text), c.now())
+	at, err := query.ParseTime(past(text), c.now())
 	if err != nil {
 		return nil, usagef("--since %q: %w", text, err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/near"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
@@ -32,19 +35,16 @@ type chooseFlags struct {
 	given func(name string) bool // whether the flag was given
 }
 
-const queryHelp = `filter, such as: status = "FAILED" and type in ("a","b") and created > -24h and tag.customer = "x"`
+const queryHelp = `filter, such as: status = FAILED and (type = "order*" or tag.customer = x) and created > -24h`
 
 // filterHelp describes the language of -q.
-const filterHelp = `A filter consists of conditions joined by "and":
+var filterHelp = `A filter compares fields of a run, joined by and, or, not and parentheses. Operators: =, !=, in,
+not in; of numbers, times and durations <, <=, >, >=. A * in a value stands for any text. "id" may
+be the beginning of an id, "search" that of an id or external id; "text" is looked for in the type,
+ids, note and error.
 
-  status, type, queue            = "x", in ("x", "y")
-  created                        >, >=, <, <= with 2026-11-20T12:00:00Z, 2026-11-20 or -24h
-  tag.KEY                        = "x"
-  id                             = a run id or its beginning
-  external_id                    = a whole external id
-  search                         = the beginning of a run id or external id
-  schedule                       = an id or a name
-  parent, worker                 = an id`
+Fields of -q:
+` + wrapped(query.Runs.Names(), 76) + "\nSee kagzi help query."
 
 func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
@@ -71,18 +71,31 @@ func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 		words("PENDING", "RUNNING", "SLEEPING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
 }
 
-// filter combines -q and the flags.
-func (f *chooseFlags) filter() (filter.Filter, error) {
-	all, err := filter.Parse(f.query)
+// filter combines -q and the flags to a filter in the language; empty: every run.
+func (f *chooseFlags) filter() (string, error) {
+	q, err := query.Runs.Parse(f.query, time.Time{})
 	if err != nil {
-		return nil, filterError(err)
+		return "", filterError(err)
+	}
+	var all []string
+	if q != nil {
+		all = append(all, q.Operand())
 	}
 	for i, s := range f.status {
 		f.status[i] = strings.ToUpper(s)
+		if known := filter.Statuses(); s != "" && !slices.Contains(known, f.status[i]) {
+			return "", unknownStatus(s, known)
+		}
 	}
-	add := func(field filter.Field, op filter.Op, values ...string) {
-		if len(values) > 0 && values[0] != "" {
-			all = append(all, filter.Condition{Field: field, Op: op, Values: values})
+	add := func(field string, values ...string) {
+		for i, v := range values {
+			values[i] = query.Quote(v)
+		}
+		switch {
+		case len(values) == 1 && values[0] != `""`:
+			all = append(all, field+" = "+values[0])
+		case len(values) > 1:
+			all = append(all, field+" in ("+strings.Join(values, ", ")+")")
 		}
 	}
 	for _, wanted := range []struct {
@@ -97,53 +110,65 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 		switch { // an empty variable in a script
 		case !f.given(wanted.flag):
 		case strings.Join(wanted.values, "") == "":
-			return nil, usagef("--%s is empty; omit it to select any", wanted.flag)
+			return "", usagef("--%s is empty; omit it to select any", wanted.flag)
 		case slices.Contains(wanted.values, ""):
-			return nil, usagef("--%s has an empty value: %q", wanted.flag, strings.Join(wanted.values, ","))
+			return "", usagef("--%s has an empty value: %q", wanted.flag, strings.Join(wanted.values, ","))
 		}
 	}
-	add(filter.Status, filter.In, f.status...)
-	add(filter.Type, filter.In, f.types...)
-	add(filter.Queue, filter.In, f.queues...)
-	for k, v := range f.tags {
-		all = append(all, filter.Condition{Field: filter.Tag, Key: k, Op: filter.Equal, Values: []string{v}})
+	add("status", f.status...)
+	add("type", f.types...)
+	add("queue", f.queues...)
+	for _, k := range slices.Sorted(maps.Keys(f.tags)) {
+		all = append(all, "tag."+query.Quote(k)+" = "+query.Quote(f.tags[k]))
 	}
 	// A bare duration means the past: nothing was created in the future.
-	for _, bound := range []struct {
-		flag, text string
-		op         filter.Op
-	}{{"since", f.since, filter.GreaterOrEqual}, {"until", f.until, filter.Less}} {
-		if _, err := filter.ParseTime(past(bound.text), time.Time{}); bound.text != "" && err != nil {
-			return nil, usagef("--%s %q: %w", bound.flag, bound.text, err)
+	for _, bound := range []struct{ flag, text, op string }{{"since", f.since, ">="}, {"until", f.until, "<"}} {
+		if bound.text == "" {
+			continue
 		}
-		add(filter.Created, bound.op, past(bound.text))
+		if _, err := query.ParseTime(past(bound.text), time.Time{}); err != nil {
+			return "", usagef("--%s %q: %w", bound.flag, bound.text, err)
+		}
+		all = append(all, "created "+bound.op+" "+past(bound.text))
 	}
-	add(filter.ExternalID, filter.Equal, f.externalID)
-	add(filter.Search, filter.Equal, f.search)
-	add(filter.Schedule, filter.Equal, f.schedule)
-	add(filter.Parent, filter.Equal, f.parent)
-	add(filter.Worker, filter.Equal, f.worker)
-	return all, nil
+	add("external_id", f.externalID)
+	add("search", f.search)
+	add("schedule", f.schedule)
+	add("parent", f.parent)
+	add("worker", f.worker)
+	return strings.Join(all, " and "), nil
+}
+
+// unknownStatus refuses the value of --status.
+func unknownStatus(name string, known []string) error {
+	meant := ""
+	if name := near.Name(name, known); name != "" {
+		meant = "did you mean " + name + "? "
+	}
+	return usagef("unknown status %q; %swant one of %s", name, meant, strings.Join(known, ", "))
 }
 
 // past reads "24h" as "-24h" and leaves other text alone.
 func past(text string) string {
-	if d, err := filter.ParseDuration(text); err == nil && d > 0 && !strings.HasPrefix(text, "+") {
+	if d, err := query.ParseDuration(text); err == nil && d > 0 && !strings.HasPrefix(text, "+") {
 		return "-" + text
 	}
 	return text
 }
 
-// compile turns the filter into a query of this client's namespace.
-func (c *client) compile(f filter.Filter) (filter.Query, error) { return c.compileAt(f, c.now()) }
+// compile turns a filter into a query of this client's namespace.
+func (c *client) compile(text string) (filter.Query, error) {
+	q, _, err := c.compileAt(text, c.now())
+	return q, err
+}
 
-// compileAt does so with relative times counted from now.
-func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error) {
-	q, err := f.Compile(c.namespace, now)
-	if err != nil {
-		return filter.Query{}, &usageError{err: err}
+// compileAt does so with relative times counted from now. relative says whether there are any.
+func (c *client) compileAt(text string, now time.Time) (q filter.Query, relative bool, err error) {
+	parsed, err := query.Runs.Parse(text, now)
+	if err != nil { // each part is good: the whole is too long
+		return filter.Query{}, false, &usageError{err: err}
 	}
-	return q, nil
+	return filter.Compile(parsed, c.namespace), parsed.Relative(), nil
 }
 
 // eachPage requests runs page by page until limit runs (negative: all) were seen or none are left.

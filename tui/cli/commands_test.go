@@ -252,7 +252,7 @@ func TestList(t *testing.T) {
 	t.Run("an empty list is a message, or an empty document", func(t *testing.T) {
 		s := &session{}
 		out, msg := s.want(t, ExitOK, "wf", "list", "-q", "type = a")
-		if out != "" || !strings.Contains(msg, `no runs match type = "a"`) {
+		if out != "" || !strings.Contains(msg, `no runs match type = a in namespace default`) {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
 		}
 		if out, _ := s.want(t, ExitOK, "wf", "list", "-o", "json"); !strings.Contains(out, `"workflows": []`) {

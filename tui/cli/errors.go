@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/cli/internal/spelling"
-	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -218,7 +218,7 @@ func unreached(address, message string) []string {
 
 // filterError shows where a filter is wrong, with a caret under the place.
 func filterError(err error) error {
-	var syntax *filter.SyntaxError
+	var syntax *query.Error
 	if !errors.As(err, &syntax) {
 		return usagef("-q: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/proto/near"
 	"github.com/kagzi/kagzi/tui/cli/internal/spelling"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view"
@@ -220,13 +221,13 @@ func wantedNumber(kind string, err *strconv.NumError) string {
 
 // nearestFlag returns the flag closest to a mistyped name, or "".
 func nearestFlag(cmd *cobra.Command, name string) string {
-	near, best := "", 3
+	found, best := "", 3
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := render.Distance(name, f.Name); d < best && !f.Hidden {
-			near, best = f.Name, d
+		if d := near.Distance(name, f.Name); d < best && !f.Hidden {
+			found, best = f.Name, d
 		}
 	})
-	return near
+	return found
 }
 
 // UntilInterrupted returns a context that ends with the first Ctrl-C or SIGTERM; a second one ends

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -118,10 +118,10 @@ func (o *keyCreateOptions) key(name string, now time.Time) (*kagziv1.Key, error)
 
 // expiry parses --expires: a duration from now, or a time.
 func expiry(text string, now time.Time) (time.Time, error) {
-	if d, err := filter.ParseDuration(text); err == nil && d > 0 {
+	if d, err := query.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d), nil
 	}
-	at, err := filter.ParseTime(text, now)
+	at, err := query.ParseTime(text, now)
 	switch {
 	case err != nil:
 		return at, usagef("--expires %q: want 90d, 2027-01-31 or 2027-01-31T12:00:00Z", text)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -159,7 +158,7 @@ func newList(e *env, o *listOptions) *cobra.Command {
 		Short:   "List runs, newest first",
 		Long:    "List runs, newest first. All given flags and conditions must match.\n\n" + filterHelp,
 		Example: `  kagzi workflow list --status FAILED --since 24h
-  kagzi workflow list -q 'type in ("order","refund") and tag.customer = "x"' -o jsonl --all`,
+  kagzi workflow list -q 'type in (order, refund) or tag.customer = x' -o jsonl --all`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f, err := o.choose.filter()
@@ -174,18 +173,18 @@ func newList(e *env, o *listOptions) *cobra.Command {
 	return cmd
 }
 
-func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) error {
+func runList(ctx context.Context, c *client, f string, page pageFlags) error {
 	limit, err := page.most()
 	if err != nil {
 		return err
 	}
-	now, token := c.now(), page.token
-	if f.Relative() {
-		now, token = begunAt(token, now)
-	}
-	q, err := c.compileAt(f, now)
+	now, token := begunAt(page.token, c.now())
+	q, relative, err := c.compileAt(f, now)
 	if err != nil {
 		return err
+	}
+	if !relative {
+		token = page.token
 	}
 	var runs []*kagziv1.Workflow
 	tokens, err := c.eachPage(ctx, q, limit, token, func(more []*kagziv1.Workflow) error {
@@ -198,7 +197,7 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	if err != nil {
 		return err
 	}
-	if f.Relative() {
+	if relative {
 		tokens = tokens.of(now)
 	}
 	if c.out.format == "jsonl" {
@@ -212,11 +211,11 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 	}, tokens)
 }
 
-func matching(f filter.Filter) string {
-	if len(f) == 0 {
+func matching(f string) string {
+	if f == "" {
 		return ""
 	}
-	return fmt.Sprintf(" match %s", f)
+	return " match " + f
 }
 
 type countOptions struct{ choose chooseFlags }
@@ -226,7 +225,7 @@ func newCount(e *env, o *countOptions) *cobra.Command {
 		Use:     "count",
 		Short:   "Count runs",
 		Long:    "Count runs. All given flags and conditions must match.\n\n" + filterHelp,
-		Example: `  kagzi workflow count -q 'status = "FAILED" and created > -1h'`,
+		Example: `  kagzi workflow count -q 'status = FAILED and created > -1h'`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f, err := o.choose.filter()
@@ -240,7 +239,7 @@ func newCount(e *env, o *countOptions) *cobra.Command {
 	return cmd
 }
 
-func runCount(ctx context.Context, c *client, f filter.Filter) error {
+func runCount(ctx context.Context, c *client, f string) error {
 	q, err := c.compile(f)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
@@ -31,7 +32,7 @@ type manyOptions struct {
 
 	ids    []string
 	query  string
-	choose filter.Filter
+	choose string // the filter, with what the command adds
 	limit  int64
 	yes    bool
 }
@@ -69,7 +70,7 @@ required without a terminal. Progress goes to stderr. Exit code: 1 if the action
 
 `, o.chosen()) + filterHelp,
 		Example: fmt.Sprintf(
-			"  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
+			"  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order*\" and not tag.customer = x' --limit 100 -y", o.verb, example),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parse(args, cmd.Flags().Changed); err != nil {
@@ -107,14 +108,17 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	case changed("limit") && o.limit < 1:
 		return usagef("--limit is %d; it must be at least 1", o.limit)
 	}
-	f, err := filter.Parse(o.query)
-	if err != nil {
+	q, err := query.Runs.Parse(o.query, time.Time{})
+	switch {
+	case err != nil:
 		return filterError(err)
+	case q == nil:
+		return nil
 	}
-	if f != nil && o.statuses != nil && !f.Has(filter.Status) {
-		f = append(f, filter.Condition{Field: filter.Status, Op: filter.In, Values: o.statuses})
+	o.choose = strings.TrimSpace(o.query)
+	if o.statuses != nil && !q.Uses("status") {
+		o.choose = q.Operand() + " and status in (" + strings.Join(o.statuses, ", ") + ")"
 	}
-	o.choose = f
 	return nil
 }
 
@@ -129,7 +133,7 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 	}
 	if !o.yes {
 		if err := c.out.askable("-y skips the confirmation; list the selected runs first: kagzi workflow list -q " +
-			render.Safe(quoted(o.choose.String()))); err != nil {
+			render.Safe(quoted(o.choose))); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,9 @@ The command asks for confirmation; -y skips it, and is required without a termin
 }
 
 func runNamespaceDelete(ctx context.Context, c *client, o *namespaceDeleteOptions, names []string) error {
+	if slices.Contains(names, "default") {
+		return usagef("namespace default always exists and cannot be deleted; delete what is in it instead")
+	}
 	if !o.yes {
 		if err := c.out.askable("-y skips the confirmation"); err != nil {
 			return err

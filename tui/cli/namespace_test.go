@@ -104,6 +104,13 @@ func TestNamespace_delete(t *testing.T) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
+	t.Run("refuses default before it asks", func(t *testing.T) {
+		s := &session{server: sampleServer(), tty: true, stdin: "y\n"}
+		_, msg := s.want(t, ExitUsage, "ns", "delete", "payments", "default")
+		if !strings.HasPrefix(msg, "error: namespace default always exists") || len(s.server.requests) != 0 {
+			t.Errorf("stderr %q after %v", msg, s.server.requests)
+		}
+	})
 	t.Run("needs -y without a terminal", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitUsage, "ns", "delete", "payments")

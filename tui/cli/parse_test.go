@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 func TestStart_flags_become_one_request(t *testing.T) {
@@ -73,7 +74,7 @@ func TestStart_without_flags_leaves_everything_to_the_server(t *testing.T) {
 func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 	o := &listOptions{}
 	cmd := newList((&session{server: &fake{}}).env(), o)
-	if err := cmd.ParseFlags([]string{"-q", "parent = p", "--status", "failed,TIMED_OUT", "--type", "a", "--queue", "q",
+	if err := cmd.ParseFlags([]string{"-q", " parent = p or paused = true ", "--status", "failed,TIMED_OUT", "--type", "a", "--queue", "q",
 		"--tag", "k=v", "--since", "24h", "--until", "2026-11-20", "--external-id", "e", "--schedule", "s", "--worker",
 		"w"}); err != nil {
 		t.Fatal(err)
@@ -83,8 +84,8 @@ func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 		t.Fatal(err)
 	}
 	want :=
-		`parent = "p" and status in ("FAILED", "TIMED_OUT") and type in ("a") and queue in ("q") and tag.k = "v" and created >= -24h and created < 2026-11-20 and external_id = "e" and schedule = "s" and worker = "w"`
-	if got.String() != want {
+		`(parent = p or paused = true) and status in ("FAILED", "TIMED_OUT") and type = "a" and queue = "q" and tag."k" = "v" and created >= -24h and created < 2026-11-20 and external_id = "e" and schedule = "s" and worker = "w"`
+	if got != want {
 		t.Fatalf("filter\n%s\nwant\n%s", got, want)
 	}
 }
@@ -161,7 +162,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow list --queue a,,b":                                 `--queue has an empty value: "a,,b"`,
 		"workflow list --since tomorrow":                             `--since "tomorrow": want a time`,
 		"workflow list --tag x":                                      "key=value",
-		"workflow list -q status=FAILED --status FAILED":             "more than one condition",
+		"workflow list --status faild":                               `unknown status "faild"; did you mean FAILED? want one of PENDING, `,
 		"workflow show":                                              "usage: kagzi workflow show ID",
 		"workflow start":                                             "the workflow type is missing",
 		"workflow start a b":                                         "usage: kagzi workflow start",
@@ -276,7 +277,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow show a b":                  `error: unexpected argument "b"; kagzi workflow show takes ID` + "\n",
 		"workflow signal x":                  "error: NAME is missing\n  usage: kagzi workflow signal ID NAME [flags]\n  see: kagzi workflow signal --help\n",
 		"workflow pin":                       "error: no runs given: name their ids, or a filter with -q\n  usage: kagzi workflow pin ID... | -q FILTER [flags]\n",
-		`workflow pin -q type=b`:             "error: confirmation needs a terminal\n  -y skips the confirmation; list the selected runs first: kagzi workflow list -q 'type = \"b\"'\n",
+		`workflow pin -q type=b`:             "error: confirmation needs a terminal\n  -y skips the confirmation; list the selected runs first: kagzi workflow list -q 'type=b'\n",
 		"schedule pause":                     "error: ID or NAME is missing\n",
 		"schedule preview":                   "error: EXPR is missing\n",
 		"schedule update a --cron 0 9 * * *": "quote the expression",
@@ -301,11 +302,11 @@ func TestA_choice_may_be_written_as_tables_show_it(t *testing.T) {
 }
 
 func TestA_wrong_filter_is_shown_with_a_caret(t *testing.T) {
-	_, msg := (&session{}).want(t, ExitUsage, "wf", "list", "-q", "type = \"注\x1b\" and stat = 1")
-	want :=
-		"error: -q: position 17: expected a field (status, type, queue, created, tag.KEY, id, external_id, schedule, parent, worker, search), found \"stat\"\n" +
-			"  type = \"注\\x1b\" and stat = 1\n" +
-			"                      ^\n"
+	_, msg := (&session{}).want(t, ExitUsage, "wf", "list", "-q", "type = \"注\x1b\" and statu = 1")
+	want := "error: -q: position 17: did you mean status? expected a field of runs: " +
+		strings.Join(query.Runs.Names(), ", ") + ", found \"statu\"\n" +
+		"  type = \"注\\x1b\" and statu = 1\n" +
+		"                      ^\n"
 	if diff := cmp.Diff(want, msg); diff != "" {
 		t.Fatal(diff)
 	}

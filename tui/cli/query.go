@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -48,13 +47,10 @@ func wrapped(words []string, width int) string {
 // parse checks the text of the flag.
 func (f *queryFlag[M]) parse(now time.Time) (err error) {
 	f.q, err = f.list.Parse(f.text, now)
-	var wrong *query.Error
-	if errors.As(err, &wrong) {
-		usage := usagef("-q: %w", err)
-		usage.hint = pointed(wrong.Text, wrong.Offset)
-		return usage
+	if err != nil {
+		return filterError(err)
 	}
-	return err
+	return nil
 }
 
 // selected returns the items that the query selects.

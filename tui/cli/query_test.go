@@ -27,6 +27,7 @@ func TestEveryListTakesAFilter(t *testing.T) {
 		sent  func(*testing.T, *session) string
 		has   string // of the only line after the head
 	}{
+		"runs": {[]string{"wf", "list"}, "not status = failed and duration > 1h", queryOfFirst[*kagziv1.ListWorkflowsRequest], ""},
 		"schedules": {[]string{"schedule", "list"}, "name = dai* and enabled = true",
 			queryOfFirst[*kagziv1.ListWorkflowSchedulesRequest], "daily"},
 		"namespaces": {[]string{"ns", "list"}, "name = Pay* or namespace = x",
@@ -39,14 +40,14 @@ func TestEveryListTakesAFilter(t *testing.T) {
 				t.Errorf("sent query %q, want %q", got, c.query)
 			}
 			lines := strings.Split(strings.TrimSpace(out), "\n")
-			if len(lines) != 2 || !strings.Contains(lines[1], c.has) {
+			if c.has != "" && len(lines) != 2 || !strings.Contains(lines[1], c.has) {
 				t.Errorf("stdout %q, want one item: the command selects what the fake server does not", out)
 			}
 		})
 	}
-	for _, args := range [][]string{{"schedule", "list"}, {"worker", "list"}, {"queue", "list"}, {"key", "list"},
+	for _, args := range [][]string{{"wf", "list"}, {"wf", "count"}, {"wf", "cancel"}, {"schedule", "list"}, {"worker", "list"}, {"queue", "list"}, {"key", "list"},
 		{"ns", "list"}, {"audit"}} {
-		t.Run("a mistake in "+args[0], func(t *testing.T) {
+		t.Run("a mistake in "+strings.Join(args, " "), func(t *testing.T) {
 			s := &session{server: sampleServer()}
 			_, msg := s.want(t, ExitUsage, append(args, "-q", "colour = red")...)
 			if !strings.Contains(msg, "-q: position 1: expected a field of ") || !strings.Contains(msg, "colour = red\n") {

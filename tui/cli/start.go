@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
-	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -218,7 +218,7 @@ func timeFlag(flag, text string, now time.Time, otherwise *timestamppb.Timestamp
 	if text == "" {
 		return otherwise, nil
 	}
-	t, err := filter.ParseTime(text, now)
+	t, err := query.ParseTime(text, now)
 	if err != nil {
 		return nil, usagef("--%s %q: must be a time such as 2026-11-20T12:00:00Z or +2h", flag, text)
 	}

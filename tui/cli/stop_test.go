@@ -152,6 +152,16 @@ func TestBulk(t *testing.T) {
 			}
 		}
 	})
+	t.Run("sends a filter that no other field holds as a query, with the default statuses", func(t *testing.T) {
+		s := &session{server: server()}
+		s.want(t, ExitOK, "wf", "terminate", "-q", "type = order or type = refund", "-y")
+		const want = "(type = order or type = refund) and status in (PENDING, RUNNING, SLEEPING)"
+		bulk := requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)
+		list := requestsOf[*kagziv1.ListWorkflowsRequest](s.server)
+		if len(bulk) != 1 || len(list) != 1 || bulk[0].Filter.Query != want || list[0].Query != want {
+			t.Errorf("sent %v after %v, want the query %s in both", bulk, list, want)
+		}
+	})
 	t.Run("keeps statuses named in the filter", func(t *testing.T) {
 		s := &session{server: server()}
 		s.want(t, ExitOK, "wf", "terminate", "-q", "status = SLEEPING", "-y")

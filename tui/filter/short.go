@@ -3,8 +3,12 @@ package filter
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kagzi/kagzi/proto/near"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // Short is a filter in the form that people type at a prompt:
@@ -15,9 +19,9 @@ import (
 // id: matches a prefix of a run id or external id, ext: a whole external id. Values joined by
 // commas are alternatives, "*" matches anything, "!" negates a term, and values with blanks or a
 // colon need quotes. A text without a key is searched in types, ids, notes and errors, ignoring
-// case. The long form is accepted too, and kept as it is.
+// case. The language of package query is accepted too, and kept as it is.
 type Short struct {
-	Long  Filter // a filter in the long form; Terms is empty then
+	Long  string // a filter in the language; Terms is empty then
 	Terms []Term
 }
 
@@ -39,13 +43,13 @@ var statusWords = map[string][]string{
 	"ended": {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"},
 }
 
-// ParseShort parses either form; blank text is the empty filter. Errors are of type *SyntaxError.
+// ParseShort parses either form; blank text is the empty filter. Errors are of type *query.Error.
 func ParseShort(text string) (Short, error) {
-	long, err := Parse(text)
-	if err == nil {
-		return shortOf(long), nil
-	}
-	if looksLong(text) || !utf8.ValidString(text) {
+	_, err := query.Runs.Parse(text, time.Time{})
+	switch {
+	case err == nil:
+		return shortOf(strings.TrimSpace(text)), nil
+	case looksLong(text) || !utf8.ValidString(text) || len(text) > query.MaxText:
 		return Short{}, err
 	}
 	r := &shortReader{text: text}
@@ -64,47 +68,56 @@ func ParseShort(text string) (Short, error) {
 }
 
 // shortOf keeps a long form, except for a single tag, which both forms write alike.
-func shortOf(f Filter) Short {
-	if len(f) != 1 || f[0].Field != Tag {
-		return Short{Long: f}
+func shortOf(text string) Short {
+	r := &shortReader{text: text}
+	if strings.HasPrefix(text, "tag.") && !strings.Contains(text, `\`) {
+		if term, err := r.term(); err == nil && r.at == len(text) {
+			return Short{Terms: []Term{term}}
+		}
 	}
-	key, value := f[0].Key, f[0].Values[0]
-	if isGlob(value) || !utf8.ValidString(key+value) {
-		return Short{Long: f}
-	}
-	return Short{Terms: []Term{{Key: "tag", Tag: key, Values: []string{value}}}}
+	return Short{Long: text}
 }
 
-// looksLong reports whether a text begins like the long form: a field and an operator.
+// looksLong reports whether a text begins like the language: a field and an operator, perhaps
+// after parentheses and nots.
 func looksLong(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
-	n := 0
-	for n < len(text) && wordByte(text[n]) {
-		n++
+	for {
+		text = strings.TrimLeft(text, " \t\r\n(")
+		word, rest, _ := strings.Cut(text, " ")
+		if !strings.EqualFold(word, "not") || rest == "" {
+			break
+		}
+		text = rest
 	}
-	field, rest := text[:n], text[n:]
-	if strings.HasPrefix(field, string(Tag)+".") {
-		field = string(Tag)
-	}
-	trimmed := strings.TrimLeft(rest, " \t\r\n")
-	if opsOf(Field(field)) == nil || trimmed == "" {
+	n := strings.IndexFunc(text, func(r rune) bool {
+		return r != '.' && r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	})
+	if n <= 0 {
 		return false
 	}
-	if field == string(Tag) { // tag.a=b without blanks is the short form
+	field, rest := text[:n], text[n:]
+	if strings.HasPrefix(field, "tag.") {
+		field = "tag.KEY"
+	}
+	trimmed := strings.TrimLeft(rest, " \t\r\n")
+	if !slices.Contains(query.Runs.Names(), field) || trimmed == "" {
+		return false
+	}
+	if field == "tag.KEY" { // tag.a=b without blanks is the short form
 		return trimmed != rest && trimmed[0] == '='
 	}
 	word, _, _ := strings.Cut(trimmed, " ")
-	return strings.IndexByte("=<>", trimmed[0]) >= 0 || trimmed != rest &&
-		strings.EqualFold(strings.TrimRight(word, "("), string(In))
+	return strings.IndexByte("=<>!", trimmed[0]) >= 0 || trimmed != rest &&
+		(strings.EqualFold(strings.TrimRight(word, "("), "in") || strings.EqualFold(word, "not"))
 }
 
 // Empty reports whether the filter matches every run.
-func (s Short) Empty() bool { return len(s.Long) == 0 && len(s.Terms) == 0 }
+func (s Short) Empty() bool { return s.Long == "" && len(s.Terms) == 0 }
 
 // String writes the filter so that ParseShort reads the same one again.
 func (s Short) String() string {
-	if s.Long != nil {
-		return s.Long.String()
+	if s.Long != "" {
+		return s.Long
 	}
 	return printTerms(s.Terms)
 }
@@ -130,7 +143,7 @@ func (t Term) String() string {
 	switch t.Key {
 	case "":
 		special := "!:=<>()"
-		if text := strings.ToLower(t.Values[0]); text == string(In) || text == "and" ||
+		if text := strings.ToLower(t.Values[0]); slices.Contains([]string{"in", "and", "or", "not"}, text) ||
 			strings.HasPrefix(text, "tag.") || strings.HasPrefix(text, "label.") {
 			special = t.Values[0] // without quotes it would be a key
 		}
@@ -166,8 +179,8 @@ func (r *shortReader) blanks() {
 	}
 }
 
-func (r *shortReader) fail(at int, expected string) *SyntaxError {
-	e := &SyntaxError{Text: r.text, Offset: at, Expected: expected}
+func (r *shortReader) fail(at int, expected string) *query.Error {
+	e := &query.Error{Text: r.text, Offset: at, Expected: expected}
 	if at < len(r.text) {
 		word, _, _ := strings.Cut(r.text[at:], " ")
 		e.Found = `"` + word + `"`
@@ -198,7 +211,7 @@ func (r *shortReader) term() (Term, error) {
 	if !slices.Contains(shortKeys, key) {
 		e := r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+
 			": or tag.KEY=; quote it to search for the text")
-		if e.Near = near(key, shortKeys); e.Near != "" {
+		if e.Near = near.Name(key, shortKeys); e.Near != "" {
 			e.Near += ":"
 		}
 		return t, e
@@ -257,7 +270,7 @@ func (r *shortReader) values(t Term) (Term, error) {
 		if expected := t.check(&value); expected != "" {
 			e := r.fail(begin, expected)
 			if t.Key == "status" {
-				e.Near = strings.ToLower(near(value, append(statusNames(), "open", "ended")))
+				e.Near = strings.ToLower(near.Name(value, append(Statuses(), "open", "ended")))
 			}
 			return t, e
 		}
@@ -287,13 +300,12 @@ func (t Term) check(value *string) (expected string) {
 	switch t.Key {
 	case "status":
 		name := strings.ToLower(strings.ReplaceAll(*value, "-", "_"))
-		_, word := statusWords[name]
-		if _, known := statusOf(strings.ToUpper(name)); !known && !word {
-			return "a status (" + strings.ToLower(strings.Join(statusNames(), ", ")) + ", open, ended)"
+		if _, word := statusWords[name]; !word && !slices.Contains(Statuses(), strings.ToUpper(name)) {
+			return "a status (" + strings.ToLower(strings.Join(Statuses(), ", ")) + ", open, ended)"
 		}
 		*value = name
 	case "since", "until":
-		if _, err := shortMoment(*value); err != nil {
+		if shortMoment(*value) == "" {
 			return "a time (24h, 7d, 2026-11-20, 2026-11-20T10:00)"
 		}
 	}

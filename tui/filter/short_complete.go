@@ -70,7 +70,7 @@ func offeredValues(key string, known Known) []string {
 	var values []string
 	switch key {
 	case "status":
-		return append(strings.Split(strings.ToLower(strings.Join(statusNames(), " ")), " "), "open", "ended")
+		return append(strings.Split(strings.ToLower(strings.Join(Statuses(), " ")), " "), "open", "ended")
 	case "since", "until":
 		return []string{"15m", "1h", "24h", "7d", "30d"}
 	case "type":

@@ -35,14 +35,15 @@ func compileShort(t *testing.T, text string) (Short, Query) {
 func TestShort_asks_the_server_for_what_it_can_do(t *testing.T) {
 	s, q := compileShort(
 		t,
-		`status:failed,timed-out type:order,refund queue:emails worker:w1 parent:p1 schedule:s1 since:24h until:2026-11-20T11:00 tag.team=pay label.tier:gold id:018F`)
+		`status:failed,timed-out type:order,refund queue:emails worker:w1 parent:01a1f826-e120-7000-a8d4-f6eb6d272421 schedule:s1 since:24h until:2026-11-20T11:00 tag.team=pay label.tier:gold id:018F`)
 	want := &kagziv1.ListWorkflowsRequest{
 		Namespace: "ns",
 		Statuses: []kagziv1.WorkflowStatus{
 			kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 		WorkflowTypes: []string{"order", "refund"}, TaskQueues: []string{"emails"},
 		// only the server may ignore the case of run ids: that of external ids matters
-		WorkerId: new("w1"), ParentRunId: new("p1"), ScheduleId: new("s1"), Search: new("018F"),
+		WorkerId: new("w1"), ParentRunId: new("01a1f826-e120-7000-a8d4-f6eb6d272421"),
+		ScheduleId: new("s1"), Search: new("018F"),
 		CreatedAfter:  timestamppb.New(now.Add(-24*time.Hour - time.Microsecond)),
 		CreatedBefore: timestamppb.New(now.Add(-time.Hour)),
 		Tags:          map[string]string{"team": "pay", "tier": "gold"},
@@ -117,7 +118,7 @@ func TestShort_two_moments_of_a_side_are_both_met(t *testing.T) {
 
 func TestShort_accepts_the_long_form(t *testing.T) {
 	s, q := compileShort(t, `status = "FAILED" and tag.a = "b"`)
-	if len(s.Long) != 2 || len(q.Request.Statuses) != 1 || q.Request.Tags["a"] != "b" {
+	if s.Long == "" || len(q.Request.Statuses) != 1 || q.Request.Tags["a"] != "b" {
 		t.Fatalf("got %+v", s)
 	}
 	if _, err := ParseShort(`status = "DONE"`); err == nil || !strings.Contains(err.Error(), "position 10") {
@@ -183,21 +184,6 @@ func TestMatches_agrees_with_what_a_request_says(t *testing.T) {
 	} {
 		if got := Matches(try.request, run); got != try.want {
 			t.Errorf("%s: %t, want %t", name, got, try.want)
-		}
-	}
-}
-
-func TestGlob(t *testing.T) {
-	for _, try := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"a*", "abc", true}, {"*c", "abc", true}, {"a*c", "ac", true}, {"a*b*c", "a1b2c", true}, {"a*a", "a", false},
-		{"*", "", true}, {"*ab*", "xaabx", true},
-		{"a*ab", "aab", true}, {"abc", "abcd", false}, {"*b*b", "ab", false}, {"**", "x", true},
-	} {
-		if got := glob(try.pattern, try.text); got != try.want {
-			t.Errorf("glob(%q, %q) = %t", try.pattern, try.text, got)
 		}
 	}
 }
@@ -271,15 +257,11 @@ func TestAMistypedNameIsAnsweredWithTheOneThatWasMeant(t *testing.T) {
 		"status:failed,opne":             "position 15: did you mean open? expected a status ",
 		"since:24h queu:emails":          "position 11: did you mean queue:? expected ",
 		"x:y":                            "position 1: expected one of ",
-		`stauts = "FAILED"`:              "position 1: did you mean status? expected a field ",
-		`status = "FALED"`:               "position 10: did you mean FAILED? expected a status ",
+		`status = "FALED"`:               "position 10: did you mean FAILED? expected one of ",
 		`type = "a" and creatd > -1h`:    "position 16: did you mean created? expected a field ",
-		`status in ("COMPLETED", "ALL")`: "position 25: expected a status ",
+		`status in ("COMPLETED", "ALL")`: "position 25: expected one of ",
 	} {
 		_, err := ParseShort(text)
-		if strings.Contains(text, " = ") || strings.Contains(text, " in ") {
-			_, err = Parse(text)
-		}
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q…", text, err, want)
 		}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/proto/near"
 )
 
 // Topic is one chapter.
@@ -121,9 +121,9 @@ func Near(names []string, typed string) []string {
 		name     string
 		distance int
 	}
-	var near []candidate
+	var alike []candidate
 	for _, name := range names {
-		d := render.Distance(typed, name)
+		d := near.Distance(typed, name)
 		switch {
 		case len(typed) >= 3 && strings.HasPrefix(name, typed):
 			d = 0
@@ -131,12 +131,12 @@ func Near(names []string, typed string) []string {
 			d = min(d, 1)
 		}
 		if d <= max(1, min(3, len(typed)/3)) {
-			near = append(near, candidate{name, d})
+			alike = append(alike, candidate{name, d})
 		}
 	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	slices.SortStableFunc(alike, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var names3 []string
-	for _, c := range near[:min(3, len(near))] {
+	for _, c := range alike[:min(3, len(alike))] {
 		names3 = append(names3, c.name)
 	}
 	return names3

@@ -185,6 +185,22 @@ func TestEachToolIsDescribedByItsMethod(t *testing.T) {
 	}
 }
 
+func TestEveryListThatCanBeFilteredIs(t *testing.T) {
+	filtered := 0
+	for _, one := range tools {
+		if one.method.input.Descriptor().Fields().ByName("query") == nil {
+			continue
+		}
+		filtered++
+		if !slices.Contains(one.names(), "query") {
+			t.Errorf("%s takes no query, its method does", one.name)
+		}
+	}
+	if filtered < 6 {
+		t.Errorf("%d tools have methods with a query, want those of runs, workers, queues, types, schedules and audit", filtered)
+	}
+}
+
 func TestWritingToolsAreThereOnlyIfAllowed(t *testing.T) {
 	f := &fake{}
 	s := connect(t, Options{API: f})

@@ -24,8 +24,9 @@ func with(roles []kagziv1.KeyRole, one kagziv1.KeyRole) []kagziv1.KeyRole {
 var tools = []tool{
 	{
 		name: "list_runs", method: over(tui.API.ListWorkflows), roles: readers,
-		about: "List runs, newest first, without payloads. search is a prefix of a run id or external id.",
-		arguments: "namespace statuses workflow_types task_queues tags created_after created_before search " +
+		about: "List runs, newest first, without payloads. search is a prefix of a run id or external id. query is a " +
+			"filter such as: not type = \"a*\" and (status = FAILED or duration > 1h) and created > -24h.",
+		arguments: "namespace query statuses workflow_types task_queues tags created_after created_before search " +
 			"schedule_id parent_run_id worker_id",
 	},
 	{
@@ -51,20 +52,23 @@ var tools = []tool{
 	},
 	{
 		name: "list_workers", method: over(tui.API.ListWorkers), roles: monitors,
-		arguments: "namespace task_queue status_filter",
-		about:     "List workers with their queues, types, load and last heartbeat.",
+		arguments: "namespace query task_queue status_filter",
+		about: "List workers with their queues, types, load and last heartbeat. query is a filter such as: " +
+			"status = ONLINE and active > 0.",
 	},
 	{
-		name: "list_queues", method: over(tui.API.GetQueueDepth), roles: readers, arguments: "namespace task_queue",
-		about: "List queues with open runs: how many, since when the oldest is due, workers, runs that no worker serves.",
+		name: "list_queues", method: over(tui.API.GetQueueDepth), roles: readers, arguments: "namespace query task_queue",
+		about: "List queues with open runs: how many, since when the oldest is due, workers, runs that no worker serves. " +
+			"query is a filter such as: pending > 100 or workers = 0.",
 	},
 	{
-		name: "list_workflow_types", method: over(tui.API.ListWorkflowTypes), roles: readers, arguments: "namespace",
+		name: "list_workflow_types", method: over(tui.API.ListWorkflowTypes), roles: readers, arguments: "namespace query",
 		about: "List workflow types that have runs or workers.",
 	},
 	{
 		name: "list_schedules", method: over(tui.API.ListWorkflowSchedules), roles: readers,
-		arguments: "namespace task_queue", about: "List schedules with their next ticks.",
+		arguments: "namespace query task_queue",
+		about:     "List schedules with their next ticks. query is a filter such as: enabled = true and type = a.",
 	},
 	{
 		name: "get_stats", method: over(tui.API.GetStats), roles: readers, arguments: "namespace",
@@ -72,8 +76,9 @@ var tools = []tool{
 	},
 	{
 		name: "list_audit_events", method: over(tui.API.ListAuditEvents), roles: monitors,
-		arguments: "namespace subject_id",
-		about:     "List who changed what, newest first. subject_id: only of this run or schedule.",
+		arguments: "namespace query subject_id",
+		about: "List who changed what, newest first. subject_id: only of this run or schedule. query is a " +
+			"filter such as: method = \"Cancel*\" and at > -24h.",
 	},
 	{
 		name: "get_server_info", method: over(tui.API.GetServerInfo), roles: everyRole,

@@ -12,6 +12,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/kagzi/kagzi/proto/near"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -188,7 +189,7 @@ func unknown(what, name string, known []string) error {
 	sort.Strings(known)
 	nearest, least := "", len(name)
 	for _, candidate := range known {
-		if d := render.Distance(name, candidate); d < least {
+		if d := near.Distance(name, candidate); d < least {
 			nearest, least = candidate, d
 		}
 	}

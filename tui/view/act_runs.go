@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/widget"
@@ -158,7 +158,7 @@ func (r runDeeds) cancel(args []string) error {
 	grace := tui.DefaultGrace
 	if len(args) > 0 {
 		var err error
-		if grace, err = filter.ParseDuration(args[0]); err != nil || len(args) > 1 {
+		if grace, err = query.ParseDuration(args[0]); err != nil || len(args) > 1 {
 			return fmt.Errorf("cancel takes a grace such as 30s, got %q", args[0])
 		}
 		if grace < 0 {
@@ -412,7 +412,7 @@ func (a *App) startForm(types, queues []string) {
 			request.Priority = new(int32(n))
 		}
 		if values["delay"] != "" {
-			d, err := filter.ParseDuration(values["delay"])
+			d, err := query.ParseDuration(values["delay"])
 			if err != nil {
 				return deed{}, &fieldError{"delay", err}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/near"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/terminal"
@@ -268,7 +269,7 @@ func split(line string) []string {
 func nearest(typed string, names []string) string {
 	best, distance := "", 3
 	for _, name := range names {
-		if d := render.Distance(typed, name); d < distance {
+		if d := near.Distance(typed, name); d < distance {
 			best, distance = name, d
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view/internal/tables"
@@ -200,10 +200,10 @@ func (a *App) expiry(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := filter.ParseDuration(text); err == nil && d > 0 {
+	if d, err := query.ParseDuration(text); err == nil && d > 0 {
 		return a.now().Add(d), nil
 	}
-	at, err := filter.ParseTime(text, a.now())
+	at, err := query.ParseTime(text, a.now())
 	switch {
 	case err != nil:
 		return at, errors.New("want 90d, 2027-01-31 or 2027-01-31T12:00:00Z")

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view/internal/tables"
@@ -242,7 +242,7 @@ func namespaceFields(n *kagziv1.Namespace) []widget.Field {
 }
 
 func checkRetention(value string) error {
-	d, err := filter.ParseDuration(value)
+	d, err := query.ParseDuration(value)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func checkRetention(value string) error {
 
 // retentionOf returns how long ended runs are kept; nil for the server's setting.
 func retentionOf(text string) *durationpb.Duration {
-	d, err := filter.ParseDuration(text)
+	d, err := query.ParseDuration(text)
 	if err != nil || d == 0 {
 		return nil
 	}
@@ -310,6 +310,9 @@ func (a *App) deleteNamespaces(list []*kagziv1.Namespace) error {
 	var names []string
 	for _, n := range list {
 		names = append(names, n.GetNamespace())
+	}
+	if slices.Contains(names, "default") {
+		return errors.New("namespace default always exists and cannot be deleted; delete what is in it instead")
 	}
 	a.confirm(deed{action: a.scope().DeleteNamespaces(names, ""), what: naming(names),
 		lines: []string{"A namespace that holds runs, schedules, workers or keys is not deleted.",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rivo/tview"
 
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 )
@@ -178,7 +178,7 @@ func (f *formField) check() error {
 			return errNumber
 		}
 	case DurationField:
-		if d, err := filter.ParseDuration(value); err != nil || d < 0 {
+		if d, err := query.ParseDuration(value); err != nil || d < 0 {
 			return errDuration
 		}
 	case JSONField:

@@ -95,6 +95,9 @@ func TestANamespaceIsDeletedWhenItIsEmptyOrByForce(t *testing.T) {
 		refused(t, err, codes.InvalidArgument, "always exists")
 		_, err = gone(&kagziv1.DeleteNamespaceRequest{})
 		refused(t, err, codes.NotFound, "no namespace old")
+		if strings.Contains(err.Error(), "create") {
+			t.Errorf("a deletion is answered with the advice to create: %v", err)
+		}
 		create := &kagziv1.CreateNamespaceRequest{Namespace: "old"}
 		fine(namespaces.CreateNamespace(ctx, create))(t)
 		if !fine(gone(&kagziv1.DeleteNamespaceRequest{}))(t).Deleted {

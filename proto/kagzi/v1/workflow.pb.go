@@ -1574,6 +1574,9 @@ type ListWorkflowsRequest struct {
 	Search        *string                `protobuf:"bytes,105,opt,name=search,proto3,oneof" json:"search,omitempty"`                              // prefix of the run id or of the external id
 	WorkflowTypes []string               `protobuf:"bytes,106,rep,name=workflow_types,json=workflowTypes,proto3" json:"workflow_types,omitempty"` // any of them
 	TaskQueues    []string               `protobuf:"bytes,107,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`          // any of them
+	// Selects runs, as in `status = FAILED and not (type = "a*" or tag.team = x)`; the fields are those of
+	// `kagzi help query`. Older servers ignore it: see the feature "query-runs" of GetServerInfo.
+	Query         string `protobuf:"bytes,108,opt,name=query,proto3" json:"query,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1711,6 +1714,13 @@ func (x *ListWorkflowsRequest) GetTaskQueues() []string {
 		return x.TaskQueues
 	}
 	return nil
+}
+
+func (x *ListWorkflowsRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
 }
 
 type ListWorkflowsResponse struct {
@@ -3659,13 +3669,16 @@ func (x *PinWorkflowResponse) GetWorkflow() *Workflow {
 }
 
 type BulkWorkflowsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Action        BulkAction             `protobuf:"varint,1,opt,name=action,proto3,enum=kagzi.v1.BulkAction" json:"action,omitempty"`
-	Filter        *ListWorkflowsRequest  `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"` // its page is ignored
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`                      // stop after this many; 0 means all
-	KeepAll       bool                   `protobuf:"varint,100,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"` // RETRY only: as in RetryWorkflowRequest
-	Grace         *durationpb.Duration   `protobuf:"bytes,101,opt,name=grace,proto3" json:"grace,omitempty"`                     // CANCEL only: as in CancelWorkflowRequest
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Action  BulkAction             `protobuf:"varint,1,opt,name=action,proto3,enum=kagzi.v1.BulkAction" json:"action,omitempty"`
+	Filter  *ListWorkflowsRequest  `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"` // its page is ignored
+	Reason  string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Limit   int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`                      // stop after this many; 0 means all
+	KeepAll bool                   `protobuf:"varint,100,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"` // RETRY only: as in RetryWorkflowRequest
+	Grace   *durationpb.Duration   `protobuf:"bytes,101,opt,name=grace,proto3" json:"grace,omitempty"`                     // CANCEL only: as in CancelWorkflowRequest
+	// Instead of filter. Clients send a filter with a query here: servers that would ignore the query,
+	// and so change every run, refuse a request without a filter.
+	Selection     *ListWorkflowsRequest `protobuf:"bytes,102,opt,name=selection,proto3" json:"selection,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3738,6 +3751,13 @@ func (x *BulkWorkflowsRequest) GetKeepAll() bool {
 func (x *BulkWorkflowsRequest) GetGrace() *durationpb.Duration {
 	if x != nil {
 		return x.Grace
+	}
+	return nil
+}
+
+func (x *BulkWorkflowsRequest) GetSelection() *ListWorkflowsRequest {
+	if x != nil {
+		return x.Selection
 	}
 	return nil
 }
@@ -4714,7 +4734,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +
 	"externalId\"Q\n" +
 	"\x1fGetWorkflowByExternalIdResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\x95\a\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xab\a\n" +
 	"\x14ListWorkflowsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12B\n" +
 	"\rstatus_filter\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusH\x00R\fstatusFilter\x88\x01\x01\x12)\n" +
@@ -4733,7 +4753,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06search\x18i \x01(\tH\bR\x06search\x88\x01\x01\x12%\n" +
 	"\x0eworkflow_types\x18j \x03(\tR\rworkflowTypes\x12\x1f\n" +
 	"\vtask_queues\x18k \x03(\tR\n" +
-	"taskQueues\x1a7\n" +
+	"taskQueues\x12\x14\n" +
+	"\x05query\x18l \x01(\tR\x05query\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
@@ -4915,14 +4936,15 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06pinned\x18\x03 \x01(\bR\x06pinned\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"E\n" +
 	"\x13PinWorkflowResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xf6\x01\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xb4\x02\n" +
 	"\x14BulkWorkflowsRequest\x12,\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x14.kagzi.v1.BulkActionR\x06action\x126\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x19\n" +
 	"\bkeep_all\x18d \x01(\bR\akeepAll\x12/\n" +
-	"\x05grace\x18e \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\xd1\x01\n" +
+	"\x05grace\x18e \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12<\n" +
+	"\tselection\x18f \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\tselection\"\xd1\x01\n" +
 	"\x15BulkWorkflowsProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x03R\amatched\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +
@@ -5221,79 +5243,80 @@ var file_kagzi_v1_workflow_proto_depIdxs = []int32{
 	3,   // 72: kagzi.v1.BulkWorkflowsRequest.action:type_name -> kagzi.v1.BulkAction
 	16,  // 73: kagzi.v1.BulkWorkflowsRequest.filter:type_name -> kagzi.v1.ListWorkflowsRequest
 	68,  // 74: kagzi.v1.BulkWorkflowsRequest.grace:type_name -> google.protobuf.Duration
-	63,  // 75: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
-	4,   // 76: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
-	5,   // 77: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
-	62,  // 78: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
-	62,  // 79: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
-	63,  // 80: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
-	64,  // 81: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
-	64,  // 82: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
-	64,  // 83: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
-	64,  // 84: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
-	64,  // 85: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
-	64,  // 86: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
-	4,   // 87: kagzi.v1.Call.kind:type_name -> kagzi.v1.StepKind
-	64,  // 88: kagzi.v1.BlockedCode.since:type_name -> google.protobuf.Timestamp
-	51,  // 89: kagzi.v1.BlockedCode.held:type_name -> kagzi.v1.Call
-	51,  // 90: kagzi.v1.BlockedCode.owed:type_name -> kagzi.v1.Call
-	51,  // 91: kagzi.v1.Divergence.made:type_name -> kagzi.v1.Call
-	51,  // 92: kagzi.v1.Divergence.owed:type_name -> kagzi.v1.Call
-	64,  // 93: kagzi.v1.Divergence.reported_at:type_name -> google.protobuf.Timestamp
-	9,   // 94: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
-	63,  // 95: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
-	0,   // 96: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
-	62,  // 97: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
-	63,  // 98: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
-	7,   // 99: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
-	63,  // 100: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
-	8,   // 101: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
-	10,  // 102: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
-	12,  // 103: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
-	14,  // 104: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
-	16,  // 105: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
-	18,  // 106: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
-	20,  // 107: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
-	22,  // 108: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
-	24,  // 109: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
-	26,  // 110: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
-	30,  // 111: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
-	32,  // 112: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
-	28,  // 113: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
-	34,  // 114: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
-	36,  // 115: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
-	38,  // 116: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
-	39,  // 117: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
-	41,  // 118: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
-	44,  // 119: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
-	46,  // 120: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
-	48,  // 121: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
-	9,   // 122: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
-	11,  // 123: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
-	13,  // 124: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
-	15,  // 125: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
-	17,  // 126: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
-	19,  // 127: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
-	21,  // 128: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
-	23,  // 129: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
-	25,  // 130: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
-	27,  // 131: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
-	31,  // 132: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
-	33,  // 133: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
-	29,  // 134: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
-	35,  // 135: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
-	37,  // 136: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
-	39,  // 137: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
-	40,  // 138: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
-	42,  // 139: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
-	45,  // 140: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
-	47,  // 141: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
-	49,  // 142: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
-	122, // [122:143] is the sub-list for method output_type
-	101, // [101:122] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	101, // [101:101] is the sub-list for extension extendee
-	0,   // [0:101] is the sub-list for field type_name
+	16,  // 75: kagzi.v1.BulkWorkflowsRequest.selection:type_name -> kagzi.v1.ListWorkflowsRequest
+	63,  // 76: kagzi.v1.BulkWorkflowsProgress.last_error:type_name -> kagzi.v1.ErrorDetail
+	4,   // 77: kagzi.v1.Step.kind:type_name -> kagzi.v1.StepKind
+	5,   // 78: kagzi.v1.Step.status:type_name -> kagzi.v1.StepStatus
+	62,  // 79: kagzi.v1.Step.input:type_name -> kagzi.v1.Payload
+	62,  // 80: kagzi.v1.Step.output:type_name -> kagzi.v1.Payload
+	63,  // 81: kagzi.v1.Step.error:type_name -> kagzi.v1.ErrorDetail
+	64,  // 82: kagzi.v1.Step.created_at:type_name -> google.protobuf.Timestamp
+	64,  // 83: kagzi.v1.Step.started_at:type_name -> google.protobuf.Timestamp
+	64,  // 84: kagzi.v1.Step.finished_at:type_name -> google.protobuf.Timestamp
+	64,  // 85: kagzi.v1.Step.timeout_at:type_name -> google.protobuf.Timestamp
+	64,  // 86: kagzi.v1.Step.retry_at:type_name -> google.protobuf.Timestamp
+	64,  // 87: kagzi.v1.Step.wake_up_at:type_name -> google.protobuf.Timestamp
+	4,   // 88: kagzi.v1.Call.kind:type_name -> kagzi.v1.StepKind
+	64,  // 89: kagzi.v1.BlockedCode.since:type_name -> google.protobuf.Timestamp
+	51,  // 90: kagzi.v1.BlockedCode.held:type_name -> kagzi.v1.Call
+	51,  // 91: kagzi.v1.BlockedCode.owed:type_name -> kagzi.v1.Call
+	51,  // 92: kagzi.v1.Divergence.made:type_name -> kagzi.v1.Call
+	51,  // 93: kagzi.v1.Divergence.owed:type_name -> kagzi.v1.Call
+	64,  // 94: kagzi.v1.Divergence.reported_at:type_name -> google.protobuf.Timestamp
+	9,   // 95: kagzi.v1.StartWorkflowsResponse.Result.started:type_name -> kagzi.v1.StartWorkflowResponse
+	63,  // 96: kagzi.v1.StartWorkflowsResponse.Result.error:type_name -> kagzi.v1.ErrorDetail
+	0,   // 97: kagzi.v1.AwaitWorkflowsResponse.Ended.status:type_name -> kagzi.v1.WorkflowStatus
+	62,  // 98: kagzi.v1.AwaitWorkflowsResponse.Ended.output:type_name -> kagzi.v1.Payload
+	63,  // 99: kagzi.v1.AwaitWorkflowsResponse.Ended.error:type_name -> kagzi.v1.ErrorDetail
+	7,   // 100: kagzi.v1.AwaitWorkflowsResponse.Ended.workflow:type_name -> kagzi.v1.Workflow
+	63,  // 101: kagzi.v1.AwaitWorkflowsResponse.Ended.refusal:type_name -> kagzi.v1.ErrorDetail
+	8,   // 102: kagzi.v1.WorkflowService.StartWorkflow:input_type -> kagzi.v1.StartWorkflowRequest
+	10,  // 103: kagzi.v1.WorkflowService.StartWorkflows:input_type -> kagzi.v1.StartWorkflowsRequest
+	12,  // 104: kagzi.v1.WorkflowService.GetWorkflow:input_type -> kagzi.v1.GetWorkflowRequest
+	14,  // 105: kagzi.v1.WorkflowService.GetWorkflowByExternalId:input_type -> kagzi.v1.GetWorkflowByExternalIdRequest
+	16,  // 106: kagzi.v1.WorkflowService.ListWorkflows:input_type -> kagzi.v1.ListWorkflowsRequest
+	18,  // 107: kagzi.v1.WorkflowService.WaitWorkflow:input_type -> kagzi.v1.WaitWorkflowRequest
+	20,  // 108: kagzi.v1.WorkflowService.AwaitWorkflows:input_type -> kagzi.v1.AwaitWorkflowsRequest
+	22,  // 109: kagzi.v1.WorkflowService.WatchWorkflow:input_type -> kagzi.v1.WatchWorkflowRequest
+	24,  // 110: kagzi.v1.WorkflowService.CancelWorkflow:input_type -> kagzi.v1.CancelWorkflowRequest
+	26,  // 111: kagzi.v1.WorkflowService.TerminateWorkflow:input_type -> kagzi.v1.TerminateWorkflowRequest
+	30,  // 112: kagzi.v1.WorkflowService.PauseWorkflow:input_type -> kagzi.v1.PauseWorkflowRequest
+	32,  // 113: kagzi.v1.WorkflowService.ResumeWorkflow:input_type -> kagzi.v1.ResumeWorkflowRequest
+	28,  // 114: kagzi.v1.WorkflowService.RetryWorkflow:input_type -> kagzi.v1.RetryWorkflowRequest
+	34,  // 115: kagzi.v1.WorkflowService.OverrideStep:input_type -> kagzi.v1.OverrideStepRequest
+	36,  // 116: kagzi.v1.WorkflowService.ExplainWorkflow:input_type -> kagzi.v1.ExplainWorkflowRequest
+	38,  // 117: kagzi.v1.WorkflowService.ExportWorkflow:input_type -> kagzi.v1.ExportWorkflowRequest
+	39,  // 118: kagzi.v1.WorkflowService.ImportWorkflow:input_type -> kagzi.v1.Capsule
+	41,  // 119: kagzi.v1.WorkflowService.SignalWorkflow:input_type -> kagzi.v1.SignalWorkflowRequest
+	44,  // 120: kagzi.v1.WorkflowService.ListSignals:input_type -> kagzi.v1.ListSignalsRequest
+	46,  // 121: kagzi.v1.WorkflowService.PinWorkflow:input_type -> kagzi.v1.PinWorkflowRequest
+	48,  // 122: kagzi.v1.WorkflowService.BulkWorkflows:input_type -> kagzi.v1.BulkWorkflowsRequest
+	9,   // 123: kagzi.v1.WorkflowService.StartWorkflow:output_type -> kagzi.v1.StartWorkflowResponse
+	11,  // 124: kagzi.v1.WorkflowService.StartWorkflows:output_type -> kagzi.v1.StartWorkflowsResponse
+	13,  // 125: kagzi.v1.WorkflowService.GetWorkflow:output_type -> kagzi.v1.GetWorkflowResponse
+	15,  // 126: kagzi.v1.WorkflowService.GetWorkflowByExternalId:output_type -> kagzi.v1.GetWorkflowByExternalIdResponse
+	17,  // 127: kagzi.v1.WorkflowService.ListWorkflows:output_type -> kagzi.v1.ListWorkflowsResponse
+	19,  // 128: kagzi.v1.WorkflowService.WaitWorkflow:output_type -> kagzi.v1.WaitWorkflowResponse
+	21,  // 129: kagzi.v1.WorkflowService.AwaitWorkflows:output_type -> kagzi.v1.AwaitWorkflowsResponse
+	23,  // 130: kagzi.v1.WorkflowService.WatchWorkflow:output_type -> kagzi.v1.WatchWorkflowEvent
+	25,  // 131: kagzi.v1.WorkflowService.CancelWorkflow:output_type -> kagzi.v1.CancelWorkflowResponse
+	27,  // 132: kagzi.v1.WorkflowService.TerminateWorkflow:output_type -> kagzi.v1.TerminateWorkflowResponse
+	31,  // 133: kagzi.v1.WorkflowService.PauseWorkflow:output_type -> kagzi.v1.PauseWorkflowResponse
+	33,  // 134: kagzi.v1.WorkflowService.ResumeWorkflow:output_type -> kagzi.v1.ResumeWorkflowResponse
+	29,  // 135: kagzi.v1.WorkflowService.RetryWorkflow:output_type -> kagzi.v1.RetryWorkflowResponse
+	35,  // 136: kagzi.v1.WorkflowService.OverrideStep:output_type -> kagzi.v1.OverrideStepResponse
+	37,  // 137: kagzi.v1.WorkflowService.ExplainWorkflow:output_type -> kagzi.v1.ExplainWorkflowResponse
+	39,  // 138: kagzi.v1.WorkflowService.ExportWorkflow:output_type -> kagzi.v1.Capsule
+	40,  // 139: kagzi.v1.WorkflowService.ImportWorkflow:output_type -> kagzi.v1.ImportWorkflowResponse
+	42,  // 140: kagzi.v1.WorkflowService.SignalWorkflow:output_type -> kagzi.v1.SignalWorkflowResponse
+	45,  // 141: kagzi.v1.WorkflowService.ListSignals:output_type -> kagzi.v1.ListSignalsResponse
+	47,  // 142: kagzi.v1.WorkflowService.PinWorkflow:output_type -> kagzi.v1.PinWorkflowResponse
+	49,  // 143: kagzi.v1.WorkflowService.BulkWorkflows:output_type -> kagzi.v1.BulkWorkflowsProgress
+	123, // [123:144] is the sub-list for method output_type
+	102, // [102:123] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	102, // [102:102] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_workflow_proto_init() }

@@ -105,7 +105,7 @@ func (g *Guard) record(ctx context.Context, event engine.AuditEvent) {
 func aboutOf(request any) (namespace, subject, id string) {
 	switch r := request.(type) {
 	case *kagziv1.BulkWorkflowsRequest: // names in its filter only select runs
-		return aboutNamespace(r.GetFilter().GetNamespace())
+		return aboutNamespace(wire.BulkSelection(r).GetNamespace())
 	case *kagziv1.SessionRequest:
 		return aboutOf(r.GetHello())
 	}

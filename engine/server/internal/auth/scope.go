@@ -58,7 +58,7 @@ func forEachStart(_ *Guard, _ context.Context, key *Key, request any) error {
 }
 
 func forFilter(_ *Guard, _ context.Context, key *Key, request any) error {
-	return key.enters(request.(*kagziv1.BulkWorkflowsRequest).GetFilter().GetNamespace())
+	return key.enters(wire.BulkSelection(request.(*kagziv1.BulkWorkflowsRequest)).GetNamespace())
 }
 
 func forChild(_ *Guard, _ context.Context, key *Key, request any) error {

@@ -248,7 +248,7 @@ func TestEachFieldOfARegistrationIsRead(t *testing.T) {
 func TestEachFilterOfAListIsRead(t *testing.T) {
 	read := func(r *kagziv1.ListWorkflowsRequest) (any, error) {
 		f, err := RunFilterOf(r)
-		return []any{f, r.Page}, err // the page is read by itself
+		return []any{f, r.Page, r.Query}, err // page and query are read by themselves
 	}
 	servertest.WantEachFieldRead(t, &kagziv1.ListWorkflowsRequest{}, nil, read)
 }

@@ -100,3 +100,11 @@ func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
 	}
 	return statuses, nil
 }
+
+// BulkSelection returns the filter of a bulk change, from either field; nil if it has none.
+func BulkSelection(r *kagziv1.BulkWorkflowsRequest) *kagziv1.ListWorkflowsRequest {
+	if r.GetFilter() == nil {
+		return r.GetSelection()
+	}
+	return r.GetFilter()
+}

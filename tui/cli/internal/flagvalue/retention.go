@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -47,7 +47,7 @@ func parseRetention(s string) (time.Duration, error) {
 	if s == byDefault {
 		return 0, nil
 	}
-	d, err := filter.ParseDuration(s)
+	d, err := query.ParseDuration(s)
 	switch {
 	case err != nil:
 		return 0, err

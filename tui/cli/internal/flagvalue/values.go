@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // durationValue is a flag for a duration, which may have days and weeks.
@@ -28,7 +28,7 @@ func (v durationValue) String() string {
 }
 
 func (v durationValue) Set(s string) error {
-	d, err := filter.ParseDuration(s)
+	d, err := query.ParseDuration(s)
 	if err != nil {
 		return err
 	}

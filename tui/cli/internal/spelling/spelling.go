@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/kagzi/kagzi/tui/filter"
+	"github.com/kagzi/kagzi/proto/query"
 )
 
 // spellings maps request fields to the flags or arguments that set them, if the flag is not the
@@ -127,23 +128,24 @@ func OtherName(cmd *cobra.Command, name string) string {
 }
 
 // asking maps request fields to the filter fields that select by them.
-var asking = map[string][]filter.Field{
-	"statuses": {filter.Status}, "status_filter": {filter.Status}, "workflow_type": {filter.Type},
-	"workflow_types": {filter.Type},
-	"task_queue":     {filter.Queue}, "task_queues": {filter.Queue}, "created_after": {filter.Created},
-	"created_before": {filter.Created},
-	"tags":           {filter.Tag}, "search": {filter.ID, filter.ExternalID, filter.Search},
-	"schedule_id":   {filter.Schedule},
-	"parent_run_id": {filter.Parent}, "worker_id": {filter.Worker},
+var asking = map[string][]string{
+	"statuses": {"status"}, "status_filter": {"status"}, "workflow_type": {"type"}, "workflow_types": {"type"},
+	"task_queue": {"queue"}, "task_queues": {"queue"}, "created_after": {"created"}, "created_before": {"created"},
+	"tags": {"tag."}, "search": {"id", "external_id", "search"}, "schedule_id": {"schedule"},
+	"parent_run_id": {"parent"}, "worker_id": {"worker"},
 }
 
 // InFilter returns the filter field for a request field and its position in the query; below 0 if
 // it is not in the query.
-func InFilter(query, field string) (name string, place int) {
+func InFilter(text, field string) (name string, place int) {
+	q, err := query.Runs.Parse(text, time.Time{})
+	if err != nil {
+		return "", -1
+	}
 	for _, part := range fieldParts(field) {
 		for _, asks := range asking[part] {
-			if at := filter.Place(query, asks); at >= 0 {
-				return string(asks), at
+			if at := q.Place(asks); at >= 0 {
+				return strings.TrimSuffix(asks, "."), at
 			}
 		}
 	}

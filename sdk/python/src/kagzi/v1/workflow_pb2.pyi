@@ -353,7 +353,7 @@ class GetWorkflowByExternalIdResponse(_message.Message):
     def __init__(self, workflow: _Optional[_Union[Workflow, _Mapping]] = ...) -> None: ...
 
 class ListWorkflowsRequest(_message.Message):
-    __slots__ = ("namespace", "status_filter", "page", "workflow_type", "task_queue", "created_after", "created_before", "statuses", "tags", "schedule_id", "parent_run_id", "worker_id", "search", "workflow_types", "task_queues")
+    __slots__ = ("namespace", "status_filter", "page", "workflow_type", "task_queue", "created_after", "created_before", "statuses", "tags", "schedule_id", "parent_run_id", "worker_id", "search", "workflow_types", "task_queues", "query")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +376,7 @@ class ListWorkflowsRequest(_message.Message):
     SEARCH_FIELD_NUMBER: _ClassVar[int]
     WORKFLOW_TYPES_FIELD_NUMBER: _ClassVar[int]
     TASK_QUEUES_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     status_filter: WorkflowStatus
     page: _common_pb2.PageRequest
@@ -391,7 +392,8 @@ class ListWorkflowsRequest(_message.Message):
     search: str
     workflow_types: _containers.RepeatedScalarFieldContainer[str]
     task_queues: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, namespace: _Optional[str] = ..., status_filter: _Optional[_Union[WorkflowStatus, str]] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., workflow_type: _Optional[str] = ..., task_queue: _Optional[str] = ..., created_after: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., tags: _Optional[_Mapping[str, str]] = ..., schedule_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., worker_id: _Optional[str] = ..., search: _Optional[str] = ..., workflow_types: _Optional[_Iterable[str]] = ..., task_queues: _Optional[_Iterable[str]] = ...) -> None: ...
+    query: str
+    def __init__(self, namespace: _Optional[str] = ..., status_filter: _Optional[_Union[WorkflowStatus, str]] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., workflow_type: _Optional[str] = ..., task_queue: _Optional[str] = ..., created_after: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., created_before: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[_Union[WorkflowStatus, str]]] = ..., tags: _Optional[_Mapping[str, str]] = ..., schedule_id: _Optional[str] = ..., parent_run_id: _Optional[str] = ..., worker_id: _Optional[str] = ..., search: _Optional[str] = ..., workflow_types: _Optional[_Iterable[str]] = ..., task_queues: _Optional[_Iterable[str]] = ..., query: _Optional[str] = ...) -> None: ...
 
 class ListWorkflowsResponse(_message.Message):
     __slots__ = ("workflows", "page")
@@ -768,20 +770,22 @@ class PinWorkflowResponse(_message.Message):
     def __init__(self, workflow: _Optional[_Union[Workflow, _Mapping]] = ...) -> None: ...
 
 class BulkWorkflowsRequest(_message.Message):
-    __slots__ = ("action", "filter", "reason", "limit", "keep_all", "grace")
+    __slots__ = ("action", "filter", "reason", "limit", "keep_all", "grace", "selection")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     KEEP_ALL_FIELD_NUMBER: _ClassVar[int]
     GRACE_FIELD_NUMBER: _ClassVar[int]
+    SELECTION_FIELD_NUMBER: _ClassVar[int]
     action: BulkAction
     filter: ListWorkflowsRequest
     reason: str
     limit: int
     keep_all: bool
     grace: _duration_pb2.Duration
-    def __init__(self, action: _Optional[_Union[BulkAction, str]] = ..., filter: _Optional[_Union[ListWorkflowsRequest, _Mapping]] = ..., reason: _Optional[str] = ..., limit: _Optional[int] = ..., keep_all: bool = ..., grace: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    selection: ListWorkflowsRequest
+    def __init__(self, action: _Optional[_Union[BulkAction, str]] = ..., filter: _Optional[_Union[ListWorkflowsRequest, _Mapping]] = ..., reason: _Optional[str] = ..., limit: _Optional[int] = ..., keep_all: bool = ..., grace: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., selection: _Optional[_Union[ListWorkflowsRequest, _Mapping]] = ...) -> None: ...
 
 class BulkWorkflowsProgress(_message.Message):
     __slots__ = ("matched", "done", "failed", "last_error", "last_run_id", "unchanged")

@@ -1,4 +1,19 @@
-package render
+// Package near finds the names that mistyped words were meant to be.
+package near
+
+import "strings"
+
+// Name returns the name that a mistyped word was most likely meant to be, ignoring case; empty if
+// none is close. A short word is close to almost any name, so it has to match better.
+func Name(word string, names []string) string {
+	found, best := "", min(3, (len(word)+1)/2)
+	for _, name := range names {
+		if d := Distance(strings.ToLower(word), strings.ToLower(name)); d < best {
+			found, best = name, d
+		}
+	}
+	return found
+}
 
 // Distance returns the number of insertions, deletions, changes and swaps of neighbours that turn
 // one word into the other. It finds the name that a mistyped word was meant to be. It compares

@@ -1,4 +1,4 @@
-package render
+package near
 
 import "testing"
 
@@ -16,6 +16,16 @@ func TestDistanceCountsLettersPutInTakenOutChangedAndSwapped(t *testing.T) {
 		}
 		if there, back := Distance(c.from, c.to), Distance(c.to, c.from); there != back {
 			t.Errorf("%q and %q: %d there and %d back", c.from, c.to, there, back)
+		}
+	}
+}
+
+func TestNameIsTheClosestOfTheCloseNames(t *testing.T) {
+	names := []string{"status", "started", "type", "id"}
+	for word, want := range map[string]string{"staus": "status", "STATUS": "status", "startd": "started", "tpye": "type",
+		"colour": "", "x": "", "": ""} {
+		if got := Name(word, names); got != want {
+			t.Errorf("Name(%q) = %q, want %q", word, got, want)
 		}
 	}
 }
