@@ -354,9 +354,10 @@ class StepCall(Call):
             self.got, payload = result
             self.run.size += payload.ByteSize()
             self.run.warn_large("step result", payload, self.name)
-            complete = w.CompleteStepRequest(step_name=self.name, output=payload, branch=self.branch.path,
-                                             started_at=wire_time(self.started), **self.lease())
-            self.run.report(self, self.run.send(w.SessionRequest(complete_step=complete)))
+            message = w.SessionRequest()
+            self.about(message.complete_step).output.CopyFrom(payload)
+            set_time(message.complete_step.started_at, self.started)
+            self.run.report(self, self.run.send(message))
         self.run.pause_if_idle()
         self.run.go()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import unicodedata
@@ -17,7 +18,7 @@ Duration: TypeAlias = timedelta | float
 MAX_ERROR_TEXT, MAX_ERROR_TYPE, MAX_NAME = 16 << 10, 255, 255
 MAX_DELAY = 10 * 365 * 24 * 3600.0  # seconds
 _CUT = " … [cut]"
-_NAME = re.compile(r"[A-Za-z0-9._:/-]{1,255}\Z")
+_is_name = functools.lru_cache(4096)(re.compile(r"[A-Za-z0-9._:/-]{1,255}\Z").match)
 
 
 def seconds(d: Duration, what: str) -> float:
@@ -103,7 +104,7 @@ def check_name(what: str, name: object) -> str:
     """
     from .errors import ConfigError
 
-    if isinstance(name, str) and _NAME.match(name):
+    if isinstance(name, str) and _is_name(name):
         return name
     if not isinstance(name, str):
         raise ConfigError(f"{what} name is {name!r:.100}: want a str")

@@ -192,6 +192,9 @@ class Run:
         """Runs the code, hands over results one at a time, and goes on with what follows when all code waits."""
         if self.going or self.ended or self.quitted or self.away:
             return
+        if self.working and not (self.owing or self.loop._ready or self.starting or self.results or self.endings
+                                 or self.main_over or self.loop.exit):
+            return  # what works goes on by itself
         self.going = True
         try:
             while not self.quitted:
@@ -219,6 +222,8 @@ class Run:
             _parking.idle(self)
 
     def _run_code(self) -> None:
+        if not self.loop._ready:
+            return
         watch, reporter = self.worker.watch, self.worker.reporter
         watch.enter(self)
         try:
@@ -392,11 +397,12 @@ class Run:
     def start_bodies(self) -> None:
         """Starts the code of the steps that may run."""
         waiting: list[StepCall] = []
+        unrecorded = next((index for index, op in self.ops.items() if op.kind in _RESULTS), self.issued + 1)
+        may = not self.pausing and (self.cancelled or not self.cancelling) and self.worker.trusted(self)
         for call in self.bodies:
             if call.state != ACTIVE or call.failing or self.ends_with(call) or self.quitted or self.closing:
                 continue
-            durable = not any(op.index <= call.wants_after and op.kind in _RESULTS for op in self.ops.values())
-            if not durable or self.pausing or (self.cancelling and not self.cancelled) or not self.worker.trusted(self):
+            if unrecorded <= call.wants_after or not may:
                 waiting.append(call)
             else:
                 call.body()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _EOF: Any = getattr(grpc.aio, "EOF")  # noqa: B009  stubs do not know it
 _HELLO_TIMEOUT = 15.0
+_BATCH = 64 << 10  # bytes of the operations that are written as one message
 _STATUSES = {f.WORKFLOW_STATUS_COMPLETED: 0, f.WORKFLOW_STATUS_FAILED: 1}
 
 
@@ -64,7 +65,7 @@ class Session:
                  log: logging.Logger, limit: int) -> None:
         self.endpoint, self.hello, self._deliver, self.log, self.limit = endpoint, hello, deliver, log, limit
         self.worker_id = ""
-        self.keeps_order, self.resumes_runs = True, False
+        self.keeps_order, self.resumes_runs, self._takes_batches = True, False, False
         self.lease = 30.0
         self.interval = 10.0
         self.held: dict[str, str] = {}  # lease tokens by run id
@@ -281,8 +282,8 @@ class Session:
 
     async def _one_session(self) -> bool:
         self._registered = False
-        _, path, serialize, parse = METHODS["Session"]
-        stream = self._channel.stream_stream(path, request_serializer=serialize, response_deserializer=parse)(
+        _, path, _, parse = METHODS["Session"]
+        stream = self._channel.stream_stream(path, response_deserializer=parse)(
             metadata=metadata(self.endpoint))
         try:
             return await self._on_stream(stream)
@@ -300,7 +301,7 @@ class Session:
         hello.worker_id = self.worker_id or hello.worker_id
         try:
             async with asyncio.timeout(_HELLO_TIMEOUT):
-                await stream.write(w.SessionRequest(seq=1, hello=hello))
+                await stream.write(w.SessionRequest(seq=1, hello=hello).SerializeToString())
                 first = await stream.read()
         except TimeoutError:
             raise _Broken("the server did not answer hello in time") from None
@@ -320,7 +321,11 @@ class Session:
                 r = await stream.read()
                 if r is _EOF:
                     break
-                self._came(r)
+                if r.batch:
+                    for one in r.batch:
+                        self._came(w.SessionResponse.FromString(one))
+                else:
+                    self._came(r)
         finally:
             writer.cancel()
             beats.cancel()
@@ -337,7 +342,7 @@ class Session:
     def _welcomed(self, r: w.RegisterResponse, at: tuple[float, float]) -> None:
         self.interval = r.heartbeat_interval_ms / 1000 or float(r.heartbeat_interval_secs) or 10.0
         self.lease = r.lease_ms / 1000 or max(30.0, 3 * self.interval)
-        self.keeps_order, self.resumes_runs = r.keeps_order, r.resumes_runs
+        self.keeps_order, self.resumes_runs, self._takes_batches = r.keeps_order, r.resumes_runs, r.takes_batches
         first, self.worker_id = not self.worker_id, r.worker_id
         if not self.held:
             self.confirmed = at
@@ -420,29 +425,42 @@ class Session:
                 await self._kick.wait()
                 self._kick.clear()
                 while self._urgent or self._queue or self._credit:
-                    if self._urgent:
-                        op = self._urgent.popleft()
-                    elif self._queue:
-                        op = self._queue.popleft()
-                        if op.run is not None and self._outboxes.get(op.run, {}).get(op.index) is not op:
-                            continue  # the run is over, or the operation was withdrawn
-                    else:
-                        op = Op(w.SessionRequest(credit=w.Credit(tasks=self._credit)), None, 0, None, None)
-                        self._credit = 0
-                    self._seq += 1
-                    op.msg.seq, op.msg.after, op.unknown = self._seq, 0, 0
-                    prev = op.prev
-                    if prev is not None and (self._sent.get(prev.msg.seq) is prev or prev.unknown == self._epoch):
-                        op.msg.after = prev.msg.seq
-                    else:
-                        op.prev = None
-                    self._sent[self._seq] = op
-                    await stream.write(op.msg)
+                    while self._urgent:
+                        await stream.write(self._numbered(self._urgent.popleft()))
+                    batch, size = [], 0
+                    while (self._queue or self._credit) and size < _BATCH and (self._takes_batches or not batch):
+                        if self._queue:
+                            op = self._queue.popleft()
+                            if op.run is not None and self._outboxes.get(op.run, {}).get(op.index) is not op:
+                                continue  # the run is over, or the operation was withdrawn
+                        else:
+                            op = Op(w.SessionRequest(credit=w.Credit(tasks=self._credit)), None, 0, None, None)
+                            self._credit = 0
+                        batch.append(self._numbered(op))
+                        size += len(batch[-1])
+                    if len(batch) > 1 and len(batch[-1]) > _BATCH:
+                        last = batch.pop()  # too large for a batch
+                        await stream.write(_joined(batch))
+                        batch = [last]
+                    if batch:
+                        await stream.write(_joined(batch))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             pass  # the stream broke; reading tells why
         except Exception as e:
             self.log.error("cannot send an operation: %s", e)
             stream.cancel()
+
+    def _numbered(self, op: Op) -> bytes:
+        """Gives an operation its number on this stream, and returns it encoded."""
+        self._seq += 1
+        msg, prev = op.msg, op.prev
+        msg.seq, msg.after, op.unknown = self._seq, 0, 0
+        if prev is not None and (self._sent.get(prev.msg.seq) is prev or prev.unknown == self._epoch):
+            msg.after = prev.msg.seq
+        else:
+            op.prev = None
+        self._sent[self._seq] = op
+        return msg.SerializeToString()
 
     # Heartbeats and the lease.
 
@@ -483,6 +501,11 @@ class Session:
             _heartbeat.beat(self, goodbye)
         else:
             self._parted.set()
+
+
+def _joined(batch: list[bytes]) -> bytes:
+    """Returns encoded operations as one message."""
+    return batch[0] if len(batch) == 1 else w.SessionRequest(batch=batch).SerializeToString()
 
 
 _MACHINES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}
