@@ -7,9 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 from ._calls import ACTIVE, FUNCTION, HELD, OVER, QUEUED, Call, StepCall
-from ._convert import printable, wire_time
+from ._convert import printable
 from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
@@ -88,9 +87,7 @@ def fail_lost(run: Run, call: Call) -> None:
     call.failure = common.ErrorDetail(
         code=common.ERROR_CODE_CANCELLED, non_retryable=True, type="cancelled",
         message="the run was cancelled while the step ran on a worker that is lost")
-    op = run.send(w.SessionRequest(fail_step=w.FailStepRequest(
-        step_name=call.name, error=call.failure, started_at=wire_time(run.now()), hold=True,
-        branch=call.branch.path, **call.lease())), lambda _: run.report(call, op))
+    op = call.send("fail_step", lambda _: run.report(call, op), error=call.failure, started=run.now(), hold=True)
 
 
 def lose(run: Run, d: common.ErrorDetail) -> None:

@@ -54,10 +54,16 @@ def wire_duration(s: float) -> WireDuration:
     return WireDuration(seconds=nanos // 1_000_000_000, nanos=nanos % 1_000_000_000)
 
 
-def wire_time(t: float) -> Timestamp:
-    """Returns a time in seconds since 1970 for the wire, in microseconds."""
+def set_time(to: Timestamp, t: float) -> Timestamp:
+    """Sets a field to a time in seconds since 1970, in microseconds."""
     micros = round(t * 1_000_000)
-    return Timestamp(seconds=micros // 1_000_000, nanos=micros % 1_000_000 * 1000)
+    to.seconds, to.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
+    return to
+
+
+def wire_time(t: float) -> Timestamp:
+    """Returns a time in seconds since 1970 for the wire."""
+    return set_time(Timestamp(), t)
 
 
 def stamp(t: datetime | None) -> Timestamp | None:

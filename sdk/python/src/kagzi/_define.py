@@ -205,9 +205,10 @@ async def do(name: str, fn: Callable[..., Any], /, *args: Any, retry: Retry | No
         TimedOut: Its last attempt timed out.
         Cancelled: The run is being cancelled.
     """
+    code = fn.fn if isinstance(fn, Step) else fn
     if isinstance(fn, Step):
-        fn, retry, timeout = fn.fn, retry or fn.retry, timeout if timeout is not None else fn.timeout
-    return await _step(name, functools.partial(fn, *args), fn, retry, timeout)
+        retry, timeout = retry or fn.retry, timeout if timeout is not None else fn.timeout
+    return await _step(name, functools.partial(code, *args), code, retry, timeout)
 
 
 _facts: weakref.WeakKeyDictionary[Any, tuple[bool, Any]] = weakref.WeakKeyDictionary()

@@ -70,14 +70,11 @@ def end(run: Run, unreached: list[str]) -> None:
         fail(run, error_detail(error), unreached)
         return
     run.closing = True
-    r = w.CompleteWorkflowRequest(namespace=run.task.namespace, run_id=run.task.run_id, output=output,
-                                  lease_token=run.task.lease_token, unreached=unreached,
-                                  unreceived=sorted(run.unreceived))
-    if again is not None:
-        r.continue_as.CopyFrom(f.StartWorkflowRequest(
-            namespace=run.task.namespace, task_queue=run.task.task_queue, workflow_type=run.task.workflow_type,
-            version=run.task.version, input=again.args[0]))
-    run.send(w.SessionRequest(complete_workflow=r), functools.partial(completed, run))
+    following = None if again is None else f.StartWorkflowRequest(
+        namespace=run.task.namespace, task_queue=run.task.task_queue, workflow_type=run.task.workflow_type,
+        version=run.task.version, input=again.args[0])
+    run.send("complete_workflow", functools.partial(completed, run), output=output, continue_as=following,
+             unreached=unreached, unreceived=sorted(run.unreceived))
     run.quit("finished")
 
 
@@ -97,16 +94,12 @@ def fail(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None
 
 
 def send_failure(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:
-    r = w.FailWorkflowRequest(namespace=run.task.namespace, run_id=run.task.run_id, error=d,
-                              lease_token=run.task.lease_token, unreached=unreached,
-                              unreceived=sorted(run.unreceived))
-
     def answered(r: w.SessionResponse) -> None:
         run.worker.session.count(r.failed_workflow.status, time.monotonic() - run.since)
         run.worker.log_failed_run(run, d, r.failed_workflow)
         run.over("finished")
 
-    run.send(w.SessionRequest(fail_workflow=r), answered)
+    run.send("fail_workflow", answered, error=d, unreached=list(unreached), unreceived=sorted(run.unreceived))
 
 
 def refused(run: Run, op: Op, d: common.ErrorDetail) -> None:

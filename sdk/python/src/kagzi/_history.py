@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from . import _cancel, codec
 from ._branch import Branch
 from ._calls import FUNCTION, SIGNAL, Call
-from ._convert import check_name, wire_time
+from ._convert import check_name
 from ._naming import OWN, claim
 from ._op import Op
 from .errors import DecodeError, KagziError, error_detail
 from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
@@ -39,16 +38,12 @@ def judge(run: Run, call: Call, d: common.ErrorDetail) -> None:
     run.verdicts[call.name] = d
     run.verdict_count += 1
     name = _VERDICT if run.verdict_count == 1 else f"{_VERDICT}:{run.verdict_count}"
-    run.send(w.SessionRequest(fail_step=w.FailStepRequest(
-        step_name=name, error=d, started_at=wire_time(run.now()), hold=True, branch=call.branch.path,
-        **call.lease())))
+    run.send("fail_step", step_name=name, branch=call.branch.path, error=d, started=run.now(), hold=True)
 
 
 def complete_own(run: Run, name: str, branch: str, p: common.Payload) -> Op:
     """Records a step of the SDK's own."""
-    return run.send(w.SessionRequest(complete_step=w.CompleteStepRequest(
-        namespace=run.task.namespace, run_id=run.task.run_id, lease_token=run.task.lease_token, step_name=name,
-        output=p, started_at=wire_time(run.now()), branch=branch)))
+    return run.send("complete_step", step_name=name, branch=branch, output=p, started=run.now())
 
 
 def record(run: Run, branch: Branch, name: str, value: Callable[[], Any], annotation: Any = Any) -> Any:

@@ -77,15 +77,15 @@ def ask_parked(run: Run, calls: list[ServerWait]) -> None:
             each.append(call)
             single.setdefault(call.children[0].run_id, (call.children[0], call))
         else:
-            ask_for(run, call.question(True), call.answered, [call])
+            ask_for(run, call.ask(True), call.answered, [call])
     if single:
         children, one = [c for c, _ in single.values()], next(iter(single.values()))[1]
-        ask_for(run, one.ask_for(children, True, True),
+        ask_for(run, one.ask_about(children, True, True),
                 lambda r, op: run.children_ended(r.awaited_children.steps, children, op), each)
 
 
-def ask_for(run: Run, question: w.SessionRequest, answered: Callable[[w.SessionResponse, Op], bool],
-            calls: list[ServerWait]) -> None:
+def ask_for(run: Run, ask: Callable[[Callable[[w.SessionResponse], None]], Op],
+            answered: Callable[[w.SessionResponse, Op], bool], calls: list[ServerWait]) -> None:
     run.questions += 1
 
     def taken(r: w.SessionResponse) -> None:
@@ -97,7 +97,7 @@ def ask_for(run: Run, question: w.SessionRequest, answered: Callable[[w.SessionR
             if call.state != ACTIVE:
                 call.unpark()
 
-    op = run.send(question, taken)
+    op = ask(taken)
 
 
 def deadlocked(run: Run) -> None:
@@ -111,9 +111,7 @@ def deadlocked(run: Run) -> None:
 
 
 def send_release(run: Run, cause: str, *, park: bool = False, divergence: f.Divergence | None = None) -> None:
-    r = w.ReleaseTaskRequest(namespace=run.task.namespace, run_id=run.task.run_id,
-                             lease_token=run.task.lease_token, park=park, divergence=divergence)
-    run.send(w.SessionRequest(release_task=r), lambda _: run.suspend() if park else run.over(cause))
+    run.send("release_task", lambda _: run.suspend() if park else run.over(cause), park=park, divergence=divergence)
 
 
 def give_back(run: Run) -> None:

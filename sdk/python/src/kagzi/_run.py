@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from . import _cache, _cancel, _ending, _history, _notes, _order, _parking, _trace, codec
 from ._branch import Branch, NameUse
 from ._calls import ACTIVE, CANCELLED, CHILD, OVER, RECORDED, Call, StepCall
-from ._convert import unix
+from ._convert import set_time, unix
 from ._loop import Parked, RunLoop, current
 from ._naming import OWN, claim, recorded_as
 from ._op import ASKS, Op, may_end_lease
@@ -424,9 +424,32 @@ class Run:
 
     # Operations.
 
-    def send(self, msg: w.SessionRequest, answer: Callable[[w.SessionResponse], None] | None = None,
-             refused: Callable[[common.ErrorDetail], None] | None = None) -> Op:
-        """Sends an operation. The answer is taken when it is durable."""
+    def send(self, kind: str, answer: Callable[[w.SessionResponse], None] | None = None,
+             refused: Callable[[common.ErrorDetail], None] | None = None, /, *, started: float = 0.0,
+             **fields: Any) -> Op:
+        """Sends an operation of this lease. The answer is taken when it is durable.
+
+        Args:
+            kind: As on the wire.
+            answer: Gets the answer.
+            refused: Gets a final refusal.
+            started: Time for started_at, by the server's clock.
+            **fields: Further fields of the operation; what is None stays unset.
+        """
+        msg, task = w.SessionRequest(), self.task
+        made = getattr(msg, kind)  # fields are set in place, because messages are copied when they become fields
+        made.lease_token = task.lease_token
+        if kind != "start_child":
+            made.namespace, made.run_id = task.namespace, task.run_id
+        if started:
+            set_time(made.started_at, started)
+        for name, value in fields.items():
+            if isinstance(value, str | int):
+                setattr(made, name, value)
+            elif isinstance(value, list):
+                getattr(made, name).extend(value)
+            elif value is not None:
+                getattr(made, name).CopyFrom(value)
         self.issued += 1
         op = Op(msg, self, self.issued, answer, refused)
         if may_end_lease(msg, op.kind):

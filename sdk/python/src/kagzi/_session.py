@@ -427,7 +427,8 @@ class Session:
                 while self._urgent or self._queue or self._credit:
                     while self._urgent:
                         await stream.write(self._numbered(self._urgent.popleft()))
-                    batch, size = [], 0
+                    batch: list[bytes] = []
+                    size = 0
                     while (self._queue or self._credit) and size < _BATCH and (self._takes_batches or not batch):
                         if self._queue:
                             op = self._queue.popleft()

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from . import _dev, _replay, _worklog
 from . import codec as codecs
 from ._cache import Cache
-from ._calls import StepInfo
+from ._calls import StepInfo, YoungSteps
 from ._code import Watch, WorkflowCode, own_build
 from ._convert import MAX_NAME, Duration, clean_text, printable, seconds, unix
 from ._define import Workflow
@@ -150,6 +150,7 @@ class Worker:
         self.runs: dict[str, Run] = {}
         self.pool = Pool(threads or max_concurrent)
         self.loop: asyncio.AbstractEventLoop
+        self.young: YoungSteps
         self.session: Session
         self.ready = threading.Event()
         self._begun = self.draining = False
@@ -192,6 +193,7 @@ class Worker:
         if self._begun:
             raise ConfigError("the worker has run already: make a new one")
         self.loop = asyncio.get_running_loop()
+        self.young = YoungSteps(self.loop)
         self._emptied, self._served, self._asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._again = asyncio.Event()
         self._thread = threading.get_ident()
