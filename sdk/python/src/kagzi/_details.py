@@ -6,7 +6,7 @@ import dataclasses
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar
@@ -215,6 +215,36 @@ class ScheduleOptions(TypedDict, total=False):
     request_id: str
 
 
+class ScheduleChanges(TypedDict, total=False):
+    """What ``schedule.update`` changes; options that are not named here are as in ScheduleOptions.
+
+    next_fire_at: The first tick at or after it fires next. input: Of the runs. tags: Replace all tags.
+    step_retry: Without run_retry, runs themselves are not retried any more, as with StartOptions.
+    step_timeout, heartbeat_timeout, execution_timeout: Replace all three. reason: For the audit log.
+    """
+
+    name: str
+    cron: str
+    queue: str
+    version: str
+    time_zone: str
+    overlap: Literal["allow", "skip", "buffer_one"]
+    max_catchup: int
+    jitter: Duration
+    next_fire_at: datetime
+    input: Any
+    tags: Mapping[str, str]
+    step_retry: Retry
+    run_retry: Retry
+    retry: Retry
+    step_timeout: Duration
+    heartbeat_timeout: Duration
+    execution_timeout: Duration
+    on_failure: str
+    on_failure_queue: str
+    reason: str
+
+
 class ListFilters(TypedDict, total=False):
     """Which runs a list has: those that match all filters, and of a filter with several values any of them.
 
@@ -322,15 +352,12 @@ def schedule_request(namespace: str, codec: codecs.Codec | None, workflow: Workf
     """Returns the request that creates a schedule."""
     check_options(o, ScheduleOptions.__annotations__)
     name, queue, _ = target(workflow)
-    overlap = o.get("overlap", "allow")
-    if overlap not in _OVERLAP:
-        raise ConfigError(f"option overlap is {overlap!r}, want allow, skip or buffer_one")
     enabled: Any = None if o.get("or_update") and not o.get("paused") else not o.get("paused", False)
     steps, run = policies(o)
     return s.CreateWorkflowScheduleRequest(
         namespace=namespace, task_queue=o.get("queue") or queue or "default", workflow_type=name, cron_expr=cron,
         input=encode_input(codec, value, name, ""), enabled=enabled, max_catchup=o.get("max_catchup"),
-        version=o.get("version"), time_zone=o.get("time_zone", ""), overlap_policy=_OVERLAP[overlap],
+        version=o.get("version"), time_zone=o.get("time_zone", ""), overlap_policy=_overlap(o.get("overlap", "allow")),
         name=o.get("name", ""), retry_policy=steps, run_retry_policy=run, timeouts=timeouts(o),
         on_failure_workflow=o.get("on_failure", ""), on_failure_task_queue=o.get("on_failure_queue", ""),
         tags=o.get("tags"), request_id=o.get("request_id") or uuid7(), jitter_ms=whole_ms(o.get("jitter"), "jitter"),
@@ -338,15 +365,26 @@ def schedule_request(namespace: str, codec: codecs.Codec | None, workflow: Workf
 
 
 def schedule_changes(namespace: str, codec: codecs.Codec | None, id: str, workflow_type: str,
-                     changes: Mapping[str, Any]) -> s.UpdateWorkflowScheduleRequest:
+                     changes: ScheduleChanges) -> s.UpdateWorkflowScheduleRequest:
     """Returns the request that changes a schedule; what is None keeps its value."""
-    convert: dict[str, Any] = {
-        "cron": lambda v: ("cron_expr", v), "queue": lambda v: ("task_queue", v),
-        "jitter": lambda v: ("jitter_ms", whole_ms(v, "jitter")), "overlap": lambda v: ("overlap_policy", _OVERLAP[v]),
-        "next_fire_at": lambda v: ("next_fire_at", stamp(v)), "tags": lambda v: ("tags", s.ScheduleTags(tags=v)),
-        "input": lambda v: ("input", encode_input(codec, v, workflow_type, ""))}
-    fields = dict(convert[k](v) if k in convert else (k, v) for k, v in changes.items() if v is not None)
-    return s.UpdateWorkflowScheduleRequest(namespace=namespace, schedule_id=id, **fields)
+    check_options(changes, ScheduleChanges.__annotations__)
+    o: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
+    steps, run = policies(o)
+    convert: dict[str, Callable[[Any], Any]] = {
+        "jitter_ms": lambda v: whole_ms(v, "jitter"), "overlap_policy": _overlap, "next_fire_at": stamp,
+        "tags": lambda v: s.ScheduleTags(tags=v), "input": lambda v: encode_input(codec, v, workflow_type, "")}
+    names = {"cron": "cron_expr", "queue": "task_queue", "jitter": "jitter_ms", "overlap": "overlap_policy",
+             "on_failure": "on_failure_workflow", "on_failure_queue": "on_failure_task_queue"}
+    fields = {names.get(k, k): v for k, v in o.items() if not k.endswith(("retry", "timeout"))}
+    return s.UpdateWorkflowScheduleRequest(
+        namespace=namespace, schedule_id=id, retry_policy=steps, run_retry_policy=run, timeouts=timeouts(o),
+        **{k: convert[k](v) if k in convert else v for k, v in fields.items()})
+
+
+def _overlap(name: str) -> s.OverlapPolicy:
+    if name not in _OVERLAP:
+        raise ConfigError(f"option overlap is {name!r}, want allow, skip or buffer_one")
+    return _OVERLAP[name]
 
 
 def page(r: Any, answer: Any) -> bool:
