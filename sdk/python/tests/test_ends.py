@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kagzi
-from kagzi._op import Op, may_end_lease
+from kagzi._outbox import Op, may_end_lease
 from kagzi._run import Run
 from kagzi._session import Session
 

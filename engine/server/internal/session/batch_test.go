@@ -81,6 +81,25 @@ func TestOutboxJoinsMessages(t *testing.T) {
 	})
 }
 
+func TestOutboxJoinsTasks(t *testing.T) {
+	o := &outbox{batches: true}
+	for seq := range int64(40) {
+		task := &kagziv1.Task{RunId: strings.Repeat("x", maxBatch/20)}
+		o.put(outgoing{message: &kagziv1.SessionResponse{Seq: seq, Event: &kagziv1.SessionResponse_Task{Task: task}},
+			unasked: true})
+	}
+	o.put(numbered(99))
+	var sizes []int
+	for left := o.next(nil); len(left) > 0; left = o.next(nil) {
+		if sizes = append(sizes, len(left)); len(sizes) == 1 && left[0].message.Seq != 99 {
+			t.Errorf("message %d goes before the answer", left[0].message.Seq)
+		}
+	}
+	if !slices.Equal(sizes, []int{21, 20}) {
+		t.Errorf("sends %v messages at a time, want the answer with 20 tasks, which fill a batch, then 20", sizes)
+	}
+}
+
 func TestReceiveBatch(t *testing.T) {
 	step := func(seq int64, run string) *kagziv1.SessionRequest {
 		return &kagziv1.SessionRequest{Seq: seq, Operation: &kagziv1.SessionRequest_CompleteStep{

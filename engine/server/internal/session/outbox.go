@@ -135,8 +135,8 @@ func joined(left []outgoing) (n int, message *kagziv1.SessionResponse) {
 	return len(batch.Batch), batch
 }
 
-// next returns the next batch: all answers and one other message. If it is empty, the caller must
-// stop sending. sent is the previous batch, whose slice is reused.
+// next returns the next batch: all answers and one other message, or so many as one batch holds. If it
+// is empty, the caller must stop sending. sent is the previous batch, whose slice is reused.
 func (o *outbox) next(sent []outgoing) []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,11 +147,15 @@ func (o *outbox) next(sent []outgoing) []outgoing {
 	o.moved = time.Now()
 	batch := o.messages
 	o.messages = nil
-	if len(o.unasked) > 0 {
+	for size := 0; len(o.unasked) > 0; {
+		size += proto.Size(o.unasked[0].message)
 		batch = append(batch, o.unasked[0])
 		o.unasked[0] = outgoing{}
 		if o.unasked = o.unasked[1:]; len(o.unasked) == 0 {
 			o.unasked = nil
+		}
+		if !o.batches || size >= maxBatch {
+			break
 		}
 	}
 	if len(batch) == 0 {

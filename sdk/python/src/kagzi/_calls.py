@@ -23,8 +23,8 @@ from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._branch import Branch
-    from ._op import Op
+    from ._naming import Branch
+    from ._outbox import Op
     from ._run import Run
 
 FUNCTION, SLEEP, CHILD, SIGNAL = (f.STEP_KIND_FUNCTION, f.STEP_KIND_SLEEP, f.STEP_KIND_CHILD_WORKFLOW,
@@ -208,7 +208,6 @@ class StepCall(Call):
         self._retry_at(self.due)
 
     def body(self) -> None:
-        """Starts the step's code."""
         worker, run = self.run.worker, self.run
         self.running = True
         run.bodies_running += 1
@@ -382,7 +381,6 @@ class StepCall(Call):
         self.run.go()
 
     def _fail(self, detail: common.ErrorDetail) -> None:
-        """Records a failed attempt."""
         run, number = self.run, self.attempt
         self.last = detail
         hold = not run.alone(self)
@@ -475,8 +473,6 @@ def replacement(other: Callable[..., Any], fn: Any) -> Callable[[], Any]:
 
 class Async:
     """Marks code of a step as async."""
-
-    kagzi_async = True
 
     def __init__(self, call: functools.partial[Any]) -> None:
         self.call = call

@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from . import _data
-from ._branch import Branch
 from ._calls import Async, StepCall, step_info
 from ._convert import Duration, check_name, seconds
 from ._loop import current, where
+from ._naming import Branch
 from .errors import ConfigError, Misuse
 from .policy import Retry
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar
@@ -16,10 +16,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from . import _trace
 from . import codec as codecs
-from ._convert import Duration, stamp, when, whole_ms
+from ._convert import Duration, stamp, when
 from ._define import Workflow
 from .errors import ConfigError, DecodeError, RunError, ServerError, code_name
-from .policy import Retry, StartOptions, check_options, policies, start_request, timeouts
+from .policy import Retry, StartOptions, check_options, start_request, wire_fields
 from .v1 import common_pb2 as common
 from .v1 import workflow_pb2 as f
 from .v1 import workflow_schedule_pb2 as s
@@ -112,7 +112,6 @@ class RunDetails:
 
 
 def run_details(w: f.Workflow, codec: codecs.Codec | None) -> RunDetails:
-    """Converts a run."""
     status, error = status_name(w.status), None
     if w.HasField("error") or (status in ENDED and status != "COMPLETED"):
         error = RunError(w.run_id, status, w.error.message, type=w.error.type, code=code_name(w.error.code),
@@ -133,7 +132,6 @@ class Explanation:
 
 
 def explanation(r: f.ExplainWorkflowResponse) -> Explanation:
-    """Converts an explanation."""
     known = r.blocker in f.ExplainWorkflowResponse.Blocker.values()
     blocker = f.ExplainWorkflowResponse.Blocker.Name(r.blocker) if known else f"BLOCKER_{r.blocker}"
     return from_wire(Explanation, r, {}, blocker=blocker.removeprefix("BLOCKER_"))
@@ -165,14 +163,11 @@ class ScheduleDetails:
     wire: s.WorkflowSchedule = field(repr=False, compare=False)
 
 
-_OVERLAP = {"allow": s.OVERLAP_POLICY_ALLOW, "skip": s.OVERLAP_POLICY_SKIP, "buffer_one": s.OVERLAP_POLICY_BUFFER_ONE}
-
-
 def schedule_details(w: s.WorkflowSchedule) -> ScheduleDetails:
-    """Converts a schedule."""
     return from_wire(ScheduleDetails, w, {"cron": "cron_expr", "queue": "task_queue"}, paused=not w.enabled, wire=w,
                      time_zone=w.time_zone or "UTC",
-                     overlap=next((k for k, v in _OVERLAP.items() if v == w.overlap_policy), "allow"))
+                     overlap={s.OVERLAP_POLICY_SKIP: "skip", s.OVERLAP_POLICY_BUFFER_ONE: "buffer_one"}.get(
+                         w.overlap_policy, "allow"))
 
 
 @dataclass(frozen=True)
@@ -278,7 +273,6 @@ def target(workflow: Workflow[Any, Any] | str) -> tuple[str, str, Any]:
 
 
 def encode_input(codec: codecs.Codec | None, value: Any, name: str, id: str) -> common.Payload:
-    """Returns the payload of a run's input."""
     try:
         return codecs.encode(codec, value, codecs.input_info(name, id))
     except DecodeError as e:
@@ -287,7 +281,6 @@ def encode_input(codec: codecs.Codec | None, value: Any, name: str, id: str) -> 
 
 def start_of(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, value: Any,
              o: StartOptions) -> f.StartWorkflowRequest:
-    """Returns the request of a start."""
     name, queue, _ = target(workflow)
     p = encode_input(codec, value, name, o.get("id", ""))
     r = start_request(namespace, name, p, queue, time.time(), o)
@@ -301,7 +294,6 @@ def digest_of(w: f.Workflow | f.StartWorkflowRequest) -> str:
 
 
 def started(codec: codecs.Codec | None, r: f.StartWorkflowRequest, a: f.StartWorkflowResponse) -> Started:
-    """Converts the answer to a start."""
     start = digest_of(r) if codec is not None and not a.already_exists else ""
     return Started(a.run_id, a.already_exists, a.other_input and codec is None, start)
 
@@ -333,7 +325,6 @@ def continuation(e: ServerError, followed: set[str]) -> str:
 
 
 def list_request(namespace: str, statuses: Iterable[str], o: ListFilters) -> f.ListWorkflowsRequest:
-    """Returns the request of a list."""
     check_options(o, ListFilters.__annotations__)
     numbers: list[Any] = []
     for name in statuses:
@@ -349,42 +340,25 @@ def list_request(namespace: str, statuses: Iterable[str], o: ListFilters) -> f.L
 
 def schedule_request(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, cron: str,
                      value: Any, o: ScheduleOptions) -> s.CreateWorkflowScheduleRequest:
-    """Returns the request that creates a schedule."""
-    check_options(o, ScheduleOptions.__annotations__)
-    name, queue, _ = target(workflow)
-    enabled: Any = None if o.get("or_update") and not o.get("paused") else not o.get("paused", False)
-    steps, run = policies(o)
-    return s.CreateWorkflowScheduleRequest(
-        namespace=namespace, task_queue=o.get("queue") or queue or "default", workflow_type=name, cron_expr=cron,
-        input=encode_input(codec, value, name, ""), enabled=enabled, max_catchup=o.get("max_catchup"),
-        version=o.get("version"), time_zone=o.get("time_zone", ""), overlap_policy=_overlap(o.get("overlap", "allow")),
-        name=o.get("name", ""), retry_policy=steps, run_retry_policy=run, timeouts=timeouts(o),
-        on_failure_workflow=o.get("on_failure", ""), on_failure_task_queue=o.get("on_failure_queue", ""),
-        tags=o.get("tags"), request_id=o.get("request_id") or uuid7(), jitter_ms=whole_ms(o.get("jitter"), "jitter"),
-        or_update=o.get("or_update", False))
+    fields, (name, queue, _) = wire_fields(o, ScheduleOptions), target(workflow)
+    paused = fields.pop("paused", False)
+    if paused or not o.get("or_update"):
+        fields["enabled"] = not paused
+    fields["task_queue"] = fields.get("task_queue") or queue or "default"
+    fields["request_id"] = fields.get("request_id") or uuid7()
+    return s.CreateWorkflowScheduleRequest(namespace=namespace, workflow_type=name, cron_expr=cron,
+                                           input=encode_input(codec, value, name, ""), **fields)
 
 
 def schedule_changes(namespace: str, codec: codecs.Codec | None, id: str, workflow_type: str,
                      changes: ScheduleChanges) -> s.UpdateWorkflowScheduleRequest:
     """Returns the request that changes a schedule; what is None keeps its value."""
-    check_options(changes, ScheduleChanges.__annotations__)
-    o: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
-    steps, run = policies(o)
-    convert: dict[str, Callable[[Any], Any]] = {
-        "jitter_ms": lambda v: whole_ms(v, "jitter"), "overlap_policy": _overlap, "next_fire_at": stamp,
-        "tags": lambda v: s.ScheduleTags(tags=v), "input": lambda v: encode_input(codec, v, workflow_type, "")}
-    names = {"cron": "cron_expr", "queue": "task_queue", "jitter": "jitter_ms", "overlap": "overlap_policy",
-             "on_failure": "on_failure_workflow", "on_failure_queue": "on_failure_task_queue"}
-    fields = {names.get(k, k): v for k, v in o.items() if not k.endswith(("retry", "timeout"))}
-    return s.UpdateWorkflowScheduleRequest(
-        namespace=namespace, schedule_id=id, retry_policy=steps, run_retry_policy=run, timeouts=timeouts(o),
-        **{k: convert[k](v) if k in convert else v for k, v in fields.items()})
-
-
-def _overlap(name: str) -> s.OverlapPolicy:
-    if name not in _OVERLAP:
-        raise ConfigError(f"option overlap is {name!r}, want allow, skip or buffer_one")
-    return _OVERLAP[name]
+    fields = wire_fields(changes, ScheduleChanges)
+    if "tags" in fields:
+        fields["tags"] = s.ScheduleTags(tags=fields["tags"])
+    if "input" in fields:
+        fields["input"] = encode_input(codec, fields["input"], workflow_type, "")
+    return s.UpdateWorkflowScheduleRequest(namespace=namespace, schedule_id=id, **fields)
 
 
 def page(r: Any, answer: Any) -> bool:
@@ -394,7 +368,6 @@ def page(r: Any, answer: Any) -> bool:
 
 
 def by_id(method: str, namespace: str, id: str, **rest: Any) -> Message:
-    """Returns the request of a call about one run or schedule."""
     module: Any = s if "Schedule" in method else f
     key = "schedule_id" if "Schedule" in method else "run_id"
     made: Message = getattr(module, method + "Request")(namespace=namespace, **{key: id}, **rest)

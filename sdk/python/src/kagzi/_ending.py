@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from . import _order
 from ._calls import CHILD, FUNCTION, SIGNAL, Call
-from ._cancel import CANCEL_NAME
 from ._convert import printable
-from ._op import Op
+from ._order import CANCEL_NAME
+from ._outbox import Op
 from ._parking import send_release
-from .errors import Coded, ContinueAsNew, code_name, error_detail
+from .errors import Coded, ContinueAsNew, KagziError, Misuse, code_name, error_detail
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
@@ -29,7 +29,6 @@ _KIND_NAMES: dict[int, str] = {FUNCTION: "step", f.STEP_KIND_SLEEP: "sleep", SIG
 
 
 def kind_name(kind: int) -> str:
-    """Returns what a kind of step is called in messages."""
     return _KIND_NAMES.get(kind, "step of unknown kind")
 
 
@@ -84,13 +83,29 @@ def completed(run: Run, r: w.SessionResponse) -> None:
 
 
 def fail(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:
-    """Records that the run, or this attempt of it, failed."""
     if run.after_leaving(lambda: fail(run, d, unreached)):
         return
     if not run.quitted and not run.closing:
         run.closing = True
         send_failure(run, d, unreached)
         run.quit("finished")
+
+
+def reject(run: Run, error: KagziError) -> KagziError:
+    """Fails the run for good from inside a call of its code, and returns the exception to raise."""
+    detail = error_detail(error)
+    detail.non_retryable = run.rejected = True
+    run.fail(detail)
+    return error
+
+
+def misused(run: Run, error: Misuse) -> None:
+    """Fails the run whose code did what only steps may do."""
+    if run.away:  # it is found again in the replay
+        run.worker.cache.drop(run.task.run_id)
+        return
+    run.rejected = True
+    run.fail(error_detail(error))
 
 
 def send_failure(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:

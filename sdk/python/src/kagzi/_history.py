@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _cancel, codec
-from ._branch import Branch
+from . import _order, codec
 from ._calls import FUNCTION, SIGNAL, Call
 from ._convert import check_name
-from ._naming import OWN, claim
-from ._op import Op
+from ._naming import OWN, Branch, claim
+from ._outbox import Op
 from .errors import DecodeError, KagziError, error_detail
 from .v1 import common_pb2 as common
 from .v1 import workflow_pb2 as f
@@ -42,7 +41,6 @@ def judge(run: Run, call: Call, d: common.ErrorDetail) -> None:
 
 
 def complete_own(run: Run, name: str, branch: str, p: common.Payload) -> Op:
-    """Records a step of the SDK's own."""
     return run.send("complete_step", step_name=name, branch=branch, output=p, started=run.now())
 
 
@@ -79,8 +77,8 @@ def remember(run: Run, s: f.Step) -> None:
         if s.status == f.STEP_STATUS_FAILED and "step" in s.error.metadata:
             run.verdicts[s.error.metadata["step"]] = s.error
         return
-    if name == _cancel.CANCEL_NAME:
-        _cancel.read_cancel(run, s)
+    if name == _order.CANCEL_NAME:
+        _order.read_cancel(run, s)
         return
     if s.settled < 0:  # no worker has been told its result yet
         s = _untold(s)
@@ -99,7 +97,7 @@ def remember(run: Run, s: f.Step) -> None:
 
 def _owes(run: Run, s: f.Step) -> bool:
     """Whether the code has to make a recorded call."""
-    return run.worker.keeps_order and s.begun_in >= run.task.owed_from
+    return run.worker.session.keeps_order and s.begun_in >= run.task.owed_from
 
 
 def _is_true_patch(run: Run, s: f.Step) -> bool:

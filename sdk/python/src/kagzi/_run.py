@@ -17,15 +17,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import _cache, _cancel, _ending, _history, _notes, _order, _parking, _trace, codec
-from ._branch import Branch, NameUse
+from . import _ending, _history, _notes, _order, _parking, _trace, codec
 from ._calls import ACTIVE, CANCELLED, CHILD, OVER, RECORDED, Call, StepCall
 from ._convert import set_time, unix
 from ._loop import Parked, RunLoop, current
-from ._naming import OWN, claim, recorded_as
-from ._op import ASKS, Op, may_end_lease
-from ._waits import ChildrenCall, ChildState, ServerWait
-from .errors import ConfigError, KagziError, Misuse, error_detail, lease_gone
+from ._naming import OWN, Branch, NameUse, claim, recorded_as
+from ._outbox import ASKS, Op, may_end_lease
+from ._waits import ChildrenCall, ChildState, hint
+from .errors import ConfigError, error_detail, lease_gone
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
@@ -44,16 +43,17 @@ class Run:
     replaying = False  # against a record, without a server
     rejected = False  # the SDK failed it
     unreadable = ""  # the step whose recorded result cannot be read
-    fail, drop_after = _ending.fail, _ending.drop_after
-    ask_cancel, ends_with, lose = _cancel.ask_cancel, _cancel.ends_with, _cancel.lose
+    fail, drop_after, reject, misused = _ending.fail, _ending.drop_after, _ending.reject, _ending.misused
+    ask_cancel, ends_with, lose = _order.ask_cancel, _order.ends_with, _order.lose
     give_back, ask_pause = _parking.give_back, _parking.ask_pause
     go_on, pause_if_idle = _parking.go_on, _parking.pause_if_idle
     read_record, judge, complete_own = _history.read_record, _history.judge, _history.complete_own
     hand, report, release = _order.hand, _order.report, _order.release
     children_ended = _order.children_ended
-    suspend, resume = _cache.suspend, _cache.resume
+    suspend, resume = _parking.suspend, _parking.resume
     record, patched = _history.record, _history.patched
     note, note_lost, log_line, rest = _notes.note, _notes.note_lost, _notes.log_line, _notes.rest
+    hint = hint
     write_lines, come_to_wait = _notes.write_lines, _notes.come_to_wait
 
     def __init__(self, worker: Worker, task: w.Task, code: WorkflowCode) -> None:
@@ -123,12 +123,11 @@ class Run:
         self.heartbeat_timeout = task.timeouts.heartbeat_timeout_ms / 1000
         self.ahead = 0.0  # how far the server's clock is ahead of ours, in seconds
         if task.HasField("lease_expires_at"):
-            self.ahead = (unix(task.lease_expires_at) - max(self.worker.lease_length, self.heartbeat_timeout)
+            self.ahead = (unix(task.lease_expires_at) - max(self.worker.session.lease, self.heartbeat_timeout)
                           - self.received)
         self.span = _trace.activation(self)
 
     def activation_ended(self, outcome: str) -> None:
-        """Takes note that the lease is over."""
         _trace.end(self.span, outcome)
         self.span = None
 
@@ -161,7 +160,7 @@ class Run:
         for s in steps:
             self.size += s.output.ByteSize()
             _history.remember(self, s)
-        _cancel.try_cancel(self)
+        _order.try_cancel(self)
         self.root_branch.replayed = bool(self.uncalled)
         context = contextvars.Context()
         self.root_branch.context = context
@@ -242,7 +241,6 @@ class Run:
             self.drop()
 
     def drop(self) -> None:
-        """Drops the frames of the code."""
         if self.loop.dead or self.going:
             return
         for call in list(self.parked):
@@ -345,21 +343,6 @@ class Run:
         elif not _order.children_known(self, call):
             self._activate(call)
 
-    def reject(self, error: KagziError) -> KagziError:
-        """Fails the run for good from inside a call of its code, and returns the exception to raise."""
-        detail = error_detail(error)
-        detail.non_retryable = self.rejected = True
-        self.fail(detail)
-        return error
-
-    def misused(self, error: Misuse) -> None:
-        """Fails the run whose code did what only steps may do."""
-        if self.away:  # it is found again in the replay
-            self.worker.cache.drop(self.task.run_id)
-            return
-        self.rejected = True
-        self.fail(error_detail(error))
-
     def _abandon(self, call: Call) -> None:
         """Takes note that the code no longer waits: a call that took effect goes on, and its result reaches nobody."""
         call.abandoned = True
@@ -398,7 +381,7 @@ class Run:
         """Starts the code of the steps that may run."""
         waiting: list[StepCall] = []
         unrecorded = next((index for index, op in self.ops.items() if op.kind in _RESULTS), self.issued + 1)
-        may = not self.pausing and (self.cancelled or not self.cancelling) and self.worker.trusted(self)
+        may = not self.pausing and (self.cancelled or not self.cancelling) and self.worker.session.trusted()
         for call in self.bodies:
             if call.state != ACTIVE or call.failing or self.ends_with(call) or self.quitted or self.closing:
                 continue
@@ -419,7 +402,6 @@ class Run:
                 and (self.cancelled or not self.cancel_asked))
 
     def going_on(self) -> bool:
-        """Whether code is ready to run."""
         return bool(self.loop._ready)
 
     # Operations.
@@ -506,10 +488,3 @@ class Run:
             return False
         self.afterwards.append(act)
         return True
-
-    def hint(self, step: str) -> None:
-        """Takes the server's hint that a wait for a step may be over."""
-        for call in list(self.open):
-            if isinstance(call, ServerWait) and (call.name == step or (isinstance(call, ChildrenCall) and any(
-                    c.name == step for c in call.children))):
-                call.hint()

@@ -7,7 +7,6 @@ it for good: a new stream sends the unanswered ones again, in order, after a hea
 from __future__ import annotations
 
 import asyncio
-import logging
 import platform
 import random
 import sys
@@ -19,10 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from . import _beat, _heartbeat, _outbox
-from ._op import Op
-from ._outbox import FATAL
-from ._profile import Endpoint
+from . import _heartbeat, _outbox
+from ._outbox import FATAL, Op
 from ._wire import METHODS, metadata, options
 from .errors import ServerError, call_error, detail_error, repeatable
 from .v1 import common_pb2 as common
@@ -31,10 +28,10 @@ from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._run import Run
+    from .worker import Worker
 
 _EOF: Any = getattr(grpc.aio, "EOF")  # noqa: B009  stubs do not know it
 _HELLO_TIMEOUT = 15.0
-_BATCH = 64 << 10  # bytes of the operations that are written as one message
 _STATUSES = {f.WORKFLOW_STATUS_COMPLETED: 0, f.WORKFLOW_STATUS_FAILED: 1}
 
 
@@ -54,26 +51,18 @@ class Session:
     """The connection of a worker.
 
     Args:
-        endpoint: The server.
-        hello: Returns the registration that begins each stream.
+        worker: The worker.
         deliver: Called in the thread of the connection when there are events to take, once for many.
-        log: The worker's logger.
-        limit: Most runs that the worker holds.
     """
 
-    def __init__(self, endpoint: Endpoint, hello: Callable[[], w.RegisterRequest], deliver: Callable[[], None],
-                 log: logging.Logger, limit: int) -> None:
-        self.endpoint, self.hello, self._deliver, self.log, self.limit = endpoint, hello, deliver, log, limit
+    def __init__(self, worker: Worker, deliver: Callable[[], None]) -> None:
+        self.worker, self._deliver, self.endpoint, self.log = worker, deliver, worker.endpoint, worker.log
         self.worker_id = ""
         self.keeps_order, self.resumes_runs, self._takes_batches = True, False, False
         self.lease = 30.0
         self.interval = 10.0
         self.held: dict[str, str] = {}  # lease tokens by run id
-        self.late_beat: Callable[[float], None] = lambda _: None
-        self.tick: Callable[[], None] = lambda: None
-        self.beats_apart = False
-        self.child: _beat.Child | None = None  # a process that beats, too
-        self.blocked: Callable[[], list[f.BlockedCode]] = list
+        self.child: _heartbeat.Child | None = None  # a process that beats, too
         self.refused: ServerError | None = None
         self.draining = self.parting = self.stopped = False
 
@@ -105,7 +94,6 @@ class Session:
     # Called by the worker, in its thread.
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
         self._ready.wait()
 
@@ -137,7 +125,6 @@ class Session:
         self._command(self._one_more)
 
     def count(self, status: int, took: float) -> None:
-        """Counts a run that has ended."""
         with self._lock:
             at = _STATUSES.get(status)  # type: ignore[call-overload]
             if at is not None:
@@ -156,13 +143,11 @@ class Session:
         return self._parted.wait(timeout)
 
     def stop(self) -> None:
-        """Ends the thread."""
         self.stopped = True
         self._command(lambda: None)
         self._thread.join(10)
 
     def take(self) -> deque[tuple[str, Any]]:
-        """Returns the events that have come."""
         self._delivering = False
         return self._events
 
@@ -208,8 +193,8 @@ class Session:
         self._tasks_of_ours: set[asyncio.Future[Any]] = set()
         self._ready.set()
         self._keep(asyncio.ensure_future(_heartbeat.watch(self)))
-        if self.beats_apart:
-            self.child = _beat.Child(self.endpoint)
+        if self.worker.beats_apart:
+            self.child = _heartbeat.Child(self.endpoint)
         failures = 0
         self._channel = self._dial()
         while not self.stopped and not self.parting:
@@ -296,7 +281,8 @@ class Session:
             stream.cancel()
 
     async def _on_stream(self, stream: Any) -> bool:
-        hello, at = self.hello(), (time.monotonic(), time.time())
+        hello, at = w.RegisterRequest(), (time.monotonic(), time.time())
+        hello.CopyFrom(self.worker.hello)
         self._own_id = hello.worker_id
         hello.worker_id = self.worker_id or hello.worker_id
         try:
@@ -314,7 +300,7 @@ class Session:
                 raise _Broken(first.error.message)
             raise Refused(detail_error(first.error))
         self._welcomed(first.welcome, at)
-        writer = asyncio.ensure_future(self._write(stream))
+        writer = asyncio.ensure_future(_outbox.write(self, stream))
         beats = asyncio.ensure_future(_heartbeat.beats(self))
         try:
             while True:
@@ -361,7 +347,7 @@ class Session:
         if self.draining:
             self._goodbye(True)
         else:
-            self._credit = max(self.limit - len(self.held), 0)
+            self._credit = max(self.worker.max_concurrent - len(self.held), 0)
         self._event("ready", None)
         self._kick.set()
 
@@ -419,50 +405,6 @@ class Session:
         self._kick.set()
         return True
 
-    async def _write(self, stream: Any) -> None:
-        try:
-            while True:
-                await self._kick.wait()
-                self._kick.clear()
-                while self._urgent or self._queue or self._credit:
-                    while self._urgent:
-                        await stream.write(self._numbered(self._urgent.popleft()))
-                    batch: list[bytes] = []
-                    size = 0
-                    while (self._queue or self._credit) and size < _BATCH and (self._takes_batches or not batch):
-                        if self._queue:
-                            op = self._queue.popleft()
-                            if op.run is not None and self._outboxes.get(op.run, {}).get(op.index) is not op:
-                                continue  # the run is over, or the operation was withdrawn
-                        else:
-                            op = Op(w.SessionRequest(credit=w.Credit(tasks=self._credit)), None, 0, None, None)
-                            self._credit = 0
-                        batch.append(self._numbered(op))
-                        size += len(batch[-1])
-                    if len(batch) > 1 and len(batch[-1]) > _BATCH:
-                        last = batch.pop()  # too large for a batch
-                        await stream.write(_joined(batch))
-                        batch = [last]
-                    if batch:
-                        await stream.write(_joined(batch))
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the stream broke; reading tells why
-        except Exception as e:
-            self.log.error("cannot send an operation: %s", e)
-            stream.cancel()
-
-    def _numbered(self, op: Op) -> bytes:
-        """Gives an operation its number on this stream, and returns it encoded."""
-        self._seq += 1
-        msg, prev = op.msg, op.prev
-        msg.seq, msg.after, op.unknown = self._seq, 0, 0
-        if prev is not None and (self._sent.get(prev.msg.seq) is prev or prev.unknown == self._epoch):
-            msg.after = prev.msg.seq
-        else:
-            op.prev = None
-        self._sent[self._seq] = op
-        return msg.SerializeToString()
-
     # Heartbeats and the lease.
 
     async def _again(self) -> None:
@@ -502,11 +444,6 @@ class Session:
             _heartbeat.beat(self, goodbye)
         else:
             self._parted.set()
-
-
-def _joined(batch: list[bytes]) -> bytes:
-    """Returns encoded operations as one message."""
-    return batch[0] if len(batch) == 1 else w.SessionRequest(batch=batch).SerializeToString()
 
 
 _MACHINES = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}

@@ -15,8 +15,8 @@ from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._branch import Branch
-    from ._op import Op
+    from ._naming import Branch
+    from ._outbox import Op
     from ._run import Run
 
 _ASK_FIRST, _ASK_MOST = 1.0, 10.0  # seconds between questions about a signal or child
@@ -115,7 +115,7 @@ class SignalCall(ServerWait):
         arrived = answer.HasField("payload")
         if not arrived and not answer.timed_out:
             return False
-        if arrived and self.run.worker.keeps_order:
+        if arrived and self.run.worker.session.keeps_order:
             self.run.unreceived.add(self.name)
         if self.state == ACTIVE:
             self.answer = answer
@@ -172,7 +172,6 @@ class ChildState:
 
 
 def child_of(step: f.Step, name: str, known: float) -> ChildState:
-    """Makes a child from its step."""
     c = ChildState(name, step.child_run_id, known)
     c.key = step.settled
     if step.status in (f.STEP_STATUS_COMPLETED, f.STEP_STATUS_FAILED):
@@ -265,3 +264,11 @@ class ChildrenCall(ServerWait):
     def value(self) -> None:
         if self.outcome == CANCELLED:
             raise cancelled_error(self.children[0].name if self.children else "children")
+
+
+def hint(run: Run, step: str) -> None:
+    """Takes the server's hint that a wait for a step may be over."""
+    for call in list(run.open):
+        if isinstance(call, ServerWait) and (call.name == step or (isinstance(call, ChildrenCall) and any(
+                c.name == step for c in call.children))):
+            call.hint()
