@@ -147,6 +147,11 @@ class StepInfo:
 step_info: contextvars.ContextVar[StepInfo | None] = contextvars.ContextVar("kagzi_step", default=None)
 
 
+def _enter_step(info: StepInfo) -> None:
+    current.set(None)
+    step_info.set(info)
+
+
 class YoungSteps:
     """The steps that began less than ANNOUNCE_AFTER ago. They share a timer, because most end before it."""
 
@@ -218,8 +223,7 @@ class StepCall(Call):
         if self.written in worker.replaced:
             fn = replacement(worker.replaced[self.written], fn)
         context = (self.branch.context or contextvars.copy_context()).copy()
-        context.run(current.set, None)
-        context.run(step_info.set, info)
+        context.run(_enter_step, info)
         worker.ran.add(self.written)
         worker.steps_running[info] = None
         self.started = run.now()

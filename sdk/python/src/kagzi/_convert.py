@@ -108,10 +108,10 @@ def check_name(what: str, name: object) -> str:
     Raises:
         ConfigError: It has not.
     """
-    from .errors import ConfigError
-
     if isinstance(name, str) and _is_name(name):
         return name
+    from .errors import ConfigError
+
     if not isinstance(name, str):
         raise ConfigError(f"{what} name is {name!r:.100}: want a str")
     if not 0 < len(name.encode("utf-8", "replace")) <= MAX_NAME:

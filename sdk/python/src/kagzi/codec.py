@@ -105,7 +105,10 @@ def pack(codec: Codec | None, data: bytes, info: PayloadInfo) -> common.Payload:
                         sum(len(k.encode()) + len(v.encode()) for k, v in metadata.items()))
     if size > MAX_PAYLOAD:
         raise DecodeError(f"{size} bytes are more than the limit of {MAX_PAYLOAD} (2 MiB)")
-    return common.Payload(data=data, metadata=metadata)
+    p = common.Payload(data=data)
+    for name, text in metadata.items():  # faster than metadata=, which goes through code in Python
+        p.metadata[name] = text
+    return p
 
 
 def encode(codec: Codec | None, value: object, info: PayloadInfo) -> common.Payload:
