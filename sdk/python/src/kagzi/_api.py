@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, overload
 from . import codec as codecs
 from ._calls import SleepCall, step_info
 from ._children import Child
-from ._convert import MAX_DELAY, MAX_NAME, Duration, clean_text, parse_time, seconds
+from ._convert import MAX_DELAY, MAX_NAME, Duration, clean_text, seconds
 from ._define import T, branch_of, cleaning
 from ._details import from_wire
 from ._loop import current, where
@@ -148,7 +148,7 @@ def now() -> datetime:
     branch = branch_of("kagzi.now")
     run = branch.run
     made: str = run.record(branch, "kagzi:now", lambda: _rfc3339(run.now()), str)
-    return parse_time(made)
+    return datetime.fromisoformat(made)
 
 
 def _rfc3339(t: float) -> str:

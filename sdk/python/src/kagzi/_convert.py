@@ -81,12 +81,6 @@ def when(t: Timestamp) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=t.seconds, microseconds=t.nanos // 1000)
 
 
-def parse_time(text: str) -> datetime:
-    """Returns a time in UTC such as 2026-11-20T12:00:00.5Z, to the microsecond."""
-    head, dot, rest = text.rstrip("Z").partition(".")
-    return datetime.fromisoformat(head + (dot + (rest + "000000")[:6] if dot else "") + "+00:00")
-
-
 def clean_text(text: str, limit: int) -> str:
     """Makes text storable: no lone surrogates, no NUL, at most limit bytes, with a mark where it was cut."""
     text = text.replace("\x00", "\ufffd")
