@@ -144,7 +144,8 @@ def test_a_wait_ends_at_its_time(kagzi_env):
 def test_schedules(kagzi_env):
     c = kagzi_env.client
     s = c.create_schedule(echo, "0 6 * * *", "tick", name="daily", time_zone="Europe/Berlin", overlap="skip",
-                          jitter=timedelta(seconds=5), retry=kagzi.Retry(attempts=2))
+                          jitter=timedelta(seconds=5), retry=kagzi.Retry(attempts=2), concurrency_key="k",
+                          concurrency_limit=2, concurrency_scope="open")
     d = s.get()
     assert (d.name, d.cron, d.time_zone, d.overlap, d.paused) == ("daily", "0 6 * * *", "Europe/Berlin", "skip", False)
     s.pause("holiday")
@@ -152,8 +153,9 @@ def test_schedules(kagzi_env):
     s.resume()
     assert s.update(cron="0 7 * * *", tags={"a": "b"}).cron == "0 7 * * *"
     s.update(step_retry=kagzi.Retry(attempts=5), run_retry=kagzi.Retry(attempts=4, initial=2), step_timeout=7,
-             on_failure="handler", version="v2", next_fire_at=None)
+             on_failure="handler", version="v2", next_fire_at=None, concurrency_limit=3)
     w = s.get().wire
+    assert (w.concurrency_key, w.concurrency_limit, w.concurrency_scope) == ("k", 3, 2)
     assert (w.retry_policy.maximum_attempts, w.run_retry_policy.maximum_attempts) == (5, 4)
     assert (w.run_retry_policy.initial_interval_ms, w.timeouts.start_to_close_timeout_ms) == (2000, 7000)
     assert (w.on_failure_workflow, w.version, w.cron_expr) == ("handler", "v2", "0 7 * * *")

@@ -201,6 +201,8 @@ KEEPS = '''
         with marks.open("a") as f:
             f.write("x")
         if marks.stat().st_size == 1:
+            child = job.session.child
+            assert child is None or child.ready.wait(30)
             ctypes.PyDLL(None).sleep(9)  # three times the lease
         return marks.stat().st_size
     @kagzi.workflow

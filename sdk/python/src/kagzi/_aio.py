@@ -15,7 +15,6 @@ from ._convert import Duration, seconds, stamp, when, wire_duration
 from ._define import Workflow
 from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, ScheduleDetails, ScheduleOptions, Started
 from ._intercept import ClientCall, ClientInterceptor
-from ._parent import parent_of_async
 from ._profile import TLS, resolve
 from ._wire import Rpc, pause_async
 from .errors import ConfigError, Conflict, DecodeError, KagziError, RunError, ServerError, Unavailable, detail_error
@@ -336,7 +335,7 @@ class AsyncClient:
             Conflict: An external id or request id is taken.
         """
         r = details.start_of(self.namespace, self.codec, workflow, input, o)
-        await parent_of_async([r], self.endpoint)
+        await details.parent_of_async([r], self.endpoint)
         try:
             begun = details.started(self.codec, r, await self._call("StartWorkflow", r))
         except Conflict as e:
@@ -377,7 +376,7 @@ class AsyncClient:
             requests.append(details.start_of(self.namespace, self.codec, workflow, value, mine))
         if not requests:
             return []
-        await parent_of_async(requests, self.endpoint)
+        await details.parent_of_async(requests, self.endpoint)
         answer = await self._call("StartWorkflows", f.StartWorkflowsRequest(requests=requests))
         type = details.target(workflow)[2]
         return [detail_error(a.error) if a.HasField("error") else

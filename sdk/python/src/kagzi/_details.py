@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import time
@@ -9,20 +10,24 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from . import _trace
 from . import codec as codecs
+from ._calls import StepInfo, step_info
 from ._convert import Duration, stamp, when
 from ._define import Workflow
-from .errors import ConfigError, DecodeError, RunError, ServerError, code_name
-from .policy import Retry, StartOptions, check_options, start_request, wire_fields
+from .errors import ConfigError, DecodeError, Misuse, RunError, ServerError, code_name
+from .policy import RunPolicies, StartOptions, check_options, start_request, wire_fields
 from .v1 import common_pb2 as common
 from .v1 import workflow_pb2 as f
 from .v1 import workflow_schedule_pb2 as s
+
+if TYPE_CHECKING:
+    from ._profile import Endpoint
 
 T = TypeVar("T")
 _PREFIX = "WORKFLOW_STATUS_"
@@ -180,8 +185,16 @@ class Started:
     start: str = ""
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """Options of a schedule and its runs; those of runs are as in StartOptions.
+class _ScheduleFields(RunPolicies, total=False):
+    name: str
+    time_zone: str
+    overlap: Literal["allow", "skip", "buffer_one"]
+    max_catchup: int
+    jitter: Duration
+
+
+class ScheduleOptions(_ScheduleFields, total=False):
+    """Options of a schedule; those of its runs are as in StartOptions.
 
     name: Unique within the namespace. time_zone: IANA name (UTC). overlap: allow, skip or buffer_one (allow).
     max_catchup: Most missed ticks to fire after downtime, 0 for none (100). paused: Create it paused.
@@ -189,28 +202,12 @@ class ScheduleOptions(TypedDict, total=False):
     that has the name.
     """
 
-    name: str
-    queue: str
-    version: str
-    time_zone: str
-    overlap: Literal["allow", "skip", "buffer_one"]
-    max_catchup: int
     paused: bool
-    jitter: Duration
     or_update: bool
-    step_retry: Retry
-    run_retry: Retry
-    retry: Retry
-    step_timeout: Duration
-    heartbeat_timeout: Duration
-    execution_timeout: Duration
-    on_failure: str
-    on_failure_queue: str
-    tags: Mapping[str, str]
     request_id: str
 
 
-class ScheduleChanges(TypedDict, total=False):
+class ScheduleChanges(_ScheduleFields, total=False):
     """What ``schedule.update`` changes; options that are not named here are as in ScheduleOptions.
 
     next_fire_at: The first tick at or after it fires next. input: Of the runs. tags: Replace all tags.
@@ -218,25 +215,9 @@ class ScheduleChanges(TypedDict, total=False):
     step_timeout, heartbeat_timeout, execution_timeout: Replace all three. reason: For the audit log.
     """
 
-    name: str
     cron: str
-    queue: str
-    version: str
-    time_zone: str
-    overlap: Literal["allow", "skip", "buffer_one"]
-    max_catchup: int
-    jitter: Duration
     next_fire_at: datetime
     input: Any
-    tags: Mapping[str, str]
-    step_retry: Retry
-    run_retry: Retry
-    retry: Retry
-    step_timeout: Duration
-    heartbeat_timeout: Duration
-    execution_timeout: Duration
-    on_failure: str
-    on_failure_queue: str
     reason: str
 
 
@@ -372,3 +353,35 @@ def by_id(method: str, namespace: str, id: str, **rest: Any) -> Message:
     key = "schedule_id" if "Schedule" in method else "run_id"
     made: Message = getattr(module, method + "Request")(namespace=namespace, **{key: id}, **rest)
     return made
+
+
+def _parent(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> StepInfo | None:
+    """Returns the step whose code makes starts, if it is one of the same server and namespace."""
+    at = step_info.get()
+    if at is None or not requests:
+        return None
+    of = at.run.worker.endpoint
+    return at if (of.address, of.namespace) == (endpoint.address, endpoint.namespace) else None
+
+
+def _set_parent(requests: Sequence[f.StartWorkflowRequest], at: StepInfo, step_id: str) -> None:
+    for r in requests:
+        r.parent_run_id, r.parent_step_id = at.run.task.run_id, step_id
+
+
+async def parent_of_async(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> None:
+    """Names in starts the step whose code makes them."""
+    at = _parent(requests, endpoint)
+    if at is not None:
+        on = asyncio.run_coroutine_threadsafe(at.announced(), at.run.worker.loop)
+        _set_parent(requests, at, await asyncio.wrap_future(on))
+
+
+def parent_of(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> None:
+    """Is parent_of_async for code that blocks."""
+    at = _parent(requests, endpoint)
+    if at is not None:
+        if at.task is not None:
+            raise Misuse("async code of a step cannot start runs by a client that blocks: use AsyncClient")
+        on = asyncio.run_coroutine_threadsafe(at.announced(), at.run.worker.loop)
+        _set_parent(requests, at, on.result())

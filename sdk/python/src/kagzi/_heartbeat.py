@@ -13,6 +13,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
@@ -131,6 +132,7 @@ def _resident() -> int:
 
 
 _PROGRAM = "import sys; from kagzi import _heartbeat; _heartbeat.main(0, sys.stdout)"
+_READY = "ready\n"
 AT_MOST = 600.0  # seconds that it beats for a worker that says nothing
 
 
@@ -143,9 +145,9 @@ class Child:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
-        self._tell(dataclasses.asdict(endpoint))
-        self._out.readline()  # it is ready, and so are beats before the first run comes
+        self.ready = threading.Event()  # it can beat
         os.set_blocking(self._out.fileno(), False)
+        self._tell(dataclasses.asdict(endpoint))
 
     def _tell(self, what: object) -> None:
         try:
@@ -161,12 +163,16 @@ class Child:
     def catch_up(self, session: Session) -> None:
         """Takes note of the beats that the child has made meanwhile."""
         for line in iter(self._out.readline, ""):
+            if line == _READY:
+                self.ready.set()
+                continue
             at = (float(line), time.time() - time.monotonic() + float(line))
             session.confirmed = max(session.confirmed, at)
             session.contact = max(session.contact, at)
 
     def close(self) -> None:
         self._in.close()
+        self._process.kill()  # it may still be starting, which takes seconds on a busy machine
         self._process.wait(10)
         self._out.close()
 
@@ -189,7 +195,7 @@ def main(said: int, out: IO[str]) -> None:
                     settings = json.loads(line)
                     tls = settings.pop("tls")
                     rpc = Rpc(Endpoint(**settings, tls=TLS(**tls) if tls else None))
-                    print("ready", file=out, flush=True)
+                    print(_READY, end="", file=out, flush=True)
                 else:
                     worker, told = json.loads(line), time.monotonic()
                     beat = told

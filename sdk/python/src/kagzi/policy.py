@@ -80,8 +80,8 @@ def policies(o: Mapping[str, Any]) -> tuple[common.RetryPolicy | None, common.Re
     return of_steps, run.wire() if run is not steps else None
 
 
-class ChildOptions(TypedDict, total=False):
-    """Options of a run that a start or a child has in common. Times without a zone are local.
+class RunPolicies(TypedDict, total=False):
+    """Options of runs, also of those that schedules start.
 
     queue: Task queue (that of the workflow, of the parent, or ``default``).
     version: Of the code, shown and returned by info.
@@ -91,10 +91,7 @@ class ChildOptions(TypedDict, total=False):
     step_timeout: Of one attempt of a step, in seconds or as a timedelta (600 s).
     heartbeat_timeout: Lease between heartbeats, if longer than the server's.
     execution_timeout: Of the whole run, from start_at.
-    deadline: The earlier of this and execution_timeout applies.
-    start_at: Earliest start. delay: the same by the server's clock, instead of start_at.
-    priority: -100 to 100, higher first.
-    tags: Searchable. requirements: labels or capabilities that a worker must have.
+    tags: Searchable.
     concurrency_key, concurrency_limit: At most so many runs of this type and key at a time (1).
     concurrency_scope: When a run counts for the key: ``slot`` while a worker holds it, ``open`` from its first claim
         to its end, waits included (``slot``).
@@ -109,17 +106,28 @@ class ChildOptions(TypedDict, total=False):
     step_timeout: Duration
     heartbeat_timeout: Duration
     execution_timeout: Duration
-    deadline: datetime
-    start_at: datetime
-    delay: Duration
-    priority: int
     tags: Mapping[str, str]
-    requirements: Mapping[str, str]
     concurrency_key: str
     concurrency_limit: int
     concurrency_scope: Literal["slot", "open"]
     on_failure: str
     on_failure_queue: str
+
+
+class ChildOptions(RunPolicies, total=False):
+    """RunPolicies, and further options of a run that a start or a child has in common. Times without a zone are local.
+
+    deadline: The earlier of this and execution_timeout applies.
+    start_at: Earliest start. delay: the same by the server's clock, instead of start_at.
+    priority: -100 to 100, higher first.
+    requirements: Labels or capabilities that a worker must have.
+    """
+
+    deadline: datetime
+    start_at: datetime
+    delay: Duration
+    priority: int
+    requirements: Mapping[str, str]
 
 
 class StartOptions(ChildOptions, total=False):
