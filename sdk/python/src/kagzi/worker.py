@@ -327,7 +327,7 @@ class Worker:
         run, coming = self._held(lease), self._expected(lease)
         if coming is not None:
             self._lose_next(coming)
-        if run is not None and not run.closing:
+        if run is not None and not run.closing and run.leaving is None:  # else the answer says how the lease ended
             run.lose(common.ErrorDetail(message="not renewed by the server"))
 
     def _renewed(self, _: None) -> None:
