@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -171,12 +172,26 @@ func (c *relay) upward() {
 	}
 }
 
-// passUp lets the tampering have a message of the subject.
+// passUp lets the tampering have a message of the subject, or each of a batch. It returns false to keep
+// it from the server.
 func (c *relay) passUp(f *frame) bool {
 	r := &kagziv1.SessionRequest{}
 	if proto.Unmarshal(*f, r) != nil {
 		return true // the server says so
 	}
+	if len(r.Batch) == 0 {
+		return c.passOneUp(r)
+	}
+	r.Batch = slices.DeleteFunc(r.Batch, func(raw []byte) bool {
+		one := &kagziv1.SessionRequest{}
+		return proto.Unmarshal(raw, one) == nil && !c.passOneUp(one)
+	})
+	data, err := proto.Marshal(r)
+	*f = data
+	return err == nil && len(r.Batch) > 0
+}
+
+func (c *relay) passOneUp(r *kagziv1.SessionRequest) bool {
 	if isOperation(r) {
 		c.p.active()
 	}
@@ -229,7 +244,27 @@ func (c *relay) passDown(f frame) []frame {
 	if c.p.tamper.down == nil || proto.Unmarshal(f, r) != nil {
 		return []frame{f}
 	}
-	var all []frame
+	if len(r.Batch) == 0 {
+		return c.passOneDown(r)
+	}
+	whole := &kagziv1.SessionResponse{}
+	for _, raw := range r.Batch {
+		one := &kagziv1.SessionResponse{}
+		if proto.Unmarshal(raw, one) != nil {
+			return []frame{f}
+		}
+		for _, passed := range c.passOneDown(one) {
+			whole.Batch = append(whole.Batch, passed)
+		}
+	}
+	data, err := proto.Marshal(whole)
+	if err != nil || len(whole.Batch) == 0 {
+		return nil
+	}
+	return []frame{data}
+}
+
+func (c *relay) passOneDown(r *kagziv1.SessionResponse) (all []frame) {
 	for _, m := range c.p.tamper.down(c.stream, r) {
 		if data, err := proto.Marshal(m); err == nil {
 			all = append(all, data)

@@ -167,7 +167,7 @@ func (r *fixture) read() reading {
 		add(serverTime, &t.server, used, known)
 	}
 	for _, w := range r.workers {
-		used, known := processorTime(w.PID())
+		used, known := familyTime(w.PID())
 		add(workerTime, &t.worker, used-w.starting, known)
 	}
 	used, known := processorTime(os.Getpid())

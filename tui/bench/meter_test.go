@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -121,6 +122,33 @@ func TestAProcessIsSeenWhereTheSystemTells(t *testing.T) {
 	if _, known := postgresTime("far.example/kagzi"); known {
 		t.Error("a database elsewhere has used time here")
 	}
+}
+
+// TestFamilyTime runs a shell whose child computes until the shell's input ends.
+func TestFamilyTime(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells of other processes without further tools")
+	}
+	shell := exec.Command("sh", "-c", "(while :; do :; done) & read end; kill $!")
+	input, err := shell.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = input.Close()
+		_ = shell.Wait()
+	}()
+	pid := shell.Process.Pid
+	for began := time.Now(); time.Since(began) < 10*time.Second; {
+		own, _ := processorTime(pid)
+		if all, known := familyTime(pid); known && all >= own+50*time.Millisecond {
+			return
+		}
+	}
+	t.Error("the time of the shell's child does not count")
 }
 
 func TestAReportNamesTheMachineTheCommandAndTheDurability(t *testing.T) {

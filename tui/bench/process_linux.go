@@ -50,6 +50,26 @@ func processorTime(pid int) (used time.Duration, known bool) {
 	return p.used, known
 }
 
+// familyTime returns how much a process and all its descendants have used so far: the shell that runs
+// a command uses nothing itself.
+func familyTime(pid int) (used time.Duration, known bool) {
+	p, known := lookAt(pid)
+	used = p.used + p.waited
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return used, known
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread that has just ended has none
+		for _, child := range strings.Fields(string(children)) {
+			number, _ := strconv.Atoi(child)
+			more, _ := familyTime(number)
+			used += more
+		}
+	}
+	return used, known
+}
+
 // residentBytes returns the resident memory of a process.
 func residentBytes(pid int) (n int64, known bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

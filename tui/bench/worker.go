@@ -81,7 +81,7 @@ func (w *worker) ready(ctx context.Context) error {
 		w.Kill()
 		return fmt.Errorf("worker: %w", err)
 	}
-	w.starting, _ = processorTime(w.PID())
+	w.starting, _ = familyTime(w.PID())
 	return nil
 }
 

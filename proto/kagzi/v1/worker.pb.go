@@ -525,7 +525,9 @@ type RegisterRequest struct {
 	// In a session: how many parked runs the worker keeps in memory, from 0 to 100000. Of more it drops
 	// those that it parked first, and each after 10 minutes; it may drop others. A run that it keeps
 	// comes back as a task with `base`, and rather to this worker than to another.
-	KeepsRuns     int32 `protobuf:"varint,108,opt,name=keeps_runs,json=keepsRuns,proto3" json:"keeps_runs,omitempty"`
+	KeepsRuns int32 `protobuf:"varint,108,opt,name=keeps_runs,json=keepsRuns,proto3" json:"keeps_runs,omitempty"`
+	// In a session: the worker reads SessionResponse.batch.
+	TakesBatches  bool `protobuf:"varint,109,opt,name=takes_batches,json=takesBatches,proto3" json:"takes_batches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +688,13 @@ func (x *RegisterRequest) GetKeepsRuns() int32 {
 	return 0
 }
 
+func (x *RegisterRequest) GetTakesBatches() bool {
+	if x != nil {
+		return x.TakesBatches
+	}
+	return false
+}
+
 type RegisterResponse struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
 	WorkerId              string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
@@ -696,7 +705,9 @@ type RegisterResponse struct {
 	// servers do neither.
 	KeepsOrder bool `protobuf:"varint,102,opt,name=keeps_order,json=keepsOrder,proto3" json:"keeps_order,omitempty"`
 	// The server sends tasks with `base` to workers that keep parked runs. Older servers never do.
-	ResumesRuns   bool `protobuf:"varint,103,opt,name=resumes_runs,json=resumesRuns,proto3" json:"resumes_runs,omitempty"`
+	ResumesRuns bool `protobuf:"varint,103,opt,name=resumes_runs,json=resumesRuns,proto3" json:"resumes_runs,omitempty"`
+	// The server reads SessionRequest.batch. Older servers do not.
+	TakesBatches  bool `protobuf:"varint,104,opt,name=takes_batches,json=takesBatches,proto3" json:"takes_batches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -769,6 +780,13 @@ func (x *RegisterResponse) GetKeepsOrder() bool {
 func (x *RegisterResponse) GetResumesRuns() bool {
 	if x != nil {
 		return x.ResumesRuns
+	}
+	return false
+}
+
+func (x *RegisterResponse) GetTakesBatches() bool {
+	if x != nil {
+		return x.TakesBatches
 	}
 	return false
 }
@@ -3227,7 +3245,11 @@ type SessionRequest struct {
 	// The seq of an earlier operation of the same run that this one depends on. If that one was
 	// refused, this one is refused with UNAVAILABLE and changes nothing. So a worker can send the end
 	// of a run right after its last result.
-	After         int64 `protobuf:"varint,100,opt,name=after,proto3" json:"after,omitempty"`
+	After int64 `protobuf:"varint,100,opt,name=after,proto3" json:"after,omitempty"`
+	// Operations, each an encoded SessionRequest with a seq of its own, that are as good as so many
+	// messages. A message with a batch has nothing else, and is for servers with
+	// RegisterResponse.takes_batches.
+	Batch         [][]byte `protobuf:"bytes,101,rep,name=batch,proto3" json:"batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3416,6 +3438,13 @@ func (x *SessionRequest) GetAfter() int64 {
 		return x.After
 	}
 	return 0
+}
+
+func (x *SessionRequest) GetBatch() [][]byte {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
 }
 
 type isSessionRequest_Operation interface {
@@ -3643,7 +3672,10 @@ type SessionResponse struct {
 	//	*SessionResponse_Ack
 	//	*SessionResponse_PauseTask
 	//	*SessionResponse_WaitOver
-	Event         isSessionResponse_Event `protobuf_oneof:"event"`
+	Event isSessionResponse_Event `protobuf_oneof:"event"`
+	// Events, each an encoded SessionResponse, that are as good as so many messages. A message with a
+	// batch has nothing else, and is for workers with RegisterRequest.takes_batches.
+	Batch         [][]byte `protobuf:"bytes,102,rep,name=batch,proto3" json:"batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3868,6 +3900,13 @@ func (x *SessionResponse) GetWaitOver() *WaitOver {
 		if x, ok := x.Event.(*SessionResponse_WaitOver); ok {
 			return x.WaitOver
 		}
+	}
+	return nil
+}
+
+func (x *SessionResponse) GetBatch() [][]byte {
+	if x != nil {
+		return x.Batch
 	}
 	return nil
 }
@@ -4317,7 +4356,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x120\n" +
 	"\x14disk_available_bytes\x18\x03 \x01(\x03R\x12diskAvailableBytes\x12%\n" +
 	"\x0euptime_seconds\x18\x04 \x01(\x03R\ruptimeSeconds\x12$\n" +
-	"\x0eaverage_run_ms\x18\x05 \x01(\x01R\faverageRunMs\"\xfe\x06\n" +
+	"\x0eaverage_run_ms\x18\x05 \x01(\x01R\faverageRunMs\"\xa3\a\n" +
 	"\x0fRegisterRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -4341,14 +4380,15 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"pausesRuns\x12\x19\n" +
 	"\bbuild_id\x18j \x01(\tR\abuildId\x12\x1d\n" +
 	"\n" +
-	"keeps_runs\x18l \x01(\x05R\tkeepsRuns\x1a9\n" +
+	"keeps_runs\x18l \x01(\x05R\tkeepsRuns\x12#\n" +
+	"\rtakes_batches\x18m \x01(\bR\ftakesBatches\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
 	"\x11CapabilitiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x1a\n" +
-	"\x18_queue_concurrency_limit\"\xfa\x01\n" +
+	"\x18_queue_concurrency_limit\"\x9f\x02\n" +
 	"\x10RegisterResponse\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x126\n" +
 	"\x17heartbeat_interval_secs\x18\x02 \x01(\x05R\x15heartbeatIntervalSecs\x122\n" +
@@ -4356,7 +4396,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\blease_ms\x18e \x01(\x03R\aleaseMs\x12\x1f\n" +
 	"\vkeeps_order\x18f \x01(\bR\n" +
 	"keepsOrder\x12!\n" +
-	"\fresumes_runs\x18g \x01(\bR\vresumesRuns\"\x84\x03\n" +
+	"\fresumes_runs\x18g \x01(\bR\vresumesRuns\x12#\n" +
+	"\rtakes_batches\x18h \x01(\bR\ftakesBatches\"\x84\x03\n" +
 	"\x10HeartbeatRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12!\n" +
 	"\factive_count\x18d \x01(\x05R\vactiveCount\x12'\n" +
@@ -4593,7 +4634,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\n" +
 	"divergence\x18e \x01(\v2\x14.kagzi.v1.DivergenceR\n" +
 	"divergence\"\x15\n" +
-	"\x13ReleaseTaskResponse\"\xdd\a\n" +
+	"\x13ReleaseTaskResponse\"\xf3\a\n" +
 	"\x0eSessionRequest\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x121\n" +
 	"\x05hello\x18\x02 \x01(\v2\x19.kagzi.v1.RegisterRequestH\x00R\x05hello\x12*\n" +
@@ -4614,7 +4655,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\frelease_task\x18\x0e \x01(\v2\x1c.kagzi.v1.ReleaseTaskRequestH\x00R\vreleaseTask\x127\n" +
 	"\agoodbye\x18\x0f \x01(\v2\x1b.kagzi.v1.DeregisterRequestH\x00R\agoodbye\x12.\n" +
 	"\bset_note\x18\x10 \x01(\v2\x11.kagzi.v1.SetNoteH\x00R\asetNote\x12\x14\n" +
-	"\x05after\x18d \x01(\x03R\x05afterB\v\n" +
+	"\x05after\x18d \x01(\x03R\x05after\x12\x14\n" +
+	"\x05batch\x18e \x03(\fR\x05batchB\v\n" +
 	"\toperation\"\x1e\n" +
 	"\x06Credit\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x05R\x05tasks\"U\n" +
@@ -4622,7 +4664,7 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vlease_token\x18\x02 \x01(\tR\n" +
 	"leaseToken\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\xe3\t\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\xf9\t\n" +
 	"\x0fSessionResponse\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x126\n" +
 	"\awelcome\x18\x02 \x01(\v2\x1a.kagzi.v1.RegisterResponseH\x00R\awelcome\x12$\n" +
@@ -4649,7 +4691,8 @@ const file_kagzi_v1_worker_proto_rawDesc = "" +
 	"\x03ack\x18\x13 \x01(\v2\r.kagzi.v1.AckH\x00R\x03ack\x124\n" +
 	"\n" +
 	"pause_task\x18e \x01(\v2\x13.kagzi.v1.PauseTaskH\x00R\tpauseTask\x121\n" +
-	"\twait_over\x18d \x01(\v2\x12.kagzi.v1.WaitOverH\x00R\bwaitOverB\a\n" +
+	"\twait_over\x18d \x01(\v2\x12.kagzi.v1.WaitOverH\x00R\bwaitOver\x12\x14\n" +
+	"\x05batch\x18f \x03(\fR\x05batchB\a\n" +
 	"\x05event\"\x05\n" +
 	"\x03Ack\"\xb0\x01\n" +
 	"\n" +

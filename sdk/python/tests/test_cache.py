@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import kagzi
-from kagzi import _cache
+from kagzi import _parking
 from kagzi._session import Session
 from kagzi.v1 import worker_pb2 as w
 
@@ -57,7 +57,7 @@ def test_of_too_many_the_first_is_dropped(kagzi_env, options):
 
 
 def test_after_its_time_a_run_is_dropped(kagzi_env, monkeypatch):
-    monkeypatch.setattr(_cache, "KEEP_FOR", 0.3)
+    monkeypatch.setattr(_parking, "KEEP_FOR", 0.3)
     begun.clear()
     worker = kagzi_env.worker(three)
     run = kagzi_env.client.start(three, "x")

@@ -144,13 +144,28 @@ def test_a_wait_ends_at_its_time(kagzi_env):
 def test_schedules(kagzi_env):
     c = kagzi_env.client
     s = c.create_schedule(echo, "0 6 * * *", "tick", name="daily", time_zone="Europe/Berlin", overlap="skip",
-                          jitter=timedelta(seconds=5), retry=kagzi.Retry(attempts=2))
+                          jitter=timedelta(seconds=5), retry=kagzi.Retry(attempts=2), concurrency_key="k",
+                          concurrency_limit=2, concurrency_scope="open")
     d = s.get()
     assert (d.name, d.cron, d.time_zone, d.overlap, d.paused) == ("daily", "0 6 * * *", "Europe/Berlin", "skip", False)
     s.pause("holiday")
     assert s.get().pause_reason == "holiday"
     s.resume()
     assert s.update(cron="0 7 * * *", tags={"a": "b"}).cron == "0 7 * * *"
+    s.update(step_retry=kagzi.Retry(attempts=5), run_retry=kagzi.Retry(attempts=4, initial=2), step_timeout=7,
+             on_failure="handler", version="v2", next_fire_at=None, concurrency_limit=3)
+    w = s.get().wire
+    assert (w.concurrency_key, w.concurrency_limit, w.concurrency_scope) == ("k", 3, 2)
+    assert (w.retry_policy.maximum_attempts, w.run_retry_policy.maximum_attempts) == (5, 4)
+    assert (w.run_retry_policy.initial_interval_ms, w.timeouts.start_to_close_timeout_ms) == (2000, 7000)
+    assert (w.on_failure_workflow, w.version, w.cron_expr) == ("handler", "v2", "0 7 * * *")
+    s.update(step_retry=kagzi.Retry(attempts=6))
+    w = s.get().wire
+    assert (w.retry_policy.maximum_attempts, w.run_retry_policy.maximum_attempts) == (6, 1)
+    with pytest.raises(kagzi.ConfigError, match="want allow, skip or buffer_one"):
+        s.update(overlap="never")
+    with pytest.raises(kagzi.ConfigError, match="unknown option 'crom'"):
+        s.update(crom="0 7 * * *")
     kagzi_env.worker(echo)
     assert s.trigger().result(20) == "tick"
     assert len(list(s.runs())) == 1
@@ -181,8 +196,10 @@ def test_the_client_for_event_loops(kagzi_env):
             assert (await c.get_by_id("w")).status == "COMPLETED"
             with pytest.raises(kagzi.NotFound):
                 await c.get("01a22221-0db9-716c-8af6-4572c1433311")
-            waiting = asyncio.ensure_future((await c.start(waits)).result())
-            await asyncio.sleep(0.1)
+            run = await c.start(waits)
+            waiting = asyncio.ensure_future(run.result())
+            while (await run.get()).status != "SLEEPING":  # each look lets the other task go on, too
+                pass
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting

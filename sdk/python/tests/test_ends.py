@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import kagzi
-from kagzi._op import Op, may_end_lease
+from kagzi._outbox import Op, may_end_lease
 from kagzi._run import Run
 from kagzi._session import Session
+from kagzi.v1 import worker_pb2 as w
 
 
 @pytest.fixture
@@ -99,3 +100,27 @@ def test_a_failure_waits_for_the_answer_to_what_may_end_the_lease(kagzi_env, mon
     kagzi_env.waits(run)
     kagzi_env.until(lambda: not worker.runs)
     assert wrong == []
+
+
+@kagzi.workflow
+async def waits_once() -> None:
+    await kagzi.wait_signal("a")
+
+
+def test_a_heartbeat_that_overtakes_the_answer_to_a_park_drops_nothing(kagzi_env, monkeypatch):
+    kept: list[tuple[Run, Op, Any]] = []
+    came, take = threading.Event(), Run.answered
+
+    def answered(run: Run, op: Op, r: Any) -> None:
+        kept.append((run, op, r))
+        came.set()
+
+    monkeypatch.setattr(Run, "answered", answered)
+    worker = kagzi_env.worker(waits_once)
+    run = kagzi_env.client.start(waits_once)
+    assert came.wait(10)
+    lease = w.Lease(run_id=run.id, lease_token=kept[0][0].task.lease_token)
+    worker.loop.call_soon_threadsafe(worker._lost, lease)
+    worker.loop.call_soon_threadsafe(take, *kept[0])
+    kagzi_env.until(lambda: not worker.runs)
+    assert run.id in worker.cache.runs

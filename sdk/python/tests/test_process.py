@@ -201,6 +201,8 @@ KEEPS = '''
         with marks.open("a") as f:
             f.write("x")
         if marks.stat().st_size == 1:
+            child = job.session.child
+            assert child is None or child.ready.wait(30)
             ctypes.PyDLL(None).sleep(9)  # three times the lease
         return marks.stat().st_size
     @kagzi.workflow
@@ -226,4 +228,4 @@ def test_the_process_that_beats_ends_with_its_worker(leases, tmp_path):
                                   for c in (t / "children").read_text().split()], 30)
     end(worker)
     leases.until(lambda: not Path(f"/proc/{beats[0]}/cmdline").exists()
-                 or b"_beat" not in Path(f"/proc/{beats[0]}/cmdline").read_bytes(), 30)
+                 or b"_heartbeat" not in Path(f"/proc/{beats[0]}/cmdline").read_bytes(), 30)

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import dataclasses
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -123,16 +122,16 @@ def test_a_thread_lives_on_after_a_step_that_timed_out(kagzi_env):
 
 @kagzi.workflow
 async def many() -> list[int]:
-    def nap(i: int) -> int:
-        time.sleep(0.1)  # it is what the step's own time is
-        return i
+    def hold() -> int:
+        threading.Event().wait(0.6)  # real time, as the limit of the others is
+        return 0
 
-    return await asyncio.gather(*(
-        kagzi.do(f"s-{i}", nap, i, timeout=0.9, retry=kagzi.Retry(attempts=1)) for i in range(20)))
+    return await asyncio.gather(kagzi.do("s-0", hold), *(
+        kagzi.do(f"s-{i}", lambda i=i: i, timeout=0.5, retry=kagzi.Retry(attempts=1)) for i in range(1, 20)))
 
 
 def test_the_time_of_a_step_does_not_count_while_it_waits_for_a_thread(kagzi_env):
-    """temporalio/sdk-python 1168: 20 steps of 0.1 s, one thread, a limit of 0.9 s."""
+    """temporalio/sdk-python 1168: 19 steps with a limit of 0.5 s wait for the only thread for 0.6 s."""
     kagzi_env.worker(many, threads=1)
     assert kagzi_env.client.start(many).result(40) == list(range(20))
 

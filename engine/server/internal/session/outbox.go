@@ -1,8 +1,11 @@
 package session
 
 import (
+	"runtime"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -15,6 +18,7 @@ type outbox struct {
 	stream   func(*kagziv1.SessionResponse) error // sends one message; nil: nothing is sent
 	room     <-chan struct{}                      // session.room: one receive for each answer sent
 	sentTask func(engine.Lease)                   // called for each task that was sent; may be nil
+	batches  bool                                 // the worker reads several messages in one
 
 	mu sync.Mutex
 	// answers, which are sent first: on a slow connection the tasks may take longer than a lease,
@@ -77,25 +81,62 @@ func (o *outbox) push(m outgoing, broken func(error)) {
 // send sends until the outbox is empty. If the stream fails it calls broken; messages not sent stay
 // in the outbox, and nothing is sent any more.
 func (o *outbox) send(broken func(error)) {
+	if o.batches {
+		runtime.Gosched() // so that the other answers of one commit are put first
+	}
 	for batch := o.next(nil); len(batch) > 0; batch = o.next(batch) {
-		for i, m := range batch {
-			if err := o.stream(m.message); err != nil {
-				o.giveUp(batch[i:])
+		for left := batch; len(left) > 0; {
+			n, message := 1, left[0].message
+			if o.batches {
+				n, message = joined(left)
+			}
+			if err := o.stream(message); err != nil {
+				o.giveUp(left)
 				broken(err)
 				return
 			}
-			if m.answered {
-				<-o.room
-			}
-			if o.sentTask != nil && !m.lease.Token.IsZero() {
-				o.sentTask(m.lease)
-			}
+			o.sent(left[:n])
+			left = left[n:]
 		}
 	}
 }
 
-// next returns the next batch: all answers and one other message. If it is empty, the caller must
-// stop sending. sent is the previous batch, whose slice is reused.
+// sent records that messages were sent.
+func (o *outbox) sent(messages []outgoing) {
+	for _, m := range messages {
+		if m.answered {
+			<-o.room
+		}
+		if o.sentTask != nil && !m.lease.Token.IsZero() {
+			o.sentTask(m.lease)
+		}
+	}
+}
+
+// maxBatch limits the bytes of the messages in one batch. Larger messages are sent alone.
+const maxBatch = 64 << 10
+
+// joined returns the first messages as one, and their number.
+func joined(left []outgoing) (n int, message *kagziv1.SessionResponse) {
+	batch, size := &kagziv1.SessionResponse{}, 0
+	for _, m := range left {
+		if size += proto.Size(m.message); size > maxBatch {
+			break
+		}
+		raw, err := proto.Marshal(m.message)
+		if err != nil {
+			break // sent alone, it ends the stream with this error
+		}
+		batch.Batch = append(batch.Batch, raw)
+	}
+	if len(batch.Batch) < 2 {
+		return 1, left[0].message
+	}
+	return len(batch.Batch), batch
+}
+
+// next returns the next batch: all answers and one other message, or so many as one batch holds. If it
+// is empty, the caller must stop sending. sent is the previous batch, whose slice is reused.
 func (o *outbox) next(sent []outgoing) []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,11 +147,15 @@ func (o *outbox) next(sent []outgoing) []outgoing {
 	o.moved = time.Now()
 	batch := o.messages
 	o.messages = nil
-	if len(o.unasked) > 0 {
+	for size := 0; len(o.unasked) > 0; {
+		size += proto.Size(o.unasked[0].message)
 		batch = append(batch, o.unasked[0])
 		o.unasked[0] = outgoing{}
 		if o.unasked = o.unasked[1:]; len(o.unasked) == 0 {
 			o.unasked = nil
+		}
+		if !o.batches || size >= maxBatch {
+			break
 		}
 	}
 	if len(batch) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/kagzi/kagzi/engine"
@@ -42,21 +43,45 @@ func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerS
 			w.end(err)
 			return
 		}
-		f := w.admit(ctx, request)
-		if f == nil {
-			return
+		if len(request.Batch) > 0 {
+			err = w.readBatch(ctx, operations, request.Batch)
+		} else {
+			f := w.admit(ctx, request)
+			if f == nil {
+				return
+			}
+			if request.GetHeartbeat() != nil {
+				go w.receive(ctx, operations, stream)
+				w.carryOut(operations, f)
+				return
+			}
+			w.service.pool.Go(func() { w.carryOut(operations, f) })
 		}
-		if request.GetHeartbeat() != nil {
-			go w.receive(ctx, operations, stream)
-			w.carryOut(operations, f)
-			return
+		if err == nil {
+			err = stream.RecvMsg(next)
 		}
-		w.service.pool.Go(func() { w.carryOut(operations, f) })
-		if err := stream.RecvMsg(next); err != nil {
+		if err != nil {
 			w.end(err)
 			return
 		}
 	}
+}
+
+// readBatch handles the operations of a batch in order, as if each had come alone.
+func (w *session) readBatch(ctx, operations context.Context, batch [][]byte) error {
+	for _, raw := range batch {
+		one := wire.Undecoded{Raw: mem.SliceBuffer(raw)}
+		request, err := one.Decode()
+		if err != nil {
+			return err
+		}
+		f := w.admit(ctx, request)
+		if f == nil {
+			return context.Cause(ctx)
+		}
+		w.service.pool.Go(func() { w.carryOut(operations, f) })
+	}
+	return nil
 }
 
 // admit waits until there is room for an operation and adds it to those in flight. It returns nil

@@ -45,6 +45,6 @@ func (s *Service) registeredTo(w *engine.Worker) *kagziv1.RegisterResponse {
 	return &kagziv1.RegisterResponse{
 		WorkerId: w.ID, HeartbeatIntervalSecs: max(int32(interval.Seconds()), 1),
 		HeartbeatIntervalMs: interval.Milliseconds(), LeaseMs: s.options.WorkerLease.Milliseconds(),
-		KeepsOrder: true, ResumesRuns: true,
+		KeepsOrder: true, ResumesRuns: true, TakesBatches: true,
 	}
 }

@@ -161,6 +161,7 @@ func (s *Service) welcome(worker *engine.Worker, hello *kagziv1.SessionRequest,
 		ordered: hello.GetHello().GetBuildId() != "",
 	}
 	w.out.stream, w.out.room, w.out.sentTask = stream.Send, w.room, w.sent
+	w.out.batches = hello.GetHello().GetTakesBatches()
 	w.poller = s.matcher.Join(matching.Request{
 		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Keeps: int(hello.GetHello().GetKeepsRuns()),
 		Deliver: w.deliver, Refused: w.detach,

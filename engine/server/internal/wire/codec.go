@@ -48,7 +48,11 @@ type Undecoded struct{ Raw mem.Buffer }
 func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
 	defer u.Raw.Free()
 	request := new(kagziv1.SessionRequest)
-	if err := (Codec{}).Unmarshal(mem.BufferSlice{u.Raw}, request); err != nil {
+	err := (Codec{}).Unmarshal(mem.BufferSlice{u.Raw}, request)
+	if err == nil && len(request.Batch) > 0 && (request.Seq != 0 || request.Operation != nil) {
+		err = engine.Invalid("batch", "must come without seq and operation: put the operation into the batch")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if request.Seq > 0 {

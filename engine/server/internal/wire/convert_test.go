@@ -229,10 +229,11 @@ func TestEachFieldOfAStartIsRead(t *testing.T) {
 func TestEachFieldOfARegistrationIsRead(t *testing.T) {
 	read := func(r *kagziv1.RegisterRequest) (any, error) {
 		w, err := WorkerOf(r)
-		return struct { // keeps_runs is read by the session
+		return struct { // keeps_runs and takes_batches are read by the session
 			engine.Worker
-			keeps int32
-		}{w, r.KeepsRuns}, err
+			keeps   int32
+			batches bool
+		}{w, r.KeepsRuns, r.TakesBatches}, err
 	}
 	servertest.WantEachFieldRead(t, &kagziv1.RegisterRequest{WorkflowTypes: []string{"plain"}}, nil, read)
 	w, err := WorkerOf(&kagziv1.RegisterRequest{

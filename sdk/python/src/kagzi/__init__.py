@@ -27,7 +27,7 @@ from ._api import (
 from ._blocking import Client, Run, Schedule
 from ._children import Child, run_child, start_child, wait_all
 from ._define import Step, Workflow, do, step, workflow
-from ._details import Explanation, ListFilters, RunDetails, ScheduleDetails, ScheduleOptions
+from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, ScheduleDetails, ScheduleOptions
 from ._intercept import Activation, ClientCall, ClientInterceptor, Interceptor, StepAttempt
 from ._profile import TLS
 from ._replay import Divergence, replay_capsule
@@ -63,10 +63,10 @@ __all__ = [
     "Client", "ClientCall", "ClientInterceptor", "Codec", "ConfigError", "Conflict", "DecodeError", "Divergence",
     "Explanation", "Failed", "First", "Interceptor", "InvalidArgument", "KagziError", "ListFilters", "Misuse",
     "NonRetryable", "NotFound", "Payload", "PayloadInfo", "PreconditionFailed", "ResourceExhausted", "Retry",
-    "RetryAfter", "Run", "RunDetails", "RunError", "RunInfo", "Schedule", "ScheduleDetails", "ScheduleOptions",
-    "ServerError", "StartOptions", "Step", "StepAttempt", "StepError", "TLS", "TimedOut", "Unauthorized",
-    "Unavailable", "Worker", "Workflow", "as_completed", "attempt", "cancelled", "cleanup", "continue_as_new", "do",
-    "first", "grace_until", "idempotency_key", "info", "logger", "note", "now", "patched", "random",
-    "replay_capsule", "run_child", "serve", "sleep", "sleep_until", "start_child", "step", "step_cancelled", "uuid",
-    "wait_all", "wait_signal", "workflow",
+    "RetryAfter", "Run", "RunDetails", "RunError", "RunInfo", "Schedule", "ScheduleChanges", "ScheduleDetails",
+    "ScheduleOptions", "ServerError", "StartOptions", "Step", "StepAttempt", "StepError", "TLS", "TimedOut",
+    "Unauthorized", "Unavailable", "Worker", "Workflow", "as_completed", "attempt", "cancelled", "cleanup",
+    "continue_as_new", "do", "first", "grace_until", "idempotency_key", "info", "logger", "note", "now", "patched",
+    "random", "replay_capsule", "run_child", "serve", "sleep", "sleep_until", "start_child", "step", "step_cancelled",
+    "uuid", "wait_all", "wait_signal", "workflow",
 ]

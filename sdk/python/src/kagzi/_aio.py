@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from . import _details as details
 from . import codec as codecs
 from ._convert import Duration, seconds, stamp, when, wire_duration
 from ._define import Workflow
-from ._details import Explanation, ListFilters, RunDetails, ScheduleDetails, ScheduleOptions, Started
+from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, ScheduleDetails, ScheduleOptions, Started
 from ._intercept import ClientCall, ClientInterceptor
-from ._parent import parent_of_async
 from ._profile import TLS, resolve
 from ._wire import Rpc, pause_async
 from .errors import ConfigError, Conflict, DecodeError, KagziError, RunError, ServerError, Unavailable, detail_error
@@ -214,16 +213,11 @@ class AsyncSchedule:
         """Returns the current state."""
         return details.schedule_details((await self._act("GetWorkflowSchedule")).schedule)
 
-    async def update(self, *, name: str | None = None, cron: str | None = None, time_zone: str | None = None,
-                     queue: str | None = None, overlap: Literal["allow", "skip", "buffer_one"] | None = None,
-                     max_catchup: int | None = None, jitter: Duration | None = None,
-                     next_fire_at: datetime | None = None, input: Any = None, tags: Mapping[str, str] | None = None,
-                     reason: str = "") -> ScheduleDetails:
-        """Changes the schedule in one commit; what is None keeps its value."""
-        changes = {"name": name, "cron": cron, "time_zone": time_zone, "queue": queue, "overlap": overlap,
-                   "max_catchup": max_catchup, "jitter": jitter, "next_fire_at": next_fire_at, "input": input,
-                   "tags": tags, "reason": reason}
-        c, workflow_type = self._client, (await self.get()).workflow_type if input is not None else ""
+    async def update(self, **changes: Unpack[ScheduleChanges]) -> ScheduleDetails:
+        """Changes the schedule in one commit; what is not given, or None, keeps its value. See ScheduleChanges."""
+        c, workflow_type = self._client, ""
+        if changes.get("input") is not None:
+            workflow_type = (await self.get()).workflow_type
         r = details.schedule_changes(c.namespace, c.codec, self.id, workflow_type, changes)
         return details.schedule_details((await c._call("UpdateWorkflowSchedule", r)).schedule)
 
@@ -341,7 +335,7 @@ class AsyncClient:
             Conflict: An external id or request id is taken.
         """
         r = details.start_of(self.namespace, self.codec, workflow, input, o)
-        await parent_of_async([r], self.endpoint)
+        await details.parent_of_async([r], self.endpoint)
         try:
             begun = details.started(self.codec, r, await self._call("StartWorkflow", r))
         except Conflict as e:
@@ -382,7 +376,7 @@ class AsyncClient:
             requests.append(details.start_of(self.namespace, self.codec, workflow, value, mine))
         if not requests:
             return []
-        await parent_of_async(requests, self.endpoint)
+        await details.parent_of_async(requests, self.endpoint)
         answer = await self._call("StartWorkflows", f.StartWorkflowsRequest(requests=requests))
         type = details.target(workflow)[2]
         return [detail_error(a.error) if a.HasField("error") else

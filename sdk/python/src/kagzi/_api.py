@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, overload
 
 from . import codec as codecs
-from ._branch import Branch
 from ._calls import SleepCall, step_info
 from ._children import Child
-from ._convert import MAX_DELAY, MAX_NAME, Duration, clean_text, parse_time, seconds
+from ._convert import MAX_DELAY, MAX_NAME, Duration, clean_text, seconds
 from ._define import T, branch_of, cleaning
 from ._details import from_wire
 from ._loop import current, where
+from ._naming import Branch
 from ._waits import SignalCall
 from .errors import ConfigError, ContinueAsNew, Misuse, cancelled_error
 
@@ -148,7 +148,7 @@ def now() -> datetime:
     branch = branch_of("kagzi.now")
     run = branch.run
     made: str = run.record(branch, "kagzi:now", lambda: _rfc3339(run.now()), str)
-    return parse_time(made)
+    return datetime.fromisoformat(made)
 
 
 def _rfc3339(t: float) -> str:
@@ -324,7 +324,7 @@ class RunLogger(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
         """Adds what identifies the run: run, type, attempt, trace_id, step."""
-        from ._worklog import run_extra
+        from ._notes import run_extra
 
         branch, at = current.get(), step_info.get()
         extra: dict[str, Any] = {}

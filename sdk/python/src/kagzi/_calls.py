@@ -8,6 +8,7 @@ import contextvars
 import functools
 import inspect
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._branch import Branch
+    from ._naming import Branch
+    from ._outbox import Op
     from ._run import Run
 
 FUNCTION, SLEEP, CHILD, SIGNAL = (f.STEP_KIND_FUNCTION, f.STEP_KIND_SLEEP, f.STEP_KIND_CHILD_WORKFLOW,
@@ -114,10 +116,10 @@ class Call:
             self.run.working += 1 if working else -1
             self.run.generation += 1
 
-    def lease(self) -> dict[str, Any]:
-        """Returns the fields that every operation of the run has."""
-        return {"namespace": self.run.task.namespace, "run_id": self.run.task.run_id,
-                "lease_token": self.run.task.lease_token}
+    def send(self, kind: str, answer: Callable[[w.SessionResponse], None] | None = None,
+             refused: Callable[[common.ErrorDetail], None] | None = None, /, **fields: Any) -> Op:
+        """Sends an operation about the call's own step; see Run.send."""
+        return self.run.send(kind, answer, refused, step_name=self.name, branch=self.branch.path, **fields)
 
 
 @dataclass(eq=False)
@@ -143,6 +145,34 @@ class StepInfo:
 
 
 step_info: contextvars.ContextVar[StepInfo | None] = contextvars.ContextVar("kagzi_step", default=None)
+
+
+def _enter_step(info: StepInfo) -> None:
+    current.set(None)
+    step_info.set(info)
+
+
+class YoungSteps:
+    """The steps that began less than ANNOUNCE_AFTER ago. They share a timer, because most end before it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._timer = loop, False
+        self._steps: deque[tuple[float, StepCall, StepInfo]] = deque()
+
+    def add(self, call: StepCall, info: StepInfo) -> None:
+        """Lets a step tick once when ANNOUNCE_AFTER has passed."""
+        self._steps.append((self._loop.time() + ANNOUNCE_AFTER, call, info))
+        if not self._timer:
+            self._timer = True
+            self._loop.call_later(ANNOUNCE_AFTER, self._look)
+
+    def _look(self) -> None:
+        while self._steps and (self._steps[0][2].done or self._steps[0][0] <= self._loop.time()):
+            _, call, info = self._steps.popleft()
+            call.tick(info)
+        self._timer = bool(self._steps)
+        if self._steps:
+            self._loop.call_at(self._steps[0][0], self._look)
 
 
 class StepCall(Call):
@@ -183,7 +213,6 @@ class StepCall(Call):
         self._retry_at(self.due)
 
     def body(self) -> None:
-        """Starts the step's code."""
         worker, run = self.run.worker, self.run
         self.running = True
         run.bodies_running += 1
@@ -194,8 +223,7 @@ class StepCall(Call):
         if self.written in worker.replaced:
             fn = replacement(worker.replaced[self.written], fn)
         context = (self.branch.context or contextvars.copy_context()).copy()
-        context.run(current.set, None)
-        context.run(step_info.set, info)
+        context.run(_enter_step, info)
         worker.ran.add(self.written)
         worker.steps_running[info] = None
         self.started = run.now()
@@ -206,8 +234,10 @@ class StepCall(Call):
             task.add_done_callback(functools.partial(self._async_done, info))
         else:
             worker.pool.submit(self._run_sync, fn, info, context)
-        first = min(ANNOUNCE_AFTER, self.timeout)
-        self.timer = worker.loop.call_later(first, self._tick, info)
+        if self.timeout < ANNOUNCE_AFTER:
+            self.timer = worker.loop.call_later(self.timeout, self.tick, info)
+        else:
+            worker.young.add(self, info)
 
     async def _run_async(self, fn: Callable[[], Any]) -> Any:
         try:
@@ -286,7 +316,7 @@ class StepCall(Call):
         except DecodeError as e:
             raise DecodeError(f"result: {e}", e.path) from e
 
-    def _tick(self, info: StepInfo) -> None:
+    def tick(self, info: StepInfo) -> None:
         """Announces a step that takes long, and ends one that takes too long."""
         if info is not self.info or info.done or self.run.closing:
             return
@@ -297,7 +327,7 @@ class StepCall(Call):
                 left = self.timeout - passed
             else:
                 left = min(ANNOUNCE_AFTER, self.timeout) - passed
-            self.timer = self.run.worker.loop.call_later(max(left, 0.001), self._tick, info)
+            self.timer = self.run.worker.loop.call_later(max(left, 0.001), self.tick, info)
             return
         info.timed_out = True
         self.end_body(info)
@@ -310,16 +340,12 @@ class StepCall(Call):
         """Tells the server once that the code runs; the future gets the id of the attempt."""
         if self.announced is None:
             told = self.announced = self.run.worker.loop.create_future()
-            begin = w.BeginStepRequest(
-                step_name=self.name, kind=FUNCTION, retry_policy=self.retry, branch=self.branch.path,
-                start_to_close_timeout_ms=int((min(self.timeout, MAX_DELAY - _MARGIN) + _MARGIN) * 1000),
-                started_at=wire_time(self.started), **self.lease())
-
             def answered(r: w.SessionResponse) -> None:
                 if not told.done():
                     told.set_result(r.begun_step.step_id)
 
-            self.run.send(w.SessionRequest(begin_step=begin), answered)
+            self.send("begin_step", answered, kind=FUNCTION, retry_policy=self.retry, started=self.started,
+                      start_to_close_timeout_ms=int((min(self.timeout, MAX_DELAY - _MARGIN) + _MARGIN) * 1000))
         return self.announced
 
     def end_body(self, info: StepInfo) -> None:
@@ -354,19 +380,14 @@ class StepCall(Call):
             self.got, payload = result
             self.run.size += payload.ByteSize()
             self.run.warn_large("step result", payload, self.name)
-            complete = w.CompleteStepRequest(step_name=self.name, output=payload, branch=self.branch.path,
-                                             started_at=wire_time(self.started), **self.lease())
-            self.run.report(self, self.run.send(w.SessionRequest(complete_step=complete)))
+            self.run.report(self, self.send("complete_step", output=payload, started=self.started))
         self.run.pause_if_idle()
         self.run.go()
 
     def _fail(self, detail: common.ErrorDetail) -> None:
-        """Records a failed attempt."""
         run, number = self.run, self.attempt
         self.last = detail
         hold = not run.alone(self)
-        fail = w.FailStepRequest(step_name=self.name, error=detail, retry_policy=self.retry, hold=hold,
-                                 started_at=wire_time(self.started), branch=self.branch.path, **self.lease())
 
         def answered(r: w.SessionResponse) -> None:
             failed = r.failed_step
@@ -389,7 +410,7 @@ class StepCall(Call):
                     self.park(due - run.now())
                     run.suspend()
 
-        op = run.send(w.SessionRequest(fail_step=fail), answered)
+        op = self.send("fail_step", answered, error=detail, retry_policy=self.retry, hold=hold, started=self.started)
 
     def value(self) -> Any:
         if self.outcome == CANCELLED:
@@ -418,13 +439,6 @@ class SleepCall(Call):
             self.woken()
             return
         run, hold = self.run, not self.run.alone(self)
-        request = w.SleepRequest(step_name=self.name, hold=hold, branch=self.branch.path, **self.lease())
-        if self.until:
-            request.until.CopyFrom(wire_time(self.until))
-        elif self.left <= 0:
-            request.until.CopyFrom(wire_time(run.now()))
-        else:
-            request.duration.CopyFrom(wire_duration(max(self.left, 0.001)))
 
         def answered(r: w.SessionResponse) -> None:
             if r.sleeping.settled > 0:
@@ -437,15 +451,16 @@ class SleepCall(Call):
                 self.park(self.due - run.now())
                 run.suspend()
 
-        op = run.send(w.SessionRequest(sleep=request), answered)
+        until = self.until or (run.now() if self.left <= 0 else 0.0)
+        op = self.send("sleep", answered, hold=hold, until=wire_time(until) if until else None,
+                       duration=None if until else wire_duration(max(self.left, 0.001)))
 
     def woken(self) -> None:
         run, left = self.run, self.due - self.run.now()
         if left > 0:
             self.park(left)
             return
-        request = w.SleepRequest(step_name=self.name, hold=True, over=True, branch=self.branch.path, **self.lease())
-        op = run.send(w.SessionRequest(sleep=request), lambda _: run.report(self, op))
+        op = self.send("sleep", lambda _: run.report(self, op), hold=True, over=True)
 
     def value(self) -> None:
         """Returns also if the cancellation ended the sleep: the next call raises then."""
@@ -462,8 +477,6 @@ def replacement(other: Callable[..., Any], fn: Any) -> Callable[[], Any]:
 
 class Async:
     """Marks code of a step as async."""
-
-    kagzi_async = True
 
     def __init__(self, call: functools.partial[Any]) -> None:
         self.call = call

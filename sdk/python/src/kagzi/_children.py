@@ -12,7 +12,6 @@ from ._waits import ChildCall, ChildrenCall, ChildState
 from .errors import ConfigError, DecodeError, KagziError, RunError, code_name
 from .policy import ChildOptions, StartOptions, start_request
 from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 
@@ -138,7 +137,7 @@ async def start_child(name: str, workflow: Workflow[Any, Any] | str, input: Any 
     if parent_close not in _PARENT_CLOSE:
         raise ConfigError(f"parent_close is {parent_close!r}, want abandon, cancel or terminate")
 
-    def request() -> w.StartChildRequest:
+    def request() -> dict[str, Any]:
         try:
             p = codecs.encode(run.codec, input, codecs.input_info(kind, id))
         except DecodeError as e:
@@ -146,7 +145,7 @@ async def start_child(name: str, workflow: Workflow[Any, Any] | str, input: Any 
         start = start_request(run.task.namespace, kind, p, queue or run.task.task_queue, run.now(),
                               cast(StartOptions, {**options, "id": id, "reuse": "reject"}))
         start.parent_run_id = run.task.run_id
-        return w.StartChildRequest(child=start, parent_close_policy=_PARENT_CLOSE[parent_close])
+        return {"child": start, "parent_close_policy": _PARENT_CLOSE[parent_close]}
 
     state: ChildState = await run.make(ChildCall(run, branch, name, kind, request, cleaning.get()))
     state.workflow_type, state.external_id = kind, id

@@ -1,4 +1,4 @@
-"""What a worker runs: functions of workflows, the watch over code that blocks, and the build that they are of."""
+"""What a worker runs: functions of workflows, threads for steps, the watch over code that blocks, and the build."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import hashlib
 import logging
 import sys
 import sysconfig
+import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from . import codec as codecs
@@ -24,6 +26,9 @@ from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._run import Run
+
+
+
 
 _BLOCKED_AFTER = 5.0
 
@@ -90,6 +95,7 @@ class Watch:
     def __init__(self) -> None:
         self.run: Run | None = None
         self.since = 0.0
+        self.thread = 0  # of the worker's loop
         self._reported: dict[str, tuple[float, float]] = {}
 
     def enter(self, run: Run) -> None:
@@ -98,17 +104,17 @@ class Watch:
     def leave(self) -> None:
         self.run = None
 
-    def blocked(self, thread: int) -> list[f.BlockedCode]:
+    def blocked(self) -> list[f.BlockedCode]:
         """Returns the code that has blocked for some seconds, for the server; called by the connection's thread."""
         run, since = self.run, self.since
         passed = time.monotonic() - since
         if run is None or passed < _BLOCKED_AFTER:
             return []
-        code = f.BlockedCode(run_id=run.task.run_id, stack=clean_text(_stack(thread), 4 << 10))
+        code = f.BlockedCode(run_id=run.task.run_id, stack=clean_text(_stack(self.thread), 4 << 10))
         code.since.FromDatetime(datetime.fromtimestamp(time.time() - passed, UTC))
         return [code]
 
-    def look(self, thread: int, log: logging.Logger) -> None:
+    def look(self, log: logging.Logger) -> None:
         """Logs code that has blocked for some seconds, with its stack; called by the connection's thread."""
         run, since = self.run, self.since
         if run is None or time.monotonic() - since < _BLOCKED_AFTER:
@@ -119,7 +125,7 @@ class Watch:
         self._reported[run.task.run_id] = (time.monotonic(), 2 * pause)
         log.warning("workflow code of run %s (type %s) has blocked for %.0f s outside of SDK calls, and with it all "
                     "runs of this worker; do the work in a step. Stack:\n%s", run.task.run_id, run.task.workflow_type,
-                    time.monotonic() - since, clean_text(_stack(thread), 16 << 10))
+                    time.monotonic() - since, clean_text(_stack(self.thread), 16 << 10))
 
 
 def _stack(thread: int) -> str:
@@ -143,3 +149,38 @@ def own_build(workflows: Iterable[Workflow[Any, Any]]) -> str:
         except OSError:
             return ""
     return h.hexdigest()[:32]
+
+
+class Pool:
+    """Runs functions in at most so many daemon threads, which are made when they are needed."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._threads, self._idle = limit, 0, 0
+        self._lock = threading.Lock()
+        self._work: SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> None:
+        """Runs a function, which must not raise, as soon as a thread is free."""
+        with self._lock:
+            self._idle -= 1
+            grow = self._idle < 0 and self._threads < self._limit
+            if grow:
+                self._threads += 1
+                self._idle += 1
+            number = self._threads
+        self._work.put((fn, args))
+        if grow:
+            threading.Thread(target=self._serve, name=f"kagzi-step-{number}", daemon=True).start()
+
+    def close(self) -> None:
+        for _ in range(self._threads):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while True:
+            work = self._work.get()
+            if work is None:
+                return
+            work[0](*work[1])
+            with self._lock:
+                self._idle += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import unicodedata
@@ -17,7 +18,7 @@ Duration: TypeAlias = timedelta | float
 MAX_ERROR_TEXT, MAX_ERROR_TYPE, MAX_NAME = 16 << 10, 255, 255
 MAX_DELAY = 10 * 365 * 24 * 3600.0  # seconds
 _CUT = " … [cut]"
-_NAME = re.compile(r"[A-Za-z0-9._:/-]{1,255}\Z")
+_is_name = functools.lru_cache(4096)(re.compile(r"[A-Za-z0-9._:/-]{1,255}\Z").match)
 
 
 def seconds(d: Duration, what: str) -> float:
@@ -53,10 +54,16 @@ def wire_duration(s: float) -> WireDuration:
     return WireDuration(seconds=nanos // 1_000_000_000, nanos=nanos % 1_000_000_000)
 
 
-def wire_time(t: float) -> Timestamp:
-    """Returns a time in seconds since 1970 for the wire, in microseconds."""
+def set_time(to: Timestamp, t: float) -> Timestamp:
+    """Sets a field to a time in seconds since 1970, in microseconds."""
     micros = round(t * 1_000_000)
-    return Timestamp(seconds=micros // 1_000_000, nanos=micros % 1_000_000 * 1000)
+    to.seconds, to.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
+    return to
+
+
+def wire_time(t: float) -> Timestamp:
+    """Returns a time in seconds since 1970 for the wire."""
+    return set_time(Timestamp(), t)
 
 
 def stamp(t: datetime | None) -> Timestamp | None:
@@ -72,12 +79,6 @@ def unix(t: Timestamp) -> float:
 def when(t: Timestamp) -> datetime:
     """Returns a time of the wire in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=t.seconds, microseconds=t.nanos // 1000)
-
-
-def parse_time(text: str) -> datetime:
-    """Returns a time in UTC such as 2026-11-20T12:00:00.5Z, to the microsecond."""
-    head, dot, rest = text.rstrip("Z").partition(".")
-    return datetime.fromisoformat(head + (dot + (rest + "000000")[:6] if dot else "") + "+00:00")
 
 
 def clean_text(text: str, limit: int) -> str:
@@ -101,10 +102,10 @@ def check_name(what: str, name: object) -> str:
     Raises:
         ConfigError: It has not.
     """
+    if isinstance(name, str) and _is_name(name):
+        return name
     from .errors import ConfigError
 
-    if isinstance(name, str) and _NAME.match(name):
-        return name
     if not isinstance(name, str):
         raise ConfigError(f"{what} name is {name!r:.100}: want a str")
     if not 0 < len(name.encode("utf-8", "replace")) <= MAX_NAME:

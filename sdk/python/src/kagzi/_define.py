@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from . import _data
-from ._branch import Branch
 from ._calls import Async, StepCall, step_info
 from ._convert import Duration, check_name, seconds
 from ._loop import current, where
+from ._naming import Branch
 from .errors import ConfigError, Misuse
 from .policy import Retry
 
@@ -117,14 +119,13 @@ class Step(Generic[P, T]):
         check_name("step", name)
         if retry is not None:
             retry.wire()
-        self.result_type = _data.signature(fn).get("return", Any)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         """In workflow code: a durable step. Elsewhere it runs the function, without a record."""
         if current.get() is None and step_info.get() is None:
             return self._plainly(*args, **kwargs)
         return cast("Coroutine[Any, Any, T]", _step(self.name, functools.partial(self.fn, *args, **kwargs), self.fn,
-                                                    self.retry, self.timeout, self.result_type))
+                                                    self.retry, self.timeout))
 
     def named(self, name: str) -> Step[P, T]:
         """Returns the same step under another name, such as ``reserve/SKU``."""
@@ -204,26 +205,43 @@ async def do(name: str, fn: Callable[..., Any], /, *args: Any, retry: Retry | No
         TimedOut: Its last attempt timed out.
         Cancelled: The run is being cancelled.
     """
+    code = fn.fn if isinstance(fn, Step) else fn
     if isinstance(fn, Step):
-        return await _step(name, functools.partial(fn.fn, *args), fn.fn, retry or fn.retry,
-                           timeout if timeout is not None else fn.timeout, fn.result_type)
-    plain = fn.func if isinstance(fn, functools.partial) else fn
-    return await _step(name, functools.partial(fn, *args), plain, retry, timeout,
-                       _data.signature(plain).get("return", Any) if getattr(plain, "__annotations__", None) else Any)
+        retry, timeout = retry or fn.retry, timeout if timeout is not None else fn.timeout
+    return await _step(name, functools.partial(code, *args), code, retry, timeout)
+
+
+_facts: weakref.WeakKeyDictionary[Any, tuple[bool, Any]] = weakref.WeakKeyDictionary()
+
+
+def _facts_of(fn: Any) -> tuple[bool, Any]:
+    """Returns whether code of a step is async, and the type of its result; reading annotations anew takes long."""
+    fn = getattr(fn.func if isinstance(fn, functools.partial) else fn, "__func__", fn)
+    try:
+        return _facts[fn]
+    except (KeyError, TypeError):  # new, or it can have no weak reference
+        pass
+    called = getattr(fn, "__call__", None)  # noqa: B004
+    facts = (inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(called),
+             _data.signature(fn).get("return", Any) if getattr(fn, "__annotations__", None) else Any)
+    with contextlib.suppress(TypeError):
+        _facts[fn] = facts
+    return facts
 
 
 async def _step(name: str, call: functools.partial[Any], fn: Callable[..., Any], retry: Retry | None,
-                timeout: Duration | None, result: Any) -> Any:
-    branch = branch_of(f"step {name}")
-    limit = 0.0 if timeout is None else seconds(timeout, f"timeout of step {name}")
-    if limit < 0 or (timeout is not None and limit == 0):
-        raise branch.run.reject(ConfigError(f"timeout of step {name} is {limit:g} s, want more than 0"))
+                timeout: Duration | None) -> Any:
+    branch = current.get() or branch_of(f"step {name}")
+    run, limit, policy = branch.run, 0.0, None
     try:
-        policy = retry.wire() if retry is not None else None
+        if timeout is not None:
+            limit = seconds(timeout, f"timeout of step {name}")
+            if limit <= 0:
+                raise ConfigError(f"timeout of step {name} is {limit:g} s, want more than 0")
+        if retry is not None:
+            policy = retry.wire()
     except ConfigError as e:
-        raise branch.run.reject(e) from None
-    body: Any = call
-    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
-        body = Async(call)
-    made = StepCall(branch.run, branch, name, body, result, policy, limit, cleaning.get())
-    return await branch.run.make(made)
+        raise run.reject(e) from None
+    is_async, result = _facts_of(fn)
+    return await run.make(StepCall(run, branch, name, Async(call) if is_async else call, result, policy, limit,
+                                   cleaning.get()))

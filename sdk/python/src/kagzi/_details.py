@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import time
@@ -9,20 +10,24 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from . import _trace
 from . import codec as codecs
-from ._convert import Duration, stamp, when, whole_ms
+from ._calls import StepInfo, step_info
+from ._convert import Duration, stamp, when
 from ._define import Workflow
-from .errors import ConfigError, DecodeError, RunError, ServerError, code_name
-from .policy import Retry, StartOptions, check_options, policies, start_request, timeouts
+from .errors import ConfigError, DecodeError, Misuse, RunError, ServerError, code_name
+from .policy import RunPolicies, StartOptions, check_options, start_request, wire_fields
 from .v1 import common_pb2 as common
 from .v1 import workflow_pb2 as f
 from .v1 import workflow_schedule_pb2 as s
+
+if TYPE_CHECKING:
+    from ._profile import Endpoint
 
 T = TypeVar("T")
 _PREFIX = "WORKFLOW_STATUS_"
@@ -112,7 +117,6 @@ class RunDetails:
 
 
 def run_details(w: f.Workflow, codec: codecs.Codec | None) -> RunDetails:
-    """Converts a run."""
     status, error = status_name(w.status), None
     if w.HasField("error") or (status in ENDED and status != "COMPLETED"):
         error = RunError(w.run_id, status, w.error.message, type=w.error.type, code=code_name(w.error.code),
@@ -133,7 +137,6 @@ class Explanation:
 
 
 def explanation(r: f.ExplainWorkflowResponse) -> Explanation:
-    """Converts an explanation."""
     known = r.blocker in f.ExplainWorkflowResponse.Blocker.values()
     blocker = f.ExplainWorkflowResponse.Blocker.Name(r.blocker) if known else f"BLOCKER_{r.blocker}"
     return from_wire(Explanation, r, {}, blocker=blocker.removeprefix("BLOCKER_"))
@@ -165,14 +168,11 @@ class ScheduleDetails:
     wire: s.WorkflowSchedule = field(repr=False, compare=False)
 
 
-_OVERLAP = {"allow": s.OVERLAP_POLICY_ALLOW, "skip": s.OVERLAP_POLICY_SKIP, "buffer_one": s.OVERLAP_POLICY_BUFFER_ONE}
-
-
 def schedule_details(w: s.WorkflowSchedule) -> ScheduleDetails:
-    """Converts a schedule."""
     return from_wire(ScheduleDetails, w, {"cron": "cron_expr", "queue": "task_queue"}, paused=not w.enabled, wire=w,
                      time_zone=w.time_zone or "UTC",
-                     overlap=next((k for k, v in _OVERLAP.items() if v == w.overlap_policy), "allow"))
+                     overlap={s.OVERLAP_POLICY_SKIP: "skip", s.OVERLAP_POLICY_BUFFER_ONE: "buffer_one"}.get(
+                         w.overlap_policy, "allow"))
 
 
 @dataclass(frozen=True)
@@ -185,8 +185,16 @@ class Started:
     start: str = ""
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """Options of a schedule and its runs; those of runs are as in StartOptions.
+class _ScheduleFields(RunPolicies, total=False):
+    name: str
+    time_zone: str
+    overlap: Literal["allow", "skip", "buffer_one"]
+    max_catchup: int
+    jitter: Duration
+
+
+class ScheduleOptions(_ScheduleFields, total=False):
+    """Options of a schedule; those of its runs are as in StartOptions.
 
     name: Unique within the namespace. time_zone: IANA name (UTC). overlap: allow, skip or buffer_one (allow).
     max_catchup: Most missed ticks to fire after downtime, 0 for none (100). paused: Create it paused.
@@ -194,25 +202,23 @@ class ScheduleOptions(TypedDict, total=False):
     that has the name.
     """
 
-    name: str
-    queue: str
-    version: str
-    time_zone: str
-    overlap: Literal["allow", "skip", "buffer_one"]
-    max_catchup: int
     paused: bool
-    jitter: Duration
     or_update: bool
-    step_retry: Retry
-    run_retry: Retry
-    retry: Retry
-    step_timeout: Duration
-    heartbeat_timeout: Duration
-    execution_timeout: Duration
-    on_failure: str
-    on_failure_queue: str
-    tags: Mapping[str, str]
     request_id: str
+
+
+class ScheduleChanges(_ScheduleFields, total=False):
+    """What ``schedule.update`` changes; options that are not named here are as in ScheduleOptions.
+
+    next_fire_at: The first tick at or after it fires next. input: Of the runs. tags: Replace all tags.
+    step_retry: Without run_retry, runs themselves are not retried any more, as with StartOptions.
+    step_timeout, heartbeat_timeout, execution_timeout: Replace all three. reason: For the audit log.
+    """
+
+    cron: str
+    next_fire_at: datetime
+    input: Any
+    reason: str
 
 
 class ListFilters(TypedDict, total=False):
@@ -248,7 +254,6 @@ def target(workflow: Workflow[Any, Any] | str) -> tuple[str, str, Any]:
 
 
 def encode_input(codec: codecs.Codec | None, value: Any, name: str, id: str) -> common.Payload:
-    """Returns the payload of a run's input."""
     try:
         return codecs.encode(codec, value, codecs.input_info(name, id))
     except DecodeError as e:
@@ -257,7 +262,6 @@ def encode_input(codec: codecs.Codec | None, value: Any, name: str, id: str) -> 
 
 def start_of(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, value: Any,
              o: StartOptions) -> f.StartWorkflowRequest:
-    """Returns the request of a start."""
     name, queue, _ = target(workflow)
     p = encode_input(codec, value, name, o.get("id", ""))
     r = start_request(namespace, name, p, queue, time.time(), o)
@@ -271,7 +275,6 @@ def digest_of(w: f.Workflow | f.StartWorkflowRequest) -> str:
 
 
 def started(codec: codecs.Codec | None, r: f.StartWorkflowRequest, a: f.StartWorkflowResponse) -> Started:
-    """Converts the answer to a start."""
     start = digest_of(r) if codec is not None and not a.already_exists else ""
     return Started(a.run_id, a.already_exists, a.other_input and codec is None, start)
 
@@ -303,7 +306,6 @@ def continuation(e: ServerError, followed: set[str]) -> str:
 
 
 def list_request(namespace: str, statuses: Iterable[str], o: ListFilters) -> f.ListWorkflowsRequest:
-    """Returns the request of a list."""
     check_options(o, ListFilters.__annotations__)
     numbers: list[Any] = []
     for name in statuses:
@@ -319,33 +321,24 @@ def list_request(namespace: str, statuses: Iterable[str], o: ListFilters) -> f.L
 
 def schedule_request(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, cron: str,
                      value: Any, o: ScheduleOptions) -> s.CreateWorkflowScheduleRequest:
-    """Returns the request that creates a schedule."""
-    check_options(o, ScheduleOptions.__annotations__)
-    name, queue, _ = target(workflow)
-    overlap = o.get("overlap", "allow")
-    if overlap not in _OVERLAP:
-        raise ConfigError(f"option overlap is {overlap!r}, want allow, skip or buffer_one")
-    enabled: Any = None if o.get("or_update") and not o.get("paused") else not o.get("paused", False)
-    steps, run = policies(o)
-    return s.CreateWorkflowScheduleRequest(
-        namespace=namespace, task_queue=o.get("queue") or queue or "default", workflow_type=name, cron_expr=cron,
-        input=encode_input(codec, value, name, ""), enabled=enabled, max_catchup=o.get("max_catchup"),
-        version=o.get("version"), time_zone=o.get("time_zone", ""), overlap_policy=_OVERLAP[overlap],
-        name=o.get("name", ""), retry_policy=steps, run_retry_policy=run, timeouts=timeouts(o),
-        on_failure_workflow=o.get("on_failure", ""), on_failure_task_queue=o.get("on_failure_queue", ""),
-        tags=o.get("tags"), request_id=o.get("request_id") or uuid7(), jitter_ms=whole_ms(o.get("jitter"), "jitter"),
-        or_update=o.get("or_update", False))
+    fields, (name, queue, _) = wire_fields(o, ScheduleOptions), target(workflow)
+    paused = fields.pop("paused", False)
+    if paused or not o.get("or_update"):
+        fields["enabled"] = not paused
+    fields["task_queue"] = fields.get("task_queue") or queue or "default"
+    fields["request_id"] = fields.get("request_id") or uuid7()
+    return s.CreateWorkflowScheduleRequest(namespace=namespace, workflow_type=name, cron_expr=cron,
+                                           input=encode_input(codec, value, name, ""), **fields)
 
 
 def schedule_changes(namespace: str, codec: codecs.Codec | None, id: str, workflow_type: str,
-                     changes: Mapping[str, Any]) -> s.UpdateWorkflowScheduleRequest:
+                     changes: ScheduleChanges) -> s.UpdateWorkflowScheduleRequest:
     """Returns the request that changes a schedule; what is None keeps its value."""
-    convert: dict[str, Any] = {
-        "cron": lambda v: ("cron_expr", v), "queue": lambda v: ("task_queue", v),
-        "jitter": lambda v: ("jitter_ms", whole_ms(v, "jitter")), "overlap": lambda v: ("overlap_policy", _OVERLAP[v]),
-        "next_fire_at": lambda v: ("next_fire_at", stamp(v)), "tags": lambda v: ("tags", s.ScheduleTags(tags=v)),
-        "input": lambda v: ("input", encode_input(codec, v, workflow_type, ""))}
-    fields = dict(convert[k](v) if k in convert else (k, v) for k, v in changes.items() if v is not None)
+    fields = wire_fields(changes, ScheduleChanges)
+    if "tags" in fields:
+        fields["tags"] = s.ScheduleTags(tags=fields["tags"])
+    if "input" in fields:
+        fields["input"] = encode_input(codec, fields["input"], workflow_type, "")
     return s.UpdateWorkflowScheduleRequest(namespace=namespace, schedule_id=id, **fields)
 
 
@@ -356,8 +349,39 @@ def page(r: Any, answer: Any) -> bool:
 
 
 def by_id(method: str, namespace: str, id: str, **rest: Any) -> Message:
-    """Returns the request of a call about one run or schedule."""
     module: Any = s if "Schedule" in method else f
     key = "schedule_id" if "Schedule" in method else "run_id"
     made: Message = getattr(module, method + "Request")(namespace=namespace, **{key: id}, **rest)
     return made
+
+
+def _parent(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> StepInfo | None:
+    """Returns the step whose code makes starts, if it is one of the same server and namespace."""
+    at = step_info.get()
+    if at is None or not requests:
+        return None
+    of = at.run.worker.endpoint
+    return at if (of.address, of.namespace) == (endpoint.address, endpoint.namespace) else None
+
+
+def _set_parent(requests: Sequence[f.StartWorkflowRequest], at: StepInfo, step_id: str) -> None:
+    for r in requests:
+        r.parent_run_id, r.parent_step_id = at.run.task.run_id, step_id
+
+
+async def parent_of_async(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> None:
+    """Names in starts the step whose code makes them."""
+    at = _parent(requests, endpoint)
+    if at is not None:
+        on = asyncio.run_coroutine_threadsafe(at.announced(), at.run.worker.loop)
+        _set_parent(requests, at, await asyncio.wrap_future(on))
+
+
+def parent_of(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) -> None:
+    """Is parent_of_async for code that blocks."""
+    at = _parent(requests, endpoint)
+    if at is not None:
+        if at.task is not None:
+            raise Misuse("async code of a step cannot start runs by a client that blocks: use AsyncClient")
+        on = asyncio.run_coroutine_threadsafe(at.announced(), at.run.worker.loop)
+        _set_parent(requests, at, on.result())

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from . import _order
 from ._calls import CHILD, FUNCTION, SIGNAL, Call
-from ._cancel import CANCEL_NAME
 from ._convert import printable
-from ._op import Op
+from ._order import CANCEL_NAME
+from ._outbox import Op
 from ._parking import send_release
-from .errors import Coded, ContinueAsNew, code_name, error_detail
+from .errors import Coded, ContinueAsNew, KagziError, Misuse, code_name, error_detail
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
@@ -29,7 +29,6 @@ _KIND_NAMES: dict[int, str] = {FUNCTION: "step", f.STEP_KIND_SLEEP: "sleep", SIG
 
 
 def kind_name(kind: int) -> str:
-    """Returns what a kind of step is called in messages."""
     return _KIND_NAMES.get(kind, "step of unknown kind")
 
 
@@ -70,14 +69,11 @@ def end(run: Run, unreached: list[str]) -> None:
         fail(run, error_detail(error), unreached)
         return
     run.closing = True
-    r = w.CompleteWorkflowRequest(namespace=run.task.namespace, run_id=run.task.run_id, output=output,
-                                  lease_token=run.task.lease_token, unreached=unreached,
-                                  unreceived=sorted(run.unreceived))
-    if again is not None:
-        r.continue_as.CopyFrom(f.StartWorkflowRequest(
-            namespace=run.task.namespace, task_queue=run.task.task_queue, workflow_type=run.task.workflow_type,
-            version=run.task.version, input=again.args[0]))
-    run.send(w.SessionRequest(complete_workflow=r), functools.partial(completed, run))
+    following = None if again is None else f.StartWorkflowRequest(
+        namespace=run.task.namespace, task_queue=run.task.task_queue, workflow_type=run.task.workflow_type,
+        version=run.task.version, input=again.args[0])
+    run.send("complete_workflow", functools.partial(completed, run), output=output, continue_as=following,
+             unreached=unreached, unreceived=sorted(run.unreceived))
     run.quit("finished")
 
 
@@ -87,7 +83,6 @@ def completed(run: Run, r: w.SessionResponse) -> None:
 
 
 def fail(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:
-    """Records that the run, or this attempt of it, failed."""
     if run.after_leaving(lambda: fail(run, d, unreached)):
         return
     if not run.quitted and not run.closing:
@@ -96,17 +91,30 @@ def fail(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None
         run.quit("finished")
 
 
-def send_failure(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:
-    r = w.FailWorkflowRequest(namespace=run.task.namespace, run_id=run.task.run_id, error=d,
-                              lease_token=run.task.lease_token, unreached=unreached,
-                              unreceived=sorted(run.unreceived))
+def reject(run: Run, error: KagziError) -> KagziError:
+    """Fails the run for good from inside a call of its code, and returns the exception to raise."""
+    detail = error_detail(error)
+    detail.non_retryable = run.rejected = True
+    run.fail(detail)
+    return error
 
+
+def misused(run: Run, error: Misuse) -> None:
+    """Fails the run whose code did what only steps may do."""
+    if run.away:  # it is found again in the replay
+        run.worker.cache.drop(run.task.run_id)
+        return
+    run.rejected = True
+    run.fail(error_detail(error))
+
+
+def send_failure(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:
     def answered(r: w.SessionResponse) -> None:
         run.worker.session.count(r.failed_workflow.status, time.monotonic() - run.since)
         run.worker.log_failed_run(run, d, r.failed_workflow)
         run.over("finished")
 
-    run.send(w.SessionRequest(fail_workflow=r), answered)
+    run.send("fail_workflow", answered, error=d, unreached=list(unreached), unreceived=sorted(run.unreceived))
 
 
 def refused(run: Run, op: Op, d: common.ErrorDetail) -> None:

@@ -1,19 +1,33 @@
-"""Heartbeats: they renew the leases of the worker's runs, and tell which are lost or cancelled."""
+"""Heartbeats: they renew the leases of the worker's runs, and tell which are lost or cancelled.
+
+A small process can beat, too, for a worker whose own interpreter is kept busy, by a regular expression for instance. It
+is told each beat of the worker, and beats itself while it is told none, for at most 10 minutes. It ends with it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import os
+import select
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from ._op import Op
-from .errors import repeatable
+from ._outbox import Op
+from ._profile import TLS, Endpoint
+from ._wire import Rpc
+from .errors import KagziError, repeatable
 from .v1 import worker_pb2 as w
 
 if TYPE_CHECKING:
     from ._session import Session
+
+
 
 
 async def beats(session: Session) -> None:
@@ -25,7 +39,7 @@ async def beats(session: Session) -> None:
         await asyncio.sleep(due - now)
         late = time.monotonic() - wake
         if late > max(0.5, session.interval / 10):
-            session.late_beat(late)
+            session.worker.late_beat(late)
         beat(session)
 
 
@@ -39,8 +53,8 @@ def beat(session: Session, then: Callable[[], None] | None = None) -> None:
     sent = (time.monotonic(), time.time())
     message = w.HeartbeatRequest(
         worker_id=session.worker_id, active_count=len(held), completed_delta=int(completed), failed_delta=int(failed),
-        stats=_stats(session, runs, spent), held_is_whole=True, tasks_received=received, blocked=session.blocked(),
-        held=[w.Lease(run_id=i, lease_token=t) for i, t in held.items()])
+        stats=_stats(session, runs, spent), held_is_whole=True, tasks_received=received,
+        blocked=session.worker.watch.blocked(), held=[w.Lease(run_id=i, lease_token=t) for i, t in held.items()])
 
     def answered(r: w.SessionResponse) -> None:
         accepted = _beaten(session, r, sent)
@@ -90,7 +104,7 @@ async def watch(session: Session) -> None:
         if session.held and silent >= 2 * session.lease and silent - session._given_up >= session.lease:
             session._given_up = silent
             session._event("expired", silent)
-        session.tick()
+        session.worker.watch.look(session.log)
 
 
 def _stats(session: Session, runs: float, spent: float) -> w.WorkerStats:
@@ -115,3 +129,82 @@ def _resident() -> int:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
         return 0
+
+
+_PROGRAM = "import sys; from kagzi import _heartbeat; _heartbeat.main(0, sys.stdout)"
+_READY = "ready\n"
+AT_MOST = 600.0  # seconds that it beats for a worker that says nothing
+
+
+class Child:
+    """The process, as the connection of the worker sees it."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._process = subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        self.ready = threading.Event()  # it can beat
+        os.set_blocking(self._out.fileno(), False)
+        self._tell(dataclasses.asdict(endpoint))
+
+    def _tell(self, what: object) -> None:
+        try:
+            self._in.write(json.dumps(what) + "\n")
+            self._in.flush()
+        except OSError:
+            pass  # it has ended; the worker beats on its own
+
+    def beaten(self, session: Session) -> None:
+        """Tells of a beat of the worker."""
+        self._tell({"worker_id": session.worker_id, "active": len(session.held), "interval": session.interval})
+
+    def catch_up(self, session: Session) -> None:
+        """Takes note of the beats that the child has made meanwhile."""
+        for line in iter(self._out.readline, ""):
+            if line == _READY:
+                self.ready.set()
+                continue
+            at = (float(line), time.time() - time.monotonic() + float(line))
+            session.confirmed = max(session.confirmed, at)
+            session.contact = max(session.contact, at)
+
+    def close(self) -> None:
+        self._in.close()
+        self._process.kill()  # it may still be starting, which takes seconds on a busy machine
+        self._process.wait(10)
+        self._out.close()
+
+
+def main(said: int, out: IO[str]) -> None:
+    """Beats when it is told nothing for an interval; said is a file descriptor."""
+    rpc: Rpc | None = None
+    worker: dict[str, Any] = {}
+    told = beat = time.monotonic()
+    text = b""
+    while True:
+        pause = beat + 1.1 * float(worker.get("interval", 1.0)) - time.monotonic()
+        if select.select([said], [], [], max(pause, 0.0))[0]:
+            data = os.read(said, 1 << 16)
+            if not data:
+                return  # the worker has ended
+            *lines, text = (text + data).split(b"\n")
+            for line in lines:
+                if rpc is None:
+                    settings = json.loads(line)
+                    tls = settings.pop("tls")
+                    rpc = Rpc(Endpoint(**settings, tls=TLS(**tls) if tls else None))
+                    print(_READY, end="", file=out, flush=True)
+                else:
+                    worker, told = json.loads(line), time.monotonic()
+                    beat = told
+            continue
+        beat = time.monotonic()
+        if rpc is not None and worker and beat - told < AT_MOST:
+            try:
+                rpc.call("Heartbeat", w.HeartbeatRequest(worker_id=worker["worker_id"],
+                                                         active_count=worker["active"]), worker["interval"])
+            except KagziError:
+                continue
+            print(beat, file=out, flush=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _cancel, codec
-from ._branch import Branch
+from . import _order, codec
 from ._calls import FUNCTION, SIGNAL, Call
-from ._convert import check_name, wire_time
-from ._naming import OWN, claim
-from ._op import Op
+from ._convert import check_name
+from ._naming import OWN, Branch, claim
+from ._outbox import Op
 from .errors import DecodeError, KagziError, error_detail
 from .v1 import common_pb2 as common
-from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
@@ -39,16 +37,11 @@ def judge(run: Run, call: Call, d: common.ErrorDetail) -> None:
     run.verdicts[call.name] = d
     run.verdict_count += 1
     name = _VERDICT if run.verdict_count == 1 else f"{_VERDICT}:{run.verdict_count}"
-    run.send(w.SessionRequest(fail_step=w.FailStepRequest(
-        step_name=name, error=d, started_at=wire_time(run.now()), hold=True, branch=call.branch.path,
-        **call.lease())))
+    run.send("fail_step", step_name=name, branch=call.branch.path, error=d, started=run.now(), hold=True)
 
 
 def complete_own(run: Run, name: str, branch: str, p: common.Payload) -> Op:
-    """Records a step of the SDK's own."""
-    return run.send(w.SessionRequest(complete_step=w.CompleteStepRequest(
-        namespace=run.task.namespace, run_id=run.task.run_id, lease_token=run.task.lease_token, step_name=name,
-        output=p, started_at=wire_time(run.now()), branch=branch)))
+    return run.send("complete_step", step_name=name, branch=branch, output=p, started=run.now())
 
 
 def record(run: Run, branch: Branch, name: str, value: Callable[[], Any], annotation: Any = Any) -> Any:
@@ -84,8 +77,8 @@ def remember(run: Run, s: f.Step) -> None:
         if s.status == f.STEP_STATUS_FAILED and "step" in s.error.metadata:
             run.verdicts[s.error.metadata["step"]] = s.error
         return
-    if name == _cancel.CANCEL_NAME:
-        _cancel.read_cancel(run, s)
+    if name == _order.CANCEL_NAME:
+        _order.read_cancel(run, s)
         return
     if s.settled < 0:  # no worker has been told its result yet
         s = _untold(s)
@@ -104,7 +97,7 @@ def remember(run: Run, s: f.Step) -> None:
 
 def _owes(run: Run, s: f.Step) -> bool:
     """Whether the code has to make a recorded call."""
-    return run.worker.keeps_order and s.begun_in >= run.task.owed_from
+    return run.worker.session.keeps_order and s.begun_in >= run.task.owed_from
 
 
 def _is_true_patch(run: Run, s: f.Step) -> bool:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import Misuse
 
 if TYPE_CHECKING:
-    from ._branch import Branch
+    from ._naming import Branch
 
 log = logging.getLogger("kagzi")
 

@@ -1,24 +1,69 @@
-"""Operations of runs that the server has not answered for good: they are sent in order, and again when need be."""
+"""Operations, the messages of a session that the server answers; they are sent in order, and again when need be."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from ._op import Op
 from ._wire import METHODS, metadata
-from .errors import call_error
+from .errors import call_error, lease_gone
+from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
-
-FATAL = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND,
-          grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED)
 
 if TYPE_CHECKING:
     from ._run import Run
     from ._session import Session
+
+_BATCH = 64 << 10  # bytes of the operations that are written as one message
+FATAL = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND,
+          grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED)
+
+
+_SUBJECTS = {"begin_step": "the beginning of step", "complete_step": "the result of step",
+             "fail_step": "the failure of step", "sleep": "sleep", "await_signal": "the wait for signal",
+             "start_child": "the start of child", "await_children": "the wait for child runs"}
+_ENDS = frozenset(("complete_workflow", "fail_workflow", "release_task"))
+ASKS = frozenset(("fail_step", "sleep", "await_signal", "await_children"))  # an answer may be a result
+
+
+def may_end_lease(msg: w.SessionRequest, kind: str) -> bool:
+    """Whether an operation may end the lease, so that nothing after it counts."""
+    return kind in _ENDS or (kind in ASKS and not getattr(msg, kind).hold)
+
+
+class Op:
+    """One message to the server that gets an answer."""
+
+    __slots__ = ("answer", "epoch", "index", "kind", "later", "msg", "prev", "refused", "run", "unknown")
+
+    def __init__(self, msg: w.SessionRequest, run: Run | None, index: int,
+                 answer: Callable[[w.SessionResponse], None] | None,
+                 refused: Callable[[common.ErrorDetail], None] | None) -> None:
+        self.msg, self.run, self.index, self.answer, self.refused = msg, run, index, answer, refused
+        self.kind: str = msg.WhichOneof("operation") or ""
+        self.prev: Op | None = None
+        self.epoch = 0  # of the stream that it was queued on last
+        self.unknown = 0  # epoch of the stream on which it was last refused
+        self.later = False  # it is to be repeated after a delay
+
+    @property
+    def parks(self) -> bool:
+        """Whether the run may be parked by it."""
+        return self.kind in ASKS or (self.kind == "release_task" and self.msg.release_task.park)
+
+    def ends(self, d: common.ErrorDetail) -> bool:
+        """Whether the run cannot continue here when the operation is refused."""
+        return lease_gone(d) or (self.refused is None and self.kind != "begin_step")
+
+    def subject(self) -> str:
+        """Names what the operation records, for messages."""
+        one = getattr(self.msg, self.kind)
+        name = getattr(one, "signal_name", "") or getattr(one, "step_name", "")
+        return f"{_SUBJECTS[self.kind]} {name}".strip() if self.kind in _SUBJECTS else "the run's end"
 
 
 def withdraw(session: Session, op: Op) -> None:
@@ -108,3 +153,55 @@ async def load(session: Session, run: Run) -> None:
         if not token:
             break
     session._event("history", (run, steps))
+
+
+async def write(session: Session, stream: Any) -> None:
+    """Writes what waits to be sent; operations that wait together leave as one message."""
+    try:
+        while True:
+            await session._kick.wait()
+            session._kick.clear()
+            while session._urgent or session._queue or session._credit:
+                while session._urgent:
+                    await stream.write(_numbered(session, session._urgent.popleft()))
+                batch: list[bytes] = []
+                size = 0
+                while (op := _next(session)) is not None:
+                    batch.append(_numbered(session, op))
+                    size += len(batch[-1])
+                    if size >= _BATCH or not session._takes_batches:
+                        break
+                large = [batch.pop()] if batch and len(batch[-1]) > _BATCH else []  # it travels alone
+                for some in (batch, large):
+                    if some:
+                        await stream.write(some[0] if len(some) == 1 else
+                                           w.SessionRequest(batch=some).SerializeToString())
+    except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        pass  # the stream broke; reading tells why
+    except Exception as e:
+        session.log.error("cannot send an operation: %s", e)
+        stream.cancel()
+
+
+def _next(session: Session) -> Op | None:
+    while session._queue:
+        op = session._queue.popleft()
+        if op.run is None or session._outboxes.get(op.run, {}).get(op.index) is op:
+            return op  # else the run is over, or the operation was withdrawn
+    if not session._credit:
+        return None
+    credit, session._credit = session._credit, 0
+    return Op(w.SessionRequest(credit=w.Credit(tasks=credit)), None, 0, None, None)
+
+
+def _numbered(session: Session, op: Op) -> bytes:
+    """Gives an operation its number on this stream, and returns it encoded."""
+    session._seq += 1
+    msg, prev = op.msg, op.prev
+    msg.seq, msg.after, op.unknown = session._seq, 0, 0
+    if prev is not None and (session._sent.get(prev.msg.seq) is prev or prev.unknown == session._epoch):
+        msg.after = prev.msg.seq
+    else:
+        op.prev = None
+    session._sent[session._seq] = op
+    return msg.SerializeToString()

@@ -1,21 +1,32 @@
-"""How a run gives its worker back: parked, when nothing can continue by itself, or released."""
+"""How a run gives its worker back: parked, when nothing can continue by itself, or released; and parked runs in memory.
+
+A parked run that comes back to this worker goes on where it was, without a replay. Its task then has only what happened
+meanwhile, and names the lease under which it was parked. If anything does not fit, the worker drops the code as at any
+other suspension, reads the whole history and replays.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import _cache
-from ._calls import ACTIVE, PARK_SETTLE
+from . import _order
+from ._calls import ACTIVE, CHILD, FUNCTION, PARK_SETTLE, SIGNAL, Call
+from ._convert import unix
 from ._waits import ChildrenCall, ChildState, ServerWait
 from .errors import Coded, error_detail
 from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._op import Op
+    from ._outbox import Op
     from ._run import Run
+    from .worker import Worker
+
+
+
 
 _PARK_AFTER_NOTHING = 1.0  # seconds before a run that did nothing since its claim is parked
 
@@ -64,7 +75,7 @@ def park(run: Run) -> None:
         return
     run.closing = True
     send_release(run, "suspended", park=True)
-    if not _cache.may_keep(run):
+    if not may_keep(run):
         run.quit("suspended")
 
 
@@ -77,15 +88,15 @@ def ask_parked(run: Run, calls: list[ServerWait]) -> None:
             each.append(call)
             single.setdefault(call.children[0].run_id, (call.children[0], call))
         else:
-            ask_for(run, call.question(True), call.answered, [call])
+            ask_for(run, call.ask(True), call.answered, [call])
     if single:
         children, one = [c for c, _ in single.values()], next(iter(single.values()))[1]
-        ask_for(run, one.ask_for(children, True, True),
+        ask_for(run, one.ask_about(children, True, True),
                 lambda r, op: run.children_ended(r.awaited_children.steps, children, op), each)
 
 
-def ask_for(run: Run, question: w.SessionRequest, answered: Callable[[w.SessionResponse, Op], bool],
-            calls: list[ServerWait]) -> None:
+def ask_for(run: Run, ask: Callable[[Callable[[w.SessionResponse], None]], Op],
+            answered: Callable[[w.SessionResponse, Op], bool], calls: list[ServerWait]) -> None:
     run.questions += 1
 
     def taken(r: w.SessionResponse) -> None:
@@ -97,7 +108,7 @@ def ask_for(run: Run, question: w.SessionRequest, answered: Callable[[w.SessionR
             if call.state != ACTIVE:
                 call.unpark()
 
-    op = run.send(question, taken)
+    op = ask(taken)
 
 
 def deadlocked(run: Run) -> None:
@@ -111,9 +122,7 @@ def deadlocked(run: Run) -> None:
 
 
 def send_release(run: Run, cause: str, *, park: bool = False, divergence: f.Divergence | None = None) -> None:
-    r = w.ReleaseTaskRequest(namespace=run.task.namespace, run_id=run.task.run_id,
-                             lease_token=run.task.lease_token, park=park, divergence=divergence)
-    run.send(w.SessionRequest(release_task=r), lambda _: run.suspend() if park else run.over(cause))
+    run.send("release_task", lambda _: run.suspend() if park else run.over(cause), park=park, divergence=divergence)
 
 
 def give_back(run: Run) -> None:
@@ -150,3 +159,150 @@ def pause_if_idle(run: Run) -> None:
         run.closing = True
         send_release(run, "paused")
         run.quit("paused")
+
+
+OVERHEAD = 16 << 10
+"""Bytes that a kept run counts beside its payloads: its frames, and what the SDK knows of it."""
+
+KEEP_FOR = 600.0  # seconds
+
+
+class Cache:
+    """The parked runs that a worker keeps: at most so many and so many bytes, each for 10 minutes.
+
+    Of too many it drops those that were parked first.
+    """
+
+    def __init__(self, worker: Worker, runs: int, size: int) -> None:
+        self.worker, self.limit, self.limit_bytes, self.size = worker, runs, size, 0
+        self.runs: dict[str, Run] = {}  # by id, the one that was parked first in front
+        self._timer: asyncio.TimerHandle | None = None
+
+    def take(self, run_id: str) -> Run | None:
+        """Removes a run and returns it; None if it is not kept."""
+        run = self.runs.pop(run_id, None)
+        if run is not None:
+            self.size -= run.size + OVERHEAD
+        return run
+
+    def put(self, run: Run) -> None:
+        self.drop(run.task.run_id)
+        run.keep_until = time.monotonic() + KEEP_FOR
+        self.runs[run.task.run_id] = run
+        self.size += run.size + OVERHEAD
+        while self.runs and (len(self.runs) > self.limit or self.size > self.limit_bytes):
+            self.drop(next(iter(self.runs)))
+        self._watch()
+
+    def drop(self, run_id: str) -> None:
+        run = self.take(run_id)
+        if run is not None:
+            run.over("suspended")
+
+    def clear(self) -> None:
+        for run_id in list(self.runs):
+            self.drop(run_id)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _watch(self) -> None:
+        if self._timer is None and self.runs:
+            first = next(iter(self.runs.values()))
+            self._timer = self.worker.loop.call_later(max(first.keep_until - time.monotonic(), 0.0), self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        for run_id, run in list(self.runs.items()):
+            if run.keep_until > time.monotonic():
+                break
+            self.drop(run_id)
+        self._watch()
+
+
+def may_keep(run: Run) -> bool:
+    """Whether the code may wait in memory: all that it did is recorded, and it owes nothing."""
+    worker = run.worker
+    return (worker.cache.limit > 0 and worker.session.resumes_runs and worker.session.keeps_order
+            and not worker.draining and run.owing == run.bodies_running == 0
+            and not (run.afterwards or run.refusals or run.quitted or run.ended or run.main_over or run.held
+                     or run.results or run.endings))
+
+
+def suspend(run: Run) -> None:
+    """Ends the time for which this worker holds a run that is parked. Its code waits in memory, or is dropped."""
+    if run.ops or not may_keep(run):
+        run.over("suspended")
+        return
+    run.closing = run.away = True
+    run.rest()
+    for call in run.parked:
+        if call.timer is not None:
+            call.timer.cancel()
+            call.timer = None
+    run.activation_ended("suspended")
+    run.worker.forget(run, keep=True)
+
+
+def _waiting(run: Run, s: f.Step) -> Call | None:
+    """Returns the sleep or wait for a signal that a step is the record of, if it has no result yet."""
+    for call in run.open:
+        if call.name == s.name and call.kind == s.kind and call.state == ACTIVE and call.kind != FUNCTION:
+            return call
+    return None
+
+
+def _fits(run: Run, s: f.Step) -> bool:
+    if s.status not in (f.STEP_STATUS_COMPLETED, f.STEP_STATUS_FAILED) or s.settled <= 0:
+        return False
+    if s.kind == CHILD:
+        return s.name in run.children and run.children[s.name].step is None
+    return _waiting(run, s) is not None
+
+
+def resume(run: Run, task: w.Task) -> bool:
+    """Goes on with code that waits in memory; false, and nothing is changed, if it does not fit the task."""
+    if (run.quitted or task.base != run.task.lease_token or task.owed_from != run.task.owed_from
+            or task.next_history_token or not all(_fits(run, s) for s in task.history)):
+        return False
+    run.hold(task)
+    # Places that the server gives go on from its own count; ours count the operations, too. So all come after those
+    # of earlier leases.
+    base = run.recorded = run.recorded + run.issued
+    run.issued = run.again = run.asking = run.questions = 0
+    run.places.clear()
+    run.away = run.closing = False
+    for call in run.open:
+        if isinstance(call, ServerWait):
+            call.asked = call.hinted = False
+            call.known = time.monotonic()
+    for s in task.history:
+        run.recorded = max(run.recorded, base + s.settled)
+        _take(run, s, base + s.settled)
+    if task.cancel_requested:
+        run.cancel_asked, run.grace_until = True, unix(task.cancel_grace_until)
+    for call in list(run.parked):  # its time may be over by now
+        if call.unpark():
+            call.woken()
+    _order.try_cancel(run)
+    run.go()
+    return True
+
+
+def _take(run: Run, s: f.Step, key: int) -> None:
+    """Queues what happened to a step while the run was parked."""
+    run.history[s.name] = s
+    run.size += s.output.ByteSize()
+    if s.kind == CHILD:
+        child = run.children[s.name]
+        child.step, child.key, child.live = s, key, False
+        for other in list(run.open):
+            if isinstance(other, ChildrenCall) and other.state == ACTIVE:
+                _order.children_known(run, other)
+        return
+    call = _waiting(run, s)
+    assert call is not None
+    if s.kind == SIGNAL and s.status == f.STEP_STATUS_COMPLETED and not s.signal_timed_out:
+        run.unreceived.add(s.name)
+    call.record = s
+    _order.queue(run, call, key, False)

@@ -20,7 +20,7 @@ from ._blocking import Client
 from ._convert import printable, unix
 from ._define import Workflow
 from ._details import status_name
-from ._op import Op
+from ._outbox import Op
 from ._run import Run
 from .errors import ConfigError, KagziError, NotFound
 from .v1 import common_pb2 as common

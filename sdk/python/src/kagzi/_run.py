@@ -17,15 +17,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import _cache, _cancel, _ending, _history, _notes, _order, _parking, _trace, codec
-from ._branch import Branch, NameUse
+from . import _ending, _history, _notes, _order, _parking, _trace, codec
 from ._calls import ACTIVE, CANCELLED, CHILD, OVER, RECORDED, Call, StepCall
-from ._convert import unix
+from ._convert import set_time, unix
 from ._loop import Parked, RunLoop, current
-from ._naming import OWN, claim, recorded_as
-from ._op import ASKS, Op, may_end_lease
-from ._waits import ChildrenCall, ChildState, ServerWait
-from .errors import ConfigError, KagziError, Misuse, error_detail, lease_gone
+from ._naming import OWN, Branch, NameUse, claim, recorded_as
+from ._outbox import ASKS, Op, may_end_lease
+from ._waits import ChildrenCall, ChildState, hint
+from .errors import ConfigError, error_detail, lease_gone
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from ._code import WorkflowCode
     from .worker import Worker
 
+_SCALARS = (str, int)  # faster to look for than str | int
 _PLACES = frozenset(("completed_step", "failed_step", "sleeping", "awaited_signal"))
 _RESULTS = frozenset(("complete_step", "fail_step", "start_child"))  # the code may have seen what they record
 
@@ -44,16 +44,17 @@ class Run:
     replaying = False  # against a record, without a server
     rejected = False  # the SDK failed it
     unreadable = ""  # the step whose recorded result cannot be read
-    fail, drop_after = _ending.fail, _ending.drop_after
-    ask_cancel, ends_with, lose = _cancel.ask_cancel, _cancel.ends_with, _cancel.lose
+    fail, drop_after, reject, misused = _ending.fail, _ending.drop_after, _ending.reject, _ending.misused
+    ask_cancel, ends_with, lose = _order.ask_cancel, _order.ends_with, _order.lose
     give_back, ask_pause = _parking.give_back, _parking.ask_pause
     go_on, pause_if_idle = _parking.go_on, _parking.pause_if_idle
     read_record, judge, complete_own = _history.read_record, _history.judge, _history.complete_own
     hand, report, release = _order.hand, _order.report, _order.release
     children_ended = _order.children_ended
-    suspend, resume = _cache.suspend, _cache.resume
+    suspend, resume = _parking.suspend, _parking.resume
     record, patched = _history.record, _history.patched
     note, note_lost, log_line, rest = _notes.note, _notes.note_lost, _notes.log_line, _notes.rest
+    hint = hint
     write_lines, come_to_wait = _notes.write_lines, _notes.come_to_wait
 
     def __init__(self, worker: Worker, task: w.Task, code: WorkflowCode) -> None:
@@ -123,12 +124,11 @@ class Run:
         self.heartbeat_timeout = task.timeouts.heartbeat_timeout_ms / 1000
         self.ahead = 0.0  # how far the server's clock is ahead of ours, in seconds
         if task.HasField("lease_expires_at"):
-            self.ahead = (unix(task.lease_expires_at) - max(self.worker.lease_length, self.heartbeat_timeout)
+            self.ahead = (unix(task.lease_expires_at) - max(self.worker.session.lease, self.heartbeat_timeout)
                           - self.received)
         self.span = _trace.activation(self)
 
     def activation_ended(self, outcome: str) -> None:
-        """Takes note that the lease is over."""
         _trace.end(self.span, outcome)
         self.span = None
 
@@ -161,7 +161,7 @@ class Run:
         for s in steps:
             self.size += s.output.ByteSize()
             _history.remember(self, s)
-        _cancel.try_cancel(self)
+        _order.try_cancel(self)
         self.root_branch.replayed = bool(self.uncalled)
         context = contextvars.Context()
         self.root_branch.context = context
@@ -192,6 +192,9 @@ class Run:
         """Runs the code, hands over results one at a time, and goes on with what follows when all code waits."""
         if self.going or self.ended or self.quitted or self.away:
             return
+        if self.working and not (self.owing or self.loop._ready or self.starting or self.results or self.endings
+                                 or self.main_over or self.loop.exit):
+            return  # what works goes on by itself
         self.going = True
         try:
             while not self.quitted:
@@ -219,6 +222,8 @@ class Run:
             _parking.idle(self)
 
     def _run_code(self) -> None:
+        if not self.loop._ready:
+            return
         watch, reporter = self.worker.watch, self.worker.reporter
         watch.enter(self)
         try:
@@ -237,7 +242,6 @@ class Run:
             self.drop()
 
     def drop(self) -> None:
-        """Drops the frames of the code."""
         if self.loop.dead or self.going:
             return
         for call in list(self.parked):
@@ -340,21 +344,6 @@ class Run:
         elif not _order.children_known(self, call):
             self._activate(call)
 
-    def reject(self, error: KagziError) -> KagziError:
-        """Fails the run for good from inside a call of its code, and returns the exception to raise."""
-        detail = error_detail(error)
-        detail.non_retryable = self.rejected = True
-        self.fail(detail)
-        return error
-
-    def misused(self, error: Misuse) -> None:
-        """Fails the run whose code did what only steps may do."""
-        if self.away:  # it is found again in the replay
-            self.worker.cache.drop(self.task.run_id)
-            return
-        self.rejected = True
-        self.fail(error_detail(error))
-
     def _abandon(self, call: Call) -> None:
         """Takes note that the code no longer waits: a call that took effect goes on, and its result reaches nobody."""
         call.abandoned = True
@@ -392,11 +381,12 @@ class Run:
     def start_bodies(self) -> None:
         """Starts the code of the steps that may run."""
         waiting: list[StepCall] = []
+        unrecorded = next((index for index, op in self.ops.items() if op.kind in _RESULTS), self.issued + 1)
+        may = not self.pausing and (self.cancelled or not self.cancelling) and self.worker.session.trusted()
         for call in self.bodies:
             if call.state != ACTIVE or call.failing or self.ends_with(call) or self.quitted or self.closing:
                 continue
-            durable = not any(op.index <= call.wants_after and op.kind in _RESULTS for op in self.ops.values())
-            if not durable or self.pausing or (self.cancelling and not self.cancelled) or not self.worker.trusted(self):
+            if unrecorded <= call.wants_after or not may:
                 waiting.append(call)
             else:
                 call.body()
@@ -413,14 +403,36 @@ class Run:
                 and (self.cancelled or not self.cancel_asked))
 
     def going_on(self) -> bool:
-        """Whether code is ready to run."""
         return bool(self.loop._ready)
 
     # Operations.
 
-    def send(self, msg: w.SessionRequest, answer: Callable[[w.SessionResponse], None] | None = None,
-             refused: Callable[[common.ErrorDetail], None] | None = None) -> Op:
-        """Sends an operation. The answer is taken when it is durable."""
+    def send(self, kind: str, answer: Callable[[w.SessionResponse], None] | None = None,
+             refused: Callable[[common.ErrorDetail], None] | None = None, /, *, started: float = 0.0,
+             **fields: Any) -> Op:
+        """Sends an operation of this lease. The answer is taken when it is durable.
+
+        Args:
+            kind: As on the wire.
+            answer: Gets the answer.
+            refused: Gets a final refusal.
+            started: Time for started_at, by the server's clock.
+            **fields: Further fields of the operation; what is None stays unset.
+        """
+        msg, task = w.SessionRequest(), self.task
+        made = getattr(msg, kind)  # fields are set in place, because messages are copied when they become fields
+        made.lease_token = task.lease_token
+        if kind != "start_child":
+            made.namespace, made.run_id = task.namespace, task.run_id
+        if started:
+            set_time(made.started_at, started)
+        for name, value in fields.items():
+            if isinstance(value, _SCALARS):
+                setattr(made, name, value)
+            elif isinstance(value, list):
+                getattr(made, name).extend(value)
+            elif value is not None:
+                getattr(made, name).CopyFrom(value)
         self.issued += 1
         op = Op(msg, self, self.issued, answer, refused)
         if may_end_lease(msg, op.kind):
@@ -477,10 +489,3 @@ class Run:
             return False
         self.afterwards.append(act)
         return True
-
-    def hint(self, step: str) -> None:
-        """Takes the server's hint that a wait for a step may be over."""
-        for call in list(self.open):
-            if isinstance(call, ServerWait) and (call.name == step or (isinstance(call, ChildrenCall) and any(
-                    c.name == step for c in call.children))):
-                call.hint()

@@ -7,7 +7,6 @@ it for good: a new stream sends the unanswered ones again, in order, after a hea
 from __future__ import annotations
 
 import asyncio
-import logging
 import platform
 import random
 import sys
@@ -19,10 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from . import _beat, _heartbeat, _outbox
-from ._op import Op
-from ._outbox import FATAL
-from ._profile import Endpoint
+from . import _heartbeat, _outbox
+from ._outbox import FATAL, Op
 from ._wire import METHODS, metadata, options
 from .errors import ServerError, call_error, detail_error, repeatable
 from .v1 import common_pb2 as common
@@ -31,6 +28,7 @@ from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
     from ._run import Run
+    from .worker import Worker
 
 _EOF: Any = getattr(grpc.aio, "EOF")  # noqa: B009  stubs do not know it
 _HELLO_TIMEOUT = 15.0
@@ -53,26 +51,18 @@ class Session:
     """The connection of a worker.
 
     Args:
-        endpoint: The server.
-        hello: Returns the registration that begins each stream.
+        worker: The worker.
         deliver: Called in the thread of the connection when there are events to take, once for many.
-        log: The worker's logger.
-        limit: Most runs that the worker holds.
     """
 
-    def __init__(self, endpoint: Endpoint, hello: Callable[[], w.RegisterRequest], deliver: Callable[[], None],
-                 log: logging.Logger, limit: int) -> None:
-        self.endpoint, self.hello, self._deliver, self.log, self.limit = endpoint, hello, deliver, log, limit
+    def __init__(self, worker: Worker, deliver: Callable[[], None]) -> None:
+        self.worker, self._deliver, self.endpoint, self.log = worker, deliver, worker.endpoint, worker.log
         self.worker_id = ""
-        self.keeps_order, self.resumes_runs = True, False
+        self.keeps_order, self.resumes_runs, self._takes_batches = True, False, False
         self.lease = 30.0
         self.interval = 10.0
         self.held: dict[str, str] = {}  # lease tokens by run id
-        self.late_beat: Callable[[float], None] = lambda _: None
-        self.tick: Callable[[], None] = lambda: None
-        self.beats_apart = False
-        self.child: _beat.Child | None = None  # a process that beats, too
-        self.blocked: Callable[[], list[f.BlockedCode]] = list
+        self.child: _heartbeat.Child | None = None  # a process that beats, too
         self.refused: ServerError | None = None
         self.draining = self.parting = self.stopped = False
 
@@ -104,7 +94,6 @@ class Session:
     # Called by the worker, in its thread.
 
     def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
         self._ready.wait()
 
@@ -136,7 +125,6 @@ class Session:
         self._command(self._one_more)
 
     def count(self, status: int, took: float) -> None:
-        """Counts a run that has ended."""
         with self._lock:
             at = _STATUSES.get(status)  # type: ignore[call-overload]
             if at is not None:
@@ -155,13 +143,11 @@ class Session:
         return self._parted.wait(timeout)
 
     def stop(self) -> None:
-        """Ends the thread."""
         self.stopped = True
         self._command(lambda: None)
         self._thread.join(10)
 
     def take(self) -> deque[tuple[str, Any]]:
-        """Returns the events that have come."""
         self._delivering = False
         return self._events
 
@@ -207,8 +193,8 @@ class Session:
         self._tasks_of_ours: set[asyncio.Future[Any]] = set()
         self._ready.set()
         self._keep(asyncio.ensure_future(_heartbeat.watch(self)))
-        if self.beats_apart:
-            self.child = _beat.Child(self.endpoint)
+        if self.worker.beats_apart:
+            self.child = _heartbeat.Child(self.endpoint)
         failures = 0
         self._channel = self._dial()
         while not self.stopped and not self.parting:
@@ -281,8 +267,8 @@ class Session:
 
     async def _one_session(self) -> bool:
         self._registered = False
-        _, path, serialize, parse = METHODS["Session"]
-        stream = self._channel.stream_stream(path, request_serializer=serialize, response_deserializer=parse)(
+        _, path, _, parse = METHODS["Session"]
+        stream = self._channel.stream_stream(path, response_deserializer=parse)(
             metadata=metadata(self.endpoint))
         try:
             return await self._on_stream(stream)
@@ -295,12 +281,13 @@ class Session:
             stream.cancel()
 
     async def _on_stream(self, stream: Any) -> bool:
-        hello, at = self.hello(), (time.monotonic(), time.time())
+        hello, at = w.RegisterRequest(), (time.monotonic(), time.time())
+        hello.CopyFrom(self.worker.hello)
         self._own_id = hello.worker_id
         hello.worker_id = self.worker_id or hello.worker_id
         try:
             async with asyncio.timeout(_HELLO_TIMEOUT):
-                await stream.write(w.SessionRequest(seq=1, hello=hello))
+                await stream.write(w.SessionRequest(seq=1, hello=hello).SerializeToString())
                 first = await stream.read()
         except TimeoutError:
             raise _Broken("the server did not answer hello in time") from None
@@ -313,14 +300,18 @@ class Session:
                 raise _Broken(first.error.message)
             raise Refused(detail_error(first.error))
         self._welcomed(first.welcome, at)
-        writer = asyncio.ensure_future(self._write(stream))
+        writer = asyncio.ensure_future(_outbox.write(self, stream))
         beats = asyncio.ensure_future(_heartbeat.beats(self))
         try:
             while True:
                 r = await stream.read()
                 if r is _EOF:
                     break
-                self._came(r)
+                if r.batch:
+                    for one in r.batch:
+                        self._came(w.SessionResponse.FromString(one))
+                else:
+                    self._came(r)
         finally:
             writer.cancel()
             beats.cancel()
@@ -337,7 +328,7 @@ class Session:
     def _welcomed(self, r: w.RegisterResponse, at: tuple[float, float]) -> None:
         self.interval = r.heartbeat_interval_ms / 1000 or float(r.heartbeat_interval_secs) or 10.0
         self.lease = r.lease_ms / 1000 or max(30.0, 3 * self.interval)
-        self.keeps_order, self.resumes_runs = r.keeps_order, r.resumes_runs
+        self.keeps_order, self.resumes_runs, self._takes_batches = r.keeps_order, r.resumes_runs, r.takes_batches
         first, self.worker_id = not self.worker_id, r.worker_id
         if not self.held:
             self.confirmed = at
@@ -356,7 +347,7 @@ class Session:
         if self.draining:
             self._goodbye(True)
         else:
-            self._credit = max(self.limit - len(self.held), 0)
+            self._credit = max(self.worker.max_concurrent - len(self.held), 0)
         self._event("ready", None)
         self._kick.set()
 
@@ -413,36 +404,6 @@ class Session:
         (self._urgent if first else self._queue).append(op)
         self._kick.set()
         return True
-
-    async def _write(self, stream: Any) -> None:
-        try:
-            while True:
-                await self._kick.wait()
-                self._kick.clear()
-                while self._urgent or self._queue or self._credit:
-                    if self._urgent:
-                        op = self._urgent.popleft()
-                    elif self._queue:
-                        op = self._queue.popleft()
-                        if op.run is not None and self._outboxes.get(op.run, {}).get(op.index) is not op:
-                            continue  # the run is over, or the operation was withdrawn
-                    else:
-                        op = Op(w.SessionRequest(credit=w.Credit(tasks=self._credit)), None, 0, None, None)
-                        self._credit = 0
-                    self._seq += 1
-                    op.msg.seq, op.msg.after, op.unknown = self._seq, 0, 0
-                    prev = op.prev
-                    if prev is not None and (self._sent.get(prev.msg.seq) is prev or prev.unknown == self._epoch):
-                        op.msg.after = prev.msg.seq
-                    else:
-                        op.prev = None
-                    self._sent[self._seq] = op
-                    await stream.write(op.msg)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass  # the stream broke; reading tells why
-        except Exception as e:
-            self.log.error("cannot send an operation: %s", e)
-            stream.cancel()
 
     # Heartbeats and the lease.
 

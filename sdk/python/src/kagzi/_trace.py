@@ -45,7 +45,6 @@ def activation(run: Run) -> Any:
 
 
 def end(span: Any, outcome: str) -> None:
-    """Ends the span of an activation."""
     if span is not None:
         span.set_attribute("kagzi.outcome", outcome)
         span.end()

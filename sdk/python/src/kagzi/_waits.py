@@ -15,8 +15,8 @@ from .v1 import worker_pb2 as w
 from .v1 import workflow_pb2 as f
 
 if TYPE_CHECKING:
-    from ._branch import Branch
-    from ._op import Op
+    from ._naming import Branch
+    from ._outbox import Op
     from ._run import Run
 
 _ASK_FIRST, _ASK_MOST = 1.0, 10.0  # seconds between questions about a signal or child
@@ -31,8 +31,8 @@ class ServerWait(Call):
         self.hinted = False
         self.interval, self.late = _ASK_FIRST, PARK_SETTLE
 
-    def question(self, hold: bool) -> w.SessionRequest:
-        """Returns the operation that asks for the result."""
+    def ask(self, hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
+        """Returns what sends the question for the result, and takes what gets the answer."""
         raise NotImplementedError
 
     def answered(self, r: w.SessionResponse, op: Op) -> bool:
@@ -66,7 +66,7 @@ class ServerWait(Call):
             else:
                 self.pause()
 
-        op = run.send(self.question(hold), taken)
+        op = self.ask(hold)(taken)
 
     def pause(self) -> None:
         """Waits until it is time to ask again."""
@@ -106,19 +106,16 @@ class SignalCall(ServerWait):
             self.due = self.run.now() + max(self.limit, 0.0)
         self.woken()
 
-    def question(self, hold: bool) -> w.SessionRequest:
-        r = w.AwaitSignalRequest(step_name=self.name, signal_name=self.signal, hold=hold, branch=self.branch.path,
-                                 **self.lease())
-        if self.limit is not None:
-            r.timeout.CopyFrom(wire_duration(max(self.limit, 0.001)))
-        return w.SessionRequest(await_signal=r)
+    def ask(self, hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
+        limit = None if self.limit is None else wire_duration(max(self.limit, 0.001))
+        return lambda taken: self.send("await_signal", taken, signal_name=self.signal, hold=hold, timeout=limit)
 
     def answered(self, r: w.SessionResponse, op: Op) -> bool:
         answer = r.awaited_signal
         arrived = answer.HasField("payload")
         if not arrived and not answer.timed_out:
             return False
-        if arrived and self.run.worker.keeps_order:
+        if arrived and self.run.worker.session.keeps_order:
             self.run.unreceived.add(self.name)
         if self.state == ACTIVE:
             self.answer = answer
@@ -175,7 +172,6 @@ class ChildState:
 
 
 def child_of(step: f.Step, name: str, known: float) -> ChildState:
-    """Makes a child from its step."""
     c = ChildState(name, step.child_run_id, known)
     c.key = step.settled
     if step.status in (f.STEP_STATUS_COMPLETED, f.STEP_STATUS_FAILED):
@@ -189,7 +185,7 @@ class ChildCall(Call):
     kind = CHILD
 
     def __init__(self, run: Run, branch: Branch, name: str, workflow_type: str,
-                 request: Callable[[], w.StartChildRequest], clean: bool) -> None:
+                 request: Callable[[], dict[str, Any]], clean: bool) -> None:
         super().__init__(run, branch, name, detail=workflow_type, clean=clean)
         self.request = request
         self.child: ChildState | None = None
@@ -202,7 +198,6 @@ class ChildCall(Call):
         except Exception as e:
             self._refuse(error_detail(e, stack=False))
             return
-        request.step_name, request.branch, request.lease_token = self.name, self.branch.path, run.task.lease_token
 
         def answered(r: w.SessionResponse) -> None:
             started = r.started_child
@@ -212,7 +207,7 @@ class ChildCall(Call):
             self.child = run.children[self.name] = child
             run.hand(self, REPORTED)
 
-        op = run.send(w.SessionRequest(start_child=request), answered, self._refuse)
+        op = self.send("start_child", answered, self._refuse, **request)
 
     def _refuse(self, d: common.ErrorDetail) -> None:
         """Records that the server refused the start, so that every replay raises the same error."""
@@ -254,13 +249,14 @@ class ChildrenCall(ServerWait):
         self.known = still[0].known if still else 0.0
         self.woken()
 
-    def question(self, hold: bool) -> w.SessionRequest:
-        return self.ask_for(self.open_children(), False, hold)
+    def ask(self, hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
+        return self.ask_about(self.open_children(), False, hold)
 
-    def ask_for(self, children: list[ChildState], first: bool, hold: bool) -> w.SessionRequest:
-        """Returns the question about some children."""
-        return w.SessionRequest(await_children=w.AwaitChildrenRequest(
-            child_run_ids=[c.run_id for c in children], any=first, hold=hold, **self.lease()))
+    def ask_about(self, children: list[ChildState], first: bool,
+                  hold: bool) -> Callable[[Callable[[w.SessionResponse], None]], Op]:
+        """Is ask for some of the children; first: the answer comes when one has ended."""
+        return lambda taken: self.run.send("await_children", taken, child_run_ids=[c.run_id for c in children],
+                                           any=first, hold=hold)
 
     def answered(self, r: w.SessionResponse, op: Op) -> bool:
         return self.run.children_ended(r.awaited_children.steps, self.children, op)
@@ -268,3 +264,11 @@ class ChildrenCall(ServerWait):
     def value(self) -> None:
         if self.outcome == CANCELLED:
             raise cancelled_error(self.children[0].name if self.children else "children")
+
+
+def hint(run: Run, step: str) -> None:
+    """Takes the server's hint that a wait for a step may be over."""
+    for call in list(run.open):
+        if isinstance(call, ServerWait) and (call.name == step or (isinstance(call, ChildrenCall) and any(
+                c.name == step for c in call.children))):
+            call.hint()

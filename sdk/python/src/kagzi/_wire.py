@@ -86,11 +86,9 @@ class Rpc:
         self._calls: dict[str, Any] = {}
 
     def close(self) -> None:
-        """Closes the connection; calls in flight fail."""
         self._channel.close()
 
     def _method(self, name: str) -> Any:
-        """Returns the callable of a method."""
         call = self._calls.get(name)
         if call is None:
             kind, path, serialize, parse = METHODS[name]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import grpc
+from google.protobuf import any_pb2, empty_pb2
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from ._convert import MAX_ERROR_TEXT, MAX_ERROR_TYPE, Duration, clean_text, seconds
 from .v1 import common_pb2 as common
@@ -222,7 +224,7 @@ def detail_error(d: common.ErrorDetail, status: grpc.StatusCode = grpc.StatusCod
                                            metadata=d.metadata, status=status)
 
 
-_DETAIL_TYPE = "kagzi.v1.ErrorDetail"
+_DETAILS = 3  # number of the field of google.rpc.Status
 
 
 def call_error(e: grpc.RpcError) -> ServerError:
@@ -231,9 +233,9 @@ def call_error(e: grpc.RpcError) -> ServerError:
     status, text = call.code(), call.details() or ""
     for key, value in call.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
-            for any_type, data in _details(value):
-                if any_type.endswith(_DETAIL_TYPE):
-                    return detail_error(common.ErrorDetail.FromString(data), status)
+            for one in _details(value):
+                if one.type_url.endswith("/kagzi.v1.ErrorDetail"):
+                    return detail_error(common.ErrorDetail.FromString(one.value), status)
     if status is grpc.StatusCode.UNAVAILABLE:
         text = f"no answer from the server: {text}; check that a server runs there (kagzi server), and the address"
     elif status is grpc.StatusCode.UNIMPLEMENTED:
@@ -242,31 +244,10 @@ def call_error(e: grpc.RpcError) -> ServerError:
     return _CLASSES.get(code, ServerError)(text, code, status=status)
 
 
-def _details(data: bytes) -> list[tuple[str, bytes]]:
-    """Reads the details of a google.rpc.Status, which this package does not otherwise need."""
-    from google.protobuf import any_pb2
-
-    found, at = [], 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        if tag & 7 == 2:
-            size, at = _varint(data, at)
-            if tag >> 3 == 3:
-                one = any_pb2.Any.FromString(data[at:at + size])
-                found.append((one.type_url, one.value))
-            at += size
-        else:
-            _, at = _varint(data, at)
-    return found
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
-        if byte < 0x80:
-            return value, at
+def _details(data: bytes) -> list[any_pb2.Any]:
+    """Returns the details of a google.rpc.Status, a message that this package does not otherwise need."""
+    fields: Any = UnknownFieldSet(empty_pb2.Empty.FromString(data))
+    return [any_pb2.Any.FromString(one.data) for one in fields if one.field_number == _DETAILS]
 
 
 def error_type(e: BaseException) -> str:

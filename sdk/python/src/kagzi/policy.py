@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict
@@ -11,6 +11,7 @@ from ._convert import MAX_DELAY, MAX_ERROR_TYPE, Duration, seconds, stamp, whole
 from .errors import ConfigError
 from .v1 import common_pb2 as common
 from .v1 import workflow_pb2 as f
+from .v1 import workflow_schedule_pb2 as s
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ def policies(o: Mapping[str, Any]) -> tuple[common.RetryPolicy | None, common.Re
     return of_steps, run.wire() if run is not steps else None
 
 
-class ChildOptions(TypedDict, total=False):
-    """Options of a run that a start or a child has in common. Times without a zone are local.
+class RunPolicies(TypedDict, total=False):
+    """Options of runs, also of those that schedules start.
 
     queue: Task queue (that of the workflow, of the parent, or ``default``).
     version: Of the code, shown and returned by info.
@@ -90,10 +91,7 @@ class ChildOptions(TypedDict, total=False):
     step_timeout: Of one attempt of a step, in seconds or as a timedelta (600 s).
     heartbeat_timeout: Lease between heartbeats, if longer than the server's.
     execution_timeout: Of the whole run, from start_at.
-    deadline: The earlier of this and execution_timeout applies.
-    start_at: Earliest start. delay: the same by the server's clock, instead of start_at.
-    priority: -100 to 100, higher first.
-    tags: Searchable. requirements: labels or capabilities that a worker must have.
+    tags: Searchable.
     concurrency_key, concurrency_limit: At most so many runs of this type and key at a time (1).
     concurrency_scope: When a run counts for the key: ``slot`` while a worker holds it, ``open`` from its first claim
         to its end, waits included (``slot``).
@@ -108,17 +106,28 @@ class ChildOptions(TypedDict, total=False):
     step_timeout: Duration
     heartbeat_timeout: Duration
     execution_timeout: Duration
-    deadline: datetime
-    start_at: datetime
-    delay: Duration
-    priority: int
     tags: Mapping[str, str]
-    requirements: Mapping[str, str]
     concurrency_key: str
     concurrency_limit: int
     concurrency_scope: Literal["slot", "open"]
     on_failure: str
     on_failure_queue: str
+
+
+class ChildOptions(RunPolicies, total=False):
+    """RunPolicies, and further options of a run that a start or a child has in common. Times without a zone are local.
+
+    deadline: The earlier of this and execution_timeout applies.
+    start_at: Earliest start. delay: the same by the server's clock, instead of start_at.
+    priority: -100 to 100, higher first.
+    requirements: Labels or capabilities that a worker must have.
+    """
+
+    deadline: datetime
+    start_at: datetime
+    delay: Duration
+    priority: int
+    requirements: Mapping[str, str]
 
 
 class StartOptions(ChildOptions, total=False):
@@ -135,13 +144,6 @@ class StartOptions(ChildOptions, total=False):
     request_id: str
 
 
-_REUSE = {"when_ended": f.EXTERNAL_ID_REUSE_UNSPECIFIED, "never": f.EXTERNAL_ID_REUSE_NEVER,
-          "reject": f.EXTERNAL_ID_REUSE_REJECT}
-
-
-_SCOPES = {"slot": f.CONCURRENCY_SCOPE_UNSPECIFIED, "open": f.CONCURRENCY_SCOPE_OPEN}
-
-
 def check_options(o: Mapping[str, Any], known: Iterable[str]) -> None:
     """Raises ConfigError for the first option that is not known."""
     unknown = sorted(set(o) - set(known))
@@ -149,14 +151,57 @@ def check_options(o: Mapping[str, Any], known: Iterable[str]) -> None:
         raise ConfigError(f"unknown option {unknown[0]!r}; there are {', '.join(sorted(known))}")
 
 
-def timeouts(o: Mapping[str, Any]) -> common.TimeoutConfig | None:
-    """Returns the timeouts among options for the wire; None if all are open."""
-    step, heartbeat, execution = (whole_ms(o.get(k), k) for k in (
-        "step_timeout", "heartbeat_timeout", "execution_timeout"))
-    if not (step or heartbeat or execution):
-        return None
-    return common.TimeoutConfig(start_to_close_timeout_ms=step, heartbeat_timeout_ms=heartbeat,
-                                execution_timeout_ms=execution)
+def _one_of(name: str, **values: Any) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        if value not in values:
+            *some, last = values
+            raise ConfigError(f"option {name} is {value!r}, want {', '.join(some)} or {last}")
+        return values[value]
+
+    return convert
+
+
+def _int32(name: str) -> Callable[[Any], int]:
+    def convert(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 31:
+            raise ConfigError(f"option {name} is {value!r:.100}, want a whole number")
+        return value
+
+    return convert
+
+
+_NAMES = {"queue": "task_queue", "id": "external_id", "reuse": "external_id_reuse", "cron": "cron_expr",
+          "overlap": "overlap_policy", "jitter": "jitter_ms", "deadline": "deadline_at",
+          "on_failure": "on_failure_workflow", "on_failure_queue": "on_failure_task_queue"}
+_TIMEOUTS = {"step_timeout": "start_to_close_timeout_ms", "heartbeat_timeout": "heartbeat_timeout_ms",
+             "execution_timeout": "execution_timeout_ms"}
+_CONVERT: dict[str, Callable[[Any], Any]] = {
+    "reuse": _one_of("reuse", when_ended=f.EXTERNAL_ID_REUSE_UNSPECIFIED, never=f.EXTERNAL_ID_REUSE_NEVER,
+                     reject=f.EXTERNAL_ID_REUSE_REJECT),
+    "concurrency_scope": _one_of("concurrency_scope", slot=f.CONCURRENCY_SCOPE_UNSPECIFIED,
+                                 open=f.CONCURRENCY_SCOPE_OPEN),
+    "overlap": _one_of("overlap", allow=s.OVERLAP_POLICY_ALLOW, skip=s.OVERLAP_POLICY_SKIP,
+                       buffer_one=s.OVERLAP_POLICY_BUFFER_ONE),
+    "deadline": stamp, "start_at": stamp, "next_fire_at": stamp, "jitter": lambda value: whole_ms(value, "jitter"),
+    "priority": _int32("priority"), "concurrency_limit": _int32("concurrency_limit")}
+
+
+def wire_fields(o: Mapping[str, Any], known: Any) -> dict[str, Any]:
+    """Returns the fields of a request for the options of a start, a child or a schedule; None is as not given.
+
+    Raises:
+        ConfigError: An option is unknown or invalid.
+    """
+    check_options(o, known.__optional_keys__)
+    steps, run = policies(o)
+    made: dict[str, Any] = {"retry_policy": steps, "run_retry_policy": run}
+    limits = {wire: whole_ms(o.get(name), name) for name, wire in _TIMEOUTS.items()}
+    if any(limits.values()):
+        made["timeouts"] = common.TimeoutConfig(**limits)
+    for name, value in o.items():
+        if value is not None and name not in _TIMEOUTS and not name.endswith("retry"):
+            made[_NAMES.get(name, name)] = _CONVERT[name](value) if name in _CONVERT else value
+    return made
 
 
 def start_request(namespace: str, workflow_type: str, payload: common.Payload, queue: str, now: float,
@@ -166,41 +211,13 @@ def start_request(namespace: str, workflow_type: str, payload: common.Payload, q
     Raises:
         ConfigError: An option is unknown or invalid.
     """
-    check_options(o, {**StartOptions.__annotations__, **ChildOptions.__annotations__})
-    reuse = o.get("reuse", "when_ended")
-    if reuse not in _REUSE:
-        raise ConfigError(f"option reuse is {reuse!r}, want when_ended, never or reject")
-    scope = o.get("concurrency_scope", "slot")
-    if scope not in _SCOPES:
-        raise ConfigError(f"option concurrency_scope is {scope!r}, want slot or open")
-    steps, run = policies(o)
-    r = f.StartWorkflowRequest(
-        namespace=namespace, workflow_type=workflow_type, input=payload,
-        task_queue=o.get("queue") or queue or "default",
-        external_id=o.get("id", ""), external_id_reuse=_REUSE[reuse], version=o.get("version", ""),
-        request_id=o.get("request_id", ""), on_failure_workflow=o.get("on_failure", ""),
-        on_failure_task_queue=o.get("on_failure_queue", ""), tags=o.get("tags"), requirements=o.get("requirements"),
-        concurrency_key=o.get("concurrency_key", ""), concurrency_limit=_int32("concurrency_limit", o),
-        concurrency_scope=_SCOPES[scope],
-        deadline_at=stamp(o.get("deadline")), start_at=stamp(o.get("start_at")),
-        retry_policy=steps, run_retry_policy=run,
-        timeouts=timeouts(o))
-    if "delay" in o:
-        delay = seconds(o["delay"], "delay")
-        if delay < 0:
-            raise ConfigError(f"option delay is {delay:g} s, want 0 or more")
-        if "start_at" in o:
-            raise ConfigError("options delay and start_at are both set, want one of them")
-        if delay > 0:
-            r.start_at.CopyFrom(wire_time(now + delay))
-            r.start_in.CopyFrom(wire_duration(delay))
-    if o.get("priority"):
-        r.priority = _int32("priority", o)
-    return r
-
-
-def _int32(name: str, o: StartOptions) -> int:
-    value = o.get(name, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 31:
-        raise ConfigError(f"option {name} is {value!r:.100}, want a whole number")
-    return value
+    fields = wire_fields(o, StartOptions)
+    delay = seconds(fields.pop("delay", 0.0), "delay")
+    if delay < 0:
+        raise ConfigError(f"option delay is {delay:g} s, want 0 or more")
+    if "delay" in o and "start_at" in o:
+        raise ConfigError("options delay and start_at are both set, want one of them")
+    if delay > 0:
+        fields |= {"start_at": wire_time(now + delay), "start_in": wire_duration(delay)}
+    fields["task_queue"] = fields.get("task_queue") or queue or "default"
+    return f.StartWorkflowRequest(namespace=namespace, workflow_type=workflow_type, input=payload, **fields)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ._blocking import Client, Run
-from ._convert import Duration, parse_time, seconds
+from ._convert import Duration, seconds
 from ._define import Workflow
 from ._dev import Reporter
 from .errors import ConfigError, KagziError
@@ -124,7 +124,7 @@ class Server:
             kind, _, said = self.process.stdout.readline().strip().partition(" ")
         if kind != "now":
             raise KagziError(said or "the server has ended")
-        return parse_time(said)
+        return datetime.fromisoformat(said)
 
     def stop(self, *, kill: bool = False) -> None:
         """Ends the server; with kill at once, as a crash would."""

@@ -14,15 +14,14 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal
 
-from . import _dev, _replay, _worklog
+from . import _dev, _notes, _replay
 from . import codec as codecs
-from ._cache import Cache
-from ._calls import StepInfo
-from ._code import Watch, WorkflowCode, own_build
+from ._calls import StepInfo, YoungSteps
+from ._code import Pool, Watch, WorkflowCode, own_build
 from ._convert import MAX_NAME, Duration, clean_text, printable, seconds, unix
 from ._define import Workflow
 from ._intercept import Interceptor
-from ._pool import Pool
+from ._parking import Cache
 from ._profile import TLS, resolve
 from ._run import Run
 from ._session import PLATFORM, Session
@@ -74,8 +73,8 @@ class Worker:
         ConfigError: An option, the environment or the profile is invalid.
     """
 
-    late_beat, look_after = _worklog.late_beat, _worklog.look_after
-    log_failed_step, log_failed_run = _worklog.log_failed_step, _worklog.log_failed_run
+    late_beat, look_after = _notes.late_beat, _notes.look_after
+    log_failed_step, log_failed_run = _notes.log_failed_step, _notes.log_failed_run
 
     def __init__(self, *workflows: Workflow[Any, Any], profile: str = "", address: str = "", namespace: str = "",
                  queue: str = "", queues: Iterable[str] = (), max_concurrent: int = 100, threads: int = 0,
@@ -132,16 +131,16 @@ class Worker:
         self.cache = Cache(self, 0 if always_suspend else cache, cache_bytes)
         self.build_id = build_id or own_build(workflows)
         self._instance = str(uuid.uuid4())
-        self._hello = w.RegisterRequest(
+        self.hello = w.RegisterRequest(
             namespace=self.endpoint.namespace, task_queue=self.queue, task_queues=self.queues,
             workflow_types=sorted(self.codes), hostname=hostname or clean_text(socket.gethostname(), MAX_NAME),
             pid=os.getpid(), version=version, labels=labels, capabilities=capabilities, platform=PLATFORM,
             max_concurrent=max_concurrent, pauses_runs=True, instance_id=self._instance, build_id=self.build_id,
-            worker_id=worker_id, keeps_runs=self.cache.limit)
+            worker_id=worker_id, keeps_runs=self.cache.limit, takes_batches=True)
         if queue_limit:
-            self._hello.queue_concurrency_limit = queue_limit
+            self.hello.queue_concurrency_limit = queue_limit
         for name in sorted(type_limits or {}):
-            self._hello.workflow_type_concurrency.add(workflow_type=name, max_concurrent=(type_limits or {})[name])
+            self.hello.workflow_type_concurrency.add(workflow_type=name, max_concurrent=(type_limits or {})[name])
 
         self.watch = Watch()
         self.replaced: dict[str, Callable[..., Any]] = {}
@@ -150,6 +149,7 @@ class Worker:
         self.runs: dict[str, Run] = {}
         self.pool = Pool(threads or max_concurrent)
         self.loop: asyncio.AbstractEventLoop
+        self.young: YoungSteps
         self.session: Session
         self.ready = threading.Event()
         self._begun = self.draining = False
@@ -159,16 +159,6 @@ class Worker:
     def id(self) -> str:
         """The worker's id; empty before the first registration."""
         return self.session.worker_id if self._begun else ""
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether the server records the order of results."""
-        return self.session.keeps_order
-
-    @property
-    def lease_length(self) -> float:
-        """Seconds that the server keeps the worker's runs without contact."""
-        return self.session.lease
 
     def run(self) -> None:
         """Registers the worker and runs workflows until a signal, or until an operator drains it.
@@ -192,13 +182,11 @@ class Worker:
         if self._begun:
             raise ConfigError("the worker has run already: make a new one")
         self.loop = asyncio.get_running_loop()
+        self.young = YoungSteps(self.loop)
         self._emptied, self._served, self._asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._again = asyncio.Event()
-        self._thread = threading.get_ident()
-        self.session = Session(self.endpoint, self._registration, self._deliver, self.log, self.max_concurrent)
-        self.session.late_beat, self.session.beats_apart = self.late_beat, self.beats_apart
-        self.session.blocked = lambda: self.watch.blocked(self._thread)
-        self.session.tick = lambda: self.watch.look(self._thread, self.log)
+        self.watch.thread = threading.get_ident()
+        self.session = Session(self, self._deliver)
         self._begun = True
         handled = self._catch_signals()
         failure: KagziError | None = None
@@ -223,11 +211,6 @@ class Worker:
     def stop(self) -> None:
         """Asks a worker that serves to drain and end; may be called by any thread."""
         self.loop.call_soon_threadsafe(self._ask_end)
-
-    def _registration(self) -> w.RegisterRequest:
-        hello = w.RegisterRequest()
-        hello.CopyFrom(self._hello)
-        return hello
 
     # Events of the connection.
 
@@ -283,10 +266,6 @@ class Worker:
             self.session.load_history(run)
         else:
             run.begin(task.history)
-
-    def shelve(self, run: Run) -> None:
-        """Keeps a run that was parked, unless it was handed over again already, and frees its slot."""
-        self.forget(run, keep=True)
 
     def _expected(self, m: Any) -> Run | None:
         """Returns the run whose next lease a message is about."""
@@ -348,7 +327,7 @@ class Worker:
         run, coming = self._held(lease), self._expected(lease)
         if coming is not None:
             self._lose_next(coming)
-        if run is not None and not run.closing:
+        if run is not None and not run.closing and run.leaving is None:  # else the answer says how the lease ended
             run.lose(common.ErrorDetail(message="not renewed by the server"))
 
     def _renewed(self, _: None) -> None:
@@ -382,10 +361,6 @@ class Worker:
         if not self._asked.is_set():
             self.log.info("asked by the server to drain")
         self._asked.set()
-
-    def trusted(self, run: Run) -> bool:
-        """Whether code with side effects may start."""
-        return self.session.trusted()
 
     def forget(self, run: Run, *, keep: bool = False) -> None:
         """Drops a run that is no longer held, or keeps its code in memory. Its next lease may have begun."""
@@ -464,9 +439,9 @@ class Worker:
 
     def _advised(self, e: ServerError) -> ServerError:
         advice = ""
-        if e.code == "CONFLICT" and self._hello.worker_id:
-            advice = (f"another worker has the id {self._hello.worker_id}; that of a killed worker is free once it "
-                      f"counts as lost, or after `kagzi worker offline {self._hello.worker_id}`")
+        if e.code == "CONFLICT" and self.hello.worker_id:
+            advice = (f"another worker has the id {self.hello.worker_id}; that of a killed worker is free once it "
+                      f"counts as lost, or after `kagzi worker offline {self.hello.worker_id}`")
         elif e.code == "UNAUTHORIZED" and not self.endpoint.api_key:
             advice = "the worker has no API key: set api_key, KAGZI_API_KEY_FILE, or api-key-file in the profile"
         elif e.code == "UNAUTHORIZED":

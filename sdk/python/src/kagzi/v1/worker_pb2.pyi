@@ -123,7 +123,7 @@ class WorkerStats(_message.Message):
     def __init__(self, cpu_percent: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., disk_available_bytes: _Optional[int] = ..., uptime_seconds: _Optional[int] = ..., average_run_ms: _Optional[float] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
-    __slots__ = ("namespace", "task_queue", "workflow_types", "hostname", "pid", "version", "labels", "queue_concurrency_limit", "workflow_type_concurrency", "max_concurrent", "capabilities", "platform", "task_queues", "worker_id", "instance_id", "pauses_runs", "build_id", "keeps_runs")
+    __slots__ = ("namespace", "task_queue", "workflow_types", "hostname", "pid", "version", "labels", "queue_concurrency_limit", "workflow_type_concurrency", "max_concurrent", "capabilities", "platform", "task_queues", "worker_id", "instance_id", "pauses_runs", "build_id", "keeps_runs", "takes_batches")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -156,6 +156,7 @@ class RegisterRequest(_message.Message):
     PAUSES_RUNS_FIELD_NUMBER: _ClassVar[int]
     BUILD_ID_FIELD_NUMBER: _ClassVar[int]
     KEEPS_RUNS_FIELD_NUMBER: _ClassVar[int]
+    TAKES_BATCHES_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     task_queue: str
     workflow_types: _containers.RepeatedScalarFieldContainer[str]
@@ -174,23 +175,26 @@ class RegisterRequest(_message.Message):
     pauses_runs: bool
     build_id: str
     keeps_runs: int
-    def __init__(self, namespace: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_types: _Optional[_Iterable[str]] = ..., hostname: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., queue_concurrency_limit: _Optional[int] = ..., workflow_type_concurrency: _Optional[_Iterable[_Union[WorkflowTypeConcurrency, _Mapping]]] = ..., max_concurrent: _Optional[int] = ..., capabilities: _Optional[_Mapping[str, str]] = ..., platform: _Optional[str] = ..., task_queues: _Optional[_Iterable[str]] = ..., worker_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., pauses_runs: bool = ..., build_id: _Optional[str] = ..., keeps_runs: _Optional[int] = ...) -> None: ...
+    takes_batches: bool
+    def __init__(self, namespace: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_types: _Optional[_Iterable[str]] = ..., hostname: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., queue_concurrency_limit: _Optional[int] = ..., workflow_type_concurrency: _Optional[_Iterable[_Union[WorkflowTypeConcurrency, _Mapping]]] = ..., max_concurrent: _Optional[int] = ..., capabilities: _Optional[_Mapping[str, str]] = ..., platform: _Optional[str] = ..., task_queues: _Optional[_Iterable[str]] = ..., worker_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., pauses_runs: bool = ..., build_id: _Optional[str] = ..., keeps_runs: _Optional[int] = ..., takes_batches: bool = ...) -> None: ...
 
 class RegisterResponse(_message.Message):
-    __slots__ = ("worker_id", "heartbeat_interval_secs", "heartbeat_interval_ms", "lease_ms", "keeps_order", "resumes_runs")
+    __slots__ = ("worker_id", "heartbeat_interval_secs", "heartbeat_interval_ms", "lease_ms", "keeps_order", "resumes_runs", "takes_batches")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_SECS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     KEEPS_ORDER_FIELD_NUMBER: _ClassVar[int]
     RESUMES_RUNS_FIELD_NUMBER: _ClassVar[int]
+    TAKES_BATCHES_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     heartbeat_interval_secs: int
     heartbeat_interval_ms: int
     lease_ms: int
     keeps_order: bool
     resumes_runs: bool
-    def __init__(self, worker_id: _Optional[str] = ..., heartbeat_interval_secs: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., keeps_order: bool = ..., resumes_runs: bool = ...) -> None: ...
+    takes_batches: bool
+    def __init__(self, worker_id: _Optional[str] = ..., heartbeat_interval_secs: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., lease_ms: _Optional[int] = ..., keeps_order: bool = ..., resumes_runs: bool = ..., takes_batches: bool = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
     __slots__ = ("worker_id", "active_count", "completed_delta", "failed_delta", "stats", "held", "held_is_whole", "tasks_received", "blocked")
@@ -640,7 +644,7 @@ class ReleaseTaskResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class SessionRequest(_message.Message):
-    __slots__ = ("seq", "hello", "credit", "heartbeat", "begin_step", "complete_step", "fail_step", "sleep", "await_signal", "start_child", "await_children", "complete_workflow", "fail_workflow", "release_task", "goodbye", "set_note", "after")
+    __slots__ = ("seq", "hello", "credit", "heartbeat", "begin_step", "complete_step", "fail_step", "sleep", "await_signal", "start_child", "await_children", "complete_workflow", "fail_workflow", "release_task", "goodbye", "set_note", "after", "batch")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
@@ -658,6 +662,7 @@ class SessionRequest(_message.Message):
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     SET_NOTE_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
     seq: int
     hello: RegisterRequest
     credit: Credit
@@ -675,7 +680,8 @@ class SessionRequest(_message.Message):
     goodbye: DeregisterRequest
     set_note: SetNote
     after: int
-    def __init__(self, seq: _Optional[int] = ..., hello: _Optional[_Union[RegisterRequest, _Mapping]] = ..., credit: _Optional[_Union[Credit, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatRequest, _Mapping]] = ..., begin_step: _Optional[_Union[BeginStepRequest, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepRequest, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepRequest, _Mapping]] = ..., sleep: _Optional[_Union[SleepRequest, _Mapping]] = ..., await_signal: _Optional[_Union[AwaitSignalRequest, _Mapping]] = ..., start_child: _Optional[_Union[StartChildRequest, _Mapping]] = ..., await_children: _Optional[_Union[AwaitChildrenRequest, _Mapping]] = ..., complete_workflow: _Optional[_Union[CompleteWorkflowRequest, _Mapping]] = ..., fail_workflow: _Optional[_Union[FailWorkflowRequest, _Mapping]] = ..., release_task: _Optional[_Union[ReleaseTaskRequest, _Mapping]] = ..., goodbye: _Optional[_Union[DeregisterRequest, _Mapping]] = ..., set_note: _Optional[_Union[SetNote, _Mapping]] = ..., after: _Optional[int] = ...) -> None: ...
+    batch: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, seq: _Optional[int] = ..., hello: _Optional[_Union[RegisterRequest, _Mapping]] = ..., credit: _Optional[_Union[Credit, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatRequest, _Mapping]] = ..., begin_step: _Optional[_Union[BeginStepRequest, _Mapping]] = ..., complete_step: _Optional[_Union[CompleteStepRequest, _Mapping]] = ..., fail_step: _Optional[_Union[FailStepRequest, _Mapping]] = ..., sleep: _Optional[_Union[SleepRequest, _Mapping]] = ..., await_signal: _Optional[_Union[AwaitSignalRequest, _Mapping]] = ..., start_child: _Optional[_Union[StartChildRequest, _Mapping]] = ..., await_children: _Optional[_Union[AwaitChildrenRequest, _Mapping]] = ..., complete_workflow: _Optional[_Union[CompleteWorkflowRequest, _Mapping]] = ..., fail_workflow: _Optional[_Union[FailWorkflowRequest, _Mapping]] = ..., release_task: _Optional[_Union[ReleaseTaskRequest, _Mapping]] = ..., goodbye: _Optional[_Union[DeregisterRequest, _Mapping]] = ..., set_note: _Optional[_Union[SetNote, _Mapping]] = ..., after: _Optional[int] = ..., batch: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Credit(_message.Message):
     __slots__ = ("tasks",)
@@ -694,7 +700,7 @@ class SetNote(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., lease_token: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
 
 class SessionResponse(_message.Message):
-    __slots__ = ("seq", "welcome", "task", "heartbeat", "begun_step", "completed_step", "failed_step", "sleeping", "awaited_signal", "started_child", "awaited_children", "completed_workflow", "failed_workflow", "released_task", "goodbye", "error", "cancel_task", "drain", "ack", "pause_task", "wait_over")
+    __slots__ = ("seq", "welcome", "task", "heartbeat", "begun_step", "completed_step", "failed_step", "sleeping", "awaited_signal", "started_child", "awaited_children", "completed_workflow", "failed_workflow", "released_task", "goodbye", "error", "cancel_task", "drain", "ack", "pause_task", "wait_over", "batch")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -716,6 +722,7 @@ class SessionResponse(_message.Message):
     ACK_FIELD_NUMBER: _ClassVar[int]
     PAUSE_TASK_FIELD_NUMBER: _ClassVar[int]
     WAIT_OVER_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
     seq: int
     welcome: RegisterResponse
     task: Task
@@ -737,7 +744,8 @@ class SessionResponse(_message.Message):
     ack: Ack
     pause_task: PauseTask
     wait_over: WaitOver
-    def __init__(self, seq: _Optional[int] = ..., welcome: _Optional[_Union[RegisterResponse, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatResponse, _Mapping]] = ..., begun_step: _Optional[_Union[BeginStepResponse, _Mapping]] = ..., completed_step: _Optional[_Union[CompleteStepResponse, _Mapping]] = ..., failed_step: _Optional[_Union[FailStepResponse, _Mapping]] = ..., sleeping: _Optional[_Union[SleepResponse, _Mapping]] = ..., awaited_signal: _Optional[_Union[AwaitSignalResponse, _Mapping]] = ..., started_child: _Optional[_Union[StartChildResponse, _Mapping]] = ..., awaited_children: _Optional[_Union[AwaitChildrenResponse, _Mapping]] = ..., completed_workflow: _Optional[_Union[CompleteWorkflowResponse, _Mapping]] = ..., failed_workflow: _Optional[_Union[FailWorkflowResponse, _Mapping]] = ..., released_task: _Optional[_Union[ReleaseTaskResponse, _Mapping]] = ..., goodbye: _Optional[_Union[DeregisterResponse, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., cancel_task: _Optional[_Union[CancelTask, _Mapping]] = ..., drain: _Optional[_Union[DrainRequest, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., pause_task: _Optional[_Union[PauseTask, _Mapping]] = ..., wait_over: _Optional[_Union[WaitOver, _Mapping]] = ...) -> None: ...
+    batch: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, seq: _Optional[int] = ..., welcome: _Optional[_Union[RegisterResponse, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatResponse, _Mapping]] = ..., begun_step: _Optional[_Union[BeginStepResponse, _Mapping]] = ..., completed_step: _Optional[_Union[CompleteStepResponse, _Mapping]] = ..., failed_step: _Optional[_Union[FailStepResponse, _Mapping]] = ..., sleeping: _Optional[_Union[SleepResponse, _Mapping]] = ..., awaited_signal: _Optional[_Union[AwaitSignalResponse, _Mapping]] = ..., started_child: _Optional[_Union[StartChildResponse, _Mapping]] = ..., awaited_children: _Optional[_Union[AwaitChildrenResponse, _Mapping]] = ..., completed_workflow: _Optional[_Union[CompleteWorkflowResponse, _Mapping]] = ..., failed_workflow: _Optional[_Union[FailWorkflowResponse, _Mapping]] = ..., released_task: _Optional[_Union[ReleaseTaskResponse, _Mapping]] = ..., goodbye: _Optional[_Union[DeregisterResponse, _Mapping]] = ..., error: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ..., cancel_task: _Optional[_Union[CancelTask, _Mapping]] = ..., drain: _Optional[_Union[DrainRequest, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., pause_task: _Optional[_Union[PauseTask, _Mapping]] = ..., wait_over: _Optional[_Union[WaitOver, _Mapping]] = ..., batch: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ()
