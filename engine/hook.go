@@ -18,6 +18,9 @@ const (
 	DefaultHookOverlap = 24 * time.Hour
 )
 
+// HookPath begins the path of every hook's URL on the HTTP port; the hook's id follows.
+const HookPath = "/hooks/"
+
 // HookScheme says how a sender proves that it knows a hook's secret. The numbers are those of the
 // wire.
 type HookScheme uint8
