@@ -142,6 +142,9 @@ func TestAnUnknownHookAndAWrongSignatureAnswerAlike(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
 	}
+	if w := deliver(hooksOf(t, f), "GET", "/hooks/known", "", "X-Good: 1"); w.Code != 405 || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: %d %v, want 405", w.Code, w.Header())
+	}
 	if len(f.started) > 0 {
 		t.Errorf("%d runs were started", len(f.started))
 	}
@@ -161,6 +164,21 @@ func TestASignedDeliveryComesFromAnyHostAndByAnyProxy(t *testing.T) {
 	}
 }
 
+func TestAConnectionEndsAfterADeliveryInChunks(t *testing.T) {
+	for chunked, want := range map[bool]string{true: "close", false: ""} {
+		r := httptest.NewRequest("POST", "http://x/hooks/known", strings.NewReader("{}"))
+		r.Header.Set("X-Good", "1")
+		if chunked {
+			r.TransferEncoding, r.ContentLength = []string{"chunked"}, -1
+		}
+		w := httptest.NewRecorder()
+		hooksOf(t, &fakeDeliverer{}).ServeHTTP(w, r)
+		if got := w.Header().Get("Connection"); w.Code != http.StatusOK || got != want {
+			t.Errorf("in chunks: %v: %d, Connection %q, want %q", chunked, w.Code, got, want)
+		}
+	}
+}
+
 func TestDeliveriesAtOnceAreLimitedInAllAndByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeDeliverer{wait: make(chan struct{})}
@@ -174,14 +192,17 @@ func TestDeliveriesAtOnceAreLimitedInAllAndByAddress(t *testing.T) {
 			return w
 		}
 		answers := make(chan int, maxDeliveries)
-		for i := range maxDeliveries {
-			go func() { answers <- send([]string{"192.0.2.1", "192.0.2.2"}[i%2]).Code }()
-		}
-		synctest.Wait()
-		for _, from := range []string{"192.0.2.1", "192.0.2.3"} {
+		for _, from := range []string{"192.0.2.1", "192.0.2.2"} {
+			for range maxCallerDeliveries {
+				go func() { answers <- send(from).Code }()
+			}
+			synctest.Wait()
 			if w := send(from); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 				t.Errorf("one more from %s: %d %v, want 503", from, w.Code, w.Header())
 			}
+		}
+		if w := send("192.0.2.3"); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("one more in all: %d, want 503", w.Code)
 		}
 		close(f.wait)
 		for range maxDeliveries {
