@@ -20,25 +20,27 @@ func TestBadMessagesToAgentsAreRefused(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"start_run","arguments":%s}}`
 	start := fmt.Sprintf(call, `{"workflow_type":"t","request_id":"r","input":3544790567247868102}`)
 	for name, c := range map[string]struct {
-		text string // of the request from its method on; BODY is replaced by body, after its headers
+		// of the request from its method on: ~ is the version and the Host, JSON the Content-Type, and BODY
+		// the length with the body
+		text string
 		body string
 		want string // of the status line
 		says string // in the answer
 	}{
-		"a foreign host":         {"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nBODY", start, "421", "--http-host"},
-		"a foreign origin":       {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nOrigin: https://evil.example\r\nContent-Type: application/json\r\nBODY", start, "403", "another site"},
-		"the origin null":        {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nOrigin: null\r\nContent-Type: application/json\r\nBODY", start, "403", "another site"},
-		"a proxy":                {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Type: application/json\r\nBODY", start, "403", "proxy"},
-		"text":                   {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nContent-Type: text/plain\r\nBODY", start, "415", "application/json"},
-		"no type":                {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nBODY", start, "415", "application/json"},
-		"a stream":               {"GET /mcp HTTP/1.1\r\nHost: HTTP\r\nAccept: text/event-stream\r\n\r\n", "", "405", "POST"},
-		"the end of a session":   {"DELETE /mcp HTTP/1.1\r\nHost: HTTP\r\nMcp-Session-Id: x\r\nContent-Type: application/json\r\nBODY", "", "405", "POST"},
-		"a path below":           {"POST /mcp/ HTTP/1.1\r\nHost: HTTP\r\nContent-Type: application/json\r\nBODY", start, "415|404", ""},
-		"a path traversal":       {"POST /v1/../mcp HTTP/1.1\r\nHost: HTTP\r\nContent-Type: application/json\r\nBODY", start, "404", ""},
-		"an encoded slash":       {"POST /%2fmcp HTTP/1.1\r\nHost: HTTP\r\nContent-Type: application/json\r\nBODY", start, "404|415", ""},
-		"two lengths":            {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nContent-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "", "400", ""},
-		"a length beside chunks": {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nContent-Type: application/json\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "", "400", ""},
-		"a header with a line":   {"POST /mcp HTTP/1.1\r\nHost: HTTP\r\nX: a\r\n b: c\r\nA b: c\r\n\r\n", "", "400", ""},
+		"a foreign host":         {"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nJSONBODY", start, "421", "--http-host"},
+		"a foreign origin":       {"POST /mcp~Origin: https://evil.example\r\nJSONBODY", start, "403", "another site"},
+		"the origin null":        {"POST /mcp~Origin: null\r\nJSONBODY", start, "403", "another site"},
+		"a proxy":                {"POST /mcp~X-Forwarded-For: 192.0.2.1\r\nJSONBODY", start, "403", "proxy"},
+		"text":                   {"POST /mcp~Content-Type: text/plain\r\nBODY", start, "415", "application/json"},
+		"no type":                {"POST /mcp~BODY", start, "415", "application/json"},
+		"a stream":               {"GET /mcp~Accept: text/event-stream\r\n\r\n", "", "405", "POST"},
+		"the end of a session":   {"DELETE /mcp~Mcp-Session-Id: x\r\nJSONBODY", "", "405", "POST"},
+		"a path below":           {"POST /mcp/~JSONBODY", start, "415|404", ""},
+		"a path traversal":       {"POST /v1/../mcp~JSONBODY", start, "404", ""},
+		"an encoded slash":       {"POST /%2fmcp~JSONBODY", start, "404|415", ""},
+		"two lengths":            {"POST /mcp~JSONContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "", "400", ""},
+		"a length beside chunks": {"POST /mcp~JSONContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "", "400", ""},
+		"a header with a line":   {"POST /mcp~X: a\r\n b: c\r\nA b: c\r\n\r\n", "", "400", ""},
 		"JSON too deep":          {"", fmt.Sprintf(call, strings.Repeat("[", 200)+strings.Repeat("]", 200)), "400", "nested deeper than 100"},
 		"a million brackets":     {"", strings.Repeat("[", 1<<20), "400", "is not JSON"},
 		"a name twice":           {"", fmt.Sprintf(call, `{"workflow_type":"a","workflow_type":"b"}`), "400", "occurs twice"},
@@ -51,11 +53,10 @@ func TestBadMessagesToAgentsAreRefused(t *testing.T) {
 	} {
 		text := c.text
 		if text == "" {
-			text = "POST /mcp HTTP/1.1\r\nHost: HTTP\r\nContent-Type: application/json\r\n" +
-				"Accept: application/json, text/event-stream\r\nBODY"
+			text = "POST /mcp~JSONAccept: application/json, text/event-stream\r\nBODY"
 		}
-		text = strings.Replace(text, "Host: HTTP", "Host: "+a.http, 1)
-		text = strings.Replace(text, "BODY", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(c.body), c.body), 1)
+		text = strings.NewReplacer("~", " HTTP/1.1\r\nHost: "+a.http+"\r\n", "JSON", "Content-Type: application/json\r\n",
+			"BODY", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(c.body), c.body)).Replace(text)
 		code, answer := rawRequest(t, a.http, text)
 		if !strings.Contains("|"+c.want+"|", fmt.Sprintf("|%d|", code)) || !strings.Contains(answer, c.says) ||
 			strings.ContainsRune(answer, '\x1b') {

@@ -88,7 +88,8 @@ func TestHook_create(t *testing.T) {
 		if err := os.WriteFile(file, []byte(mine+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for name, s := range map[string]*session{file: {server: serving("off")}, "-": {server: serving("off"), stdin: mine + "\n"}} {
+		for name, s := range map[string]*session{
+			file: {server: serving("off")}, "-": {server: serving("off"), stdin: mine + "\n"}} {
 			out, msg := s.want(t, ExitOK, "hook", "create", "gh", "--type", "build", "--secret-file", name)
 			if got := s.server.requests[0].(*kagziv1.CreateHookRequest).GetSecret(); got != mine || out != "url     /hooks/h-1\n" ||
 				strings.Contains(out+msg, "secret ") || strings.Contains(out+msg, mine) {

@@ -75,10 +75,11 @@ func TestAHooksBodyIsTheInputOfItsRun(t *testing.T) {
 		kind, body string
 		want       string // of the input; empty: none
 	}{
-		"JSON":                 {"application/json", number, number},
-		"JSON in UTF-8":        {"application/json; charset=utf-8", " " + number + "\n", " " + number + "\n"},
-		"a kind of JSON":       {"application/vnd.github+json", `[]`, `[]`},
-		"a form":               {"application/x-www-form-urlencoded", "a=b", `{"base64":"YT1i","content_type":"application/x-www-form-urlencoded"}`},
+		"JSON":           {"application/json", number, number},
+		"JSON in UTF-8":  {"application/json; charset=utf-8", " " + number + "\n", " " + number + "\n"},
+		"a kind of JSON": {"application/vnd.github+json", `[]`, `[]`},
+		"a form": {"application/x-www-form-urlencoded", "a=b",
+			`{"base64":"YT1i","content_type":"application/x-www-form-urlencoded"}`},
 		"bytes":                {"", "\x00\xff", `{"base64":"AP8="}`},
 		"JSON of another type": {"text/plain", "{}", `{"base64":"e30=","content_type":"text/plain"}`},
 		"a type that is none":  {"\x1b[31m", "x", `{"base64":"eA=="}`},
@@ -137,12 +138,13 @@ func TestAnUnknownHookAndAWrongSignatureAnswerAlike(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]int{"/hooks/": 404, "/hooks/known/": 404, "/hooks/known/more": 404, "/hooks//known": 404} {
-		if w := deliver(hooksOf(t, f), "POST", path, "{}", "X-Good: 1"); w.Code != want {
-			t.Errorf("%s: %d, want %d", path, w.Code, want)
+	for _, path := range []string{"/hooks/", "/hooks/known/", "/hooks/known/more", "/hooks//known"} {
+		if w := deliver(hooksOf(t, f), "POST", path, "{}", "X-Good: 1"); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", path, w.Code)
 		}
 	}
-	if w := deliver(hooksOf(t, f), "GET", "/hooks/known", "", "X-Good: 1"); w.Code != 405 || w.Header().Get("Allow") != "POST" {
+	w := deliver(hooksOf(t, f), "GET", "/hooks/known", "", "X-Good: 1")
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: %d %v, want 405", w.Code, w.Header())
 	}
 	if len(f.started) > 0 {
