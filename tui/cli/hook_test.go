@@ -91,8 +91,8 @@ func TestHook_create(t *testing.T) {
 		for name, s := range map[string]*session{
 			file: {server: serving("off")}, "-": {server: serving("off"), stdin: mine + "\n"}} {
 			out, msg := s.want(t, ExitOK, "hook", "create", "gh", "--type", "build", "--secret-file", name)
-			if got := s.server.requests[0].(*kagziv1.CreateHookRequest).GetSecret(); got != mine || out != "url     /hooks/h-1\n" ||
-				strings.Contains(out+msg, "secret ") || strings.Contains(out+msg, mine) {
+			got := s.server.requests[0].(*kagziv1.CreateHookRequest).GetSecret()
+			if got != mine || out != "url     /hooks/h-1\n" || strings.Contains(out+msg, "secret ") || strings.Contains(out+msg, mine) {
 				t.Errorf("%s: secret %q, stdout %q, stderr %q", name, got, out, msg)
 			}
 		}
@@ -124,16 +124,19 @@ func TestHook_create(t *testing.T) {
 func TestHook_url_of_a_server_for_other_machines(t *testing.T) {
 	for address, want := range map[string]string{
 		"0.0.0.0:50052": "http://localhost:50052/hooks/h-1", "[::]:50052": "http://localhost:50052/hooks/h-1",
-		"192.0.2.1:50052": "http://192.0.2.1:50052/hooks/h-1", "[::1]:50052": "http://[::1]:50052/hooks/h-1", "off": "/hooks/h-1",
+		"192.0.2.1:50052": "http://192.0.2.1:50052/hooks/h-1", "[::1]:50052": "http://[::1]:50052/hooks/h-1",
+		"off": "/hooks/h-1",
 	} {
 		s := &session{server: serving(address)}
-		if out, _ := s.want(t, ExitOK, "hook", "show", "gh", "--address", "localhost:50051"); !strings.Contains(out, want+"\n") {
+		out, _ := s.want(t, ExitOK, "hook", "show", "gh", "--address", "localhost:50051")
+		if !strings.Contains(out, want+"\n") {
 			t.Errorf("%s: %q, want %s", address, out, want)
 		}
 	}
 	f := serving("192.0.2.1:50052")
 	f.me = &kagziv1.WhoAmIResponse{Encrypted: true}
-	if out, _ := (&session{server: f}).want(t, ExitOK, "hook", "show", "gh"); !strings.Contains(out, "https://192.0.2.1") {
+	out, _ := (&session{server: f}).want(t, ExitOK, "hook", "show", "gh")
+	if !strings.Contains(out, "https://192.0.2.1") {
 		t.Errorf("with TLS: %q", out)
 	}
 }
