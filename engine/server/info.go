@@ -25,7 +25,7 @@ var features = []string{
 	"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold", "graceful-cancel",
 	"continue-as-new",
 	"signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk", "capsule",
-	"audit", "activity", "events", "keys", query.Feature,
+	"audit", "activity", "events", "keys", "hooks", query.Feature,
 }
 
 // errBeside refuses a call about a server's own state: zeros would look like an idle server.

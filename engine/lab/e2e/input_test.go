@@ -180,6 +180,13 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"ListKeys":  &kagziv1.ListKeysRequest{Page: page},
 		"RevokeKey": &kagziv1.RevokeKeyRequest{KeyId: nobody},
 		"WhoAmI":    &kagziv1.WhoAmIRequest{},
+		"CreateHook": &kagziv1.CreateHookRequest{Name: "h", WorkflowType: "t", Secret: "0123456789abcdef",
+			Signature: kagziv1.HookSignature_HOOK_SIGNATURE_PLAIN},
+		"GetHook":   &kagziv1.GetHookRequest{Name: "nobody"},
+		"ListHooks": &kagziv1.ListHooksRequest{Page: page},
+		"RotateHook": &kagziv1.RotateHookRequest{Name: "nobody", Secret: "0123456789abcdef",
+			Overlap: durationpb.New(time.Hour)},
+		"DeleteHook": &kagziv1.DeleteHookRequest{Name: "nobody"},
 	}
 }
 

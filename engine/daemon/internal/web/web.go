@@ -1,4 +1,4 @@
-// Package web serves the HTTP port of a server: the API, agents, metrics and health.
+// Package web serves the HTTP port of a server: the API, hooks, agents, metrics and health.
 package web
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"
 	"github.com/kagzi/kagzi/engine/server/rest"
@@ -55,7 +56,8 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, o Options) e
 	return nil
 }
 
-// handler serves /healthz and /readyz to everyone, and behind a gate the API, /mcp and /metrics. It uses
+// handler serves /healthz and /readyz to everyone, hooks to those who sign, and behind a gate the API,
+// /mcp and /metrics. It uses
 // no http.ServeMux for the API, because that changes paths with dots and doubled slashes.
 func handler(srv *server.Server, o Options) (http.Handler, error) {
 	direct := srv.Direct()
@@ -73,6 +75,7 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 	if o.Agents != nil {
 		agents = gate.Handler(calls.Door(o.Agents(direct)), "application/json")
 	}
+	hooks := gate.Signed(rest.Hooks(direct, o.Log))
 	mux := http.NewServeMux()
 	mux.Handle("GET /openapi.json", gate.Handler(rest.Description()))
 	mux.Handle("GET /openapi", gate.Handler(rest.Description()))
@@ -88,8 +91,12 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 			agents.ServeHTTP(w, r)
 			return
 		}
-		if strings.HasPrefix(r.URL.EscapedPath(), "/v1/") {
+		switch path := r.URL.EscapedPath(); {
+		case strings.HasPrefix(path, "/v1/"):
 			api.ServeHTTP(w, r)
+			return
+		case strings.HasPrefix(path, engine.HookPath):
+			hooks.ServeHTTP(w, r)
 			return
 		}
 		none.ServeHTTP(w, r)
