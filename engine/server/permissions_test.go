@@ -38,7 +38,8 @@ var may = map[engine.KeyRole]string{
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow
 		BulkWorkflows ImportWorkflow ExportWorkflow
 		DrainWorker ForceOfflineWorker
-		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule BackfillWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule
+		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule
+		BackfillWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule
 		CreateHook RotateHook DeleteHook`,
 	engine.RoleClient: readingOf + startingOf,
 	engine.RoleViewer: readingOf + readOnlyOf,

@@ -19,7 +19,8 @@ func HooksTable(hooks []*kagziv1.Hook, v View) Table {
 	}}
 	for _, h := range hooks {
 		t.Rows = append(t.Rows, []Cell{
-			Text(h.GetName()), {Text: HookSignature(h.GetSignature())}, Text(h.GetTaskQueue()), Text(h.GetWorkflowType()),
+			Text(h.GetName()), {Text: HookSignature(h.GetSignature())}, Text(h.GetTaskQueue()),
+			Text(h.GetWorkflowType()),
 			{Text: v.Time(h.GetOldSecretUntil())}, {Text: v.Time(h.GetCreatedAt())}, Text(h.GetPath()),
 		})
 	}

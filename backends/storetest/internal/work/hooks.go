@@ -150,8 +150,8 @@ var HookCases = []fixture.Case{
 		s.Hook("gh")
 		s.Hook("other")
 		remove := func() error {
-			return s.Store.DeleteNamespace(s.Ctx, engine.DeleteNamespaceParams{Name: fixture.Space, By: fixture.Somebody,
-				AuditID: s.ID(), Now: s.Now})
+			return s.Store.DeleteNamespace(s.Ctx, engine.DeleteNamespaceParams{Name: fixture.Space,
+				By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		}
 		err := remove()
 		s.Refused(err, engine.ErrPrecondition, "DeleteNamespace")
