@@ -66,6 +66,7 @@ func suites() []suite {
 		{"schedule", work.ScheduleCases},
 		{"namespace", slices.Concat(work.NamespaceCases, work.NamespaceEndCases)},
 		{"api key", work.APIKeyCases},
+		{"session", work.SessionCases},
 		{"many api keys", race.ManyKeysCases},
 		{"fence", work.FenceCases},
 		{"worker", work.WorkerCases},

@@ -225,6 +225,21 @@ func (o Operations) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (en
 	return operate(ctx, o, Call{Name: "RevokeKey", Doing: "revoke a key"}, RevokeKey, p)
 }
 
+// CreateSession makes a session of an API key.
+func (o Operations) CreateSession(ctx context.Context, p engine.CreateSessionParams) (engine.Session, error) {
+	return operate(ctx, o, Call{Name: "CreateSession", Doing: "create a session"}, CreateSession, p)
+}
+
+// NoteSessionUse records that sessions were used.
+func (o Operations) NoteSessionUse(ctx context.Context, uses []engine.KeyUse) error {
+	return carryOut(ctx, o, Call{Name: "NoteSessionUse", Doing: "record the use of sessions"}, NoteSessionUse, uses)
+}
+
+// EndSession deletes a session.
+func (o Operations) EndSession(ctx context.Context, p engine.EndSessionParams) error {
+	return carryOut(ctx, o, Call{Name: "EndSession", Doing: "end a session"}, EndSession, p)
+}
+
 // FreeLost frees the leases that workers left behind when they went offline.
 func (o Operations) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
 	return operate(ctx, o, Call{Name: "FreeLost", Doing: "free the runs of lost workers"}, FreeLost, now)

@@ -3363,13 +3363,15 @@ func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
 }
 
 type WhoAmIResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's key; unset if the server does not require keys
-	KeysRequired  bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the database has keys
-	Encrypted     bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call used TLS
-	Certificate   string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // common name of the caller's certificate, if there was one
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Key          *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's key; unset if the server does not require keys
+	KeysRequired bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the database has keys
+	Encrypted    bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call used TLS
+	Certificate  string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // common name of the caller's certificate, if there was one
+	// when the caller's session expires; unset for a call with the key itself
+	SessionExpiresAt *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=session_expires_at,json=sessionExpiresAt,proto3" json:"session_expires_at,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *WhoAmIResponse) Reset() {
@@ -3430,6 +3432,191 @@ func (x *WhoAmIResponse) GetCertificate() string {
 	return ""
 }
 
+func (x *WhoAmIResponse) GetSessionExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SessionExpiresAt
+	}
+	return nil
+}
+
+type CreateSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionRequest) Reset() {
+	*x = CreateSessionRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionRequest) ProtoMessage() {}
+
+func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionRequest.ProtoReflect.Descriptor instead.
+func (*CreateSessionRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{51}
+}
+
+type CreateSessionResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	SessionId string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Secret    string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"` // only this answer contains it
+	// 24 hours after the session was last used, at most 14 days after its start; the first of these at
+	// the time of the answer
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	Key           *Key                   `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionResponse) Reset() {
+	*x = CreateSessionResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionResponse) ProtoMessage() {}
+
+func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionResponse.ProtoReflect.Descriptor instead.
+func (*CreateSessionResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *CreateSessionResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *CreateSessionResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *CreateSessionResponse) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *CreateSessionResponse) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+type EndSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{53}
+}
+
+type EndSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{54}
+}
+
 type MatchWorkersResponse_Match struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -3442,7 +3629,7 @@ type MatchWorkersResponse_Match struct {
 
 func (x *MatchWorkersResponse_Match) Reset() {
 	*x = MatchWorkersResponse_Match{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3641,7 @@ func (x *MatchWorkersResponse_Match) String() string {
 func (*MatchWorkersResponse_Match) ProtoMessage() {}
 
 func (x *MatchWorkersResponse_Match) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,12 +3981,23 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x0eEventAttribute\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x0f\n" +
-	"\rWhoAmIRequest\"\x96\x01\n" +
+	"\rWhoAmIRequest\"\xe0\x01\n" +
 	"\x0eWhoAmIResponse\x12\x1f\n" +
 	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\x12#\n" +
 	"\rkeys_required\x18\x02 \x01(\bR\fkeysRequired\x12\x1c\n" +
 	"\tencrypted\x18\x03 \x01(\bR\tencrypted\x12 \n" +
-	"\vcertificate\x18\x04 \x01(\tR\vcertificate*k\n" +
+	"\vcertificate\x18\x04 \x01(\tR\vcertificate\x12H\n" +
+	"\x12session_expires_at\x18d \x01(\v2\x1a.google.protobuf.TimestampR\x10sessionExpiresAt\"\x16\n" +
+	"\x14CreateSessionRequest\"\xaa\x01\n" +
+	"\x15CreateSessionResponse\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x129\n" +
+	"\n" +
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x1f\n" +
+	"\x03key\x18\x04 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\x13\n" +
+	"\x11EndSessionRequest\"\x14\n" +
+	"\x12EndSessionResponse*k\n" +
 	"\rServingStatus\x12\x1e\n" +
 	"\x1aSERVING_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16SERVING_STATUS_SERVING\x10\x01\x12\x1e\n" +
@@ -3810,7 +4008,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x11KEY_ROLE_OPERATOR\x10\x02\x12\x13\n" +
 	"\x0fKEY_ROLE_CLIENT\x10\x03\x12\x13\n" +
 	"\x0fKEY_ROLE_WORKER\x10\x04\x12\x13\n" +
-	"\x0fKEY_ROLE_VIEWER\x10\x052\xe7\f\n" +
+	"\x0fKEY_ROLE_VIEWER\x10\x052\x82\x0e\n" +
 	"\fAdminService\x12J\n" +
 	"\vListWorkers\x12\x1c.kagzi.v1.ListWorkersRequest\x1a\x1d.kagzi.v1.ListWorkersResponse\x12D\n" +
 	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12M\n" +
@@ -3834,7 +4032,10 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x05Watch\x12\x16.kagzi.v1.WatchRequest\x1a\x14.kagzi.v1.WatchEvent0\x01\x12J\n" +
 	"\vGetActivity\x12\x1c.kagzi.v1.GetActivityRequest\x1a\x1d.kagzi.v1.GetActivityResponse\x12D\n" +
 	"\vWatchEvents\x12\x1c.kagzi.v1.WatchEventsRequest\x1a\x15.kagzi.v1.ServerEvent0\x01\x12;\n" +
-	"\x06WhoAmI\x12\x17.kagzi.v1.WhoAmIRequest\x1a\x18.kagzi.v1.WhoAmIResponseb\x06proto3"
+	"\x06WhoAmI\x12\x17.kagzi.v1.WhoAmIRequest\x1a\x18.kagzi.v1.WhoAmIResponse\x12P\n" +
+	"\rCreateSession\x12\x1e.kagzi.v1.CreateSessionRequest\x1a\x1f.kagzi.v1.CreateSessionResponse\x12G\n" +
+	"\n" +
+	"EndSession\x12\x1b.kagzi.v1.EndSessionRequest\x1a\x1c.kagzi.v1.EndSessionResponseb\x06proto3"
 
 var (
 	file_kagzi_v1_admin_proto_rawDescOnce sync.Once
@@ -3849,7 +4050,7 @@ func file_kagzi_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_kagzi_v1_admin_proto_goTypes = []any{
 	(ServingStatus)(0),                 // 0: kagzi.v1.ServingStatus
 	(KeyRole)(0),                       // 1: kagzi.v1.KeyRole
@@ -3904,128 +4105,139 @@ var file_kagzi_v1_admin_proto_goTypes = []any{
 	(*EventAttribute)(nil),             // 50: kagzi.v1.EventAttribute
 	(*WhoAmIRequest)(nil),              // 51: kagzi.v1.WhoAmIRequest
 	(*WhoAmIResponse)(nil),             // 52: kagzi.v1.WhoAmIResponse
-	nil,                                // 53: kagzi.v1.MatchWorkersRequest.RequirementsEntry
-	(*MatchWorkersResponse_Match)(nil), // 54: kagzi.v1.MatchWorkersResponse.Match
-	nil,                                // 55: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	nil,                                // 56: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	nil,                                // 57: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	nil,                                // 58: kagzi.v1.QueueDepth.UnservedByTypeEntry
-	(WorkerStatus)(0),                  // 59: kagzi.v1.WorkerStatus
-	(*PageRequest)(nil),                // 60: kagzi.v1.PageRequest
-	(*Worker)(nil),                     // 61: kagzi.v1.Worker
-	(*PageInfo)(nil),                   // 62: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),                // 63: kagzi.v1.ErrorDetail
-	(*Step)(nil),                       // 64: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 65: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 66: google.protobuf.Duration
-	(*Workflow)(nil),                   // 67: kagzi.v1.Workflow
+	(*CreateSessionRequest)(nil),       // 53: kagzi.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),      // 54: kagzi.v1.CreateSessionResponse
+	(*EndSessionRequest)(nil),          // 55: kagzi.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 56: kagzi.v1.EndSessionResponse
+	nil,                                // 57: kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	(*MatchWorkersResponse_Match)(nil), // 58: kagzi.v1.MatchWorkersResponse.Match
+	nil,                                // 59: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	nil,                                // 60: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	nil,                                // 61: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	nil,                                // 62: kagzi.v1.QueueDepth.UnservedByTypeEntry
+	(WorkerStatus)(0),                  // 63: kagzi.v1.WorkerStatus
+	(*PageRequest)(nil),                // 64: kagzi.v1.PageRequest
+	(*Worker)(nil),                     // 65: kagzi.v1.Worker
+	(*PageInfo)(nil),                   // 66: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),                // 67: kagzi.v1.ErrorDetail
+	(*Step)(nil),                       // 68: kagzi.v1.Step
+	(*timestamppb.Timestamp)(nil),      // 69: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 70: google.protobuf.Duration
+	(*Workflow)(nil),                   // 71: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
-	59, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
-	60, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
-	61, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
-	62, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
-	53, // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
-	54, // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
-	61, // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
-	63, // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
-	64, // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
-	60, // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	64, // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	62, // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	63, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
+	64, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
+	65, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
+	66, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
+	57, // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	58, // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
+	65, // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
+	67, // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
+	68, // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
+	64, // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
+	68, // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	66, // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
 	0,  // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	65, // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	65, // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	69, // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	69, // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
 	20, // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
 	21, // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
-	55, // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	56, // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	65, // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	66, // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	60, // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
-	57, // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	59, // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	60, // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	69, // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	70, // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	64, // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
+	61, // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
 	27, // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	62, // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
-	58, // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	60, // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	66, // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
+	62, // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	64, // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
 	30, // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	62, // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	66, // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
 	1,  // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	65, // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	65, // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	65, // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	65, // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	69, // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	69, // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	69, // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	69, // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
 	33, // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
 	33, // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	60, // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	64, // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
 	33, // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	62, // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	66, // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
 	33, // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	60, // 40: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	64, // 40: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
 	42, // 41: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	62, // 42: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	65, // 43: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	66, // 44: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	65, // 45: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	67, // 46: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	66, // 47: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	65, // 48: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	66, // 49: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	66, // 42: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	69, // 43: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	70, // 44: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	69, // 45: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	71, // 46: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	70, // 47: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	69, // 48: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	70, // 49: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
 	47, // 50: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	65, // 51: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
-	65, // 52: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	69, // 51: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
+	69, // 52: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
 	50, // 53: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
 	33, // 54: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	61, // 55: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
-	2,  // 56: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	6,  // 57: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	4,  // 58: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
-	8,  // 59: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	10, // 60: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	12, // 61: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	14, // 62: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	16, // 63: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	18, // 64: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	22, // 65: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	24, // 66: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	25, // 67: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	28, // 68: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	31, // 69: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	34, // 70: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	36, // 71: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	38, // 72: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	40, // 73: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	43, // 74: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	45, // 75: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	48, // 76: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	51, // 77: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	3,  // 78: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	7,  // 79: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	5,  // 80: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
-	9,  // 81: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	11, // 82: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	13, // 83: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	15, // 84: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	17, // 85: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	19, // 86: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	23, // 87: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	23, // 88: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	26, // 89: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	29, // 90: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	32, // 91: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	35, // 92: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	37, // 93: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	39, // 94: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	41, // 95: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	44, // 96: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	46, // 97: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	49, // 98: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	52, // 99: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	78, // [78:100] is the sub-list for method output_type
-	56, // [56:78] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	69, // 55: kagzi.v1.WhoAmIResponse.session_expires_at:type_name -> google.protobuf.Timestamp
+	69, // 56: kagzi.v1.CreateSessionResponse.expires_at:type_name -> google.protobuf.Timestamp
+	33, // 57: kagzi.v1.CreateSessionResponse.key:type_name -> kagzi.v1.Key
+	65, // 58: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
+	2,  // 59: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	6,  // 60: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	4,  // 61: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
+	8,  // 62: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	10, // 63: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	12, // 64: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	14, // 65: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	16, // 66: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	18, // 67: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	22, // 68: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	24, // 69: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	25, // 70: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	28, // 71: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	31, // 72: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	34, // 73: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	36, // 74: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	38, // 75: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	40, // 76: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	43, // 77: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	45, // 78: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	48, // 79: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	51, // 80: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	53, // 81: kagzi.v1.AdminService.CreateSession:input_type -> kagzi.v1.CreateSessionRequest
+	55, // 82: kagzi.v1.AdminService.EndSession:input_type -> kagzi.v1.EndSessionRequest
+	3,  // 83: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	7,  // 84: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	5,  // 85: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
+	9,  // 86: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	11, // 87: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	13, // 88: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	15, // 89: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	17, // 90: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	19, // 91: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	23, // 92: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	23, // 93: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	26, // 94: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	29, // 95: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	32, // 96: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	35, // 97: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	37, // 98: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	39, // 99: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	41, // 100: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	44, // 101: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	46, // 102: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	49, // 103: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	52, // 104: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	54, // 105: kagzi.v1.AdminService.CreateSession:output_type -> kagzi.v1.CreateSessionResponse
+	56, // 106: kagzi.v1.AdminService.EndSession:output_type -> kagzi.v1.EndSessionResponse
+	83, // [83:107] is the sub-list for method output_type
+	59, // [59:83] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
@@ -4051,7 +4263,7 @@ func file_kagzi_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_admin_proto_rawDesc), len(file_kagzi_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   57,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
