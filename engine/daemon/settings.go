@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,7 +85,7 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		form: "host:port", parse: parseListen, show: func(c *Config) string { return c.Listen },
 	},
 	{
-		name: "http", usage: `HTTP address of the JSON API, metrics and health; "" or off to disable`,
+		name: "http", usage: `HTTP address of the web page, JSON API, metrics and health; "" or off to disable`,
 		form: "host:port", parse: parseHTTP, show: func(c *Config) string { return cmp.Or(c.HTTP, off) },
 	},
 	{
@@ -98,6 +99,28 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		usage: "origins whose pages may use HTTP, such as https://app.example, separated by commas, or off",
 		form:  "origins", parse: listOf(func(c *Config) *[]string { return &c.HTTPOrigins }, parseOrigin),
 		show: showList(func(c *Config) []string { return c.HTTPOrigins }),
+	},
+	{
+		name:  "http-base-path",
+		usage: "path before all others on HTTP, for a proxy that serves more, such as /kagzi, or off",
+		form:  "path", parse: parseBasePath, show: func(c *Config) string { return cmp.Or(c.HTTPBase, off) },
+	},
+	{
+		name:  "http-trusted-proxy",
+		usage: "addresses or networks of proxies whose X-Forwarded headers to believe, separated by commas, or off",
+		form:  "networks", parse: listOf(func(c *Config) *[]string { return &c.TrustedProxies }, parseNetwork),
+		show: showList(func(c *Config) []string { return c.TrustedProxies }),
+	},
+	{
+		name: "web", usage: "serve the web page on the HTTP address: on or off", form: "on/off",
+		parse: parseOnOff(func(c *Config) *bool { return &c.Web }),
+		show:  func(c *Config) string { return map[bool]string{true: "on", false: off}[c.Web] },
+	},
+	{
+		name: "web-read-only", usage: "the web page changes nothing, whatever the role of a key",
+		onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.WebReadOnly }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.WebReadOnly) },
 	},
 	{
 		name: "mcp-allow-writes", usage: "let agents on /mcp change things, as far as their key's role allows",
@@ -346,6 +369,55 @@ func parseOrigin(text string) (string, error) {
 		return "", errors.New("want exact origins such as https://app.example, separated by commas, or off")
 	}
 	return strings.ToLower(text), nil
+}
+
+// maxBasePath limits a base path in bytes.
+const maxBasePath = 200
+
+func parseBasePath(c *Config, text string) error {
+	if text == off || text == "/" {
+		c.HTTPBase = ""
+		return nil
+	}
+	base := strings.TrimSuffix(text, "/")
+	if len(base) > maxBasePath || !basePath.MatchString(base) {
+		return errors.New("want a path of letters, digits, - and _ such as /kagzi, or off")
+	}
+	c.HTTPBase = base
+	return nil
+}
+
+var basePath = regexp.MustCompile(`^(/[A-Za-z0-9_-]+)+$`)
+
+func parseNetwork(text string) (string, error) {
+	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" {
+		address = address.Unmap()
+		return netip.PrefixFrom(address, address.BitLen()).String(), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil || network != network.Masked() {
+		return "", errors.New("want addresses or networks such as 10.0.0.5 or 10.0.0.0/8, " +
+			"separated by commas, or off")
+	}
+	if network.Bits() == 0 {
+		return "", errors.New("want the networks of your proxies: /0 is every address, " +
+			"and everybody could say to be anybody")
+	}
+	return network.String(), nil
+}
+
+func parseOnOff(field func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		switch text {
+		case "on", "true":
+			*field(c) = true
+		case off, "false":
+			*field(c) = false
+		default:
+			return errors.New("want on or off")
+		}
+		return nil
+	}
 }
 
 func isHostPort(text string) bool {

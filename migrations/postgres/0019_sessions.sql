@@ -1,7 +1,7 @@
 -- Sessions of API keys, for browsers. They outlive neither their time nor their key, whose row stays when it is revoked.
 create table sessions (
     session_id uuid primary key,
-    key_id     uuid not null references api_keys (key_id),
+    key_id     uuid not null,
     hash       bytea not null, -- SHA-256 of the secret
     created_at bigint not null,
     used_at    bigint not null,

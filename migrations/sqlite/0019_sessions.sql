@@ -1,7 +1,7 @@
 -- Sessions of API keys, for browsers. They outlive neither their time nor their key, whose row stays when it is revoked.
 create table sessions (
     session_id blob not null primary key,
-    key_id     blob not null references api_keys (key_id),
+    key_id     blob not null,
     hash       blob not null, -- SHA-256 of the secret
     created_at integer not null,
     used_at    integer not null,

@@ -1,4 +1,4 @@
--- The rows of a database of schema 19, whose migrations have the SHA-256 197530705f78a9859b5b431bbc3e84e4f00b4fd384bacb7918f484e2b490f7d0.
+-- The rows of a database of schema 19, whose migrations have the SHA-256 83d172ca9b3e7f7d54805a985d3b35f2367a3f30c410a98fd068342e515409e5.
 insert into namespaces (namespace, id, created_at, updated_at) values ('default', X'CD0405D6EDB78F08911026698863CB79', 1795176000123456, 1795176000123456);
 insert into lanes (lane_id, namespace, task_queue, workflow_type, requirements, priority) values (1, 'default', 'orders', 'order', '', 0);
 insert into lanes (lane_id, namespace, task_queue, workflow_type, requirements, priority) values (2, 'default', 'orders', 'keyed', '', 0);
