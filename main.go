@@ -86,6 +86,9 @@ func commands(v string) *cobra.Command {
 		Open: func(ctx context.Context, url string, create bool) (*cli.Nearby, error) {
 			return open(ctx, url, create, v, b)
 		},
+		Empty: func(ctx context.Context) (*cli.Nearby, error) {
+			return near(daemon.Over(ctx, memory.New(memory.Options{}).Open(nil), v))
+		},
 		Demo: func(seed uint64, at time.Time) scenario.Server {
 			return sandbox.New(sandbox.Options{Seed: seed, Begin: at, Version: v,
 				Open: func(h sandbox.Hooks) engine.Store {
@@ -124,16 +127,16 @@ func inMemory(changed func()) func() engine.Store {
 
 // look opens a database file for the terminal UI.
 func look(ctx context.Context, file, version string, b daemon.Backends) (*cli.Nearby, error) {
-	w, err := daemon.Look(ctx, "sqlite:"+file, version, b)
-	if err != nil {
-		return nil, err
-	}
-	return &cli.Nearby{Database: w.Database.Database, Dial: w.Dial, Close: w.Close}, nil
+	return near(daemon.Look(ctx, "sqlite:"+file, version, b))
 }
 
 // open opens a database for commands that work without a server.
 func open(ctx context.Context, url string, create bool, version string, b daemon.Backends) (*cli.Nearby, error) {
-	w, err := daemon.Open(ctx, url, create, version, b)
+	return near(daemon.Open(ctx, url, create, version, b))
+}
+
+// near returns a window as the client commands know it.
+func near(w *daemon.Window, err error) (*cli.Nearby, error) {
 	if err != nil {
 		return nil, err
 	}
