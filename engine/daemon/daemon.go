@@ -65,6 +65,14 @@ type Backends struct {
 	// Agents returns the handler of /mcp, which calls the server by a connection; with writes its tools
 	// may change things. nil: there is none.
 	Agents func(conn grpc.ClientConnInterface, writes bool) http.Handler
+	// Page returns the handler of the page for browsers, which calls the server by a connection. nil:
+	// there is none.
+	Page func(conn grpc.ClientConnInterface, o PageOptions) http.Handler
+}
+
+// PageOptions configures the page for browsers.
+type PageOptions struct {
+	Version string // of this program
 }
 
 // Ready describes a server once it serves.
@@ -260,6 +268,11 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 			if p.backends.Agents != nil {
 				o.Agents = func(conn grpc.ClientConnInterface) http.Handler {
 					return p.backends.Agents(conn, c.AgentWrites)
+				}
+			}
+			if p.backends.Page != nil {
+				o.Page = func(conn grpc.ClientConnInterface) http.Handler {
+					return p.backends.Page(conn, PageOptions{Version: c.Version})
 				}
 			}
 			return web.Serve(ctx, health, srv, o)

@@ -28,6 +28,9 @@ type Options struct {
 	Log     *slog.Logger
 	// Agents returns the handler of /mcp, which calls the server by a connection; nil: there is none.
 	Agents func(grpc.ClientConnInterface) http.Handler
+	// Page returns the handler of the page for browsers, which calls the server by a connection; nil: there
+	// is none.
+	Page func(grpc.ClientConnInterface) http.Handler
 }
 
 // Serve serves the API, metrics and health until ctx ends.
@@ -55,7 +58,7 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, o Options) e
 	return nil
 }
 
-// handler serves /healthz and /readyz to everyone, and behind a gate the API, /mcp and /metrics. It uses
+// handler serves /healthz and /readyz to everyone, and behind a gate the API, /mcp, the page and /metrics. It uses
 // no http.ServeMux for the API, because that changes paths with dots and doubled slashes.
 func handler(srv *server.Server, o Options) (http.Handler, error) {
 	direct := srv.Direct()
@@ -72,6 +75,10 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 	agents := none
 	if o.Agents != nil {
 		agents = gate.Handler(calls.Door(o.Agents(direct)), "application/json")
+	}
+	page := none
+	if o.Page != nil {
+		page = gate.Handler(o.Page(direct), "application/x-www-form-urlencoded")
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /openapi.json", gate.Handler(rest.Description()))
@@ -92,8 +99,21 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
+		if isPage(r.URL.Path) {
+			page.ServeHTTP(w, r)
+			return
+		}
 		none.ServeHTTP(w, r)
 	}), nil
+}
+
+// isPage reports whether a path is one of the page for browsers.
+func isPage(path string) bool {
+	switch path {
+	case "/", "/login", "/logout":
+		return true
+	}
+	return strings.HasPrefix(path, "/n/") || strings.HasPrefix(path, "/admin/") || strings.HasPrefix(path, "/assets/")
 }
 
 // verdict answers 200, or 503 with the error. A notice is added to a 200; nil: there is none.
