@@ -29,6 +29,7 @@ import (
 	"github.com/kagzi/kagzi/tui/guide"
 	"github.com/kagzi/kagzi/tui/mcp"
 	"github.com/kagzi/kagzi/tui/scenario"
+	"github.com/kagzi/kagzi/tui/web"
 )
 
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
@@ -78,6 +79,10 @@ func commands(v string) *cobra.Command {
 		Agents: func(conn grpc.ClientConnInterface, writes bool) http.Handler {
 			topics, _ := guide.Load(guides) // a test loads them
 			return mcp.Handler(mcp.Options{API: tui.Over(conn), Version: v, Writes: writes, Topics: topics})
+		},
+		Page: func(p daemon.Page) http.Handler {
+			return web.Handler(web.Options{API: tui.Over(p.Conn), Base: p.Base, Version: v, ReadOnly: p.ReadOnly,
+				Sessions: p.Sessions, Secure: p.Secure})
 		},
 	}
 	root := cli.Root(v, cli.Local{

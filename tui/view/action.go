@@ -10,8 +10,8 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 	"github.com/kagzi/kagzi/tui/widget"
 )

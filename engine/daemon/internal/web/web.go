@@ -127,7 +127,11 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 				api.ServeHTTP(w, r)
 				return
 			}
-			page.ServeHTTP(w, r)
+			if isPage(r.URL.Path) {
+				page.ServeHTTP(w, r)
+				return
+			}
+			none.ServeHTTP(w, r)
 		}
 	})
 	outside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,6 +143,15 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 		}
 	})
 	return behindProxy(below(o.Base, inside, outside), proxies), nil
+}
+
+// isPage reports whether a path is one of the page's.
+func isPage(path string) bool {
+	switch path {
+	case "/", "/login", "/logout":
+		return true
+	}
+	return strings.HasPrefix(path, "/n/") || strings.HasPrefix(path, "/admin/") || strings.HasPrefix(path, "/assets/")
 }
 
 // pageOf returns the page, with logins while calls need a key. The page knows its base path itself, so

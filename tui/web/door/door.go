@@ -1,7 +1,7 @@
-// Package local serves a page to the person at this machine, without a server: on a free port of
+// Package door serves a page to the person at this machine, without a server: on a free port of
 // 127.0.0.1, to the browser that brings the token of the address that was printed. Other users of the
 // machine, and pages of other sites, see nothing.
-package local
+package door
 
 import (
 	"context"
