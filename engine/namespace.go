@@ -25,7 +25,7 @@ func NamespaceNotEmpty(name string, c Contents) error {
 // Add adds counts.
 func (c *Contents) Add(more Contents) {
 	c.Runs, c.Schedules = c.Runs+more.Runs, c.Schedules+more.Schedules
-	c.Workers, c.Keys = c.Workers+more.Workers, c.Keys+more.Keys
+	c.Hooks, c.Workers, c.Keys = c.Hooks+more.Hooks, c.Workers+more.Workers, c.Keys+more.Keys
 }
 
 // String lists what there is: "3 runs, 1 key".
@@ -34,7 +34,7 @@ func (c Contents) String() string {
 	for _, part := range []struct {
 		n    int64
 		noun string
-	}{{c.Runs, "run"}, {c.Schedules, "schedule"}, {c.Workers, "worker"}, {c.Keys, "key"}} {
+	}{{c.Runs, "run"}, {c.Schedules, "schedule"}, {c.Hooks, "hook"}, {c.Workers, "worker"}, {c.Keys, "key"}} {
 		switch {
 		case part.n == 1:
 			parts = append(parts, "1 "+part.noun)

@@ -38,6 +38,7 @@ type Store interface {
 	Namespaces
 	Keys
 	Sessions
+	Hooks
 	Views
 	Upkeep
 	Notifier

@@ -144,8 +144,8 @@ type Namespaces interface {
 	// start, import, registration or new schedule at the same time takes effect before, so that the
 	// namespace is not empty, or after; then NamespaceMustExist refuses it.
 	DeleteNamespace(ctx context.Context, p DeleteNamespaceParams) error
-	// EmptyNamespace deletes part of what a namespace holds: at most p.Limit schedules, runs and
-	// request ids of deleted runs. Open runs end as TERMINATED before they are deleted, also pinned
+	// EmptyNamespace deletes part of what a namespace holds: all its hooks, and at most p.Limit
+	// schedules, runs and request ids of deleted runs. Open runs end as TERMINATED before they are deleted, also pinned
 	// ones. Once there are no runs, its workers are deleted, keys for this namespace alone are
 	// revoked, and other keys lose its name. More says that another call is needed. The first call,
 	// without Again, disables the namespace and writes the audit event. A call with Again is
@@ -185,6 +185,7 @@ type Emptied struct {
 type Contents struct {
 	Runs      int64
 	Schedules int64
+	Hooks     int64
 	Workers   int64 // that are not OFFLINE
 	Keys      int64 // that are not revoked and name it
 }

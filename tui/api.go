@@ -102,6 +102,11 @@ type API interface {
 	CreateKey(context.Context, *kagziv1.CreateKeyRequest, ...grpc.CallOption) (*kagziv1.CreateKeyResponse, error)
 	ListKeys(context.Context, *kagziv1.ListKeysRequest, ...grpc.CallOption) (*kagziv1.ListKeysResponse, error)
 	RevokeKey(context.Context, *kagziv1.RevokeKeyRequest, ...grpc.CallOption) (*kagziv1.RevokeKeyResponse, error)
+	CreateHook(context.Context, *kagziv1.CreateHookRequest, ...grpc.CallOption) (*kagziv1.CreateHookResponse, error)
+	GetHook(context.Context, *kagziv1.GetHookRequest, ...grpc.CallOption) (*kagziv1.GetHookResponse, error)
+	ListHooks(context.Context, *kagziv1.ListHooksRequest, ...grpc.CallOption) (*kagziv1.ListHooksResponse, error)
+	RotateHook(context.Context, *kagziv1.RotateHookRequest, ...grpc.CallOption) (*kagziv1.RotateHookResponse, error)
+	DeleteHook(context.Context, *kagziv1.DeleteHookRequest, ...grpc.CallOption) (*kagziv1.DeleteHookResponse, error)
 	WhoAmI(context.Context, *kagziv1.WhoAmIRequest, ...grpc.CallOption) (*kagziv1.WhoAmIResponse, error)
 	Backup(context.Context, *kagziv1.BackupRequest,
 		...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.BackupChunk], error)

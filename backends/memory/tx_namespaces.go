@@ -21,8 +21,9 @@ func (t *tx) Contents(namespace string) (c engine.Contents, err error) {
 		return w.Namespace == namespace && w.Status != engine.WorkerOffline
 	})
 	keys, _ := t.Keyring()
+	hooks, _ := t.CountHooks(namespace)
 	return engine.Contents{Runs: int64(min(limit, len(t.ids(in)))), Schedules: int64(len(schedules)),
-		Workers: int64(min(limit, len(live))), Keys: engine.KeysOf(keys, namespace)}, nil
+		Hooks: int64(hooks), Workers: int64(min(limit, len(live))), Keys: engine.KeysOf(keys, namespace)}, nil
 }
 
 func (t *tx) DeleteNamespace(name string) error {

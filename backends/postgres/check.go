@@ -40,6 +40,9 @@ var checkSchedulesSQL string
 //go:embed sql/check_keys.sql
 var checkKeysSQL string
 
+//go:embed sql/check_hooks.sql
+var checkHooksSQL string
+
 //go:embed sql/check_texts.sql
 var checkTextsSQL string
 
@@ -78,7 +81,7 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 	}
 	for _, statement := range []string{
 		checkReferencesSQL, checkRunsSQL, checkLeasesSQL, checkOrphansSQL, checkStepsSQL, checkCountsSQL,
-		checkSchedulesSQL, checkKeysSQL,
+		checkSchedulesSQL, checkKeysSQL, checkHooksSQL,
 	} {
 		rows, err := tx.Query(ctx, statement)
 		if err != nil {

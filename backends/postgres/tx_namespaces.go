@@ -12,7 +12,7 @@ var namespaceContentsSQL string
 // Contents is exact under the lock of Store.DeleteNamespace.
 func (t *tx) Contents(namespace string) (c engine.Contents, err error) {
 	_, err = t.found(namespaceContentsSQL, args{"namespace": namespace, "limit": engine.MaxContents + 1},
-		&c.Runs, &c.Schedules, &c.Workers)
+		&c.Runs, &c.Schedules, &c.Workers, &c.Hooks)
 	if err != nil {
 		return c, err
 	}

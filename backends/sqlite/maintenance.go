@@ -46,6 +46,9 @@ var checkSchedulesSQL string
 //go:embed sql/check_keys.sql
 var checkKeysSQL string
 
+//go:embed sql/check_hooks.sql
+var checkHooksSQL string
+
 //go:embed sql/check_texts.sql
 var checkTextsSQL string
 
@@ -148,7 +151,7 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 		return nil, old
 	}
 	for _, statement := range []*string{&checkRunsSQL, &checkLeasesSQL, &checkOrphansSQL, &checkStepsSQL,
-		&checkCountsSQL, &checkSchedulesSQL, &checkKeysSQL} {
+		&checkCountsSQL, &checkSchedulesSQL, &checkKeysSQL, &checkHooksSQL} {
 		if err != nil {
 			return findings, err
 		}

@@ -14,7 +14,7 @@ func (t *tx) Contents(namespace string) (c engine.Contents, err error) {
 		return c, err
 	}
 	err = t.query(&namespaceContentsSQL, func(r *row) error {
-		c = engine.Contents{Runs: r.num(), Schedules: r.num(), Workers: r.num()}
+		c = engine.Contents{Runs: r.num(), Schedules: r.num(), Workers: r.num(), Hooks: r.num()}
 		return nil
 	}, text("namespace", namespace), num("limit", engine.MaxContents+1))
 	if err != nil {

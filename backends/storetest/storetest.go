@@ -67,6 +67,7 @@ func suites() []suite {
 		{"namespace", slices.Concat(work.NamespaceCases, work.NamespaceEndCases)},
 		{"api key", work.APIKeyCases},
 		{"session", work.SessionCases},
+		{"hook", work.HookCases},
 		{"many api keys", race.ManyKeysCases},
 		{"fence", work.FenceCases},
 		{"worker", work.WorkerCases},

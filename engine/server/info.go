@@ -24,7 +24,7 @@ var features = []string{
 	"session", "batch-start", "wait", "watch", "requirements", "concurrency-limits", "parallel-hold", "graceful-cancel",
 	"continue-as-new",
 	"signals", "children", "schedules", "failure-handlers", "namespaces", "repair", "explain", "bulk", "capsule",
-	"audit", "activity", "events", "keys",
+	"audit", "activity", "events", "keys", "hooks",
 }
 
 // errBeside refuses a call about a server's own state: zeros would look like an idle server.

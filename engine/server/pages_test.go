@@ -83,6 +83,12 @@ func (archive) ListKeys(_ context.Context, p engine.Page) ([]engine.APIKey, engi
 	return part, info, nil
 }
 
+func (archive) ListHooks(_ context.Context, _ string, p engine.Page) ([]engine.Hook, engine.PageInfo, error) {
+	part, info := leaf(func(i int) engine.Hook { return engine.Hook{ID: aged(i)} }, p,
+		func(k engine.Hook, c engine.Cursor) int { return byID(k.ID, c) })
+	return part, info, nil
+}
+
 func (archive) ListWorkers(_ context.Context, _ engine.WorkerFilter, p engine.Page) ([]engine.Worker,
 	engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Worker { // two at a time registered at the same moment

@@ -38,7 +38,8 @@ var may = map[engine.KeyRole]string{
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow
 		BulkWorkflows ImportWorkflow ExportWorkflow
 		DrainWorker ForceOfflineWorker
-		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule BackfillWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule`,
+		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule BackfillWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule
+		CreateHook RotateHook DeleteHook`,
 	engine.RoleClient: readingOf + startingOf + sessionsOf,
 	engine.RoleViewer: readingOf + readOnlyOf + sessionsOf,
 	engine.RoleWorker: `GetServerInfo WhoAmI ServerReflectionInfo
@@ -52,7 +53,7 @@ const (
 		GetServerInfo GetStats WatchStats GetQueueDepth ListWorkflowTypes Watch WhoAmI GetNamespace ListNamespaces
 		GetWorkflowSchedule ListWorkflowSchedules ListScheduleRuns PreviewSchedule ServerReflectionInfo `
 	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `
-	readOnlyOf = ` ListWorkers GetWorker MatchWorkers ListAuditEvents `
+	readOnlyOf = ` ListWorkers GetWorker MatchWorkers ListAuditEvents GetHook ListHooks `
 	sessionsOf = ` CreateSession EndSession `
 	opened     = ` HealthCheck Check List `
 

@@ -75,4 +75,5 @@ type adminStore interface {
 	RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error)
 	CreateSession(ctx context.Context, p engine.CreateSessionParams) (engine.Session, error)
 	EndSession(ctx context.Context, p engine.EndSessionParams) error
+	engine.Hooks
 }

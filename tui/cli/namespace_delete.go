@@ -24,9 +24,9 @@ func newNamespaceDelete(e *env, o *namespaceDeleteOptions) *cobra.Command {
 		Short: "Delete namespaces that are empty, or with --force with everything in them",
 		Long: `Delete namespaces. Their audit events are kept.
 
-A namespace with runs, schedules, workers or keys is not deleted, unless --force is given. --force
-disables the namespace, terminates its open runs, and deletes everything in it: runs, schedules and
-workers. A key for this namespace alone is revoked; other keys lose its name. If the command is
+A namespace with runs, schedules, hooks, workers or keys is not deleted, unless --force is given.
+--force disables the namespace, terminates its open runs, and deletes everything in it: runs,
+schedules, hooks and workers. A key for this namespace alone is revoked; other keys lose its name. If the command is
 interrupted, repeat it.
 
 The command asks for confirmation; -y skips it, and is required without a terminal.`,
@@ -124,7 +124,8 @@ func contentsText(c *kagziv1.NamespaceContents) string {
 	for _, part := range []struct {
 		n    int64
 		noun string
-	}{{c.GetRuns(), "run"}, {c.GetSchedules(), "schedule"}, {c.GetWorkers(), "worker"}, {c.GetKeys(), "key"}} {
+	}{{c.GetRuns(), "run"}, {c.GetSchedules(), "schedule"}, {c.GetHooks(), "hook"}, {c.GetWorkers(), "worker"},
+		{c.GetKeys(), "key"}} {
 		if part.n > 0 {
 			parts = append(parts, flagvalue.Counted(part.n, part.noun))
 		}

@@ -16,6 +16,8 @@ func onWorker(w *engine.Worker) subject { return subject{w.Namespace, "worker", 
 // onKey has no namespace, because a key may be for many.
 func onKey(k *engine.APIKey) subject { return subject{"", "key", k.ID.String()} }
 
+func onHook(h *engine.Hook) subject { return subject{h.Namespace, "hook", h.ID.String()} }
+
 // audit writes an audit event.
 func (u *unitOfWork) audit(by engine.Actor, id engine.ID, method string, of subject, reason, detail string) error {
 	return u.tx.InsertAudit(engine.AuditEvent{

@@ -32,14 +32,19 @@ func DeleteNamespace(tx Tx, p engine.DeleteNamespaceParams) error {
 	return u.audit(p.By, p.AuditID, "DeleteNamespace", onNamespace(n), p.Reason, p.Detail)
 }
 
-// EmptyNamespace deletes part of what a namespace holds: schedules first, so that nothing is fired,
-// then runs, and what else names it last.
+// EmptyNamespace deletes part of what a namespace holds: hooks and schedules first, so that nothing
+// is started, then runs, and what else names it last.
 func EmptyNamespace(tx Tx, p engine.EmptyNamespaceParams) (done engine.Emptied, err error) {
 	u := begin(tx, p.Now)
 	if err := u.beginEmptying(&p); err != nil {
 		return engine.Emptied{}, err
 	}
 	done.More = true
+	hooks, err := tx.DeleteHooks(p.Name)
+	if err != nil {
+		return engine.Emptied{}, err
+	}
+	done.Hooks = int64(hooks)
 	schedules, err := tx.SchedulesOf(p.Name, p.Limit)
 	if err != nil {
 		return engine.Emptied{}, err

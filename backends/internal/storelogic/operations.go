@@ -240,6 +240,21 @@ func (o Operations) EndSession(ctx context.Context, p engine.EndSessionParams) e
 	return carryOut(ctx, o, Call{Name: "EndSession", Doing: "end a session"}, EndSession, p)
 }
 
+// CreateHook creates a hook.
+func (o Operations) CreateHook(ctx context.Context, p engine.CreateHookParams) (engine.Hook, error) {
+	return operate(ctx, o, Call{Name: "CreateHook", Doing: "create a hook"}, CreateHook, p)
+}
+
+// RotateHook gives a hook a new secret.
+func (o Operations) RotateHook(ctx context.Context, p engine.RotateHookParams) (engine.Hook, error) {
+	return operate(ctx, o, Call{Name: "RotateHook", Doing: "rotate the secret of a hook"}, RotateHook, p)
+}
+
+// DeleteHook deletes a hook; its runs stay.
+func (o Operations) DeleteHook(ctx context.Context, p engine.DeleteHookParams) error {
+	return carryOut(ctx, o, Call{Name: "DeleteHook", Doing: "delete a hook"}, DeleteHook, p)
+}
+
 // FreeLost frees the leases that workers left behind when they went offline.
 func (o Operations) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
 	return operate(ctx, o, Call{Name: "FreeLost", Doing: "free the runs of lost workers"}, FreeLost, now)

@@ -207,6 +207,16 @@ type Tx interface {
 	DeleteOldSessions(key engine.ID, keep int) error
 	DeleteExpiredSessions(now time.Time, limit int) error
 
+	// Hook and HookNamed return a hook; nil if there is none. Operations that change hooks run one
+	// after another.
+	Hook(id engine.ID) (*engine.Hook, error)
+	HookNamed(namespace, name string) (*engine.Hook, error)
+	CountHooks(namespace string) (int, error)
+	InsertHook(h *engine.Hook) error // with the given fields
+	SaveHookSecrets(h *engine.Hook) error
+	DeleteHook(id engine.ID) error
+	DeleteHooks(namespace string) (int, error) // all of the namespace; returns how many
+
 	InsertAudit(e engine.AuditEvent) error
 	// Notify and ReportSideEffects take effect after the commit.
 	Notify(n engine.Notification)

@@ -2,4 +2,5 @@
 select
     (select count(*) from (select 1 from runs where namespace = @namespace limit @limit)),
     (select count(*) from (select 1 from schedules where namespace = @namespace limit @limit)),
-    (select count(*) from (select 1 from workers where namespace = @namespace and status <> 3 limit @limit))
+    (select count(*) from (select 1 from workers where namespace = @namespace and status <> 3 limit @limit)),
+    (select count(*) from (select 1 from hooks where namespace = @namespace limit @limit))

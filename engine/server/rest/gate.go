@@ -91,12 +91,29 @@ func (g *Gate) Handler(next http.Handler, kinds ...string) http.Handler {
 	})
 }
 
-// check refuses a request, or answers it as a preflight: done.
-func (g *Gate) check(w http.ResponseWriter, r *http.Request, kinds []string) (done bool, err error) {
+// Signed returns next behind the part of the gate that requests with a signature need. They come from
+// other machines, often through a proxy or a tunnel that names another host, and with any type. The
+// other checks keep pages and proxies from using the rights of this machine; a signature is made
+// with a secret that neither of them has, and gives no other right. So next must refuse every
+// request whose signature is wrong, whatever else lets it in.
+func (g *Gate) Signed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		closeAfterChunks(w, r)
+		next.ServeHTTP(w, r.WithContext(callContext(r)))
+	})
+}
+
+// closeAfterChunks ends the connection after a request with a transfer encoding: a proxy may have read
+// a length beside it, and another request after this one.
+func closeAfterChunks(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 {
-		// A proxy may have read a length beside it, and another request after this one.
 		w.Header().Set("Connection", "close")
 	}
+}
+
+// check refuses a request, or answers it as a preflight: done.
+func (g *Gate) check(w http.ResponseWriter, r *http.Request, kinds []string) (done bool, err error) {
+	closeAfterChunks(w, r)
 	keyless := g.keyless(r.Context())
 	if (g.loopback || keyless) && !g.serves(r.Host) {
 		return false, refuse(http.StatusMisdirectedRequest, engine.KindDenied,

@@ -6,6 +6,7 @@
 //     its type. Gate also says who calls, and limits streams.
 //   - rest.go: one call. route.go finds its method; bind.go and json.go make its request.
 //   - stream.go: streams of a server, as server-sent events or as bytes.
+//   - door.go: the checks for another protocol over POST. hooks.go: deliveries of webhooks.
 //   - problem.go: errors, as RFC 9457 has them.
 package rest
 
@@ -184,12 +185,16 @@ func (a *API) body(w http.ResponseWriter, r *http.Request) (body []byte, release
 	return body, release, nil
 }
 
-var errTooLong = engine.TooLarge("body", "is longer than the %d bytes that are allowed", maxBody)
+var errTooLong = tooLong(maxBody)
+
+func tooLong(most int64) error {
+	return engine.TooLarge("body", "is longer than the %d bytes that are allowed", most)
+}
 
 // bodyError returns the error for a body that could not be read.
 func bodyError(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return errTooLong
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLong(e.Limit)
 	}
 	if timeout, ok := errors.AsType[interface {
 		error

@@ -130,6 +130,59 @@ func (KeyRole) EnumDescriptor() ([]byte, []int) {
 	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{1}
 }
 
+// How a sender proves that it knows a hook's secret.
+type HookSignature int32
+
+const (
+	HookSignature_HOOK_SIGNATURE_UNSPECIFIED HookSignature = 0
+	HookSignature_HOOK_SIGNATURE_GITHUB      HookSignature = 1 // X-Hub-Signature-256: sha256=HMAC-SHA-256 of the body, in hexadecimal
+	HookSignature_HOOK_SIGNATURE_STRIPE      HookSignature = 2 // Stripe-Signature: t=TIME,v1=HMAC-SHA-256 of TIME.BODY; at most 5 minutes old
+	HookSignature_HOOK_SIGNATURE_PLAIN       HookSignature = 3 // none: the secret itself, as Kagzi-Hook-Secret or Authorization: Bearer
+)
+
+// Enum value maps for HookSignature.
+var (
+	HookSignature_name = map[int32]string{
+		0: "HOOK_SIGNATURE_UNSPECIFIED",
+		1: "HOOK_SIGNATURE_GITHUB",
+		2: "HOOK_SIGNATURE_STRIPE",
+		3: "HOOK_SIGNATURE_PLAIN",
+	}
+	HookSignature_value = map[string]int32{
+		"HOOK_SIGNATURE_UNSPECIFIED": 0,
+		"HOOK_SIGNATURE_GITHUB":      1,
+		"HOOK_SIGNATURE_STRIPE":      2,
+		"HOOK_SIGNATURE_PLAIN":       3,
+	}
+)
+
+func (x HookSignature) Enum() *HookSignature {
+	p := new(HookSignature)
+	*p = x
+	return p
+}
+
+func (x HookSignature) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HookSignature) Descriptor() protoreflect.EnumDescriptor {
+	return file_kagzi_v1_admin_proto_enumTypes[2].Descriptor()
+}
+
+func (HookSignature) Type() protoreflect.EnumType {
+	return &file_kagzi_v1_admin_proto_enumTypes[2]
+}
+
+func (x HookSignature) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HookSignature.Descriptor instead.
+func (HookSignature) EnumDescriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
 type ListWorkersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -2559,6 +2612,670 @@ func (x *RevokeKeyResponse) GetKey() *Key {
 	return nil
 }
 
+type Hook struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	HookId         string                 `protobuf:"bytes,1,opt,name=hook_id,json=hookId,proto3" json:"hook_id,omitempty"`
+	Namespace      string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name           string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	TaskQueue      string                 `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	WorkflowType   string                 `protobuf:"bytes,5,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	Signature      HookSignature          `protobuf:"varint,6,opt,name=signature,proto3,enum=kagzi.v1.HookSignature" json:"signature,omitempty"`
+	Path           string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"` // of its URL: "/hooks/HOOK_ID"
+	CreatedAt      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	RotatedAt      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=rotated_at,json=rotatedAt,proto3,oneof" json:"rotated_at,omitempty"`
+	OldSecretUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=old_secret_until,json=oldSecretUntil,proto3,oneof" json:"old_secret_until,omitempty"` // until then the secret before the rotation is valid too
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Hook) Reset() {
+	*x = Hook{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hook) ProtoMessage() {}
+
+func (x *Hook) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hook.ProtoReflect.Descriptor instead.
+func (*Hook) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Hook) GetHookId() string {
+	if x != nil {
+		return x.HookId
+	}
+	return ""
+}
+
+func (x *Hook) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Hook) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Hook) GetTaskQueue() string {
+	if x != nil {
+		return x.TaskQueue
+	}
+	return ""
+}
+
+func (x *Hook) GetWorkflowType() string {
+	if x != nil {
+		return x.WorkflowType
+	}
+	return ""
+}
+
+func (x *Hook) GetSignature() HookSignature {
+	if x != nil {
+		return x.Signature
+	}
+	return HookSignature_HOOK_SIGNATURE_UNSPECIFIED
+}
+
+func (x *Hook) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Hook) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Hook) GetRotatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RotatedAt
+	}
+	return nil
+}
+
+func (x *Hook) GetOldSecretUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OldSecretUntil
+	}
+	return nil
+}
+
+type CreateHookRequest struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name         string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                            // 1 to 63 bytes
+	TaskQueue    string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"` // of its runs; default "default"
+	WorkflowType string                 `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	Signature    HookSignature          `protobuf:"varint,5,opt,name=signature,proto3,enum=kagzi.v1.HookSignature" json:"signature,omitempty"`
+	// The secret that the sender made, 16 to 255 printable ASCII characters without spaces. The server
+	// makes one if it is empty. It is stored as it is, because signatures are checked with it.
+	Secret        string `protobuf:"bytes,6,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateHookRequest) Reset() {
+	*x = CreateHookRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateHookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateHookRequest) ProtoMessage() {}
+
+func (x *CreateHookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateHookRequest.ProtoReflect.Descriptor instead.
+func (*CreateHookRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *CreateHookRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *CreateHookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CreateHookRequest) GetTaskQueue() string {
+	if x != nil {
+		return x.TaskQueue
+	}
+	return ""
+}
+
+func (x *CreateHookRequest) GetWorkflowType() string {
+	if x != nil {
+		return x.WorkflowType
+	}
+	return ""
+}
+
+func (x *CreateHookRequest) GetSignature() HookSignature {
+	if x != nil {
+		return x.Signature
+	}
+	return HookSignature_HOOK_SIGNATURE_UNSPECIFIED
+}
+
+func (x *CreateHookRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+type CreateHookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hook          *Hook                  `protobuf:"bytes,1,opt,name=hook,proto3" json:"hook,omitempty"`
+	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateHookResponse) Reset() {
+	*x = CreateHookResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateHookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateHookResponse) ProtoMessage() {}
+
+func (x *CreateHookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateHookResponse.ProtoReflect.Descriptor instead.
+func (*CreateHookResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *CreateHookResponse) GetHook() *Hook {
+	if x != nil {
+		return x.Hook
+	}
+	return nil
+}
+
+func (x *CreateHookResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+type GetHookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHookRequest) Reset() {
+	*x = GetHookRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHookRequest) ProtoMessage() {}
+
+func (x *GetHookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHookRequest.ProtoReflect.Descriptor instead.
+func (*GetHookRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *GetHookRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetHookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetHookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hook          *Hook                  `protobuf:"bytes,1,opt,name=hook,proto3" json:"hook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHookResponse) Reset() {
+	*x = GetHookResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHookResponse) ProtoMessage() {}
+
+func (x *GetHookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHookResponse.ProtoReflect.Descriptor instead.
+func (*GetHookResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *GetHookResponse) GetHook() *Hook {
+	if x != nil {
+		return x.Hook
+	}
+	return nil
+}
+
+type ListHooksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Page          *PageRequest           `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHooksRequest) Reset() {
+	*x = ListHooksRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHooksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHooksRequest) ProtoMessage() {}
+
+func (x *ListHooksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHooksRequest.ProtoReflect.Descriptor instead.
+func (*ListHooksRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ListHooksRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListHooksRequest) GetPage() *PageRequest {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+type ListHooksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hooks         []*Hook                `protobuf:"bytes,1,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	Page          *PageInfo              `protobuf:"bytes,2,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHooksResponse) Reset() {
+	*x = ListHooksResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHooksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHooksResponse) ProtoMessage() {}
+
+func (x *ListHooksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHooksResponse.ProtoReflect.Descriptor instead.
+func (*ListHooksResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ListHooksResponse) GetHooks() []*Hook {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
+func (x *ListHooksResponse) GetPage() *PageInfo {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+type RotateHookRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Secret    string                 `protobuf:"bytes,3,opt,name=secret,proto3" json:"secret,omitempty"` // as in CreateHookRequest
+	// How long the secret before stays valid, at most 30 days; default 24 h. 0: it is invalid at once, and so
+	// is one from an earlier rotation.
+	Overlap       *durationpb.Duration `protobuf:"bytes,4,opt,name=overlap,proto3,oneof" json:"overlap,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateHookRequest) Reset() {
+	*x = RotateHookRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateHookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateHookRequest) ProtoMessage() {}
+
+func (x *RotateHookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateHookRequest.ProtoReflect.Descriptor instead.
+func (*RotateHookRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *RotateHookRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RotateHookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RotateHookRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *RotateHookRequest) GetOverlap() *durationpb.Duration {
+	if x != nil {
+		return x.Overlap
+	}
+	return nil
+}
+
+type RotateHookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hook          *Hook                  `protobuf:"bytes,1,opt,name=hook,proto3" json:"hook,omitempty"`
+	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateHookResponse) Reset() {
+	*x = RotateHookResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateHookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateHookResponse) ProtoMessage() {}
+
+func (x *RotateHookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateHookResponse.ProtoReflect.Descriptor instead.
+func (*RotateHookResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RotateHookResponse) GetHook() *Hook {
+	if x != nil {
+		return x.Hook
+	}
+	return nil
+}
+
+func (x *RotateHookResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+type DeleteHookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteHookRequest) Reset() {
+	*x = DeleteHookRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteHookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteHookRequest) ProtoMessage() {}
+
+func (x *DeleteHookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteHookRequest.ProtoReflect.Descriptor instead.
+func (*DeleteHookRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *DeleteHookRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteHookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteHookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteHookResponse) Reset() {
+	*x = DeleteHookResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteHookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteHookResponse) ProtoMessage() {}
+
+func (x *DeleteHookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteHookResponse.ProtoReflect.Descriptor instead.
+func (*DeleteHookResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{48}
+}
+
 type ListAuditEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -2571,7 +3288,7 @@ type ListAuditEventsRequest struct {
 
 func (x *ListAuditEventsRequest) Reset() {
 	*x = ListAuditEventsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2583,7 +3300,7 @@ func (x *ListAuditEventsRequest) String() string {
 func (*ListAuditEventsRequest) ProtoMessage() {}
 
 func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[38]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2596,7 +3313,7 @@ func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListAuditEventsRequest) GetNamespace() string {
@@ -2637,7 +3354,7 @@ type ListAuditEventsResponse struct {
 
 func (x *ListAuditEventsResponse) Reset() {
 	*x = ListAuditEventsResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +3366,7 @@ func (x *ListAuditEventsResponse) String() string {
 func (*ListAuditEventsResponse) ProtoMessage() {}
 
 func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[39]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +3379,7 @@ func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListAuditEventsResponse) GetEvents() []*AuditEvent {
@@ -2699,7 +3416,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2711,7 +3428,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[40]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2724,7 +3441,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AuditEvent) GetAt() *timestamppb.Timestamp {
@@ -2807,7 +3524,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +3536,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[41]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +3549,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WatchRequest) GetNamespace() string {
@@ -2864,7 +3581,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +3593,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[42]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +3606,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WatchEvent) GetAt() *timestamppb.Timestamp {
@@ -2944,7 +3661,7 @@ type GetActivityRequest struct {
 
 func (x *GetActivityRequest) Reset() {
 	*x = GetActivityRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3673,7 @@ func (x *GetActivityRequest) String() string {
 func (*GetActivityRequest) ProtoMessage() {}
 
 func (x *GetActivityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[43]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3686,7 @@ func (x *GetActivityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetActivityRequest.ProtoReflect.Descriptor instead.
 func (*GetActivityRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetActivityRequest) GetStep() *durationpb.Duration {
@@ -2990,7 +3707,7 @@ type GetActivityResponse struct {
 
 func (x *GetActivityResponse) Reset() {
 	*x = GetActivityResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3002,7 +3719,7 @@ func (x *GetActivityResponse) String() string {
 func (*GetActivityResponse) ProtoMessage() {}
 
 func (x *GetActivityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[44]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3015,7 +3732,7 @@ func (x *GetActivityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetActivityResponse.ProtoReflect.Descriptor instead.
 func (*GetActivityResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetActivityResponse) GetAt() *timestamppb.Timestamp {
@@ -3055,7 +3772,7 @@ type ActivityPoint struct {
 
 func (x *ActivityPoint) Reset() {
 	*x = ActivityPoint{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3784,7 @@ func (x *ActivityPoint) String() string {
 func (*ActivityPoint) ProtoMessage() {}
 
 func (x *ActivityPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[45]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3797,7 @@ func (x *ActivityPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityPoint.ProtoReflect.Descriptor instead.
 func (*ActivityPoint) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ActivityPoint) GetRunsStarted() int64 {
@@ -3147,7 +3864,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3876,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[46]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3889,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *WatchEventsRequest) GetAfter() int64 {
@@ -3211,7 +3928,7 @@ type ServerEvent struct {
 
 func (x *ServerEvent) Reset() {
 	*x = ServerEvent{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3940,7 @@ func (x *ServerEvent) String() string {
 func (*ServerEvent) ProtoMessage() {}
 
 func (x *ServerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[47]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3953,7 @@ func (x *ServerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerEvent.ProtoReflect.Descriptor instead.
 func (*ServerEvent) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ServerEvent) GetSequence() int64 {
@@ -3284,7 +4001,7 @@ type EventAttribute struct {
 
 func (x *EventAttribute) Reset() {
 	*x = EventAttribute{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3296,7 +4013,7 @@ func (x *EventAttribute) String() string {
 func (*EventAttribute) ProtoMessage() {}
 
 func (x *EventAttribute) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[48]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3309,7 +4026,7 @@ func (x *EventAttribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventAttribute.ProtoReflect.Descriptor instead.
 func (*EventAttribute) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EventAttribute) GetKey() string {
@@ -3334,7 +4051,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[49]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +4063,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[49]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +4076,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 type WhoAmIResponse struct {
@@ -3376,7 +4093,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[50]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3388,7 +4105,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[50]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3401,7 +4118,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WhoAmIResponse) GetKey() *Key {
@@ -3447,7 +4164,7 @@ type CreateSessionRequest struct {
 
 func (x *CreateSessionRequest) Reset() {
 	*x = CreateSessionRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[51]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +4176,7 @@ func (x *CreateSessionRequest) String() string {
 func (*CreateSessionRequest) ProtoMessage() {}
 
 func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[51]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +4189,7 @@ func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSessionRequest.ProtoReflect.Descriptor instead.
 func (*CreateSessionRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 type CreateSessionResponse struct {
@@ -3489,7 +4206,7 @@ type CreateSessionResponse struct {
 
 func (x *CreateSessionResponse) Reset() {
 	*x = CreateSessionResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +4218,7 @@ func (x *CreateSessionResponse) String() string {
 func (*CreateSessionResponse) ProtoMessage() {}
 
 func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[52]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +4231,7 @@ func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSessionResponse.ProtoReflect.Descriptor instead.
 func (*CreateSessionResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CreateSessionResponse) GetSessionId() string {
@@ -3553,7 +4270,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[53]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3565,7 +4282,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[53]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3578,7 +4295,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 type EndSessionResponse struct {
@@ -3589,7 +4306,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[54]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +4318,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[54]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +4331,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 type MatchWorkersResponse_Match struct {
@@ -3629,7 +4346,7 @@ type MatchWorkersResponse_Match struct {
 
 func (x *MatchWorkersResponse_Match) Reset() {
 	*x = MatchWorkersResponse_Match{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[56]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +4358,7 @@ func (x *MatchWorkersResponse_Match) String() string {
 func (*MatchWorkersResponse_Match) ProtoMessage() {}
 
 func (x *MatchWorkersResponse_Match) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[56]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +4632,60 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x10RevokeKeyRequest\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\"4\n" +
 	"\x11RevokeKeyResponse\x12\x1f\n" +
-	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\xaa\x01\n" +
+	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\xca\x03\n" +
+	"\x04Hook\x12\x17\n" +
+	"\ahook_id\x18\x01 \x01(\tR\x06hookId\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"task_queue\x18\x04 \x01(\tR\ttaskQueue\x12#\n" +
+	"\rworkflow_type\x18\x05 \x01(\tR\fworkflowType\x125\n" +
+	"\tsignature\x18\x06 \x01(\x0e2\x17.kagzi.v1.HookSignatureR\tsignature\x12\x12\n" +
+	"\x04path\x18\a \x01(\tR\x04path\x129\n" +
+	"\n" +
+	"created_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12>\n" +
+	"\n" +
+	"rotated_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampH\x00R\trotatedAt\x88\x01\x01\x12I\n" +
+	"\x10old_secret_until\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampH\x01R\x0eoldSecretUntil\x88\x01\x01B\r\n" +
+	"\v_rotated_atB\x13\n" +
+	"\x11_old_secret_until\"\xd8\x01\n" +
+	"\x11CreateHookRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"task_queue\x18\x03 \x01(\tR\ttaskQueue\x12#\n" +
+	"\rworkflow_type\x18\x04 \x01(\tR\fworkflowType\x125\n" +
+	"\tsignature\x18\x05 \x01(\x0e2\x17.kagzi.v1.HookSignatureR\tsignature\x12\x16\n" +
+	"\x06secret\x18\x06 \x01(\tR\x06secret\"P\n" +
+	"\x12CreateHookResponse\x12\"\n" +
+	"\x04hook\x18\x01 \x01(\v2\x0e.kagzi.v1.HookR\x04hook\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"B\n" +
+	"\x0eGetHookRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"5\n" +
+	"\x0fGetHookResponse\x12\"\n" +
+	"\x04hook\x18\x01 \x01(\v2\x0e.kagzi.v1.HookR\x04hook\"[\n" +
+	"\x10ListHooksRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
+	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\"a\n" +
+	"\x11ListHooksResponse\x12$\n" +
+	"\x05hooks\x18\x01 \x03(\v2\x0e.kagzi.v1.HookR\x05hooks\x12&\n" +
+	"\x04page\x18\x02 \x01(\v2\x12.kagzi.v1.PageInfoR\x04page\"\xa3\x01\n" +
+	"\x11RotateHookRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06secret\x18\x03 \x01(\tR\x06secret\x128\n" +
+	"\aoverlap\x18\x04 \x01(\v2\x19.google.protobuf.DurationH\x00R\aoverlap\x88\x01\x01B\n" +
+	"\n" +
+	"\b_overlap\"P\n" +
+	"\x12RotateHookResponse\x12\"\n" +
+	"\x04hook\x18\x01 \x01(\v2\x0e.kagzi.v1.HookR\x04hook\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"E\n" +
+	"\x11DeleteHookRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x14\n" +
+	"\x12DeleteHookResponse\"\xaa\x01\n" +
 	"\x16ListAuditEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12)\n" +
 	"\x04page\x18\x02 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x12\"\n" +
@@ -4008,7 +4778,12 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x11KEY_ROLE_OPERATOR\x10\x02\x12\x13\n" +
 	"\x0fKEY_ROLE_CLIENT\x10\x03\x12\x13\n" +
 	"\x0fKEY_ROLE_WORKER\x10\x04\x12\x13\n" +
-	"\x0fKEY_ROLE_VIEWER\x10\x052\x82\x0e\n" +
+	"\x0fKEY_ROLE_VIEWER\x10\x05*\x7f\n" +
+	"\rHookSignature\x12\x1e\n" +
+	"\x1aHOOK_SIGNATURE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15HOOK_SIGNATURE_GITHUB\x10\x01\x12\x19\n" +
+	"\x15HOOK_SIGNATURE_STRIPE\x10\x02\x12\x18\n" +
+	"\x14HOOK_SIGNATURE_PLAIN\x10\x032\xe3\x10\n" +
 	"\fAdminService\x12J\n" +
 	"\vListWorkers\x12\x1c.kagzi.v1.ListWorkersRequest\x1a\x1d.kagzi.v1.ListWorkersResponse\x12D\n" +
 	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12M\n" +
@@ -4027,7 +4802,15 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x06Backup\x12\x17.kagzi.v1.BackupRequest\x1a\x15.kagzi.v1.BackupChunk0\x01\x12D\n" +
 	"\tCreateKey\x12\x1a.kagzi.v1.CreateKeyRequest\x1a\x1b.kagzi.v1.CreateKeyResponse\x12A\n" +
 	"\bListKeys\x12\x19.kagzi.v1.ListKeysRequest\x1a\x1a.kagzi.v1.ListKeysResponse\x12D\n" +
-	"\tRevokeKey\x12\x1a.kagzi.v1.RevokeKeyRequest\x1a\x1b.kagzi.v1.RevokeKeyResponse\x12V\n" +
+	"\tRevokeKey\x12\x1a.kagzi.v1.RevokeKeyRequest\x1a\x1b.kagzi.v1.RevokeKeyResponse\x12G\n" +
+	"\n" +
+	"CreateHook\x12\x1b.kagzi.v1.CreateHookRequest\x1a\x1c.kagzi.v1.CreateHookResponse\x12>\n" +
+	"\aGetHook\x12\x18.kagzi.v1.GetHookRequest\x1a\x19.kagzi.v1.GetHookResponse\x12D\n" +
+	"\tListHooks\x12\x1a.kagzi.v1.ListHooksRequest\x1a\x1b.kagzi.v1.ListHooksResponse\x12G\n" +
+	"\n" +
+	"RotateHook\x12\x1b.kagzi.v1.RotateHookRequest\x1a\x1c.kagzi.v1.RotateHookResponse\x12G\n" +
+	"\n" +
+	"DeleteHook\x12\x1b.kagzi.v1.DeleteHookRequest\x1a\x1c.kagzi.v1.DeleteHookResponse\x12V\n" +
 	"\x0fListAuditEvents\x12 .kagzi.v1.ListAuditEventsRequest\x1a!.kagzi.v1.ListAuditEventsResponse\x127\n" +
 	"\x05Watch\x12\x16.kagzi.v1.WatchRequest\x1a\x14.kagzi.v1.WatchEvent0\x01\x12J\n" +
 	"\vGetActivity\x12\x1c.kagzi.v1.GetActivityRequest\x1a\x1d.kagzi.v1.GetActivityResponse\x12D\n" +
@@ -4049,195 +4832,229 @@ func file_kagzi_v1_admin_proto_rawDescGZIP() []byte {
 	return file_kagzi_v1_admin_proto_rawDescData
 }
 
-var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_kagzi_v1_admin_proto_goTypes = []any{
 	(ServingStatus)(0),                 // 0: kagzi.v1.ServingStatus
 	(KeyRole)(0),                       // 1: kagzi.v1.KeyRole
-	(*ListWorkersRequest)(nil),         // 2: kagzi.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),        // 3: kagzi.v1.ListWorkersResponse
-	(*MatchWorkersRequest)(nil),        // 4: kagzi.v1.MatchWorkersRequest
-	(*MatchWorkersResponse)(nil),       // 5: kagzi.v1.MatchWorkersResponse
-	(*GetWorkerRequest)(nil),           // 6: kagzi.v1.GetWorkerRequest
-	(*GetWorkerResponse)(nil),          // 7: kagzi.v1.GetWorkerResponse
-	(*DrainWorkerRequest)(nil),         // 8: kagzi.v1.DrainWorkerRequest
-	(*DrainWorkerResponse)(nil),        // 9: kagzi.v1.DrainWorkerResponse
-	(*ForceOfflineWorkerRequest)(nil),  // 10: kagzi.v1.ForceOfflineWorkerRequest
-	(*ForceOfflineWorkerResponse)(nil), // 11: kagzi.v1.ForceOfflineWorkerResponse
-	(*GetStepRequest)(nil),             // 12: kagzi.v1.GetStepRequest
-	(*GetStepResponse)(nil),            // 13: kagzi.v1.GetStepResponse
-	(*ListStepsRequest)(nil),           // 14: kagzi.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),          // 15: kagzi.v1.ListStepsResponse
-	(*HealthCheckRequest)(nil),         // 16: kagzi.v1.HealthCheckRequest
-	(*HealthCheckResponse)(nil),        // 17: kagzi.v1.HealthCheckResponse
-	(*GetServerInfoRequest)(nil),       // 18: kagzi.v1.GetServerInfoRequest
-	(*GetServerInfoResponse)(nil),      // 19: kagzi.v1.GetServerInfoResponse
-	(*ServerFact)(nil),                 // 20: kagzi.v1.ServerFact
-	(*MethodStats)(nil),                // 21: kagzi.v1.MethodStats
-	(*GetStatsRequest)(nil),            // 22: kagzi.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),           // 23: kagzi.v1.GetStatsResponse
-	(*WatchStatsRequest)(nil),          // 24: kagzi.v1.WatchStatsRequest
-	(*GetQueueDepthRequest)(nil),       // 25: kagzi.v1.GetQueueDepthRequest
-	(*GetQueueDepthResponse)(nil),      // 26: kagzi.v1.GetQueueDepthResponse
-	(*QueueDepth)(nil),                 // 27: kagzi.v1.QueueDepth
-	(*ListWorkflowTypesRequest)(nil),   // 28: kagzi.v1.ListWorkflowTypesRequest
-	(*ListWorkflowTypesResponse)(nil),  // 29: kagzi.v1.ListWorkflowTypesResponse
-	(*WorkflowTypeInfo)(nil),           // 30: kagzi.v1.WorkflowTypeInfo
-	(*BackupRequest)(nil),              // 31: kagzi.v1.BackupRequest
-	(*BackupChunk)(nil),                // 32: kagzi.v1.BackupChunk
-	(*Key)(nil),                        // 33: kagzi.v1.Key
-	(*CreateKeyRequest)(nil),           // 34: kagzi.v1.CreateKeyRequest
-	(*CreateKeyResponse)(nil),          // 35: kagzi.v1.CreateKeyResponse
-	(*ListKeysRequest)(nil),            // 36: kagzi.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 37: kagzi.v1.ListKeysResponse
-	(*RevokeKeyRequest)(nil),           // 38: kagzi.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),          // 39: kagzi.v1.RevokeKeyResponse
-	(*ListAuditEventsRequest)(nil),     // 40: kagzi.v1.ListAuditEventsRequest
-	(*ListAuditEventsResponse)(nil),    // 41: kagzi.v1.ListAuditEventsResponse
-	(*AuditEvent)(nil),                 // 42: kagzi.v1.AuditEvent
-	(*WatchRequest)(nil),               // 43: kagzi.v1.WatchRequest
-	(*WatchEvent)(nil),                 // 44: kagzi.v1.WatchEvent
-	(*GetActivityRequest)(nil),         // 45: kagzi.v1.GetActivityRequest
-	(*GetActivityResponse)(nil),        // 46: kagzi.v1.GetActivityResponse
-	(*ActivityPoint)(nil),              // 47: kagzi.v1.ActivityPoint
-	(*WatchEventsRequest)(nil),         // 48: kagzi.v1.WatchEventsRequest
-	(*ServerEvent)(nil),                // 49: kagzi.v1.ServerEvent
-	(*EventAttribute)(nil),             // 50: kagzi.v1.EventAttribute
-	(*WhoAmIRequest)(nil),              // 51: kagzi.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),             // 52: kagzi.v1.WhoAmIResponse
-	(*CreateSessionRequest)(nil),       // 53: kagzi.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),      // 54: kagzi.v1.CreateSessionResponse
-	(*EndSessionRequest)(nil),          // 55: kagzi.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),         // 56: kagzi.v1.EndSessionResponse
-	nil,                                // 57: kagzi.v1.MatchWorkersRequest.RequirementsEntry
-	(*MatchWorkersResponse_Match)(nil), // 58: kagzi.v1.MatchWorkersResponse.Match
-	nil,                                // 59: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	nil,                                // 60: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	nil,                                // 61: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	nil,                                // 62: kagzi.v1.QueueDepth.UnservedByTypeEntry
-	(WorkerStatus)(0),                  // 63: kagzi.v1.WorkerStatus
-	(*PageRequest)(nil),                // 64: kagzi.v1.PageRequest
-	(*Worker)(nil),                     // 65: kagzi.v1.Worker
-	(*PageInfo)(nil),                   // 66: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),                // 67: kagzi.v1.ErrorDetail
-	(*Step)(nil),                       // 68: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 69: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 70: google.protobuf.Duration
-	(*Workflow)(nil),                   // 71: kagzi.v1.Workflow
+	(HookSignature)(0),                 // 2: kagzi.v1.HookSignature
+	(*ListWorkersRequest)(nil),         // 3: kagzi.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),        // 4: kagzi.v1.ListWorkersResponse
+	(*MatchWorkersRequest)(nil),        // 5: kagzi.v1.MatchWorkersRequest
+	(*MatchWorkersResponse)(nil),       // 6: kagzi.v1.MatchWorkersResponse
+	(*GetWorkerRequest)(nil),           // 7: kagzi.v1.GetWorkerRequest
+	(*GetWorkerResponse)(nil),          // 8: kagzi.v1.GetWorkerResponse
+	(*DrainWorkerRequest)(nil),         // 9: kagzi.v1.DrainWorkerRequest
+	(*DrainWorkerResponse)(nil),        // 10: kagzi.v1.DrainWorkerResponse
+	(*ForceOfflineWorkerRequest)(nil),  // 11: kagzi.v1.ForceOfflineWorkerRequest
+	(*ForceOfflineWorkerResponse)(nil), // 12: kagzi.v1.ForceOfflineWorkerResponse
+	(*GetStepRequest)(nil),             // 13: kagzi.v1.GetStepRequest
+	(*GetStepResponse)(nil),            // 14: kagzi.v1.GetStepResponse
+	(*ListStepsRequest)(nil),           // 15: kagzi.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),          // 16: kagzi.v1.ListStepsResponse
+	(*HealthCheckRequest)(nil),         // 17: kagzi.v1.HealthCheckRequest
+	(*HealthCheckResponse)(nil),        // 18: kagzi.v1.HealthCheckResponse
+	(*GetServerInfoRequest)(nil),       // 19: kagzi.v1.GetServerInfoRequest
+	(*GetServerInfoResponse)(nil),      // 20: kagzi.v1.GetServerInfoResponse
+	(*ServerFact)(nil),                 // 21: kagzi.v1.ServerFact
+	(*MethodStats)(nil),                // 22: kagzi.v1.MethodStats
+	(*GetStatsRequest)(nil),            // 23: kagzi.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),           // 24: kagzi.v1.GetStatsResponse
+	(*WatchStatsRequest)(nil),          // 25: kagzi.v1.WatchStatsRequest
+	(*GetQueueDepthRequest)(nil),       // 26: kagzi.v1.GetQueueDepthRequest
+	(*GetQueueDepthResponse)(nil),      // 27: kagzi.v1.GetQueueDepthResponse
+	(*QueueDepth)(nil),                 // 28: kagzi.v1.QueueDepth
+	(*ListWorkflowTypesRequest)(nil),   // 29: kagzi.v1.ListWorkflowTypesRequest
+	(*ListWorkflowTypesResponse)(nil),  // 30: kagzi.v1.ListWorkflowTypesResponse
+	(*WorkflowTypeInfo)(nil),           // 31: kagzi.v1.WorkflowTypeInfo
+	(*BackupRequest)(nil),              // 32: kagzi.v1.BackupRequest
+	(*BackupChunk)(nil),                // 33: kagzi.v1.BackupChunk
+	(*Key)(nil),                        // 34: kagzi.v1.Key
+	(*CreateKeyRequest)(nil),           // 35: kagzi.v1.CreateKeyRequest
+	(*CreateKeyResponse)(nil),          // 36: kagzi.v1.CreateKeyResponse
+	(*ListKeysRequest)(nil),            // 37: kagzi.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 38: kagzi.v1.ListKeysResponse
+	(*RevokeKeyRequest)(nil),           // 39: kagzi.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),          // 40: kagzi.v1.RevokeKeyResponse
+	(*Hook)(nil),                       // 41: kagzi.v1.Hook
+	(*CreateHookRequest)(nil),          // 42: kagzi.v1.CreateHookRequest
+	(*CreateHookResponse)(nil),         // 43: kagzi.v1.CreateHookResponse
+	(*GetHookRequest)(nil),             // 44: kagzi.v1.GetHookRequest
+	(*GetHookResponse)(nil),            // 45: kagzi.v1.GetHookResponse
+	(*ListHooksRequest)(nil),           // 46: kagzi.v1.ListHooksRequest
+	(*ListHooksResponse)(nil),          // 47: kagzi.v1.ListHooksResponse
+	(*RotateHookRequest)(nil),          // 48: kagzi.v1.RotateHookRequest
+	(*RotateHookResponse)(nil),         // 49: kagzi.v1.RotateHookResponse
+	(*DeleteHookRequest)(nil),          // 50: kagzi.v1.DeleteHookRequest
+	(*DeleteHookResponse)(nil),         // 51: kagzi.v1.DeleteHookResponse
+	(*ListAuditEventsRequest)(nil),     // 52: kagzi.v1.ListAuditEventsRequest
+	(*ListAuditEventsResponse)(nil),    // 53: kagzi.v1.ListAuditEventsResponse
+	(*AuditEvent)(nil),                 // 54: kagzi.v1.AuditEvent
+	(*WatchRequest)(nil),               // 55: kagzi.v1.WatchRequest
+	(*WatchEvent)(nil),                 // 56: kagzi.v1.WatchEvent
+	(*GetActivityRequest)(nil),         // 57: kagzi.v1.GetActivityRequest
+	(*GetActivityResponse)(nil),        // 58: kagzi.v1.GetActivityResponse
+	(*ActivityPoint)(nil),              // 59: kagzi.v1.ActivityPoint
+	(*WatchEventsRequest)(nil),         // 60: kagzi.v1.WatchEventsRequest
+	(*ServerEvent)(nil),                // 61: kagzi.v1.ServerEvent
+	(*EventAttribute)(nil),             // 62: kagzi.v1.EventAttribute
+	(*WhoAmIRequest)(nil),              // 63: kagzi.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),             // 64: kagzi.v1.WhoAmIResponse
+	(*CreateSessionRequest)(nil),       // 65: kagzi.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),      // 66: kagzi.v1.CreateSessionResponse
+	(*EndSessionRequest)(nil),          // 67: kagzi.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 68: kagzi.v1.EndSessionResponse
+	nil,                                // 69: kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	(*MatchWorkersResponse_Match)(nil), // 70: kagzi.v1.MatchWorkersResponse.Match
+	nil,                                // 71: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	nil,                                // 72: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	nil,                                // 73: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	nil,                                // 74: kagzi.v1.QueueDepth.UnservedByTypeEntry
+	(WorkerStatus)(0),                  // 75: kagzi.v1.WorkerStatus
+	(*PageRequest)(nil),                // 76: kagzi.v1.PageRequest
+	(*Worker)(nil),                     // 77: kagzi.v1.Worker
+	(*PageInfo)(nil),                   // 78: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),                // 79: kagzi.v1.ErrorDetail
+	(*Step)(nil),                       // 80: kagzi.v1.Step
+	(*timestamppb.Timestamp)(nil),      // 81: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 82: google.protobuf.Duration
+	(*Workflow)(nil),                   // 83: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
-	63, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
-	64, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
-	65, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
-	66, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
-	57, // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
-	58, // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
-	65, // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
-	67, // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
-	68, // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
-	64, // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	68, // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	66, // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
-	0,  // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	69, // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	69, // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
-	20, // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
-	21, // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
-	59, // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	60, // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	69, // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	70, // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	64, // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
-	61, // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	27, // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	66, // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
-	62, // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	64, // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
-	30, // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	66, // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
-	1,  // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	69, // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	69, // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	69, // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	69, // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
-	33, // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
-	33, // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	64, // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
-	33, // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	66, // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
-	33, // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	64, // 40: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
-	42, // 41: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	66, // 42: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	69, // 43: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	70, // 44: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	69, // 45: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	71, // 46: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	70, // 47: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	69, // 48: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	70, // 49: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
-	47, // 50: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	69, // 51: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
-	69, // 52: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
-	50, // 53: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	33, // 54: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	69, // 55: kagzi.v1.WhoAmIResponse.session_expires_at:type_name -> google.protobuf.Timestamp
-	69, // 56: kagzi.v1.CreateSessionResponse.expires_at:type_name -> google.protobuf.Timestamp
-	33, // 57: kagzi.v1.CreateSessionResponse.key:type_name -> kagzi.v1.Key
-	65, // 58: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
-	2,  // 59: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	6,  // 60: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	4,  // 61: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
-	8,  // 62: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	10, // 63: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	12, // 64: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	14, // 65: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	16, // 66: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	18, // 67: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	22, // 68: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	24, // 69: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	25, // 70: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	28, // 71: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	31, // 72: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	34, // 73: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	36, // 74: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	38, // 75: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	40, // 76: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	43, // 77: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	45, // 78: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	48, // 79: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	51, // 80: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	53, // 81: kagzi.v1.AdminService.CreateSession:input_type -> kagzi.v1.CreateSessionRequest
-	55, // 82: kagzi.v1.AdminService.EndSession:input_type -> kagzi.v1.EndSessionRequest
-	3,  // 83: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	7,  // 84: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	5,  // 85: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
-	9,  // 86: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	11, // 87: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	13, // 88: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	15, // 89: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	17, // 90: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	19, // 91: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	23, // 92: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	23, // 93: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	26, // 94: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	29, // 95: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	32, // 96: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	35, // 97: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	37, // 98: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	39, // 99: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	41, // 100: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	44, // 101: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	46, // 102: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	49, // 103: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	52, // 104: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	54, // 105: kagzi.v1.AdminService.CreateSession:output_type -> kagzi.v1.CreateSessionResponse
-	56, // 106: kagzi.v1.AdminService.EndSession:output_type -> kagzi.v1.EndSessionResponse
-	83, // [83:107] is the sub-list for method output_type
-	59, // [59:83] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	75,  // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
+	76,  // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
+	77,  // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
+	78,  // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
+	69,  // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	70,  // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
+	77,  // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
+	79,  // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
+	80,  // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
+	76,  // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
+	80,  // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	78,  // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	0,   // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
+	81,  // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	81,  // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	21,  // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
+	22,  // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
+	71,  // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	72,  // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	81,  // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	82,  // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	76,  // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
+	73,  // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	28,  // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
+	78,  // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
+	74,  // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	76,  // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	31,  // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
+	78,  // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	1,   // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
+	81,  // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	81,  // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	81,  // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	34,  // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
+	34,  // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
+	76,  // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	34,  // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
+	78,  // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	34,  // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
+	2,   // 40: kagzi.v1.Hook.signature:type_name -> kagzi.v1.HookSignature
+	81,  // 41: kagzi.v1.Hook.created_at:type_name -> google.protobuf.Timestamp
+	81,  // 42: kagzi.v1.Hook.rotated_at:type_name -> google.protobuf.Timestamp
+	81,  // 43: kagzi.v1.Hook.old_secret_until:type_name -> google.protobuf.Timestamp
+	2,   // 44: kagzi.v1.CreateHookRequest.signature:type_name -> kagzi.v1.HookSignature
+	41,  // 45: kagzi.v1.CreateHookResponse.hook:type_name -> kagzi.v1.Hook
+	41,  // 46: kagzi.v1.GetHookResponse.hook:type_name -> kagzi.v1.Hook
+	76,  // 47: kagzi.v1.ListHooksRequest.page:type_name -> kagzi.v1.PageRequest
+	41,  // 48: kagzi.v1.ListHooksResponse.hooks:type_name -> kagzi.v1.Hook
+	78,  // 49: kagzi.v1.ListHooksResponse.page:type_name -> kagzi.v1.PageInfo
+	82,  // 50: kagzi.v1.RotateHookRequest.overlap:type_name -> google.protobuf.Duration
+	41,  // 51: kagzi.v1.RotateHookResponse.hook:type_name -> kagzi.v1.Hook
+	76,  // 52: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	54,  // 53: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
+	78,  // 54: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	81,  // 55: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	82,  // 56: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	81,  // 57: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	83,  // 58: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	82,  // 59: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	81,  // 60: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	82,  // 61: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	59,  // 62: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
+	81,  // 63: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
+	81,  // 64: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	62,  // 65: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	34,  // 66: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	81,  // 67: kagzi.v1.WhoAmIResponse.session_expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 68: kagzi.v1.CreateSessionResponse.expires_at:type_name -> google.protobuf.Timestamp
+	34,  // 69: kagzi.v1.CreateSessionResponse.key:type_name -> kagzi.v1.Key
+	77,  // 70: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
+	3,   // 71: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	7,   // 72: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	5,   // 73: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
+	9,   // 74: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	11,  // 75: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	13,  // 76: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	15,  // 77: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	17,  // 78: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	19,  // 79: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	23,  // 80: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	25,  // 81: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	26,  // 82: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	29,  // 83: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	32,  // 84: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	35,  // 85: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	37,  // 86: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	39,  // 87: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	42,  // 88: kagzi.v1.AdminService.CreateHook:input_type -> kagzi.v1.CreateHookRequest
+	44,  // 89: kagzi.v1.AdminService.GetHook:input_type -> kagzi.v1.GetHookRequest
+	46,  // 90: kagzi.v1.AdminService.ListHooks:input_type -> kagzi.v1.ListHooksRequest
+	48,  // 91: kagzi.v1.AdminService.RotateHook:input_type -> kagzi.v1.RotateHookRequest
+	50,  // 92: kagzi.v1.AdminService.DeleteHook:input_type -> kagzi.v1.DeleteHookRequest
+	52,  // 93: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	55,  // 94: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	57,  // 95: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	60,  // 96: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	63,  // 97: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	65,  // 98: kagzi.v1.AdminService.CreateSession:input_type -> kagzi.v1.CreateSessionRequest
+	67,  // 99: kagzi.v1.AdminService.EndSession:input_type -> kagzi.v1.EndSessionRequest
+	4,   // 100: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	8,   // 101: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	6,   // 102: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
+	10,  // 103: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	12,  // 104: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	14,  // 105: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	16,  // 106: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	18,  // 107: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	20,  // 108: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	24,  // 109: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	24,  // 110: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	27,  // 111: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	30,  // 112: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	33,  // 113: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	36,  // 114: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	38,  // 115: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	40,  // 116: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	43,  // 117: kagzi.v1.AdminService.CreateHook:output_type -> kagzi.v1.CreateHookResponse
+	45,  // 118: kagzi.v1.AdminService.GetHook:output_type -> kagzi.v1.GetHookResponse
+	47,  // 119: kagzi.v1.AdminService.ListHooks:output_type -> kagzi.v1.ListHooksResponse
+	49,  // 120: kagzi.v1.AdminService.RotateHook:output_type -> kagzi.v1.RotateHookResponse
+	51,  // 121: kagzi.v1.AdminService.DeleteHook:output_type -> kagzi.v1.DeleteHookResponse
+	53,  // 122: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	56,  // 123: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	58,  // 124: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	61,  // 125: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	64,  // 126: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	66,  // 127: kagzi.v1.AdminService.CreateSession:output_type -> kagzi.v1.CreateSessionResponse
+	68,  // 128: kagzi.v1.AdminService.EndSession:output_type -> kagzi.v1.EndSessionResponse
+	100, // [100:129] is the sub-list for method output_type
+	71,  // [71:100] is the sub-list for method input_type
+	71,  // [71:71] is the sub-list for extension type_name
+	71,  // [71:71] is the sub-list for extension extendee
+	0,   // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
@@ -4257,13 +5074,15 @@ func file_kagzi_v1_admin_proto_init() {
 	file_kagzi_v1_admin_proto_msgTypes[23].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[31].OneofWrappers = []any{}
 	file_kagzi_v1_admin_proto_msgTypes[38].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[45].OneofWrappers = []any{}
+	file_kagzi_v1_admin_proto_msgTypes[49].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_admin_proto_rawDesc), len(file_kagzi_v1_admin_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   61,
+			NumEnums:      3,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,11 @@ const (
 	AdminService_CreateKey_FullMethodName          = "/kagzi.v1.AdminService/CreateKey"
 	AdminService_ListKeys_FullMethodName           = "/kagzi.v1.AdminService/ListKeys"
 	AdminService_RevokeKey_FullMethodName          = "/kagzi.v1.AdminService/RevokeKey"
+	AdminService_CreateHook_FullMethodName         = "/kagzi.v1.AdminService/CreateHook"
+	AdminService_GetHook_FullMethodName            = "/kagzi.v1.AdminService/GetHook"
+	AdminService_ListHooks_FullMethodName          = "/kagzi.v1.AdminService/ListHooks"
+	AdminService_RotateHook_FullMethodName         = "/kagzi.v1.AdminService/RotateHook"
+	AdminService_DeleteHook_FullMethodName         = "/kagzi.v1.AdminService/DeleteHook"
 	AdminService_ListAuditEvents_FullMethodName    = "/kagzi.v1.AdminService/ListAuditEvents"
 	AdminService_Watch_FullMethodName              = "/kagzi.v1.AdminService/Watch"
 	AdminService_GetActivity_FullMethodName        = "/kagzi.v1.AdminService/GetActivity"
@@ -81,6 +86,17 @@ type AdminServiceClient interface {
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreateKeyResponse, error)
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
 	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
+	// Creates a hook: deliveries to its path over HTTP start runs. Only this answer contains its secret.
+	// ALREADY_EXISTS if the namespace has a hook of that name.
+	CreateHook(ctx context.Context, in *CreateHookRequest, opts ...grpc.CallOption) (*CreateHookResponse, error)
+	GetHook(ctx context.Context, in *GetHookRequest, opts ...grpc.CallOption) (*GetHookResponse, error)
+	// Lists the hooks of a namespace, newest first.
+	ListHooks(ctx context.Context, in *ListHooksRequest, opts ...grpc.CallOption) (*ListHooksResponse, error)
+	// Gives a hook a new secret; the one before stays valid for the overlap. Only this answer contains the
+	// new secret. FAILED_PRECONDITION during an earlier overlap, unless the new one is 0.
+	RotateHook(ctx context.Context, in *RotateHookRequest, opts ...grpc.CallOption) (*RotateHookResponse, error)
+	// Deletes a hook; its runs stay.
+	DeleteHook(ctx context.Context, in *DeleteHookRequest, opts ...grpc.CallOption) (*DeleteHookResponse, error)
 	// Lists changes by people and keys, newest first. Workers' operations on steps are not recorded.
 	ListAuditEvents(ctx context.Context, in *ListAuditEventsRequest, opts ...grpc.CallOption) (*ListAuditEventsResponse, error)
 	// Streams changes in a namespace, for screens: at most one event per interval, and at least one
@@ -299,6 +315,56 @@ func (c *adminServiceClient) RevokeKey(ctx context.Context, in *RevokeKeyRequest
 	return out, nil
 }
 
+func (c *adminServiceClient) CreateHook(ctx context.Context, in *CreateHookRequest, opts ...grpc.CallOption) (*CreateHookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateHookResponse)
+	err := c.cc.Invoke(ctx, AdminService_CreateHook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) GetHook(ctx context.Context, in *GetHookRequest, opts ...grpc.CallOption) (*GetHookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetHookResponse)
+	err := c.cc.Invoke(ctx, AdminService_GetHook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListHooks(ctx context.Context, in *ListHooksRequest, opts ...grpc.CallOption) (*ListHooksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHooksResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListHooks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) RotateHook(ctx context.Context, in *RotateHookRequest, opts ...grpc.CallOption) (*RotateHookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateHookResponse)
+	err := c.cc.Invoke(ctx, AdminService_RotateHook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) DeleteHook(ctx context.Context, in *DeleteHookRequest, opts ...grpc.CallOption) (*DeleteHookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteHookResponse)
+	err := c.cc.Invoke(ctx, AdminService_DeleteHook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditEventsRequest, opts ...grpc.CallOption) (*ListAuditEventsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListAuditEventsResponse)
@@ -423,6 +489,17 @@ type AdminServiceServer interface {
 	CreateKey(context.Context, *CreateKeyRequest) (*CreateKeyResponse, error)
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
 	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
+	// Creates a hook: deliveries to its path over HTTP start runs. Only this answer contains its secret.
+	// ALREADY_EXISTS if the namespace has a hook of that name.
+	CreateHook(context.Context, *CreateHookRequest) (*CreateHookResponse, error)
+	GetHook(context.Context, *GetHookRequest) (*GetHookResponse, error)
+	// Lists the hooks of a namespace, newest first.
+	ListHooks(context.Context, *ListHooksRequest) (*ListHooksResponse, error)
+	// Gives a hook a new secret; the one before stays valid for the overlap. Only this answer contains the
+	// new secret. FAILED_PRECONDITION during an earlier overlap, unless the new one is 0.
+	RotateHook(context.Context, *RotateHookRequest) (*RotateHookResponse, error)
+	// Deletes a hook; its runs stay.
+	DeleteHook(context.Context, *DeleteHookRequest) (*DeleteHookResponse, error)
 	// Lists changes by people and keys, newest first. Workers' operations on steps are not recorded.
 	ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error)
 	// Streams changes in a namespace, for screens: at most one event per interval, and at least one
@@ -503,6 +580,21 @@ func (UnimplementedAdminServiceServer) ListKeys(context.Context, *ListKeysReques
 }
 func (UnimplementedAdminServiceServer) RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeKey not implemented")
+}
+func (UnimplementedAdminServiceServer) CreateHook(context.Context, *CreateHookRequest) (*CreateHookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateHook not implemented")
+}
+func (UnimplementedAdminServiceServer) GetHook(context.Context, *GetHookRequest) (*GetHookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetHook not implemented")
+}
+func (UnimplementedAdminServiceServer) ListHooks(context.Context, *ListHooksRequest) (*ListHooksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHooks not implemented")
+}
+func (UnimplementedAdminServiceServer) RotateHook(context.Context, *RotateHookRequest) (*RotateHookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateHook not implemented")
+}
+func (UnimplementedAdminServiceServer) DeleteHook(context.Context, *DeleteHookRequest) (*DeleteHookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteHook not implemented")
 }
 func (UnimplementedAdminServiceServer) ListAuditEvents(context.Context, *ListAuditEventsRequest) (*ListAuditEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAuditEvents not implemented")
@@ -838,6 +930,96 @@ func _AdminService_RevokeKey_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_CreateHook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateHookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).CreateHook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_CreateHook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).CreateHook(ctx, req.(*CreateHookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_GetHook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetHookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetHook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetHook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetHook(ctx, req.(*GetHookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ListHooks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHooksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListHooks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListHooks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListHooks(ctx, req.(*ListHooksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_RotateHook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateHookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).RotateHook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_RotateHook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).RotateHook(ctx, req.(*RotateHookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_DeleteHook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteHookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).DeleteHook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_DeleteHook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).DeleteHook(ctx, req.(*DeleteHookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_ListAuditEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListAuditEventsRequest)
 	if err := dec(in); err != nil {
@@ -1016,6 +1198,26 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RevokeKey",
 			Handler:    _AdminService_RevokeKey_Handler,
+		},
+		{
+			MethodName: "CreateHook",
+			Handler:    _AdminService_CreateHook_Handler,
+		},
+		{
+			MethodName: "GetHook",
+			Handler:    _AdminService_GetHook_Handler,
+		},
+		{
+			MethodName: "ListHooks",
+			Handler:    _AdminService_ListHooks_Handler,
+		},
+		{
+			MethodName: "RotateHook",
+			Handler:    _AdminService_RotateHook_Handler,
+		},
+		{
+			MethodName: "DeleteHook",
+			Handler:    _AdminService_DeleteHook_Handler,
 		},
 		{
 			MethodName: "ListAuditEvents",

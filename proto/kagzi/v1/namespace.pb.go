@@ -963,6 +963,7 @@ type NamespaceContents struct {
 	Schedules     int64                  `protobuf:"varint,2,opt,name=schedules,proto3" json:"schedules,omitempty"`
 	Workers       int64                  `protobuf:"varint,3,opt,name=workers,proto3" json:"workers,omitempty"` // that were not OFFLINE
 	Keys          int64                  `protobuf:"varint,4,opt,name=keys,proto3" json:"keys,omitempty"`       // revoked, or no longer for the namespace
+	Hooks         int64                  `protobuf:"varint,100,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1021,6 +1022,13 @@ func (x *NamespaceContents) GetWorkers() int64 {
 func (x *NamespaceContents) GetKeys() int64 {
 	if x != nil {
 		return x.Keys
+	}
+	return 0
+}
+
+func (x *NamespaceContents) GetHooks() int64 {
+	if x != nil {
+		return x.Hooks
 	}
 	return 0
 }
@@ -1106,12 +1114,13 @@ const file_kagzi_v1_namespace_proto_rawDesc = "" +
 	"\x05again\x18\x04 \x01(\bR\x05again\"j\n" +
 	"\x17DeleteNamespaceResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\x125\n" +
-	"\aremoved\x18\x02 \x01(\v2\x1b.kagzi.v1.NamespaceContentsR\aremoved\"s\n" +
+	"\aremoved\x18\x02 \x01(\v2\x1b.kagzi.v1.NamespaceContentsR\aremoved\"\x89\x01\n" +
 	"\x11NamespaceContents\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x03R\x04runs\x12\x1c\n" +
 	"\tschedules\x18\x02 \x01(\x03R\tschedules\x12\x18\n" +
 	"\aworkers\x18\x03 \x01(\x03R\aworkers\x12\x12\n" +
-	"\x04keys\x18\x04 \x01(\x03R\x04keys2\xf1\x04\n" +
+	"\x04keys\x18\x04 \x01(\x03R\x04keys\x12\x14\n" +
+	"\x05hooks\x18d \x01(\x03R\x05hooks2\xf1\x04\n" +
 	"\x10NamespaceService\x12V\n" +
 	"\x0fCreateNamespace\x12 .kagzi.v1.CreateNamespaceRequest\x1a!.kagzi.v1.CreateNamespaceResponse\x12M\n" +
 	"\fGetNamespace\x12\x1d.kagzi.v1.GetNamespaceRequest\x1a\x1e.kagzi.v1.GetNamespaceResponse\x12S\n" +

@@ -45,7 +45,7 @@ type NamespaceServiceClient interface {
 	// Disables a namespace: runs are not started, claimed or fired by schedules. Runs held by workers
 	// may finish; their children, continuations and failure handlers wait.
 	DisableNamespace(ctx context.Context, in *DisableNamespaceRequest, opts ...grpc.CallOption) (*DisableNamespaceResponse, error)
-	// Deletes a namespace; its audit events stay. One that holds runs, schedules, workers that are not
+	// Deletes a namespace; its audit events stay. One that holds runs, schedules, hooks, workers that are not
 	// OFFLINE, or keys that name it is FAILED_PRECONDITION, with their counts. With `force` all of these
 	// are deleted first: the namespace is disabled, and open runs are terminated. That may take many
 	// calls; repeat the call until `deleted` is set. "default" is INVALID_ARGUMENT.
@@ -147,7 +147,7 @@ type NamespaceServiceServer interface {
 	// Disables a namespace: runs are not started, claimed or fired by schedules. Runs held by workers
 	// may finish; their children, continuations and failure handlers wait.
 	DisableNamespace(context.Context, *DisableNamespaceRequest) (*DisableNamespaceResponse, error)
-	// Deletes a namespace; its audit events stay. One that holds runs, schedules, workers that are not
+	// Deletes a namespace; its audit events stay. One that holds runs, schedules, hooks, workers that are not
 	// OFFLINE, or keys that name it is FAILED_PRECONDITION, with their counts. With `force` all of these
 	// are deleted first: the namespace is disabled, and open runs are terminated. That may take many
 	// calls; repeat the call until `deleted` is set. "default" is INVALID_ARGUMENT.

@@ -20,6 +20,7 @@ func LeaveWork(t fixture.T, store engine.Store) {
 	s.LeaveDue()
 	s.LeaveDueAround()
 	s.LeaveKeys()
+	s.LeaveHooks()
 }
 
 // TakeUpWork continues, an hour later, the work of a database that LeaveWork filled under this
@@ -39,5 +40,8 @@ func TakeUpWork(t fixture.T, store engine.Store, schema int) {
 	}
 	if schema >= 3 {
 		s.TakeUpKeys()
+	}
+	if schema >= 19 {
+		s.TakeUpHooks()
 	}
 }

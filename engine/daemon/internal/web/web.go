@@ -1,4 +1,4 @@
-// Package web serves the HTTP port of a server: the API, the page, agents, metrics and health.
+// Package web serves the HTTP port of a server: the API, the page, hooks, agents, metrics and health.
 //
 //   - web.go: what is served at which path. proxy.go: requests through proxies, and the base path.
 //   - sessions.go: logins of the page.
@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"
 	"github.com/kagzi/kagzi/engine/server/rest"
@@ -78,7 +79,7 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, o Options) e
 const formType = "application/x-www-form-urlencoded"
 
 // handler serves everything below the base path, and /healthz and /readyz, which probes ask for behind
-// no proxy, at the root too. It uses no http.ServeMux for the API, because that changes paths with dots
+// no proxy, at the root too. Hooks are for those who sign; all else is behind a gate. It uses no http.ServeMux for the API, because that changes paths with dots
 // and doubled slashes.
 func handler(srv *server.Server, o Options) (http.Handler, error) {
 	direct := srv.Direct()
@@ -110,6 +111,7 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 	health := http.NewServeMux()
 	health.Handle("GET /healthz", verdict(srv.Healthy, nil))
 	health.Handle("GET /readyz", verdict(srv.Ready, srv.Notice))
+	hooks := gate.Signed(rest.Hooks(direct, o.Log))
 	mux := http.NewServeMux()
 	mux.Handle("GET /openapi.json", gate.Handler(rest.Description()))
 	mux.Handle("GET /openapi", gate.Handler(rest.Description()))
@@ -123,15 +125,16 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 		case "/mcp":
 			agents.ServeHTTP(w, r)
 		default:
-			if strings.HasPrefix(r.URL.EscapedPath(), "/v1/") {
+			switch path := r.URL.EscapedPath(); {
+			case strings.HasPrefix(path, "/v1/"):
 				api.ServeHTTP(w, r)
-				return
-			}
-			if isPage(r.URL.Path) {
+			case strings.HasPrefix(path, engine.HookPath):
+				hooks.ServeHTTP(w, r)
+			case isPage(r.URL.Path):
 				page.ServeHTTP(w, r)
-				return
+			default:
+				none.ServeHTTP(w, r)
 			}
-			none.ServeHTTP(w, r)
 		}
 	})
 	outside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

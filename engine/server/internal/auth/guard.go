@@ -7,7 +7,7 @@
 //   - open_calls.go: ends streams and long polls when their key ends. key_uses.go records when keys
 //     were last used.
 //   - tap.go, unauthenticated.go: limits for callers without a valid key. refusals.go: records
-//     refused calls in the audit log.
+//     refused calls in the audit log. hooks.go does so for deliveries, and gives hooks their rights.
 package auth
 
 import (
@@ -51,6 +51,7 @@ type Guard struct {
 	failures unauthenticated
 	refused  refusalLimiter
 	reads    readLimiter
+	hooks    hookRefusals
 }
 
 // New returns a Guard over a store. trusted: no call needs a key. needKey: calls need a key even if
@@ -59,7 +60,8 @@ func New(store Store, log *slog.Logger, errors *wire.Errors, trusted, needKey bo
 	return &Guard{
 		store: store, log: log, errors: errors, trusted: trusted, needKey: needKey,
 		keys: keyring{store: store}, open: openCalls{wake: make(chan struct{}, 1)},
-		uses: keyUses{wake: make(chan struct{}, 1)},
+		uses:  keyUses{wake: make(chan struct{}, 1)},
+		hooks: hookRefusals{events: make(chan engine.AuditEvent, hookRefusalsQueued)},
 	}
 }
 
@@ -81,11 +83,14 @@ func (g *Guard) Admit(ctx context.Context, method *Method) (context.Context, err
 	if method.Rule.NoKey {
 		return ctx, nil
 	}
-	key, err := g.authenticate(ctx)
-	if err != nil || key == nil {
-		return ctx, err
+	key := CallerOf(ctx) // a hook: see WithHook
+	if key == nil {
+		var err error
+		if key, err = g.authenticate(ctx); err != nil || key == nil {
+			return ctx, err
+		}
+		ctx = WithCaller(ctx, key)
 	}
-	ctx = WithCaller(ctx, key)
 	if !method.Rule.Roles.Has(key.Role) {
 		return ctx, denied("the API key %q has the role %s, which may not call %s; it takes %s",
 			key.Name, key.Role, method.name, method.Rule.Roles)
@@ -115,6 +120,7 @@ func (g *Guard) CheckScope(ctx context.Context, method *Method, request any) err
 func (g *Guard) Start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
+	group.Go(func() { g.recordHookRefusals(ctx) })
 	if !g.trusted {
 		group.Go(func() { g.watchOpenCalls(ctx) })
 		group.Go(func() { g.noteUses(ctx) })

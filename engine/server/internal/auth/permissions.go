@@ -123,6 +123,11 @@ var Permissions = map[string]rule{
 	"/kagzi.v1.AdminService/CreateKey":         {Roles: admins, Scope: forAll, Changes: true},
 	"/kagzi.v1.AdminService/ListKeys":          {Roles: admins, Scope: forAll},
 	"/kagzi.v1.AdminService/RevokeKey":         {Roles: admins, Scope: forAll, Changes: true},
+	"/kagzi.v1.AdminService/CreateHook":        {Roles: operators, Scope: forNamespace, Changes: true},
+	"/kagzi.v1.AdminService/GetHook":           {Roles: monitors, Scope: forNamespace},
+	"/kagzi.v1.AdminService/ListHooks":         {Roles: monitors, Scope: forNamespace},
+	"/kagzi.v1.AdminService/RotateHook":        {Roles: operators, Scope: forNamespace, Changes: true},
+	"/kagzi.v1.AdminService/DeleteHook":        {Roles: operators, Scope: forNamespace, Changes: true},
 	"/kagzi.v1.AdminService/ListAuditEvents":   {Roles: monitors, Scope: forNamespaceOrKeys},
 	"/kagzi.v1.AdminService/Watch":             {Roles: readers, Scope: forNamespace, Redact: true},
 	"/kagzi.v1.AdminService/GetActivity":       {Roles: admins, Scope: forAll}, // of all namespaces together

@@ -1,4 +1,4 @@
-// Package secret makes and parses the secrets of API keys and of their sessions.
+// Package secret makes and parses the secrets of API keys and of their sessions, and makes those of hooks.
 package secret
 
 import (
@@ -38,6 +38,13 @@ func New(role engine.KeyRole, id engine.ID) (secret string, hash [32]byte) {
 		"_")
 	secret += "_" + sumOf(secret)
 	return secret, Hash(secret)
+}
+
+// NewForHook returns a new secret for a hook: 256 random bits in 43 digits after kzh_.
+func NewForHook() string {
+	var random [32]byte
+	rand.Read(random[:])
+	return "kzh_" + base62(random[:], randomDigits)
 }
 
 // Parse returns the id of the key that a secret belongs to. It is cheap, and does not check whether

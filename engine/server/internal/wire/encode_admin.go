@@ -27,6 +27,18 @@ func KeyTo(k *engine.APIKey) *kagziv1.Key {
 	}
 }
 
+// HookTo returns the message of a hook, without its secrets. now is the time for which it says that an
+// earlier secret is still valid.
+func HookTo(h *engine.Hook, now time.Time) *kagziv1.Hook {
+	message := &kagziv1.Hook{HookId: h.ID.String(), Namespace: h.Namespace, Name: h.Name, TaskQueue: h.Queue,
+		WorkflowType: h.Type, Signature: kagziv1.HookSignature(h.Scheme), Path: engine.HookPath + h.ID.String(),
+		CreatedAt: TimeTo(h.CreatedAt), RotatedAt: TimeTo(h.RotatedAt)}
+	if now.Before(h.OldUntil) {
+		message.OldSecretUntil = TimeTo(h.OldUntil)
+	}
+	return message
+}
+
 // TypeTo returns the message of a workflow type.
 func TypeTo(t *engine.TypeInfo) *kagziv1.WorkflowTypeInfo {
 	return &kagziv1.WorkflowTypeInfo{WorkflowType: t.Type, TotalRuns: t.Total, ActiveRuns: t.Active,
@@ -64,7 +76,8 @@ func KeepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Dur
 
 // ContentsTo returns the message of what was in a namespace.
 func ContentsTo(c engine.Contents) *kagziv1.NamespaceContents {
-	return &kagziv1.NamespaceContents{Runs: c.Runs, Schedules: c.Schedules, Workers: c.Workers, Keys: c.Keys}
+	return &kagziv1.NamespaceContents{Runs: c.Runs, Schedules: c.Schedules, Hooks: c.Hooks,
+		Workers: c.Workers, Keys: c.Keys}
 }
 
 // NamespaceTo returns the message of a namespace.

@@ -125,6 +125,19 @@ func HTTPStatus(err error) (int, *kagziv1.ErrorDetail) {
 	return http.StatusInternalServerError, detail
 }
 
+// StartedBefore returns the run of an error which says that a start was made before, in part with other
+// content.
+func StartedBefore(err error) (run string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	_, detail := HTTPStatus(err)
+	if detail.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CONFLICT || detail.GetSubject() != "run" {
+		return "", false
+	}
+	return detail.GetSubjectId(), true
+}
+
 // statusClientClosed is what proxies log when the client has gone; nobody reads it.
 const statusClientClosed = 499
 
