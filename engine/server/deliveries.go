@@ -74,6 +74,7 @@ func (d Direct) Start(ctx context.Context, of *Delivery, input *kagziv1.Payload)
 		request.ExternalId = h.Name + ":" + about.ID
 		request.ExternalIdReuse = kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER
 	}
+	engine.Failpoint("hook.verified")
 	answer := &kagziv1.StartWorkflowResponse{}
 	err := d.Invoke(auth.WithHook(ctx, h), startMethod, request, answer)
 	if run, repeated := wire.StartedBefore(err); repeated {

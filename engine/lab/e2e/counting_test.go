@@ -445,3 +445,34 @@ func (c *counting) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
 	defer c.call()()
 	return c.store.NoteRefusal(ctx, e)
 }
+
+func (c *counting) CreateHook(ctx context.Context, p engine.CreateHookParams) (engine.Hook, error) {
+	defer c.call()()
+	return c.store.CreateHook(ctx, p)
+}
+
+func (c *counting) RotateHook(ctx context.Context, p engine.RotateHookParams) (engine.Hook, error) {
+	defer c.call()()
+	return c.store.RotateHook(ctx, p)
+}
+
+func (c *counting) DeleteHook(ctx context.Context, p engine.DeleteHookParams) error {
+	defer c.call()()
+	return c.store.DeleteHook(ctx, p)
+}
+
+func (c *counting) GetHookByID(ctx context.Context, id engine.ID) (engine.Hook, error) {
+	defer c.call()()
+	return c.store.GetHookByID(ctx, id)
+}
+
+func (c *counting) GetHook(ctx context.Context, namespace, name string) (engine.Hook, error) {
+	defer c.call()()
+	return c.store.GetHook(ctx, namespace, name)
+}
+
+func (c *counting) ListHooks(ctx context.Context, namespace string, p engine.Page) ([]engine.Hook, engine.PageInfo,
+	error) {
+	defer c.call()()
+	return c.store.ListHooks(ctx, namespace, p)
+}

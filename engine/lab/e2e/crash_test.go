@@ -5,10 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,6 +78,7 @@ type process struct {
 	t       testing.TB
 	url     string
 	address string
+	http    string   // address of its HTTP port; "off": none
 	points  []string // the failpoints of the next lives
 	deaths  int
 
@@ -89,7 +92,13 @@ type process struct {
 // runProcess starts the real server on a database; its first lives end at the failpoints.
 func runProcess(t testing.TB, url string, points []string) *process {
 	t.Helper()
-	p := &process{t: t, url: url, address: FreeAddress(t), points: points, log: &strings.Builder{},
+	return runProcessWith(t, url, "off", points)
+}
+
+// runProcessWith is runProcess with an HTTP port.
+func runProcessWith(t testing.TB, url, http string, points []string) *process {
+	t.Helper()
+	p := &process{t: t, url: url, address: FreeAddress(t), http: http, points: points, log: &strings.Builder{},
 		over: make(chan struct{})}
 	path, err := program()
 	if err != nil {
@@ -108,7 +117,7 @@ func (p *process) keep(path string) {
 			"--log-level", "warn",
 			"--worker-lease", "2s", "--heartbeat-interval", "500ms", "--coordinator-interval", "500ms",
 			"--drain-timeout", "5s",
-			"--http", "off", "--config", "off")
+			"--http", p.http, "--config", "off")
 		cmd.Env = os.Environ()
 		stoppable(cmd)
 		if life < len(p.points) {
@@ -194,7 +203,7 @@ func TestNoAcknowledgedWriteIsLostWhereverTheServerDies(t *testing.T) {
 
 func TestEveryFailpointHasItsCrash(t *testing.T) {
 	tried := map[string]bool{}
-	for _, points := range crashPoints {
+	for _, points := range append(slices.Collect(maps.Values(crashPoints)), hookCrashes("sqlite")) {
 		for _, point := range points {
 			name, _, _ := strings.Cut(point, ":")
 			tried[name] = true

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/rest"
 	"github.com/kagzi/kagzi/engine/server/rest/resttest"
 )
@@ -33,7 +35,14 @@ func (s *Server) serveHTTP(t testing.TB, o rest.GateOptions) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := rest.NewHTTPServer(gate.Handler(api, rest.Types...), o.Log)
+	calls, hooks := gate.Handler(api, rest.Types...), gate.Signed(rest.Hooks(s.api.Direct(), o.Log))
+	h := rest.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.EscapedPath(), engine.HookPath) {
+			hooks.ServeHTTP(w, r)
+			return
+		}
+		calls.ServeHTTP(w, r)
+	}), o.Log)
 	done := make(chan error, 1)
 	go func() { done <- h.Serve(l) }()
 	t.Cleanup(func() {

@@ -25,7 +25,7 @@ const (
 	// Deliveries that are read or handled at once. Anyone can begin one, so they do not use the limits
 	// of the API.
 	maxDeliveries       = 128
-	maxCallerDeliveries = 32 // of one address
+	maxCallerDeliveries = 64 // of one address
 )
 
 // Deliverer verifies deliveries to hooks and starts their runs. D is a verified delivery.
@@ -83,7 +83,6 @@ func (h *hooks[D]) deliver(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	engine.Failpoint("hook.verified")
 	answer, err := h.to.Start(r.Context(), delivery, input)
 	if err != nil {
 		return err
