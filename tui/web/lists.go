@@ -112,8 +112,7 @@ func (p *page) plainRuns(runs []*kagziv1.Workflow) g.Node {
 		{Title: "TYPE"}, {Title: "ID"}, {Title: "NOTE"}, {Title: "CREATED", Right: true}, {Title: "TOOK", Right: true}}},
 		key: func(row int) string { return runs[row].GetRunId() }}
 	for _, r := range runs {
-		of := theme.OfRun(r)
-		t.Rows = append(t.Rows, []render.Cell{{Text: theme.Mono().Glyph(of.Glyph) + " " + of.Word, Style: of.Style},
+		t.Rows = append(t.Rows, []render.Cell{signCell(theme.OfRun(r)),
 			render.Text(r.GetWorkflowType()), {Text: format.ShortID(r.GetRunId())},
 			{Text: render.Truncate(render.Safe(render.RunNote(r, p.view())), 90), Style: render.Dim},
 			{Text: p.clock.Show(r.GetCreatedAt())}, {Text: p.clock.Took(r.GetStartedAt(), r.GetFinishedAt())}})

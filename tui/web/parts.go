@@ -47,6 +47,9 @@ func sign(s theme.Sign) g.Node {
 		h.Text(theme.Mono().Glyph(s.Glyph))), h.Text(" "+s.Word))
 }
 
+// signCell returns a state as a cell of a table.
+func signCell(s theme.Sign) render.Cell { return theme.Mono().Cell(s) }
+
 // ago shows a time relative to now, and in full as a hint.
 func (p *page) ago(t *timestamppb.Timestamp) g.Node {
 	if t == nil {

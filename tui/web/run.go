@@ -93,12 +93,16 @@ func (p *page) explanation(r *kagziv1.Workflow) *kagziv1.ExplainWorkflowResponse
 // stepsToShow reads all steps of a run, or the last ones of a long run; prev is then the token of those
 // before.
 func (p *page) stepsToShow(r *kagziv1.Workflow) (steps []*kagziv1.Step, whole bool, prev string, err error) {
-	if r.GetStepCount() <= wholeRun {
-		steps, err = p.allSteps(p.ctx, r.GetRunId())
-		return steps, true, "", err
+	request := &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId()}
+	if r.GetStepCount() <= wholeRun { // there may be more attempts than steps
+		request.Page = &kagziv1.PageRequest{PageSize: wholeRun}
+		answer, err := p.API.ListSteps(p.ctx, request)
+		if err != nil || answer.GetPage().GetNextPageToken() == "" {
+			return answer.GetSteps(), true, "", err
+		}
 	}
-	answer, err := p.API.ListSteps(p.ctx, &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId(),
-		Page: &kagziv1.PageRequest{PageSize: stepPage, Last: true}})
+	request.Page = &kagziv1.PageRequest{PageSize: stepPage, Last: true}
+	answer, err := p.API.ListSteps(p.ctx, request)
 	return answer.GetSteps(), false, answer.GetPage().GetPrevPageToken(), err
 }
 

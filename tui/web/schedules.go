@@ -7,6 +7,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 	h "github.com/kagzi/kagzi/tui/web/internal/markup"
@@ -33,7 +34,10 @@ func (p *page) schedules() error {
 		return err
 	}
 	list := answer.GetSchedules()
-	t := table{Table: render.SchedulesTable(list, p.view()), caption: "Schedules", empty: "There are no schedules.",
+	t := table{caption: "Schedules", empty: "There are no schedules.", Table: render.Table{Columns: []render.Column{
+		{Title: "NAME"}, {Title: "STATE"}, {Title: "TYPE"}, {Title: "WHEN"}, {Title: "ZONE"}, {Title: "NEXT", Right: true},
+		{Title: "LAST", Right: true}, {Title: "RUNS", Right: true}, {Title: "FAILED", Right: true},
+		{Title: "SKIPPED", Right: true}, {Title: "PROBLEM"}}},
 		key: func(row int) string { return list[row].GetScheduleId() },
 		link: func(row, column int) string {
 			if column == 0 {
@@ -41,6 +45,17 @@ func (p *page) schedules() error {
 			}
 			return ""
 		}}
+	for _, s := range list {
+		failed := render.Cell{Text: format.Number(s.GetFailedRuns())}
+		if s.GetFailedRuns() > 0 {
+			failed.Style = render.Bad
+		}
+		t.Rows = append(t.Rows, []render.Cell{render.Text(scheduleName(s)), signCell(theme.OfSchedule(s)),
+			render.Text(s.GetWorkflowType()), render.Text(s.GetCronExpr()), render.Text(s.GetTimeZone()),
+			{Text: p.clock.Show(s.GetNextFireAt())}, {Text: p.clock.Show(s.GetLastFiredAt())},
+			{Text: format.Number(s.GetTotalRuns())}, failed, {Text: format.Number(s.GetSkippedTicks())},
+			{Text: render.Truncate(render.Safe(s.GetBroken()), 200), Style: render.Bad}})
+	}
 	return p.write(http.StatusOK, p.document("Schedules", "Schedules",
 		h.Div(h.Class("head"), h.H1(h.Text("Schedules")), g.If(p.offers(operators), h.A(h.Class("button"),
 			h.Href(p.at("act", "do", "create-schedule")), h.Text("New schedule")))),
