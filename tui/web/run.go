@@ -35,7 +35,8 @@ func (p *page) runDocument(r *kagziv1.Workflow, below string, body ...g.Node) g.
 		h.P(h.Class("crumbs"), h.A(h.Href(p.at("runs")), h.Data("up", ""), h.Text("Runs")), h.Text(" › "),
 			h.A(h.Href(p.at("runs", "q", only("type", r.GetWorkflowType()))), cut(r.GetWorkflowType(), 60))),
 		h.Div(h.Class("head"), h.ID("state"), h.Data("live", "run"), h.Data("run", r.GetRunId()),
-			h.H1(cut(runName(r), 80), h.Text(" "), sign(theme.OfRun(r)), g.If(r.GetPinned(), h.Span(h.Class("tag"), h.Text("pinned")))),
+			h.H1(cut(runName(r), 80), h.Text(" "), sign(theme.OfRun(r)), g.If(r.GetPinned(), h.Span(h.Class("tag"),
+				h.Text("pinned")))),
 			p.runButtons(r)),
 		h.P(h.Class("id"), h.Code(h.ID("runid"), h.Text(r.GetRunId())),
 			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", "runid"), h.Is("hidden"), h.Text("Copy"))),
@@ -120,8 +121,9 @@ func (p *page) allSteps(ctx context.Context, run string) ([]*kagziv1.Step, error
 			return steps, nil
 		}
 		if len(steps) >= mostSteps {
-			return nil, status.Errorf(codes.ResourceExhausted, "the run has more than %d attempts of steps, which is too "+
-				"many for one page", mostSteps)
+			return nil, status.Errorf(codes.ResourceExhausted,
+				"the run has more than %d attempts of steps, which is too "+
+					"many for one page", mostSteps)
 		}
 	}
 }
@@ -150,8 +152,10 @@ func (p *page) why(r *kagziv1.Workflow, e *kagziv1.ExplainWorkflowResponse) g.No
 			for i, line := range stacks {
 				stacks[i] = render.Safe(line)
 			}
-			return g.Group{g.If(len(pairs) > 0, h.Details(h.ID("why-more"), h.Summary(h.Text("More")), facts(pairs, nil))),
-				g.If(len(stacks) > 0, h.Details(h.ID("stacks"), h.Summary(h.Text("Stacks of the code")), lines(stacks)))}
+			return g.Group{g.If(len(pairs) > 0, h.Details(h.ID("why-more"), h.Summary(h.Text("More")), facts(pairs,
+				nil))),
+				g.If(len(stacks) > 0, h.Details(h.ID("stacks"), h.Summary(h.Text("Stacks of the code")),
+					lines(stacks)))}
 		}))
 }
 
@@ -162,7 +166,8 @@ func (p *page) runFacts(r *kagziv1.Workflow) g.Node {
 	for _, one := range pairs {
 		switch one.Label {
 		case "Run", "Status", "Type", "Note", "Namespace", "Pinned":
-		case "Retry", "Run retry", "Timeouts", "On failure", "Below a handler", "Requires", "Concurrency", "Unread signals":
+		case "Retry", "Run retry", "Timeouts", "On failure", "Below a handler", "Requires", "Concurrency",
+			"Unread signals":
 			rest = append(rest, one)
 		default:
 			shown = append(shown, one)
@@ -213,7 +218,8 @@ func (p *page) runPayloads() error {
 		missing = "No output: the run " + theme.OfRun(r).Word + "."
 	}
 	url := func(what string) string { return p.runURL(r.GetRunId(), "download", "what", what) }
-	return p.write(http.StatusOK, p.runDocument(r, "payloads", h.Div(h.Class("pair"), h.ID("payloads"), h.Data("live", "run"),
+	return p.write(http.StatusOK, p.runDocument(r, "payloads", h.Div(h.Class("pair"), h.ID("payloads"), h.Data("live",
+		"run"),
 		section("input", "Input", p.payload(r.GetInput(), "The run was started without an input.", url("input"))),
 		section("output", "Output", p.payload(r.GetOutput(), missing, url("output")))), p.signalsPart(r.GetRunId())))
 }
@@ -252,7 +258,8 @@ func (p *page) runEvents() error {
 	}
 	events := model.Events(r, steps, signals.GetSignals(), audit.GetEvents())
 	t := table{caption: "Events, oldest first", empty: "Nothing has happened yet.",
-		Table: render.Table{Columns: []render.Column{{Title: "#", Right: true}, {Title: "TIME"}, {Title: "AFTER", Right: true},
+		Table: render.Table{Columns: []render.Column{{Title: "#", Right: true}, {Title: "TIME"}, {Title: "AFTER",
+			Right: true},
 			{Title: "WHAT"}, {Title: "OF"}, {Title: "DETAIL"}}}}
 	for _, e := range events {
 		after := ""
@@ -260,7 +267,8 @@ func (p *page) runEvents() error {
 			after = "+" + render.Duration(e.Since)
 		}
 		t.Rows = append(t.Rows, []render.Cell{{Text: format.Number(int64(e.Sequence)), Style: render.Dim},
-			{Text: p.clock.Exact(e.At)}, {Text: after, Style: render.Dim}, {Text: e.Kind, Style: e.Style}, render.Text(e.Subject),
+			{Text: p.clock.Exact(e.At)}, {Text: after, Style: render.Dim}, {Text: e.Kind, Style: e.Style},
+			render.Text(e.Subject),
 			{Text: render.Truncate(render.Safe(e.Detail), 300), Style: render.Dim}})
 	}
 	t.link = func(row, column int) string {
