@@ -304,3 +304,32 @@ func TestAQueryThatTakesLongIsToBeNarrowed(t *testing.T) {
 	b := visit(t, w, func(o *Options) { o.API = slow{tui.Over(w.conn)} })
 	shows(t, b.do("GET", "/n/default/runs?q=type:order", "").Body.String(), "narrow it", `value="type:order"`)
 }
+
+// failing is a server that fails the first cancellations.
+type failing struct {
+	tui.API
+	left *int
+}
+
+func (f failing) CancelWorkflow(ctx context.Context, r *kagziv1.CancelWorkflowRequest,
+	o ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
+	if *f.left--; *f.left >= 0 {
+		return nil, status.Error(codes.Unavailable, "the server is stopping")
+	}
+	return f.API.CancelWorkflow(ctx, r, o...)
+}
+
+func TestAFormThatFailedMayBeSentAgain(t *testing.T) {
+	w := newShop()
+	left := 1
+	b := visit(t, w, func(o *Options) { o.API = failing{tui.Over(w.conn), &left} })
+	run := w.ID(scenario.Signalled)
+	form := formOf(t, b.get("/n/default/act?do=cancel&id="+run), "id", run, "act", "1")
+	failed := b.post("/n/default/act", form...).Header().Get("Location")
+	shows(t, b.get(failed), "1 of 1 failed", "it may have worked (the server is stopping)")
+	to := b.post("/n/default/act", form...).Header().Get("Location")
+	shows(t, b.get(to), "cancel requested")
+	if again := b.post("/n/default/act", form...).Header().Get("Location"); again != to || left != -1 {
+		t.Errorf("after it worked the form leads to %q, want %q, and %d calls were made", again, to, 1-left)
+	}
+}

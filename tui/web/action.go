@@ -392,7 +392,7 @@ func (d *deed) progress() string {
 		return "It is running."
 	}
 	said := fmt.Sprintf("%s of %s done, %s failed.", format.Number(d.done), format.Number(d.matched),
-		format.Number(d.failed))
+		format.Number(d.refused))
 	if d.last != "" {
 		said += " The last failure: " + render.Safe(d.last)
 	}

@@ -212,7 +212,7 @@ func (p *page) bulk(ctx context.Context, b *bulk, request *kagziv1.ListWorkflows
 			return err
 		}
 		d.mu.Lock()
-		d.matched, d.done, d.failed = step.GetMatched(), step.GetDone(), step.GetFailed()
+		d.matched, d.done, d.refused = step.GetMatched(), step.GetDone(), step.GetFailed()
 		if step.GetLastError() != nil {
 			d.last = step.GetLastRunId() + ": " + render.ErrorLine(step.GetLastError())
 		}

@@ -237,8 +237,9 @@ func (p *page) runTable(runs []*kagziv1.Workflow, columns []runColumn, whole boo
 	acts := p.offers(clients)
 	head := g.Group{}
 	if acts {
-		head = append(head, h.Th(h.Scope("col"), h.Class("mark"), h.Input(h.ID("all"), h.Type("checkbox"),
-			h.Is("hidden"), h.Aria("label", "Mark all on this page"))))
+		head = append(head, h.Th(h.Scope("col"), h.Class("mark"), h.Span(h.Class("sr"), h.Text("Mark")),
+			h.Input(h.ID("all"), h.Type("checkbox"),
+				h.Is("hidden"), h.Aria("label", "Mark all on this page"))))
 	}
 	for _, c := range columns {
 		head = append(head, h.Th(h.Scope("col"), h.Class(columnClass(c)), h.Text(c.title)))

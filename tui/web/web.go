@@ -209,8 +209,15 @@ func (s *server) enter(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	p := s.newPage(ctx, w, r)
 	p.cookie = s.cookieOf(r)
 	if s.Sessions != nil {
-		identified, err := s.Sessions.Identify(ctx, p.cookie)
-		if p.cookie == "" || err != nil {
+		identified, err := ctx, errForm
+		if p.cookie != "" {
+			identified, err = s.Sessions.Identify(ctx, p.cookie)
+		}
+		if err != nil {
+			if strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream") {
+				http.Error(w, "the session is over", http.StatusUnauthorized)
+				return nil
+			}
 			http.Redirect(w, r, s.loginURL(r), http.StatusSeeOther)
 			return nil
 		}
