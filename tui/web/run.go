@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -22,6 +23,8 @@ const (
 	wholeRun  = 1000 // attempts up to which the page of a run reads all
 	mostSteps = 50_000
 	lineBytes = 160 // of a payload in the list of steps
+
+	usualDetails = 6 // of an explanation that are shown at once
 )
 
 // runTabs are the pages of a run.
@@ -146,7 +149,9 @@ func (p *page) why(r *kagziv1.Workflow, e *kagziv1.ExplainWorkflowResponse) g.No
 		said = "The run is " + theme.OfRun(r).Word + "."
 	}
 	return h.Div(h.Class("why "+style), h.P(h.Class("lead"), cut(said, 400)),
-		g.If(len(details) > 0, h.Ul(g.Map(details, func(s string) g.Node { return h.Li(text(s)) }))),
+		g.If(len(details) > 0, h.Ul(g.Map(details[:min(len(details), usualDetails)], item))),
+		g.If(len(details) > usualDetails, h.Details(h.ID("why-all"), h.Summary(h.Text(fmt.Sprintf("%d more",
+			len(details)-usualDetails))), h.Ul(g.Map(details[min(len(details), usualDetails):], item)))),
 		g.Iff(e != nil, func() g.Node {
 			pairs, stacks := render.ExplainPairs(e, p.view()), render.StackLines(e)
 			for i, line := range stacks {
@@ -158,6 +163,8 @@ func (p *page) why(r *kagziv1.Workflow, e *kagziv1.ExplainWorkflowResponse) g.No
 					lines(stacks)))}
 		}))
 }
+
+func item(s string) g.Node { return h.Li(text(s)) }
 
 // runFacts shows the properties of a run, with links to other runs and to its queue.
 func (p *page) runFacts(r *kagziv1.Workflow) g.Node {

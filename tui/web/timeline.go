@@ -21,7 +21,7 @@ import (
 
 const (
 	mostBars  = 500 // of a timeline
-	mostRows  = 100 // longer timelines have a row for several steps
+	mostRows  = 200 // longer timelines have a row for several steps
 	axisCells = 120 // that the width of the axis counts as
 )
 
