@@ -16,8 +16,8 @@ const (
 	OverrideText   = "The history keeps the old record and your reason."
 	DivergedText   = "The code has diverged from the run's history. Resume is for code that was restored or marked " +
 		"with Patched; if no build matches the history, the run is paused again."
-	AcceptText = "Accept divergence lets the code skip what it owes: recorded calls are not made again, and calls that are " +
-		"new to the history run, even if they repeat an effect under another name."
+	AcceptText = "Accept divergence lets the code skip what it owes: recorded calls are not made again, and calls that " +
+		"are new to the history run, even if they repeat an effect under another name."
 	DrainText           = "Held runs may finish. The worker gets no new ones, then it exits."
 	OfflineText         = "A worker process that is still running registers again."
 	TriggerText         = "Each starts a run now; the next ticks do not change."

@@ -33,7 +33,8 @@ func TestAQuestionSaysWhatFollowsAndTheCommand(t *testing.T) {
 	w := newShop()
 	run := w.ID(scenario.Signalled)
 	page := visit(t, w, nil).get("/n/default/act?do=cancel&grace=2m&id=" + run)
-	shows(t, page, "The code of the run gets 2m0s to clean up.", "kagzi workflow cancel "+run+" --grace 2m0s", "Leave as is")
+	shows(t, page, "The code of the run gets 2m0s to clean up.", "kagzi workflow cancel "+run+" --grace 2m0s",
+		"Leave as is")
 	if strings.Index(page, `id="leave"`) > strings.Index(page, `name="act"`) {
 		t.Error("the button that acts comes before the one that does nothing")
 	}
@@ -53,7 +54,8 @@ func TestAFormActsOnce(t *testing.T) {
 	w := newShop()
 	b, calls := counted(t, w)
 	run := w.ID(scenario.Failed)
-	form := formOf(t, b.get("/n/default/act?do=retry&id="+run+"&from=ship"), "id", run, "from", "ship", "mode", retryModes[0])
+	form := formOf(t, b.get("/n/default/act?do=retry&id="+run+"&from=ship"), "id", run, "from", "ship", "mode",
+		retryModes[0])
 	answer := b.post("/n/default/act", append(form, "act", "1")...)
 	to := answer.Header().Get("Location")
 	if answer.Code != http.StatusSeeOther || !strings.HasPrefix(to, "/n/default/runs/") || strings.Contains(to, run) {
@@ -90,9 +92,12 @@ func TestAFormOfAnotherSiteOrSessionDoesNothing(t *testing.T) {
 	w := newShop()
 	run := w.ID(scenario.Signalled)
 	for name, change := range map[string]func(b *browser, form url.Values){
-		"no token":          func(_ *browser, form url.Values) { form.Del("token") },
-		"another token":     func(_ *browser, form url.Values) { form.Set("token", formToken("another session")) },
-		"another session":   func(b *browser, _ url.Values) { b.cookies = map[string]string{"kagzi-50052": "another session"} },
+		"no token":      func(_ *browser, form url.Values) { form.Del("token") },
+		"another token": func(_ *browser, form url.Values) { form.Set("token", formToken("another session")) },
+		"another session": func(b *browser,
+			_ url.Values) {
+			b.cookies = map[string]string{"kagzi-50052": "another session"}
+		},
 		"no cookie":         func(b *browser, _ url.Values) { b.cookies = map[string]string{} },
 		"of another site":   func(b *browser, _ url.Values) { b.header.Set("Sec-Fetch-Site", "cross-site") },
 		"of another port":   func(b *browser, _ url.Values) { b.header.Set("Sec-Fetch-Site", "same-site") },
@@ -105,7 +110,8 @@ func TestAFormOfAnotherSiteOrSessionDoesNothing(t *testing.T) {
 		form := url.Values{"id": {run}, "do": {"cancel"}, "token": {hiddenValue(t, page, "token")},
 			"request": {hiddenValue(t, page, "request")}}
 		change(b, form)
-		if code := b.do("POST", "/n/default/act", form.Encode()).Code; code != http.StatusForbidden || calls["CancelWorkflow"] > 0 {
+		if code := b.do("POST", "/n/default/act", form.Encode()).Code; code != http.StatusForbidden ||
+			calls["CancelWorkflow"] > 0 {
 			t.Errorf("%s: the answer is %d after %d calls, want 403", name, code, calls["CancelWorkflow"])
 		}
 	}
@@ -128,14 +134,16 @@ func TestAReadOnlyPageOffersAndDoesNothing(t *testing.T) {
 		if asks != (answer.Code == http.StatusForbidden) {
 			t.Errorf("%s = %d", path, answer.Code)
 		}
-		if strings.Contains(page, "/act") || strings.Contains(page, "/bulk") || strings.Contains(page, `method="post"`) {
+		if strings.Contains(page, "/act") || strings.Contains(page, "/bulk") || strings.Contains(page,
+			`method="post"`) {
 			t.Errorf("%s offers an action", path)
 		}
 		shows(t, page, "a copy of &lt;b&gt;kagzi.db")
 	}
 	cookie := b.cookies["kagzi-50052"]
 	for _, path := range []string{"/n/default/act", "/n/default/bulk"} {
-		answer := b.post(path, "token", formToken(cookie), "do", "cancel", "id", w.ID(scenario.Signalled), "request", "x")
+		answer := b.post(path, "token", formToken(cookie), "do", "cancel", "id", w.ID(scenario.Signalled), "request",
+			"x")
 		if answer.Code != http.StatusForbidden {
 			t.Errorf("POST %s = %d, want 403", path, answer.Code)
 		}
@@ -220,8 +228,9 @@ func TestABulkActionNamesItsRunsAndDoesNoMore(t *testing.T) {
 // open returns how many runs of a type have not ended.
 func (w *shop) open(t *testing.T, kind string) int {
 	t.Helper()
-	answer, err := tui.Over(w.conn).ListWorkflows(t.Context(), &kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{kind},
-		Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING}})
+	answer, err := tui.Over(w.conn).ListWorkflows(t.Context(),
+		&kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{kind},
+			Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +246,8 @@ func TestAFormThatIsWrongIsShownAgain(t *testing.T) {
 		"Type: enter a value":     {"type", " "},
 		"external_id":             {"type", "order", "external", strings.Repeat("x", 300)}, // by the server
 	} {
-		answer := b.post("/n/default/act", formOf(t, b.get("/n/default/act?do=start"), append(fields, "act", "1")...)...)
+		answer := b.post("/n/default/act", formOf(t, b.get("/n/default/act?do=start"), append(fields, "act",
+			"1")...)...)
 		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), problem) {
 			t.Errorf("%v: %d, want the problem %q", fields, answer.Code, problem)
 		}
@@ -255,7 +265,8 @@ func TestAFormThatIsWrongIsShownAgain(t *testing.T) {
 func TestASchedulesFormShowsItsTicksAndChangesWhatDiffers(t *testing.T) {
 	w := newShop()
 	b := visit(t, w, nil)
-	page := b.post("/n/default/act", formOf(t, b.get("/n/default/act?do=create-schedule"), "type", "order", "cron", "0 9 * * 1-5",
+	page := b.post("/n/default/act", formOf(t, b.get("/n/default/act?do=create-schedule"), "type", "order", "cron",
+		"0 9 * * 1-5",
 		"zone", "Europe/Berlin", "name", "morning", "overlap", "skip", "preview", "1")...).Body.String()
 	shows(t, page, "Fires Monday 23 November 2026, 09:00 CET", "kagzi schedule create order --cron")
 	answer := b.post("/n/default/act", formOf(t, page, "type", "order", "cron", "0 9 * * 1-5", "zone", "Europe/Berlin",
@@ -267,7 +278,8 @@ func TestASchedulesFormShowsItsTicksAndChangesWhatDiffers(t *testing.T) {
 	id, _, _ := strings.Cut(strings.TrimPrefix(to, "/n/default/schedules/"), "?")
 	page = b.get("/n/default/act?do=edit-schedule&id=" + id)
 	shows(t, page, `value="0 9 * * 1-5"`, `value="morning"`, "Fill in the fields")
-	page = b.post("/n/default/act", formOf(t, page, "id", id, "type", "order", "cron", "0 10 * * *", "zone", "Europe/Berlin",
+	page = b.post("/n/default/act", formOf(t, page, "id", id, "type", "order", "cron", "0 10 * * *", "zone",
+		"Europe/Berlin",
 		"name", "morning", "overlap", "skip", "catchup", "100", "queue", "default", "preview", "1")...).Body.String()
 	shows(t, page, "kagzi schedule update "+id+" --cron &#39;0 10 * * *&#39;", "10:00 CET")
 	wrong := b.post("/n/default/act", formOf(t, page, "id", id, "type", "order", "cron", "61 * * * *", "act", "1")...)
@@ -291,4 +303,33 @@ func TestAQueryThatTakesLongIsToBeNarrowed(t *testing.T) {
 	w := newShop()
 	b := visit(t, w, func(o *Options) { o.API = slow{tui.Over(w.conn)} })
 	shows(t, b.do("GET", "/n/default/runs?q=type:order", "").Body.String(), "narrow it", `value="type:order"`)
+}
+
+// failing is a server that fails the first cancellations.
+type failing struct {
+	tui.API
+	left *int
+}
+
+func (f failing) CancelWorkflow(ctx context.Context, r *kagziv1.CancelWorkflowRequest,
+	o ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
+	if *f.left--; *f.left >= 0 {
+		return nil, status.Error(codes.Unavailable, "the server is stopping")
+	}
+	return f.API.CancelWorkflow(ctx, r, o...)
+}
+
+func TestAFormThatFailedMayBeSentAgain(t *testing.T) {
+	w := newShop()
+	left := 1
+	b := visit(t, w, func(o *Options) { o.API = failing{tui.Over(w.conn), &left} })
+	run := w.ID(scenario.Signalled)
+	form := formOf(t, b.get("/n/default/act?do=cancel&id="+run), "id", run, "act", "1")
+	failed := b.post("/n/default/act", form...).Header().Get("Location")
+	shows(t, b.get(failed), "1 of 1 failed", "it may have worked (the server is stopping)")
+	to := b.post("/n/default/act", form...).Header().Get("Location")
+	shows(t, b.get(to), "cancel requested")
+	if again := b.post("/n/default/act", form...).Header().Get("Location"); again != to || left != -1 {
+		t.Errorf("after it worked the form leads to %q, want %q, and %d calls were made", again, to, 1-left)
+	}
 }

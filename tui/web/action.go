@@ -76,8 +76,9 @@ func (p *page) kindOf(name string) (*actionKind, error) {
 		return nil, status.Error(codes.PermissionDenied, "this page is read-only")
 	case !p.may(actionKinds[i].least):
 		key := p.me.GetKey()
-		return nil, status.Errorf(codes.PermissionDenied, "your key %s has the role %s, which may not do this; that needs "+
-			"the role %s", key.GetName(), render.KeyRole(key.GetRole()), render.KeyRole(actionKinds[i].least))
+		return nil, status.Errorf(codes.PermissionDenied,
+			"your key %s has the role %s, which may not do this; that needs "+
+				"the role %s", key.GetName(), render.KeyRole(key.GetRole()), render.KeyRole(actionKinds[i].least))
 	}
 	return actionKinds[i], nil
 }
@@ -113,7 +114,8 @@ func (p *page) learn(q *question) error {
 			q.runs = append(q.runs, r)
 			q.labels = append(q.labels, r.GetWorkflowType()+" "+runName(r)+", "+theme.OfRun(r).Word)
 		case "schedule":
-			answer, err := p.API.GetWorkflowSchedule(p.ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: p.ns, ScheduleId: id})
+			answer, err := p.API.GetWorkflowSchedule(p.ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: p.ns,
+				ScheduleId: id})
 			if err != nil {
 				return err
 			}
@@ -275,12 +277,14 @@ func (p *page) showQuestion(code int, q *question, problem, request string) erro
 			h.H1(cut(q.title(), 160), h.Text("?")),
 			g.If(problem != "", h.P(h.Class("problem"), h.Role("alert"), text(problem))),
 			named,
-			h.Ul(h.Class("consequences"), g.Map(append(consequences, q.facts...), func(s string) g.Node { return h.Li(text(s)) })),
+			h.Ul(h.Class("consequences"), g.Map(append(consequences, q.facts...),
+				func(s string) g.Node { return h.Li(text(s)) })),
 			g.If(len(fields) > 0, h.Div(h.Class("fields"), g.Map(fields, func(f field) g.Node { return f.node(q) }))),
 			h.H2(h.Text("The same on the command line")),
 			h.Div(h.ID("command"), commandNode(command)),
 			h.Div(h.Class("choices"),
-				g.If(len(fields) > 0, h.Button(h.Type("submit"), h.Name("preview"), h.Value("1"), h.Text("Update the command"))),
+				g.If(len(fields) > 0, h.Button(h.Type("submit"), h.Name("preview"), h.Value("1"),
+					h.Text("Update the command"))),
 				h.A(h.Class("button primary"), h.ID("leave"), h.Href(p.backFrom(q)), h.Text("Leave as is")),
 				h.Button(h.Class(class), h.Type("submit"), h.Name("act"), h.Value("1"), h.Text(q.verb()))))))
 }
@@ -316,7 +320,8 @@ func (f field) node(q *question) g.Node {
 	var input g.Node
 	switch f.kind {
 	case "json":
-		input = h.Textarea(attributes, h.Rows("6"), h.Attr("spellcheck", "false"), h.Class("mono"), h.Text(clean(value)))
+		input = h.Textarea(attributes, h.Rows("6"), h.Attr("spellcheck", "false"), h.Class("mono"),
+			h.Text(clean(value)))
 	case "choice":
 		input = h.Select(attributes, g.Map(f.choices, func(c string) g.Node {
 			return h.Option(h.Value(c), g.If(c == value, h.Selected()), h.Text(c))
@@ -339,7 +344,8 @@ func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 func (p *page) outcome() error {
 	d := p.once.find(p.r.PathValue("request"), ownerOf(p.cookie))
 	if d == nil {
-		return status.Error(codes.NotFound, "this server does not know that action any more; the audit log has what was done")
+		return status.Error(codes.NotFound,
+			"this server does not know that action any more; the audit log has what was done")
 	}
 	if !d.ended() {
 		return p.write(http.StatusOK, p.document("In progress", "", h.H1(cut(d.title, 160)), h.Div(h.ID("progress"),
@@ -363,7 +369,8 @@ func (p *page) outcome() error {
 			body = append(body, h.P(h.Text("The secret of the key "), text(r.Target), h.Text(":")),
 				h.Pre(h.Class("command secret"), h.ID("secret"), text(r.Secret)),
 				h.Button(h.Type("button"), h.Data("copy", "secret"), h.Is("hidden"), h.Text("Copy")),
-				h.P(h.Text("It is not stored, and cannot be shown again later. Put it in a file for --api-key-file, or in "+
+				h.P(h.Text("It is not stored, and cannot be shown again later. Put it in a file for "+
+					"--api-key-file, or in "+
 					"KAGZI_API_KEY.")))
 		case r.Err != nil && r.Uncertain():
 			body = append(body, h.P(h.Class("problem"), text(r.Target+": it may have worked ("+sentence(r.Err)+")")))
@@ -373,7 +380,8 @@ func (p *page) outcome() error {
 			body = append(body, h.P(text(r.Target+": "+r.Text)))
 		}
 	}
-	return p.write(http.StatusOK, p.document(title, "", body, h.P(h.A(h.Class("button"), h.Href(d.back), h.Text("Back")))))
+	return p.write(http.StatusOK, p.document(title, "", body, h.P(h.A(h.Class("button"), h.Href(d.back),
+		h.Text("Back")))))
 }
 
 // progress says how far a deed is.
@@ -383,7 +391,8 @@ func (d *deed) progress() string {
 	if d.matched == 0 {
 		return "It is running."
 	}
-	said := fmt.Sprintf("%s of %s done, %s failed.", format.Number(d.done), format.Number(d.matched), format.Number(d.failed))
+	said := fmt.Sprintf("%s of %s done, %s failed.", format.Number(d.done), format.Number(d.matched),
+		format.Number(d.refused))
 	if d.last != "" {
 		said += " The last failure: " + render.Safe(d.last)
 	}

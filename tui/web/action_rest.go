@@ -51,7 +51,8 @@ var scheduleKinds = []*actionKind{
 		action: simple(model.Scope.DeleteSchedules, model.DeleteScheduleText)},
 	{name: "create-schedule", title: "Create a schedule", noun: "schedule", least: operators, makes: true,
 		fields: scheduleFields, action: createSchedule},
-	{name: "edit-schedule", title: "Change", noun: "schedule", least: operators, fields: editFields, action: editSchedule},
+	{name: "edit-schedule", title: "Change", noun: "schedule", least: operators, fields: editFields,
+		action: editSchedule},
 }
 
 // overlaps are the policies by their words, the default first.
@@ -77,7 +78,8 @@ func scheduleFields(*page, *question) []field {
 		{name: "input", label: "Input", kind: "json", note: "JSON; empty: none"},
 		{name: "overlap", label: "Overlap", kind: "choice", choices: overlapWords,
 			note: "while a run is active: allow starts another, skip skips the tick, buffer-one keeps one"},
-		{name: "catchup", label: "Catch up", kind: "number", note: "most missed ticks to run after downtime; 0 runs none"},
+		{name: "catchup", label: "Catch up", kind: "number",
+			note: "most missed ticks to run after downtime; 0 runs none"},
 		{name: "name", label: "Name", kind: "text", note: "empty: the schedule has only an id"},
 	}
 }
@@ -100,7 +102,8 @@ func (p *page) next(expr, zone string) ([]string, error) {
 	if expr == "" {
 		return nil, invalid("When: enter a cron expression")
 	}
-	answer, err := p.API.PreviewSchedule(p.ctx, &kagziv1.PreviewScheduleRequest{CronExpr: expr, TimeZone: zone, Count: 3})
+	answer, err := p.API.PreviewSchedule(p.ctx, &kagziv1.PreviewScheduleRequest{CronExpr: expr, TimeZone: zone,
+		Count: 3})
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +233,8 @@ func editSchedule(p *page, q *question) (model.Action, []string, error) {
 
 var otherKinds = []*actionKind{
 	{name: "drain", title: "Drain", noun: "worker", least: operators,
-		action: simple(func(s model.Scope, ids []string, _ string) model.Action { return s.Drain(ids) }, model.DrainText)},
+		action: simple(func(s model.Scope, ids []string, _ string) model.Action { return s.Drain(ids) },
+			model.DrainText)},
 	{name: "offline", title: "Force offline", noun: "worker", least: operators, danger: true,
 		action: simple(func(s model.Scope, ids []string, _ string) model.Action { return s.ForceOffline(ids) },
 			"Other workers get its runs at once.", model.OfflineText)},
@@ -242,7 +246,8 @@ var otherKinds = []*actionKind{
 		action: simple(model.Scope.DeleteNamespaces, model.DeleteNamespaceText, "This cannot be undone.")},
 	{name: "create-namespace", title: "Create a namespace", noun: "namespace", least: admins, makes: true,
 		fields: func(*page, *question) []field {
-			return []field{{name: "name", label: "Name", kind: "text", required: true, note: "lower-case letters, digits and hyphens"},
+			return []field{{name: "name", label: "Name", kind: "text", required: true,
+				note: "lower-case letters, digits and hyphens"},
 				{name: "description", label: "Description", kind: "text"}}
 		},
 		action: func(p *page, q *question) (model.Action, []string, error) {
@@ -258,7 +263,8 @@ var otherKinds = []*actionKind{
 	{name: "revoke-key", title: "Revoke", noun: "key", least: admins, danger: true,
 		action: simple(func(s model.Scope, ids []string, _ string) model.Action { return s.RevokeKeys(ids) },
 			"Calls with it are refused from now on. This cannot be undone.")},
-	{name: "create-key", title: "Create a key", noun: "key", least: admins, makes: true, fields: keyFields, action: createKey},
+	{name: "create-key", title: "Create a key", noun: "key", least: admins, makes: true, fields: keyFields,
+		action: createKey},
 }
 
 // learnKeys says what the keys of a question may do, and what follows if they are revoked.
@@ -295,8 +301,10 @@ func keyFields(p *page, q *question) []field {
 	}
 	return []field{
 		{name: "name", label: "Name", kind: "text", required: true},
-		{name: "role", label: "Role", kind: "choice", choices: []string{"viewer", "client", "worker", "operator", "admin"}},
-		{name: "namespaces", label: "Namespaces", kind: "text", note: "such as shop,crm; empty means all, for admins only"},
+		{name: "role", label: "Role", kind: "choice", choices: []string{"viewer", "client", "worker", "operator",
+			"admin"}},
+		{name: "namespaces", label: "Namespaces", kind: "text",
+			note: "such as shop,crm; empty means all, for admins only"},
 		{name: "queues", label: "Queues", kind: "text", note: "for workers, such as orders*; empty means all"},
 		{name: "types", label: "Types", kind: "text", note: "for workers, such as order,refund; empty means all"},
 		{name: "expires", label: "Expires", kind: "text", note: "such as 90d or 2027-01-31; empty means never"},
@@ -325,7 +333,8 @@ func createKey(p *page, q *question) (model.Action, []string, error) {
 			at, err = p.now.Add(d), nil
 		}
 		if err != nil || !at.After(p.now) {
-			return model.Action{}, nil, invalid("Expires: want a time ahead, such as 90d, 2027-01-31 or 2027-01-31T12:00:00Z")
+			return model.Action{}, nil,
+				invalid("Expires: want a time ahead, such as 90d, 2027-01-31 or 2027-01-31T12:00:00Z")
 		}
 		key.ExpiresAt = timestamppb.New(at)
 	}

@@ -23,7 +23,10 @@ import (
 // actionKinds are all actions of the page.
 var actionKinds []*actionKind
 
-func init() { actionKinds = slices.Concat(runKinds, scheduleKinds, otherKinds) } // they refer to pages, which refer to them
+func init() {
+	actionKinds = slices.Concat(runKinds, scheduleKinds,
+		otherKinds)
+} // they refer to pages, which refer to them
 
 func (p *page) scope() model.Scope { return model.Scope{Namespace: p.ns} }
 
@@ -35,7 +38,8 @@ var runKinds = []*actionKind{
 	{name: "start", title: "Start a run", noun: "run", least: clients, makes: true, fields: startFields, action: start},
 	{name: "cancel", title: "Cancel", noun: "run", least: clients,
 		fields: func(*page, *question) []field {
-			return []field{{name: "grace", label: "Grace", kind: "text", note: "such as 30s or 2m; 0s ends it at once; empty means 30s"},
+			return []field{{name: "grace", label: "Grace", kind: "text",
+				note: "such as 30s or 2m; 0s ends it at once; empty means 30s"},
 				reasonField}
 		},
 		action: func(p *page, q *question) (model.Action, []string, error) {
@@ -57,7 +61,8 @@ var runKinds = []*actionKind{
 			return []field{
 				{name: "from", label: "From step", kind: "text", note: "empty: after the last completed step"},
 				{name: "mode", label: "Keep", kind: "choice", choices: retryModes},
-				{name: "input", label: "New input", kind: "json", note: "JSON, only if no step is kept; empty keeps the input"},
+				{name: "input", label: "New input", kind: "json",
+					note: "JSON, only if no step is kept; empty keeps the input"},
 				reasonField}
 		},
 		action: retry},
@@ -186,7 +191,8 @@ func startFields(*page, *question) []field {
 		{name: "type", label: "Type", kind: "text", required: true},
 		{name: "queue", label: "Queue", kind: "text", note: `empty means "default"`},
 		{name: "input", label: "Input", kind: "json", note: "JSON; empty: none"},
-		{name: "external", label: "External id", kind: "text", note: "a second run with it is not started while one is open"},
+		{name: "external", label: "External id", kind: "text",
+			note: "a second run with it is not started while one is open"},
 		{name: "priority", label: "Priority", kind: "number", note: "-100 to 100, higher first; empty means 0"},
 		{name: "delay", label: "Delay", kind: "text", note: "such as 90s, 2h or 7d; empty means now"},
 	}
@@ -270,7 +276,8 @@ func (p *page) stepButtons(r *kagziv1.Workflow, name string) g.Node {
 	return h.Div(h.Class("buttons"),
 		g.If(ended, h.A(h.Class("button"), h.Href(p.at("act", "do", "retry", "id", r.GetRunId(), "from", name)),
 			h.Text("Retry from here"))),
-		h.A(h.Class("button"), h.Href(p.at("act", "do", "override", "id", r.GetRunId(), "step", name)), h.Text("Override")))
+		h.A(h.Class("button"), h.Href(p.at("act", "do", "override", "id", r.GetRunId(), "step", name)),
+			h.Text("Override")))
 }
 
 // several writes a number of things.

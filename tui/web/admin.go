@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -37,11 +38,13 @@ func (p *page) namespaces() error {
 				g.If(!list[row].GetEnabled(), act("enable-namespace", "Enable")), act("delete-namespace", "Delete")}
 		}
 	}
-	return p.write(http.StatusOK, p.document("Namespaces", "Namespaces", h.Div(h.Class("head"), h.H1(h.Text("Namespaces")),
+	return p.write(http.StatusOK, p.document("Namespaces", "Namespaces", h.Div(h.Class("head"),
+		h.H1(h.Text("Namespaces")),
 		g.If(p.offers(admins), h.A(h.Class("button"), h.Href(p.nsURL(p.home0(), "act", "do", "create-namespace")),
-			h.Text("New namespace")))), h.Div(h.ID("list"), t.node(), p.pages(answer.GetPage(), func(token string) string {
-		return p.admin("namespaces", "page", token)
-	}))))
+			h.Text("New namespace")))), h.Div(h.ID("list"), t.node(), p.pages(answer.GetPage(),
+		func(token string) string {
+			return p.admin("namespaces", "page", token)
+		}))))
 }
 
 // keys lists the API keys; only admins see them.
@@ -51,19 +54,22 @@ func (p *page) keys() error {
 		return err
 	}
 	list := answer.GetKeys()
-	t := table{Table: render.KeysTable(list, p.view()), caption: "API keys", empty: "There are no keys: every call is allowed.",
-		key: func(row int) string { return list[row].GetKeyId() }}
+	t := table{Table: render.KeysTable(list, p.view()), caption: "API keys",
+		empty: "There are no keys: every call is allowed.",
+		key:   func(row int) string { return list[row].GetKeyId() }}
 	if p.offers(admins) {
 		t.more = func(row int) g.Node {
 			if list[row].GetRevokedAt() != nil {
 				return nil
 			}
-			return h.A(h.Href(p.nsURL(p.home0(), "act", "do", "revoke-key", "id", list[row].GetKeyId())), h.Text("Revoke"),
+			return h.A(h.Href(p.nsURL(p.home0(), "act", "do", "revoke-key", "id", list[row].GetKeyId())),
+				h.Text("Revoke"),
 				h.Span(h.Class("sr"), text(" "+list[row].GetName())))
 		}
 	}
 	return p.write(http.StatusOK, p.document("Keys", "Keys", h.Div(h.Class("head"), h.H1(h.Text("API keys")),
-		g.If(p.offers(admins) && p.keyed(), h.A(h.Class("button"), h.Href(p.nsURL(p.home0(), "act", "do", "create-key")),
+		g.If(p.offers(admins) && p.keyed(), h.A(h.Class("button"), h.Href(p.nsURL(p.home0(), "act", "do",
+			"create-key")),
 			h.Text("New key")))), h.Div(h.ID("list"), t.node(), p.pages(answer.GetPage(), func(token string) string {
 		return p.admin("keys", "page", token)
 	}))))
@@ -94,14 +100,22 @@ func (p *page) audit() error {
 	return p.write(http.StatusOK, p.document("Audit log", "Audit", h.H1(text(title)),
 		h.Nav(h.Class("chips"), h.Aria("label", "What was changed"),
 			h.A(h.Href(here()), g.If(!ofKeys, h.Aria("current", "true")), h.Text("Namespace")),
-			g.If(p.may(admins), h.A(h.Href(here("of", "keys")), g.If(ofKeys, h.Aria("current", "true")), h.Text("Keys")))),
+			g.If(p.may(admins), h.A(h.Href(here("of", "keys")), g.If(ofKeys, h.Aria("current", "true")),
+				h.Text("Keys")))),
 		h.Form(h.Method("get"), h.Action(p.admin("audit")), h.Class("filter"), h.Role("search"),
-			h.Input(h.Type("hidden"), h.Name("ns"), h.Value(p.home0())), g.If(ofKeys, h.Input(h.Type("hidden"), h.Name("of"), h.Value("keys"))),
+			h.Input(h.Type("hidden"), h.Name("ns"), h.Value(p.home0())), g.If(ofKeys, h.Input(h.Type("hidden"),
+				h.Name("of"), h.Value("keys"))),
 			h.Label(h.Class("sr"), h.For("q"), h.Text("Id of the changed object")),
-			h.Input(h.ID("q"), h.Name("subject"), h.Type("search"), h.Value(clean(query.Get("subject"))), h.Placeholder("id of a run, schedule …")),
+			h.Input(h.ID("q"), h.Name("subject"), h.Type("search"), h.Value(clean(query.Get("subject"))),
+				h.Placeholder("id of a run, schedule …")),
 			h.Button(h.Type("submit"), h.Text("Filter"))),
 		h.Div(h.ID("list"), table{Table: render.ChangesTable(answer.GetEvents(), p.view()), caption: title,
-			empty: "Nobody has changed anything."}.node(), p.pages(answer.GetPage(), func(token string) string {
+			empty: "Nobody has changed anything.", link: func(row, column int) string {
+				if e := answer.GetEvents()[row]; column == 3 && e.GetSubject() == "run" {
+					return RunPath(p.Base, p.home0(), e.GetSubjectId())
+				}
+				return ""
+			}}.node(), p.pages(answer.GetPage(), func(token string) string {
 			return here("page", token, "of", query.Get("of"))
 		}))))
 }
@@ -115,6 +129,23 @@ func (p *page) serverFacts() error {
 	body := g.Group{h.H1(h.Text("Server")), facts(render.ServerPairs(info, p.view()), nil)}
 	for _, w := range info.GetWarnings() {
 		body = append(body, h.P(h.Class("waiting"), h.Span(h.Aria("hidden", "true"), h.Text("▲ ")), text(w)))
+	}
+	var sections []string
+	bySection := map[string][]render.Pair{}
+	for _, f := range info.GetFacts() {
+		if bySection[f.GetSection()] == nil {
+			sections = append(sections, f.GetSection())
+		}
+		value := f.GetValue()
+		if f.GetSource() != "" {
+			value += " (" + f.GetSource() + ")"
+		}
+		bySection[f.GetSection()] = append(bySection[f.GetSection()], render.Pair{Label: render.Safe(f.GetName()),
+			Lines: []string{render.Safe(value)}})
+	}
+	for i, name := range sections {
+		body = append(body, section(fmt.Sprintf("facts-%d", i), render.Safe(strings.ToUpper(name[:min(1, len(name))])+
+			name[min(1, len(name)):]), facts(bySection[name], nil)))
 	}
 	if key := p.me.GetKey(); key != nil {
 		body = append(body, section("key", "Your key", facts(render.KeyPairs(key, p.view()), nil)))

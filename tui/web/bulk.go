@@ -63,10 +63,12 @@ type bulk struct {
 // bulkOf reads a bulk action from a query or a form.
 func (p *page) bulkOf(values url.Values) (*bulk, *kagziv1.ListWorkflowsRequest, error) {
 	if p.ReadOnly || !p.may(operators) {
-		return nil, nil, status.Error(codes.PermissionDenied, "an action on all runs that match needs the role operator")
+		return nil, nil, status.Error(codes.PermissionDenied,
+			"an action on all runs that match needs the role operator")
 	}
 	i := slices.IndexFunc(bulkKinds, func(k bulkKind) bool { return k.name == values.Get("do") })
-	b := &bulk{kind: bulkKinds[max(i, 0)], filter: values.Get("q"), asOf: p.now, reason: strings.TrimSpace(values.Get("reason"))}
+	b := &bulk{kind: bulkKinds[max(i, 0)], filter: values.Get("q"), asOf: p.now,
+		reason: strings.TrimSpace(values.Get("reason"))}
 	if at := values.Get("asof"); at != "" {
 		asOf, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
@@ -93,7 +95,8 @@ func (p *page) bulkOf(values url.Values) (*bulk, *kagziv1.ListWorkflowsRequest, 
 		q.Request.Statuses = b.kind.fits
 	}
 	if q.Keep != nil {
-		return nil, nil, invalid("the server cannot select runs by %q: mark them in the list, or leave that out", short.Local())
+		return nil, nil, invalid("the server cannot select runs by %q: mark them in the list, or leave that out",
+			short.Local())
 	}
 	// Only runs of that time: those that start meanwhile are not meant.
 	if before := q.Request.GetCreatedBefore(); before == nil || before.AsTime().After(b.asOf) {
@@ -128,14 +131,16 @@ func (p *page) showBulk(b *bulk, request *kagziv1.ListWorkflowsRequest) error {
 		shown = "every run of the namespace"
 	}
 	chips := h.Nav(h.Class("chips"), h.Aria("label", "Actions"), g.Map(bulkKinds, func(k bulkKind) g.Node {
-		return h.A(h.Href(p.at("bulk", "do", k.name, "q", b.filter)), g.If(k.name == b.kind.name, h.Aria("current", "true")),
+		return h.A(h.Href(p.at("bulk", "do", k.name, "q", b.filter)), g.If(k.name == b.kind.name, h.Aria("current",
+			"true")),
 			h.Text(k.title))
 	}))
 	back := p.at("runs", "q", b.filter)
 	return p.write(http.StatusOK, p.document(b.kind.title+" runs", "Runs", h.Form(h.Class("question"), h.Method("post"),
 		h.Action(p.at("bulk")), p.hidden(),
 		h.Input(h.Type("hidden"), h.Name("request"), h.Value(uuid.Must(uuid.NewV7()).String())),
-		h.Input(h.Type("hidden"), h.Name("do"), h.Value(b.kind.name)), h.Input(h.Type("hidden"), h.Name("q"), h.Value(clean(b.filter))),
+		h.Input(h.Type("hidden"), h.Name("do"), h.Value(b.kind.name)), h.Input(h.Type("hidden"), h.Name("q"),
+			h.Value(clean(b.filter))),
 		h.Input(h.Type("hidden"), h.Name("asof"), h.Value(b.asOf.UTC().Format(time.RFC3339Nano))),
 		h.Input(h.Type("hidden"), h.Name("count"), h.Value(strconv.FormatInt(b.count, 10))),
 		h.H1(h.Text(b.kind.title+" "+several(int(b.count), "run", "runs")+"?")), chips,
@@ -143,14 +148,17 @@ func (p *page) showBulk(b *bulk, request *kagziv1.ListWorkflowsRequest) error {
 			{Label: "Runs", Lines: []string{format.Number(b.count)}},
 			{Label: "As of", Lines: []string{b.asOf.UTC().Format("2006-01-02 15:04:05 UTC")}}}, nil),
 		h.Ul(h.Class("consequences"), h.Li(h.Text(b.kind.said)),
-			h.Li(h.Text("Runs to which it does not apply, such as ended ones, are left as they are and counted as failed.")),
-			h.Li(h.Text("Runs that started after that time are left out. If more than this number match when it starts, "+
+			h.Li(h.Text("Runs to which it does not apply, such as ended ones, are left as they are "+
+				"and counted as failed.")),
+			h.Li(h.Text("Runs that started after that time are left out. If more than this number match "+
+				"when it starts, "+
 				"nothing is done."))),
 		h.Div(h.Class("fields"), reasonField.node(&question{values: url.Values{"reason": {b.reason}}})),
 		h.H2(h.Text("The same on the command line")),
 		h.Pre(h.Class("command"), h.TabIndex("0"), text(p.scope().BulkLine(b.kind.name, filter.Of(request).String(),
 			b.reason, b.count))),
-		h.Div(h.Class("choices"), h.Button(h.Type("submit"), h.Name("preview"), h.Value("1"), h.Text("Update the command")),
+		h.Div(h.Class("choices"), h.Button(h.Type("submit"), h.Name("preview"), h.Value("1"),
+			h.Text("Update the command")),
 			h.A(h.Class("button primary"), h.ID("leave"), h.Href(back), h.Text("Leave as is")),
 			g.If(b.count > 0, h.Button(h.Class("danger"), h.Type("submit"), h.Name("act"), h.Value("1"),
 				h.Text(b.kind.title+" "+several(int(b.count), "run", "runs"))))))))
@@ -183,7 +191,8 @@ func (p *page) bulk(ctx context.Context, b *bulk, request *kagziv1.ListWorkflows
 		return err
 	}
 	if now > b.count {
-		return status.Errorf(codes.FailedPrecondition, "%d runs match now, and %d were shown: look at the list again", now, b.count)
+		return status.Errorf(codes.FailedPrecondition, "%d runs match now, and %d were shown: look at the list again",
+			now, b.count)
 	}
 	request.Page = nil
 	order := &kagziv1.BulkWorkflowsRequest{Action: b.kind.action, Filter: request, Reason: b.reason, Limit: b.count}
@@ -203,7 +212,7 @@ func (p *page) bulk(ctx context.Context, b *bulk, request *kagziv1.ListWorkflows
 			return err
 		}
 		d.mu.Lock()
-		d.matched, d.done, d.failed = step.GetMatched(), step.GetDone(), step.GetFailed()
+		d.matched, d.done, d.refused = step.GetMatched(), step.GetDone(), step.GetFailed()
 		if step.GetLastError() != nil {
 			d.last = step.GetLastRunId() + ": " + render.ErrorLine(step.GetLastError())
 		}

@@ -44,9 +44,11 @@ func (p *page) runDiff() error {
 	rows := diff.Runs(sides, p.clock, theme.Mono())
 	left := max(len(rows)-mostDiffRows, 0)
 	return p.write(http.StatusOK, p.runDocument(r, "diff", section("diff", "Compared with another run",
-		h.Div(h.Class("scroll"), h.TabIndex("0"), h.Table(h.Class("diff"), h.Caption(h.Class("sr"), h.Text("Comparison of two runs")),
+		h.Div(h.Class("scroll"), h.TabIndex("0"), h.Table(h.Class("diff"), h.Caption(h.Class("sr"),
+			h.Text("Comparison of two runs")),
 			h.THead(h.Tr(h.Th(h.Scope("col"), cut(runName(r), 60)), h.Th(h.Class("sign-col"), h.Span(h.Class("sr"),
-				h.Text("Differs"))), h.Th(h.Scope("col"), h.A(h.Href(p.runURL(other.GetRunId(), "")), cut(runName(other), 60))))),
+				h.Text("Differs"))), h.Th(h.Scope("col"), h.A(h.Href(p.runURL(other.GetRunId(), "")),
+				cut(runName(other), 60))))),
 			h.TBody(g.Map(rows[:len(rows)-left], diffRow)))),
 		g.If(left > 0, h.P(h.Class("empty"), h.Text("The comparison is longer: only its first rows are shown."))))))
 }
@@ -73,8 +75,10 @@ func (p *page) chooseOther(r *kagziv1.Workflow) error {
 	var list g.Group
 	for _, other := range answer.GetWorkflows() {
 		if other.GetRunId() != r.GetRunId() && len(list) < others {
-			list = append(list, h.Li(sign(theme.OfRun(other)), h.Text(" "), h.A(h.Href(p.runURL(r.GetRunId(), "diff", "with",
-				other.GetRunId())), cut(runName(other), 60)), h.Text(" "), h.Span(h.Class("dim"), p.ago(other.GetCreatedAt()),
+			list = append(list, h.Li(sign(theme.OfRun(other)), h.Text(" "), h.A(h.Href(p.runURL(r.GetRunId(), "diff",
+				"with",
+				other.GetRunId())), cut(runName(other), 60)), h.Text(" "), h.Span(h.Class("dim"),
+				p.ago(other.GetCreatedAt()),
 				h.Text(" "), cut(render.RunNote(other, p.view()), 80))))
 		}
 	}

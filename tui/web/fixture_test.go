@@ -70,7 +70,6 @@ type browser struct {
 	handler http.Handler
 	cookies map[string]string
 	header  http.Header
-	tls     bool
 	host    string
 }
 
@@ -80,7 +79,8 @@ func visit(t *testing.T, w *shop, change func(*Options)) *browser {
 	if change != nil {
 		change(&o)
 	}
-	return &browser{t: t, handler: Handler(o), cookies: map[string]string{}, header: http.Header{}, host: "127.0.0.1:50052"}
+	return &browser{t: t, handler: Handler(o), cookies: map[string]string{}, header: http.Header{},
+		host: "127.0.0.1:50052"}
 }
 
 func (b *browser) do(method, address, body string) *httptest.ResponseRecorder {

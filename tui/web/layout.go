@@ -80,9 +80,9 @@ func (p *page) document(title, current string, body ...g.Node) g.Node {
 				h.Button(h.ID("pause"), h.Type("button"), h.Class("quiet"), h.Is("hidden"), h.Text("Pause")),
 				p.who(),
 			)),
-		g.If(p.Banner != "", h.P(h.Class("banner"), text(p.Banner))),
-		h.P(h.ID("renewed"), h.Class("banner"), h.Is("hidden"), h.Text("The server has a new version. "),
-			h.A(h.Href(""), h.Text("Reload the page"))),
+		h.Aside(h.Aria("label", "About this page"), g.If(p.Banner != "", h.P(h.Class("banner"), text(p.Banner))),
+			h.P(h.ID("renewed"), h.Class("banner"), h.Is("hidden"), h.Text("The server has a new version. "),
+				h.A(h.Href(""), h.Text("Reload the page")))),
 		h.Main(append([]g.Node{h.ID("main"), h.TabIndex("-1"), p.flash()}, body...)...),
 		helpDialog(p.tabs()),
 	)

@@ -108,8 +108,10 @@ func (p *page) worker() error {
 
 // plainRuns lists runs without boxes.
 func (p *page) plainRuns(runs []*kagziv1.Workflow) g.Node {
-	t := table{caption: "Runs", empty: "There are none.", Table: render.Table{Columns: []render.Column{{Title: "STATUS"},
-		{Title: "TYPE"}, {Title: "ID"}, {Title: "NOTE"}, {Title: "CREATED", Right: true}, {Title: "TOOK", Right: true}}},
+	t := table{caption: "Runs", empty: "There are none.",
+		Table: render.Table{Columns: []render.Column{{Title: "STATUS"},
+			{Title: "TYPE"}, {Title: "ID"}, {Title: "NOTE"}, {Title: "CREATED", Right: true}, {Title: "TOOK",
+				Right: true}}},
 		key: func(row int) string { return runs[row].GetRunId() }}
 	for _, r := range runs {
 		t.Rows = append(t.Rows, []render.Cell{signCell(theme.OfRun(r)),

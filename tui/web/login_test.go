@@ -21,7 +21,8 @@ type logins struct{ open map[string]bool }
 
 func (l *logins) Login(_ context.Context, key string, _ *http.Request) (string, time.Time, error) {
 	if key != "kz_good" {
-		return "", time.Time{}, status.Error(codes.Unauthenticated, "the key is not known: give one with --api-key-file")
+		return "", time.Time{}, status.Error(codes.Unauthenticated,
+			"the key is not known: give one with --api-key-file")
 	}
 	l.open["session-1"] = true
 	return "session-1", begin.Add(time.Hour), nil
@@ -48,28 +49,34 @@ func guarded(t *testing.T, w *shop, base string) (*browser, *logins) {
 // logIn enters a key on the login page.
 func (b *browser) logIn(base, key, next string) *httptest.ResponseRecorder {
 	page := b.get(base + "/login" + queryOf("next", next))
-	return b.post(base+"/login", "token", hiddenValue(b.t, page, "token"), "next", hiddenValue(b.t, page, "next"), "key", key)
+	return b.post(base+"/login", "token", hiddenValue(b.t, page, "token"), "next", hiddenValue(b.t, page, "next"),
+		"key", key)
 }
 
 func TestALoginLeadsBack(t *testing.T) {
 	b, l := guarded(t, newShop(), "/kagzi")
 	answer := b.do("GET", "/kagzi/n/default/runs?q=status:failed", "")
 	login := answer.Header().Get("Location")
-	if answer.Code != http.StatusSeeOther || login != "/kagzi/login?next=%2Fkagzi%2Fn%2Fdefault%2Fruns%3Fq%3Dstatus%3Afailed" {
+	if answer.Code != http.StatusSeeOther ||
+		login != "/kagzi/login?next=%2Fkagzi%2Fn%2Fdefault%2Fruns%3Fq%3Dstatus%3Afailed" {
 		t.Fatalf("without a session: %d to %q", answer.Code, login)
 	}
 	page := b.get(login)
-	refused := b.post("/kagzi/login", "token", hiddenValue(t, page, "token"), "key", "kz_bad", "next", hiddenValue(t, page, "next"))
+	refused := b.post("/kagzi/login", "token", hiddenValue(t, page, "token"), "key", "kz_bad", "next", hiddenValue(t,
+		page, "next"))
 	if refused.Code != http.StatusUnauthorized || len(l.open) != 0 {
 		t.Errorf("a wrong key: %d", refused.Code)
 	}
 	shows(t, refused.Body.String(), "the key is not known")
-	answer = b.post("/kagzi/login", "token", hiddenValue(t, page, "token"), "key", " kz_good ", "next", hiddenValue(t, page, "next"))
-	if to := answer.Header().Get("Location"); answer.Code != http.StatusSeeOther || to != "/kagzi/n/default/runs?q=status:failed" {
+	answer = b.post("/kagzi/login", "token", hiddenValue(t, page, "token"), "key", " kz_good ", "next", hiddenValue(t,
+		page, "next"))
+	if to := answer.Header().Get("Location"); answer.Code != http.StatusSeeOther ||
+		to != "/kagzi/n/default/runs?q=status:failed" {
 		t.Fatalf("a good key: %d to %q", answer.Code, to)
 	}
 	cookie := answer.Header().Get("Set-Cookie")
-	for _, want := range []string{"kagzi-50052-kagzi=session-1", "Path=/kagzi/", "HttpOnly", "SameSite=Lax", "Expires=Fri, 20 Nov 2026 10:00:00 GMT"} {
+	for _, want := range []string{"kagzi-50052-kagzi=session-1", "Path=/kagzi/", "HttpOnly", "SameSite=Lax",
+		"Expires=Fri, 20 Nov 2026 10:00:00 GMT"} {
 		if !strings.Contains(cookie, want) {
 			t.Errorf("the cookie is %q, want %q", cookie, want)
 		}
@@ -80,7 +87,8 @@ func TestALoginLeadsBack(t *testing.T) {
 	b.get("/kagzi/n/default/runs")
 	page = b.get("/kagzi/n/default/")
 	shows(t, page, "Log out")
-	if to := b.post("/kagzi/logout", "token", hiddenValue(t, page, "token")).Header().Get("Location"); to != "/kagzi/login" || len(l.open) != 0 {
+	if to := b.post("/kagzi/logout", "token", hiddenValue(t, page,
+		"token")).Header().Get("Location"); to != "/kagzi/login" || len(l.open) != 0 {
 		t.Errorf("a logout leads to %q and leaves %v", to, l.open)
 	}
 	if code := b.do("GET", "/kagzi/n/default/", "").Code; code != http.StatusSeeOther {
@@ -124,7 +132,8 @@ func TestALoginOfAnotherSiteIsRefused(t *testing.T) {
 	}
 	page := b.get("/login")
 	b.header.Set("Sec-Fetch-Site", "cross-site")
-	if code := b.post("/login", "key", "kz_good", "token", hiddenValue(t, page, "token")).Code; code != http.StatusForbidden {
+	if code := b.post("/login", "key", "kz_good", "token", hiddenValue(t, page,
+		"token")).Code; code != http.StatusForbidden {
 		t.Errorf("from another site: %d, want 403", code)
 	}
 	if len(l.open) != 0 {
@@ -151,7 +160,8 @@ func TestTheCookieIsSecureWhereTheBrowsersSideIs(t *testing.T) {
 	r.TLS = &tls.ConnectionState{}
 	answer := httptest.NewRecorder()
 	b.handler.ServeHTTP(answer, r)
-	if cookie := answer.Header().Get("Set-Cookie"); !strings.Contains(cookie, "; Secure") || !strings.HasPrefix(cookie, "kagzi-443=") {
+	if cookie := answer.Header().Get("Set-Cookie"); !strings.Contains(cookie, "; Secure") || !strings.HasPrefix(cookie,
+		"kagzi-443=") {
 		t.Errorf("the cookie is %q, want kagzi-443, Secure", cookie)
 	}
 	behind := visit(t, w, func(o *Options) {

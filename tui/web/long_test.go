@@ -19,18 +19,22 @@ func longRun(t testing.TB, w *shop, steps int) (id string) {
 	store := w.db.Open(nil)
 	defer func() { _ = store.Close() }()
 	at := begin.Add(-10 * time.Hour)
-	run := engine.ImportedRun{Run: engine.Run{Namespace: "default", ID: engine.FirstID(at), Queue: "orders", Type: "long",
-		Status: engine.RunCompleted, Attempts: 1, Steps: int64(steps), CreatedAt: at, StartedAt: at, FinishedAt: at.Add(time.Duration(steps) * time.Second),
-		WorkerID: "orders-1"}}
+	run := engine.ImportedRun{Run: engine.Run{Namespace: "default", ID: engine.FirstID(at), Queue: "orders",
+		Type:   "long",
+		Status: engine.RunCompleted, Attempts: 1, Steps: int64(steps), CreatedAt: at, StartedAt: at,
+		FinishedAt: at.Add(time.Duration(steps) * time.Second),
+		WorkerID:   "orders-1"}}
 	for i := range steps {
 		from := at.Add(time.Duration(i) * time.Second)
-		step := engine.Step{RunID: run.Run.ID, ID: engine.FirstID(from.Add(time.Millisecond)), Name: fmt.Sprintf("step-%05d", i),
+		step := engine.Step{RunID: run.Run.ID, ID: engine.FirstID(from.Add(time.Millisecond)),
+			Name: fmt.Sprintf("step-%05d", i),
 			Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: int64(i + 1), Latest: true,
 			CreatedAt: from, StartedAt: from, FinishedAt: from.Add(600 * time.Millisecond),
 			Output: engine.Payload{Data: []byte(`{"number":` + strconv.Itoa(i) + `,"text":"what this step returned"}`),
 				Metadata: map[string]string{"content-type": "application/json"}}}
 		if i%100 == 7 {
-			step.Status, step.Output, step.Error = engine.StepFailed, engine.Payload{}, &engine.Failure{Message: "out of luck"}
+			step.Status, step.Output, step.Error = engine.StepFailed, engine.Payload{},
+				&engine.Failure{Message: "out of luck"}
 		}
 		run.Steps = append(run.Steps, step)
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type deed struct {
 
 	mu            sync.Mutex
 	matched, done int64 // of a bulk action, so far
-	failed        int64
+	refused       int64
 	last          string // the last failure of a bulk action
 }
 
@@ -53,7 +54,11 @@ func (o *once) begin(id uuid.UUID, d *deed) (known *deed, first bool, err error)
 		if known.owner != d.owner {
 			return nil, false, errForm
 		}
-		return known, false, nil
+		if !known.failed() {
+			return known, false, nil
+		}
+		o.deeds[key] = d // nothing was done, so it may be tried again
+		return d, true, nil
 	}
 	for len(o.order) > 0 {
 		oldest := o.deeds[o.order[0]]
@@ -79,6 +84,12 @@ func (o *once) find(key string, owner [sha256.Size]byte) *deed {
 		return d
 	}
 	return nil
+}
+
+// failed reports whether a deed is over and has done nothing.
+func (d *deed) failed() bool {
+	return d.ended() && (d.err != nil || len(d.result) > 0 && !slices.ContainsFunc(d.result,
+		func(r model.Result) bool { return r.Err == nil }))
 }
 
 func (d *deed) ended() bool {

@@ -62,7 +62,8 @@ func (p *page) state() (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	schedules, err := p.API.ListWorkflowSchedules(p.ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: p.ns, Page: page})
+	schedules, err := p.API.ListWorkflowSchedules(p.ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: p.ns,
+		Page: page})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,8 @@ func (p *page) tiles(s *state) g.Node {
 func (p *page) warnings(s *state) g.Node {
 	list := model.Warnings(s.Situation)
 	if len(list) == 0 {
-		return h.P(h.Class("empty"), h.Span(h.Class("good"), h.Aria("hidden", "true"), h.Text("✓ ")), h.Text("No warnings."))
+		return h.P(h.Class("empty"), h.Span(h.Class("good"), h.Aria("hidden", "true"), h.Text("✓ ")),
+			h.Text("No warnings."))
 	}
 	return section("warnings", "Warnings", h.Ul(h.Class("warnings"), g.Map(list, func(w model.Warning) g.Node {
 		of := theme.Sign{Glyph: theme.Alert, Word: "warning", Style: render.Waiting}
@@ -190,7 +192,8 @@ func (p *page) charts(points []*kagziv1.ActivityPoint) g.Node {
 			if n := of(point); n > 0 {
 				height := max(float64(n)/float64(most)*42, 1.5)
 				bars = append(bars, h.El("rect", g.If(class != "", h.Class(class)), h.Attr("x", strconv.Itoa(i)),
-					h.Attr("y", fmt.Sprintf("%.1f", 44-height)), h.Attr("width", "0.8"), h.Attr("height", fmt.Sprintf("%.1f", height)),
+					h.Attr("y", fmt.Sprintf("%.1f", 44-height)), h.Attr("width", "0.8"), h.Attr("height",
+						fmt.Sprintf("%.1f", height)),
 					h.El("title", h.Text(format.Number(n)))))
 			}
 		}
@@ -211,9 +214,11 @@ func (p *page) deepest(s *state) g.Node {
 		return cmp.Compare(b.GetPending(), a.GetPending())
 	})
 	queues = queues[:min(len(queues), topItems)]
-	t := table{caption: "Queues", empty: "No queue has open runs or workers.", Table: render.Table{Columns: []render.Column{
-		{Title: "QUEUE"}, {Title: "PENDING", Right: true}, {Title: "RUNNING", Right: true}, {Title: "OLDEST", Right: true},
-		{Title: "WORKERS", Right: true}}}}
+	t := table{caption: "Queues", empty: "No queue has open runs or workers.",
+		Table: render.Table{Columns: []render.Column{
+			{Title: "QUEUE"}, {Title: "PENDING", Right: true}, {Title: "RUNNING", Right: true}, {Title: "OLDEST",
+				Right: true},
+			{Title: "WORKERS", Right: true}}}}
 	for _, q := range queues {
 		oldest := "-"
 		if wait := time.Duration(q.GetOldestPendingSeconds() * float64(time.Second)); wait >= time.Second {
@@ -237,7 +242,8 @@ func (p *page) failed(s *state) g.Node {
 		{Title: "TYPE"}, {Title: "ERROR"}, {Title: "ENDED", Right: true}}}}
 	for _, r := range s.failures {
 		t.Rows = append(t.Rows, []render.Cell{render.Text(r.GetWorkflowType()), {Text: render.Truncate(render.Safe(
-			render.ErrorLine(r.GetError())), 90), Style: render.Bad}, {Text: p.clock.Show(r.GetFinishedAt()), Style: render.Dim}})
+			render.ErrorLine(r.GetError())), 90), Style: render.Bad}, {Text: p.clock.Show(r.GetFinishedAt()),
+			Style: render.Dim}})
 	}
 	t.link = func(row, column int) string {
 		if column == 0 {
@@ -284,6 +290,7 @@ func (p *page) firstSteps(s *state) g.Node {
 	}
 	where := p.scope().Reach()
 	return section("begin", "Nothing has happened here yet", h.P(h.Text("Commands to begin with:")),
-		h.Pre(h.Class("command"), h.TabIndex("0"), h.Text("kagzi demo\nkagzi workflow start hello --input '{\"name\":\"you\"}'"+where+
-			"\nkagzi schedule create hello --cron '0 2 * * *'"+where)))
+		h.Pre(h.Class("command"), h.TabIndex("0"),
+			h.Text("kagzi demo\nkagzi workflow start hello --input '{\"name\":\"you\"}'"+where+
+				"\nkagzi schedule create hello --cron '0 2 * * *'"+where)))
 }

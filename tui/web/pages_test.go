@@ -33,7 +33,8 @@ func pagesOf(w *shop) map[string]string {
 		"run-diff": run + "/diff", "run-diff-with": run + "/diff?with=" + w.ID(scenario.Overridden),
 		"run-timeline": run + "/timeline", "run-steps": run + "/steps",
 		"workers": "/n/default/workers", "worker": "/n/default/workers/" + firstID(w, "workers"),
-		"queues": "/n/default/queues", "schedules": "/n/default/schedules", "schedule": "/n/default/schedules/" + schedule,
+		"queues": "/n/default/queues", "schedules": "/n/default/schedules",
+		"schedule":   "/n/default/schedules/" + schedule,
 		"namespaces": "/admin/namespaces", "keys": "/admin/keys", "audit": "/admin/audit?ns=default",
 		"server":     "/admin/server",
 		"ask-retry":  "/n/default/act?do=retry&from=ship&id=" + w.ID(scenario.Failed),
@@ -60,7 +61,8 @@ var unstable = []struct {
 	{regexp.MustCompile(`name="(token|request)" value="[^"]*"`), `name="$1" value=""`},
 	{regexp.MustCompile(`(page|icon)-[0-9a-f]{12}\.`), "$1-HASH."},
 	{regexp.MustCompile(`data-build="[^"]*"`), `data-build=""`},
-	{regexp.MustCompile(`(<(tr|li|div|section|main|header|nav|dl|form|table|tbody|h1|h2|svg|rect|body|head|p|script|link|input|ol|ul)\b)`), "\n$1"},
+	{regexp.MustCompile(`(<(tr|li|div|section|main|header|nav|dl|form|table|tbody|h1|h2|svg|rect|` +
+		`body|head|p|script|link|input|ol|ul)\b)`), "\n$1"},
 }
 
 func TestPagesLookAsRecorded(t *testing.T) {
@@ -121,7 +123,8 @@ func inspect(t *testing.T, base, path, page string) (links []string) {
 					ids[a.Val] = true
 				case slices.Contains([]string{"href", "src", "action", "data-live", "data-later"}, a.Key):
 					local := a.Val == "" || a.Key == "data-live" && !strings.Contains(a.Val, "/")
-					if !local && a.Val != "#main" && !strings.HasPrefix(a.Val, base+"/") || strings.HasPrefix(a.Val, "//") {
+					if !local && a.Val != "#main" && !strings.HasPrefix(a.Val, base+"/") || strings.HasPrefix(a.Val,
+						"//") {
 						t.Errorf("%s: <%s %s=%q> leaves the base path", path, n.Data, a.Key, a.Val)
 					}
 					if n.Data == "a" && a.Key == "href" && strings.HasPrefix(a.Val, base+"/") {
@@ -142,17 +145,19 @@ func hiddenRune(r rune) bool {
 }
 
 // elements are those that the page uses.
-var elements = strings.Fields(`html head meta title link script body a header nav div span button main h1 h2 h3 h4 p dialog dl
-	dt dd kbd form input label select option textarea details summary table caption thead tbody tr th td section ul ol li pre code
-	svg rect text time small b br`)
+var elements = strings.Fields(`html aside head meta title link script body a header nav div span button main h1 h2 h3 h4
+	p dialog dl dt dd kbd form input label select option textarea details summary table caption thead tbody tr th td section
+	ul ol li pre code svg rect text time small b br`)
 
 func TestHostileTextsAreTexts(t *testing.T) {
 	w := newShop()
 	paths := pagesOf(w)
 	corpus := widgettest.Hostile()
 	for name, text := range map[string]string{
-		"attribute": `" onmouseover="alert(1)" x="`, "single quotes": `' onclick='alert(1)`, "closed element": `</textarea></pre></td><img src=x onerror=alert(1)>`,
-		"script url": `javascript:alert(1)`, "comment": `<!--`, "cdata": `]]><svg onload=alert(1)>`, "entity": `&lt;script&gt;&#x3c;`,
+		"attribute": `" onmouseover="alert(1)" x="`, "single quotes": `' onclick='alert(1)`,
+		"closed element": `</textarea></pre></td><img src=x onerror=alert(1)>`,
+		"script url":     `javascript:alert(1)`, "comment": `<!--`, "cdata": `]]><svg onload=alert(1)>`,
+		"entity":    `&lt;script&gt;&#x3c;`,
 		"title end": `</title><script>alert(1)</script>`, "backtick": "`onload=alert(1)", "protocol": "//evil.example/x",
 	} {
 		corpus[name] = text

@@ -119,8 +119,9 @@ func (t table) node() g.Node {
 		}
 		body = append(body, h.Tr(cells))
 	}
-	return h.Div(h.Class("scroll"), h.TabIndex("0"), h.Role("region"), h.Aria("label", t.caption), h.Table(h.Class("rows"),
-		h.Caption(h.Class("sr"), h.Text(t.caption)), h.THead(h.Tr(head)), h.TBody(body)))
+	return h.Div(h.Class("scroll"), h.TabIndex("0"), h.Role("region"), h.Aria("label", t.caption),
+		h.Table(h.Class("rows"),
+			h.Caption(h.Class("sr"), h.Text(t.caption)), h.THead(h.Tr(head)), h.TBody(body)))
 }
 
 func orDash(s string) string {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -22,6 +23,8 @@ const (
 	wholeRun  = 1000 // attempts up to which the page of a run reads all
 	mostSteps = 50_000
 	lineBytes = 160 // of a payload in the list of steps
+
+	usualDetails = 6 // of an explanation that are shown at once
 )
 
 // runTabs are the pages of a run.
@@ -35,7 +38,8 @@ func (p *page) runDocument(r *kagziv1.Workflow, below string, body ...g.Node) g.
 		h.P(h.Class("crumbs"), h.A(h.Href(p.at("runs")), h.Data("up", ""), h.Text("Runs")), h.Text(" › "),
 			h.A(h.Href(p.at("runs", "q", only("type", r.GetWorkflowType()))), cut(r.GetWorkflowType(), 60))),
 		h.Div(h.Class("head"), h.ID("state"), h.Data("live", "run"), h.Data("run", r.GetRunId()),
-			h.H1(cut(runName(r), 80), h.Text(" "), sign(theme.OfRun(r)), g.If(r.GetPinned(), h.Span(h.Class("tag"), h.Text("pinned")))),
+			h.H1(cut(runName(r), 80), h.Text(" "), sign(theme.OfRun(r)), g.If(r.GetPinned(), h.Span(h.Class("tag"),
+				h.Text("pinned")))),
 			p.runButtons(r)),
 		h.P(h.Class("id"), h.Code(h.ID("runid"), h.Text(r.GetRunId())),
 			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", "runid"), h.Is("hidden"), h.Text("Copy"))),
@@ -120,8 +124,9 @@ func (p *page) allSteps(ctx context.Context, run string) ([]*kagziv1.Step, error
 			return steps, nil
 		}
 		if len(steps) >= mostSteps {
-			return nil, status.Errorf(codes.ResourceExhausted, "the run has more than %d attempts of steps, which is too "+
-				"many for one page", mostSteps)
+			return nil, status.Errorf(codes.ResourceExhausted,
+				"the run has more than %d attempts of steps, which is too "+
+					"many for one page", mostSteps)
 		}
 	}
 }
@@ -144,16 +149,22 @@ func (p *page) why(r *kagziv1.Workflow, e *kagziv1.ExplainWorkflowResponse) g.No
 		said = "The run is " + theme.OfRun(r).Word + "."
 	}
 	return h.Div(h.Class("why "+style), h.P(h.Class("lead"), cut(said, 400)),
-		g.If(len(details) > 0, h.Ul(g.Map(details, func(s string) g.Node { return h.Li(text(s)) }))),
+		g.If(len(details) > 0, h.Ul(g.Map(details[:min(len(details), usualDetails)], item))),
+		g.If(len(details) > usualDetails, h.Details(h.ID("why-all"), h.Summary(h.Text(fmt.Sprintf("%d more",
+			len(details)-usualDetails))), h.Ul(g.Map(details[min(len(details), usualDetails):], item)))),
 		g.Iff(e != nil, func() g.Node {
 			pairs, stacks := render.ExplainPairs(e, p.view()), render.StackLines(e)
 			for i, line := range stacks {
 				stacks[i] = render.Safe(line)
 			}
-			return g.Group{g.If(len(pairs) > 0, h.Details(h.ID("why-more"), h.Summary(h.Text("More")), facts(pairs, nil))),
-				g.If(len(stacks) > 0, h.Details(h.ID("stacks"), h.Summary(h.Text("Stacks of the code")), lines(stacks)))}
+			return g.Group{g.If(len(pairs) > 0, h.Details(h.ID("why-more"), h.Summary(h.Text("More")), facts(pairs,
+				nil))),
+				g.If(len(stacks) > 0, h.Details(h.ID("stacks"), h.Summary(h.Text("Stacks of the code")),
+					lines(stacks)))}
 		}))
 }
+
+func item(s string) g.Node { return h.Li(text(s)) }
 
 // runFacts shows the properties of a run, with links to other runs and to its queue.
 func (p *page) runFacts(r *kagziv1.Workflow) g.Node {
@@ -162,7 +173,8 @@ func (p *page) runFacts(r *kagziv1.Workflow) g.Node {
 	for _, one := range pairs {
 		switch one.Label {
 		case "Run", "Status", "Type", "Note", "Namespace", "Pinned":
-		case "Retry", "Run retry", "Timeouts", "On failure", "Below a handler", "Requires", "Concurrency", "Unread signals":
+		case "Retry", "Run retry", "Timeouts", "On failure", "Below a handler", "Requires", "Concurrency",
+			"Unread signals":
 			rest = append(rest, one)
 		default:
 			shown = append(shown, one)
@@ -213,7 +225,8 @@ func (p *page) runPayloads() error {
 		missing = "No output: the run " + theme.OfRun(r).Word + "."
 	}
 	url := func(what string) string { return p.runURL(r.GetRunId(), "download", "what", what) }
-	return p.write(http.StatusOK, p.runDocument(r, "payloads", h.Div(h.Class("pair"), h.ID("payloads"), h.Data("live", "run"),
+	return p.write(http.StatusOK, p.runDocument(r, "payloads", h.Div(h.Class("pair"), h.ID("payloads"), h.Data("live",
+		"run"),
 		section("input", "Input", p.payload(r.GetInput(), "The run was started without an input.", url("input"))),
 		section("output", "Output", p.payload(r.GetOutput(), missing, url("output")))), p.signalsPart(r.GetRunId())))
 }
@@ -252,7 +265,8 @@ func (p *page) runEvents() error {
 	}
 	events := model.Events(r, steps, signals.GetSignals(), audit.GetEvents())
 	t := table{caption: "Events, oldest first", empty: "Nothing has happened yet.",
-		Table: render.Table{Columns: []render.Column{{Title: "#", Right: true}, {Title: "TIME"}, {Title: "AFTER", Right: true},
+		Table: render.Table{Columns: []render.Column{{Title: "#", Right: true}, {Title: "TIME"}, {Title: "AFTER",
+			Right: true},
 			{Title: "WHAT"}, {Title: "OF"}, {Title: "DETAIL"}}}}
 	for _, e := range events {
 		after := ""
@@ -260,7 +274,8 @@ func (p *page) runEvents() error {
 			after = "+" + render.Duration(e.Since)
 		}
 		t.Rows = append(t.Rows, []render.Cell{{Text: format.Number(int64(e.Sequence)), Style: render.Dim},
-			{Text: p.clock.Exact(e.At)}, {Text: after, Style: render.Dim}, {Text: e.Kind, Style: e.Style}, render.Text(e.Subject),
+			{Text: p.clock.Exact(e.At)}, {Text: after, Style: render.Dim}, {Text: e.Kind, Style: e.Style},
+			render.Text(e.Subject),
 			{Text: render.Truncate(render.Safe(e.Detail), 300), Style: render.Dim}})
 	}
 	t.link = func(row, column int) string {

@@ -38,7 +38,8 @@ func (p *page) stepsSection(r *kagziv1.Workflow, lanes []model.Lane, prev string
 		title += " (" + format.Number(n) + ")"
 	}
 	return h.Section(h.ID("steps"), h.Data("live", "run"), h.H2(h.Text(title)),
-		g.If(len(early) > 0, h.Div(h.Class("early"), h.H3(h.Text("Earlier steps that failed or are open")), p.stepList(r, early))),
+		g.If(len(early) > 0, h.Div(h.Class("early"), h.H3(h.Text("Earlier steps that failed or are open")),
+			p.stepList(r, early))),
 		g.If(earlier != "", h.P(h.A(h.Href(earlier), h.Text("← Earlier steps")))),
 		p.stepList(r, lanes[left:]))
 }
@@ -55,7 +56,8 @@ func (p *page) stepList(r *kagziv1.Workflow, lanes []model.Lane) g.Node {
 			sign(theme.OfAttempt(s, ended)),
 			h.A(h.Class("name"), h.Href(p.runURL(r.GetRunId(), "step", "name", s.GetName())), cut(s.GetName(), 60)),
 			g.If(s.GetKind() != kagziv1.StepKind_STEP_KIND_FUNCTION, h.Span(h.Class("tag"), h.Text(kindName(s)))),
-			g.If(s.GetAttemptNumber() > 1, h.Span(h.Class("dim"), h.Text("attempt "+strconv.Itoa(int(s.GetAttemptNumber()))))),
+			g.If(s.GetAttemptNumber() > 1, h.Span(h.Class("dim"),
+				h.Text("attempt "+strconv.Itoa(int(s.GetAttemptNumber()))))),
 			g.If(model.Kept(r, s), h.Span(h.Class("dim"), h.Text("kept"))),
 			h.Span(h.Class("took"), h.Text(p.clock.Took(s.GetStartedAt(), s.GetFinishedAt())))),
 			p.stepLine(r, s))
@@ -80,7 +82,8 @@ func (p *page) stepLine(r *kagziv1.Workflow, s *kagziv1.Step) g.Node {
 	}
 	switch {
 	case s.GetError() != nil:
-		part("error", "mono", h.Span(h.Class(classes[render.StepStyle(s.GetStatus())]), cut(render.StepResult(s, p.view()), 240)))
+		part("error", "mono", h.Span(h.Class(classes[render.StepStyle(s.GetStatus())]), cut(render.StepResult(s,
+			p.view()), 240)))
 	case s.GetOutput().GetMetadata()[withheld] != "":
 		part("out", "", h.Span(h.Class("dim"), h.Text("withheld")))
 	case len(s.GetOutput().GetData()) > 0:
@@ -125,8 +128,9 @@ func (p *page) runStep() error {
 		return err
 	}
 	name := p.r.URL.Query().Get("name")
-	answer, err := p.API.ListSteps(p.ctx, &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId(), StepName: &name,
-		Page: &kagziv1.PageRequest{PageSize: stepPage, Last: true}})
+	answer, err := p.API.ListSteps(p.ctx, &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId(),
+		StepName: &name,
+		Page:     &kagziv1.PageRequest{PageSize: stepPage, Last: true}})
 	if err == nil && len(answer.GetSteps()) == 0 {
 		err = status.Error(codes.NotFound, "the run has no step with this name")
 	}
@@ -144,7 +148,8 @@ func (p *page) runStep() error {
 		v := p.view()
 		v.Payloads = shownPayload
 		title := h.H3(h.Text("Attempt "+strconv.Itoa(int(s.GetAttemptNumber()))+" "), sign(theme.OfAttempt(s, ended)))
-		body = append(body, h.Section(h.Class("attempt"), h.ID("attempt-"+strconv.Itoa(int(s.GetAttemptNumber()))), title,
+		body = append(body, h.Section(h.Class("attempt"), h.ID("attempt-"+strconv.Itoa(int(s.GetAttemptNumber()))),
+			title,
 			facts(p.attemptPairs(s), func(label, value string) string {
 				if label == "Child run" {
 					return p.runURL(value, "")

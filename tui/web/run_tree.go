@@ -63,7 +63,8 @@ func (p *page) runTree() error {
 
 // branch shows a run in one line.
 func (p *page) branch(r *kagziv1.Workflow) g.Node {
-	return g.Group{sign(theme.OfRun(r)), h.Text(" "), h.A(h.Href(p.runURL(r.GetRunId(), "")), cut(r.GetWorkflowType(), 48)),
+	return g.Group{sign(theme.OfRun(r)), h.Text(" "), h.A(h.Href(p.runURL(r.GetRunId(), "")), cut(r.GetWorkflowType(),
+		48)),
 		h.Text(" "), h.Span(h.Class("mono dim"), h.Text(format.ShortID(r.GetRunId()))), h.Text(" "),
 		h.Span(h.Class("dim"), h.Text(p.clock.Took(r.GetStartedAt(), r.GetFinishedAt())), h.Text(" "),
 			cut(render.RunNote(r, p.view()), 80))}

@@ -54,7 +54,10 @@ var runColumns = []runColumn{
 		return h.Span(h.Class(class), cut(render.RunNote(r, p.view()), 80))
 	}},
 	{"steps", "Steps", true, true, func(_ *page, r *kagziv1.Workflow) g.Node { return number(r.GetStepCount()) }},
-	{"attempts", "Attempt", false, true, func(_ *page, r *kagziv1.Workflow) g.Node { return number(int64(r.GetAttempts())) }},
+	{"attempts", "Attempt", false, true, func(_ *page,
+		r *kagziv1.Workflow) g.Node {
+		return number(int64(r.GetAttempts()))
+	}},
 	{"age", "Created", true, true, func(p *page, r *kagziv1.Workflow) g.Node { return p.ago(r.GetCreatedAt()) }},
 	{"took", "Took", true, true, func(p *page, r *kagziv1.Workflow) g.Node {
 		return h.Text(p.clock.Took(r.GetStartedAt(), r.GetFinishedAt()))
@@ -62,8 +65,14 @@ var runColumns = []runColumn{
 	{"queue", "Queue", true, false, func(_ *page, r *kagziv1.Workflow) g.Node { return cut(r.GetTaskQueue(), 24) }},
 	{"worker", "Worker", false, false, func(_ *page, r *kagziv1.Workflow) g.Node { return cut(r.GetWorkerId(), 24) }},
 	{"version", "Version", false, false, func(_ *page, r *kagziv1.Workflow) g.Node { return cut(r.GetVersion(), 24) }},
-	{"priority", "Priority", false, true, func(_ *page, r *kagziv1.Workflow) g.Node { return number(int64(r.GetPriority())) }},
-	{"tags", "Tags", false, false, func(_ *page, r *kagziv1.Workflow) g.Node { return cut(format.Tags(r.GetTags()), 40) }},
+	{"priority", "Priority", false, true, func(_ *page,
+		r *kagziv1.Workflow) g.Node {
+		return number(int64(r.GetPriority()))
+	}},
+	{"tags", "Tags", false, false, func(_ *page, r *kagziv1.Workflow) g.Node {
+		return cut(format.Tags(r.GetTags()),
+			40)
+	}},
 	{"key", "Key", false, false, func(_ *page, r *kagziv1.Workflow) g.Node { return cut(r.GetConcurrencyKey(), 24) }},
 	{"due", "Due", false, true, func(p *page, r *kagziv1.Workflow) g.Node {
 		if render.Ended(r.GetStatus()) {
@@ -165,7 +174,8 @@ func (p *page) runs() error {
 		p.filterBox(typed, query.Get("cols"), problem),
 		p.chips(short, query.Get("cols")),
 		g.Iff(problem == "", func() g.Node {
-			return h.Div(h.ID("list"), h.Data("live", "list"), h.Data("first", strconv.FormatBool(query.Get("page") == "")),
+			return h.Div(h.ID("list"), h.Data("live", "list"), h.Data("first",
+				strconv.FormatBool(query.Get("page") == "")),
 				p.runTable(list.runs, columns, q.Keep == nil, typed),
 				h.Div(h.Class("under"), p.counted(list, here), p.columnsForm(typed, columns)),
 				pager(link(list.prev), link(list.next)))
@@ -184,8 +194,10 @@ func (p *page) filterBox(typed, cols, problem string) g.Node {
 		h.Button(h.Type("submit"), h.Text("Filter")),
 		g.If(problem != "", h.P(h.ID("wrong"), h.Class("problem"), h.Role("alert"), text(problem))),
 		h.Details(h.Class("hint"), h.Summary(h.Text("Filters")), h.P(
-			h.Text("Terms are joined by blanks, alternatives by commas; "), h.Code(h.Text("!")), h.Text(" negates and "),
-			h.Code(h.Text("*")), h.Text(" stands for any text. Words without a key are searched in types, ids, notes and "+
+			h.Text("Terms are joined by blanks, alternatives by commas; "), h.Code(h.Text("!")),
+			h.Text(" negates and "),
+			h.Code(h.Text("*")),
+			h.Text(" stands for any text. Words without a key are searched in types, ids, notes and "+
 				"errors. The address of this page holds the filter: bookmark it to keep it."),
 		), h.P(h.Code(h.Text("status: type: queue: id: ext: worker: parent: schedule: since: until: tag.KEY=")))))
 }
@@ -225,8 +237,9 @@ func (p *page) runTable(runs []*kagziv1.Workflow, columns []runColumn, whole boo
 	acts := p.offers(clients)
 	head := g.Group{}
 	if acts {
-		head = append(head, h.Th(h.Scope("col"), h.Class("mark"), h.Input(h.ID("all"), h.Type("checkbox"),
-			h.Is("hidden"), h.Aria("label", "Mark all on this page"))))
+		head = append(head, h.Th(h.Scope("col"), h.Class("mark"), h.Span(h.Class("sr"), h.Text("Mark")),
+			h.Input(h.ID("all"), h.Type("checkbox"),
+				h.Is("hidden"), h.Aria("label", "Mark all on this page"))))
 	}
 	for _, c := range columns {
 		head = append(head, h.Th(h.Scope("col"), h.Class(columnClass(c)), h.Text(c.title)))

@@ -79,7 +79,8 @@ func (c crowded) ListWorkflows(ctx context.Context, r *kagziv1.ListWorkflowsRequ
 func TestColumnsAndStatusAreInTheAddress(t *testing.T) {
 	b := visit(t, newShop(), nil)
 	page := b.get("/n/default/runs?q=status:failed+type:order&cols=type,tags")
-	shows(t, page, ">Tags</th>", `href="/n/default/runs?q=status%3Acompleted+type%3Aorder&amp;cols=type%2Ctags"`, "customer=")
+	shows(t, page, ">Tags</th>", `href="/n/default/runs?q=status%3Acompleted+type%3Aorder&amp;cols=type%2Ctags"`,
+		"customer=")
 	if strings.Contains(page, ">Queue</th>") || strings.Contains(page, "thumbnail") {
 		t.Error("the page shows more than its address asks for")
 	}
@@ -145,7 +146,8 @@ func TestPayloadsThatCannotBeReadSaySo(t *testing.T) {
 		t.Errorf("the download = %d, want 403", code)
 	}
 	b = visit(t, w, func(o *Options) {
-		o.API = redacted{tui.Over(w.conn), map[string]string{"encoding": "binary/encrypted", "encryption-key": "orders-2026"}}
+		o.API = redacted{tui.Over(w.conn), map[string]string{"encoding": "binary/encrypted",
+			"encryption-key": "orders-2026"}}
 	})
 	shows(t, b.get(run+"/payloads"), "key=orders-2026", "<code>binary/encrypted</code>")
 }

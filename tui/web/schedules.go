@@ -35,7 +35,8 @@ func (p *page) schedules() error {
 	}
 	list := answer.GetSchedules()
 	t := table{caption: "Schedules", empty: "There are no schedules.", Table: render.Table{Columns: []render.Column{
-		{Title: "NAME"}, {Title: "STATE"}, {Title: "TYPE"}, {Title: "WHEN"}, {Title: "ZONE"}, {Title: "NEXT", Right: true},
+		{Title: "NAME"}, {Title: "STATE"}, {Title: "TYPE"}, {Title: "WHEN"}, {Title: "ZONE"}, {Title: "NEXT",
+			Right: true},
 		{Title: "LAST", Right: true}, {Title: "RUNS", Right: true}, {Title: "FAILED", Right: true},
 		{Title: "SKIPPED", Right: true}, {Title: "PROBLEM"}}},
 		key: func(row int) string { return list[row].GetScheduleId() },
@@ -66,7 +67,8 @@ func (p *page) schedules() error {
 // schedule shows a schedule with its next ticks and its runs.
 func (p *page) schedule() error {
 	id := p.r.PathValue("schedule")
-	answer, err := p.API.GetWorkflowSchedule(p.ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: p.ns, ScheduleId: id})
+	answer, err := p.API.GetWorkflowSchedule(p.ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: p.ns,
+		ScheduleId: id})
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,8 @@ func (p *page) schedule() error {
 	return p.write(http.StatusOK, p.document("Schedule "+scheduleName(s), "Schedules",
 		h.P(h.Class("crumbs"), h.A(h.Href(p.at("schedules")), h.Data("up", ""), h.Text("Schedules"))),
 		h.Div(h.ID("schedule"), h.Data("live", "schedules"),
-			h.Div(h.Class("head"), h.H1(cut(scheduleName(s), 80), h.Text(" "), sign(theme.OfSchedule(s))), p.scheduleButtons(s)),
+			h.Div(h.Class("head"), h.H1(cut(scheduleName(s), 80), h.Text(" "), sign(theme.OfSchedule(s))),
+				p.scheduleButtons(s)),
 			facts(render.SchedulePairs(s, p.view()), nil),
 			section("ticks", "Next ticks", g.If(!s.GetEnabled() && s.GetBroken() == "", h.P(h.Class("empty"),
 				h.Text("It is paused. Without the pause it would fire:"))), ticks),
@@ -104,6 +107,7 @@ func (p *page) scheduleButtons(s *kagziv1.WorkflowSchedule) g.Node {
 		return h.A(h.Class("button"), h.Href(p.at("act", "do", do, "id", s.GetScheduleId())), h.Text(title))
 	}
 	return h.Div(h.Class("buttons"), button("trigger", "Trigger"),
-		g.If(s.GetEnabled(), button("pause-schedule", "Pause")), g.If(!s.GetEnabled(), button("resume-schedule", "Resume")),
+		g.If(s.GetEnabled(), button("pause-schedule", "Pause")), g.If(!s.GetEnabled(), button("resume-schedule",
+			"Resume")),
 		button("edit-schedule", "Edit"), button("delete-schedule", "Delete"))
 }

@@ -21,7 +21,7 @@ import (
 
 const (
 	mostBars  = 500 // of a timeline
-	mostRows  = 100 // longer timelines have a row for several steps
+	mostRows  = 200 // longer timelines have a row for several steps
 	axisCells = 120 // that the width of the axis counts as
 )
 
@@ -60,7 +60,8 @@ func (p *page) timelineSection(r *kagziv1.Workflow, lanes []model.Lane) g.Node {
 func (p *page) laterTimeline(r *kagziv1.Workflow) g.Node {
 	url := p.runURL(r.GetRunId(), "timeline")
 	return h.Section(h.ID("timeline"), h.Data("later", url), h.H2(h.Text("Timeline")), h.P(h.Class("empty"),
-		h.A(h.Href(url), h.Text("Show the timeline and troubled steps of all "+format.Number(r.GetStepCount())+" steps"))))
+		h.A(h.Href(url),
+			h.Text("Show the timeline and troubled steps of all "+format.Number(r.GetStepCount())+" steps"))))
 }
 
 // runTimeline shows the whole timeline of a long run, and the steps that failed or are open.
@@ -212,12 +213,13 @@ func (t *timeline) node() g.Node {
 			label = h.A(h.Class("label"), h.Href(r.url), cut(r.label, 48))
 		}
 		return h.Div(h.Class("lane"), h.Span(h.Class("name"), sign(r.sign), label),
-			svg(h.Class("bars"), h.Attr("role", "img"), h.Aria("label", t.spoken(r)), g.Map(r.bars, t.bar), g.Map(t.scale.Gaps,
-				func(gap timescale.Gap) g.Node {
-					x, to := t.scale.Cell(gap.From), t.scale.Cell(gap.To)
-					return h.El("rect", h.Class("gap"), h.Attr("x", t.percent(x)), h.Attr("width", t.percent(to-x)),
-						h.Attr("y", "0"), h.Attr("height", "16"))
-				})))
+			svg(h.Class("bars"), h.Attr("role", "img"), h.Aria("label", t.spoken(r)), g.Map(r.bars, t.bar),
+				g.Map(t.scale.Gaps,
+					func(gap timescale.Gap) g.Node {
+						x, to := t.scale.Cell(gap.From), t.scale.Cell(gap.To)
+						return h.El("rect", h.Class("gap"), h.Attr("x", t.percent(x)), h.Attr("width", t.percent(to-x)),
+							h.Attr("y", "0"), h.Attr("height", "16"))
+					})))
 	}))
 }
 
@@ -233,7 +235,8 @@ func (t *timeline) bar(b bar) g.Node {
 	if b.class == "between" {
 		y, height = "7", "2"
 	}
-	return h.El("rect", h.Class(b.class), h.Attr("x", t.percent(min(x, axisCells-0.3))), h.Attr("width", t.percent(width)),
+	return h.El("rect", h.Class(b.class), h.Attr("x", t.percent(min(x, axisCells-0.3))), h.Attr("width",
+		t.percent(width)),
 		h.Attr("y", y), h.Attr("height", height), h.Attr("rx", "2"), h.El("title", text(b.title)))
 }
 

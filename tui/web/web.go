@@ -149,15 +149,14 @@ func (s *server) secureHeaders(w http.ResponseWriter, r *http.Request) {
 // page is one request for a page.
 type page struct {
 	*server
-	ctx     context.Context
-	w       http.ResponseWriter
-	r       *http.Request
-	cookie  string                  // value of the session's cookie
-	me      *kagziv1.WhoAmIResponse // nil: the server has no keys
-	ns      string                  // of the path; empty on pages of the server
-	now     time.Time
-	clock   *clock.Clock
-	version string // of the server; empty: not asked
+	ctx    context.Context
+	w      http.ResponseWriter
+	r      *http.Request
+	cookie string                  // value of the session's cookie
+	me     *kagziv1.WhoAmIResponse // nil: the server has no keys
+	ns     string                  // of the path; empty on pages of the server
+	now    time.Time
+	clock  *clock.Clock
 }
 
 // show serves a page.
@@ -210,8 +209,15 @@ func (s *server) enter(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	p := s.newPage(ctx, w, r)
 	p.cookie = s.cookieOf(r)
 	if s.Sessions != nil {
-		identified, err := s.Sessions.Identify(ctx, p.cookie)
-		if p.cookie == "" || err != nil {
+		identified, err := ctx, errForm
+		if p.cookie != "" {
+			identified, err = s.Sessions.Identify(ctx, p.cookie)
+		}
+		if err != nil {
+			if strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream") {
+				http.Error(w, "the session is over", http.StatusUnauthorized)
+				return nil
+			}
 			http.Redirect(w, r, s.loginURL(r), http.StatusSeeOther)
 			return nil
 		}
@@ -271,7 +277,8 @@ func (p *page) fail(err error) {
 		code = http.StatusInternalServerError
 	}
 	title := map[int]string{
-		http.StatusNotFound: "Not found", http.StatusForbidden: "Not allowed", http.StatusUnauthorized: "A key is needed",
+		http.StatusNotFound: "Not found", http.StatusForbidden: "Not allowed",
+		http.StatusUnauthorized:   "A key is needed",
 		http.StatusGatewayTimeout: "That took too long", http.StatusServiceUnavailable: "The server is not available",
 		http.StatusConflict: "Not possible now", http.StatusBadRequest: "Not understood",
 	}[code]

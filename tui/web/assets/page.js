@@ -131,7 +131,7 @@
   const about = parts.map((part) => part.dataset.live), run = $("[data-run]")?.dataset.run;
   const channel = live && "BroadcastChannel" in window ? new BroadcastChannel("kagzi " + live) : null;
   const state = $("#live"), pauseButton = $("#pause");
-  let missed = false, since = null, release = null, source = null, asked = null;
+  let missed = false, since = null, release = null, source = null, asked = null, refused = 0;
 
   const paused = () => store.get("paused") === "yes";
 
@@ -179,6 +179,7 @@
       release = resolve;
       source = new EventSource(live);
       source.addEventListener("hello", (e) => {
+        refused = 0;
         tell({ state: "on", build: JSON.parse(e.data), back: lost });
         lost = false;
       });
@@ -188,7 +189,8 @@
         lost = true;
         tell({ state: "off" });
         if (source.readyState === EventSource.CLOSED && release === resolve) { // refused: try again later
-          const retry = setTimeout(() => { if (release === resolve) { source.close(); stop(); start(); } }, 10000);
+          const wait = Math.min(5000 * 2 ** refused++, 300000);
+          const retry = setTimeout(() => { if (release === resolve) { stop(); start(); } }, wait);
           asked?.signal.addEventListener("abort", () => clearTimeout(retry));
         }
       };

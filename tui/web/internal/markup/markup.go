@@ -41,6 +41,7 @@ func Aria(name, value string) g.Node { return Attr("aria-"+name, value) }
 
 // Elements by their names.
 func A(children ...g.Node) g.Node        { return El("a", children...) }
+func Aside(children ...g.Node) g.Node    { return El("aside", children...) }
 func B(children ...g.Node) g.Node        { return El("b", children...) }
 func Body(children ...g.Node) g.Node     { return El("body", children...) }
 func Br(children ...g.Node) g.Node       { return El("br", children...) }
