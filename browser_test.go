@@ -389,3 +389,42 @@ func fetched(t *testing.T, address, path string) (code int, text string) {
 	}
 	return answer.StatusCode, string(body)
 }
+
+func TestTheBrowserTellsWhatNoPageMayDo(t *testing.T) {
+	a := startAgents(t)
+	p := profile(t, "http://"+a.http)
+	p.open("/n/default/runs")
+	for what, script := range map[string]string{
+		"CSP style-src":   `document.body.insertAdjacentHTML("beforeend", "<p style='color: red'>x</p>")`,
+		"CSP script-src":  `document.body.append(Object.assign(document.createElement("script"), {text: "1"}))`,
+		"CSP connect-src": `fetch("http://127.0.0.2:1/").catch(() => {})`,
+		"console: ":       `console.error("lost")`,
+		"exception: ":     `setTimeout(() => { throw new Error("lost") })`,
+	} {
+		value[bool](p, script+"; true")
+		p.complained(what)
+	}
+	_, _ = chromedp.Run(p.ctx, chromedp.Evaluate[bool](`location.href = "http://127.0.0.2:1/"; true`)) // nobody answers
+	p.complained("request to http://127.0.0.2:1/")
+	p.expect("") // of the page that says that nobody answered
+}
+
+// complained waits for a complaint, and takes the complaints so far as expected.
+func (p *tab) complained(part string) {
+	p.t.Helper()
+	for began := time.Now(); ; {
+		p.mu.Lock()
+		all := strings.Join(p.wrong, "\n")
+		if strings.Contains(all, part) {
+			p.wrong = nil
+		}
+		p.mu.Unlock()
+		switch {
+		case strings.Contains(all, part):
+			return
+		case time.Since(began) > patience:
+			p.t.Fatalf("the browser did not tell of %s, only of:\n%s", part, all)
+		}
+		_, _ = chromedp.Run(p.ctx, chromedp.Evaluate[int]("1")) // events come with answers
+	}
+}

@@ -100,6 +100,7 @@ func TestPageOfADatabaseFileNeedsNoServer(t *testing.T) {
 		if n := value[int](p, `document.querySelectorAll("form[method=post], input[type=checkbox]").length`); n > 0 {
 			t.Errorf("%v: a page of a copy offers %d actions", c.args, n)
 		}
+		p.expect("/live") // the page asks for it again
 		s.interrupted(t)
 	}
 }
