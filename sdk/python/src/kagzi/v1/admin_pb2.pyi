@@ -25,6 +25,13 @@ class KeyRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KEY_ROLE_CLIENT: _ClassVar[KeyRole]
     KEY_ROLE_WORKER: _ClassVar[KeyRole]
     KEY_ROLE_VIEWER: _ClassVar[KeyRole]
+
+class HookSignature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HOOK_SIGNATURE_UNSPECIFIED: _ClassVar[HookSignature]
+    HOOK_SIGNATURE_GITHUB: _ClassVar[HookSignature]
+    HOOK_SIGNATURE_STRIPE: _ClassVar[HookSignature]
+    HOOK_SIGNATURE_PLAIN: _ClassVar[HookSignature]
 SERVING_STATUS_UNSPECIFIED: ServingStatus
 SERVING_STATUS_SERVING: ServingStatus
 SERVING_STATUS_NOT_SERVING: ServingStatus
@@ -34,6 +41,10 @@ KEY_ROLE_OPERATOR: KeyRole
 KEY_ROLE_CLIENT: KeyRole
 KEY_ROLE_WORKER: KeyRole
 KEY_ROLE_VIEWER: KeyRole
+HOOK_SIGNATURE_UNSPECIFIED: HookSignature
+HOOK_SIGNATURE_GITHUB: HookSignature
+HOOK_SIGNATURE_STRIPE: HookSignature
+HOOK_SIGNATURE_PLAIN: HookSignature
 
 class ListWorkersRequest(_message.Message):
     __slots__ = ("namespace", "task_queue", "status_filter", "page", "query")
@@ -494,6 +505,116 @@ class RevokeKeyResponse(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     key: Key
     def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
+
+class Hook(_message.Message):
+    __slots__ = ("hook_id", "namespace", "name", "task_queue", "workflow_type", "signature", "path", "created_at", "rotated_at", "old_secret_until")
+    HOOK_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASK_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    ROTATED_AT_FIELD_NUMBER: _ClassVar[int]
+    OLD_SECRET_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    hook_id: str
+    namespace: str
+    name: str
+    task_queue: str
+    workflow_type: str
+    signature: HookSignature
+    path: str
+    created_at: _timestamp_pb2.Timestamp
+    rotated_at: _timestamp_pb2.Timestamp
+    old_secret_until: _timestamp_pb2.Timestamp
+    def __init__(self, hook_id: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., signature: _Optional[_Union[HookSignature, str]] = ..., path: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., rotated_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., old_secret_until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class CreateHookRequest(_message.Message):
+    __slots__ = ("namespace", "name", "task_queue", "workflow_type", "signature", "secret")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASK_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WORKFLOW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    task_queue: str
+    workflow_type: str
+    signature: HookSignature
+    secret: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., task_queue: _Optional[str] = ..., workflow_type: _Optional[str] = ..., signature: _Optional[_Union[HookSignature, str]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class CreateHookResponse(_message.Message):
+    __slots__ = ("hook", "secret")
+    HOOK_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    hook: Hook
+    secret: str
+    def __init__(self, hook: _Optional[_Union[Hook, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class GetHookRequest(_message.Message):
+    __slots__ = ("namespace", "name")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class GetHookResponse(_message.Message):
+    __slots__ = ("hook",)
+    HOOK_FIELD_NUMBER: _ClassVar[int]
+    hook: Hook
+    def __init__(self, hook: _Optional[_Union[Hook, _Mapping]] = ...) -> None: ...
+
+class ListHooksRequest(_message.Message):
+    __slots__ = ("namespace", "page")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    page: _common_pb2.PageRequest
+    def __init__(self, namespace: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+
+class ListHooksResponse(_message.Message):
+    __slots__ = ("hooks", "page")
+    HOOKS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    hooks: _containers.RepeatedCompositeFieldContainer[Hook]
+    page: _common_pb2.PageInfo
+    def __init__(self, hooks: _Optional[_Iterable[_Union[Hook, _Mapping]]] = ..., page: _Optional[_Union[_common_pb2.PageInfo, _Mapping]] = ...) -> None: ...
+
+class RotateHookRequest(_message.Message):
+    __slots__ = ("namespace", "name", "secret", "overlap")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    secret: str
+    overlap: _duration_pb2.Duration
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., secret: _Optional[str] = ..., overlap: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class RotateHookResponse(_message.Message):
+    __slots__ = ("hook", "secret")
+    HOOK_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    hook: Hook
+    secret: str
+    def __init__(self, hook: _Optional[_Union[Hook, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class DeleteHookRequest(_message.Message):
+    __slots__ = ("namespace", "name")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class DeleteHookResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ListAuditEventsRequest(_message.Message):
     __slots__ = ("namespace", "page", "subject_id", "query")

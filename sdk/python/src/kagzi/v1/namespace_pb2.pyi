@@ -182,13 +182,15 @@ class DeleteNamespaceResponse(_message.Message):
     def __init__(self, deleted: bool = ..., removed: _Optional[_Union[NamespaceContents, _Mapping]] = ...) -> None: ...
 
 class NamespaceContents(_message.Message):
-    __slots__ = ("runs", "schedules", "workers", "keys")
+    __slots__ = ("runs", "schedules", "workers", "keys", "hooks")
     RUNS_FIELD_NUMBER: _ClassVar[int]
     SCHEDULES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    HOOKS_FIELD_NUMBER: _ClassVar[int]
     runs: int
     schedules: int
     workers: int
     keys: int
-    def __init__(self, runs: _Optional[int] = ..., schedules: _Optional[int] = ..., workers: _Optional[int] = ..., keys: _Optional[int] = ...) -> None: ...
+    hooks: int
+    def __init__(self, runs: _Optional[int] = ..., schedules: _Optional[int] = ..., workers: _Optional[int] = ..., keys: _Optional[int] = ..., hooks: _Optional[int] = ...) -> None: ...
