@@ -1,13 +1,17 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/secret"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -60,5 +64,35 @@ func TestASessionNeedsAKey(t *testing.T) {
 	if _, err := admin.EndSession(with(soon(t), secrets[engine.RoleViewer]),
 		&kagziv1.EndSessionRequest{}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("the end of no session: %v, want FAILED_PRECONDITION", err)
+	}
+}
+
+func TestFailedLoginsAndSessionsOfAnAddressAreDelayed(t *testing.T) {
+	for what, try := range map[string]func(kagziv1.AdminServiceClient, context.Context) error{
+		"logins": func(admin kagziv1.AdminServiceClient, ctx context.Context) error {
+			_, err := admin.CreateSession(with(ctx, "kz_admin_none"), &kagziv1.CreateSessionRequest{})
+			return err
+		},
+		"sessions": func(admin kagziv1.AdminServiceClient, ctx context.Context) error {
+			unknown, _ := secret.NewSession(engine.NewID(time.Now()))
+			_, err := admin.WhoAmI(with(ctx, unknown), &kagziv1.WhoAmIRequest{})
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, conn, _, _ := guarded(t)
+			admin, began := kagziv1.NewAdminServiceClient(conn), time.Now()
+			for i := range 11 { // ten a second are free
+				if took := time.Since(began); took != 0 {
+					t.Errorf("%s: %d failures took %s, want them free", what, i, took)
+				}
+				if err := try(admin, soon(t)); status.Code(err) != codes.Unauthenticated {
+					t.Errorf("%s: %v, want UNAUTHENTICATED", what, err)
+				}
+			}
+			if took := time.Since(began); took != 250*time.Millisecond {
+				t.Errorf("%s: the eleventh failure in a second came after %s, want 250ms", what, took)
+			}
+		})
 	}
 }
