@@ -150,3 +150,17 @@ func TestALongCallKeepsItsSession(t *testing.T) {
 		}
 	})
 }
+
+func TestAUseCountsBeforeItIsWritten(t *testing.T) {
+	inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
+		text, _ := begin(t, l, "root")
+		time.Sleep(engine.SessionIdle - time.Second)
+		for _, wait := range []time.Duration{0, 0, usesGather - 100*time.Millisecond} {
+			time.Sleep(wait)
+			if err := identified(t, s, text); err != nil {
+				t.Errorf("%s after a use: %v", wait, err)
+			}
+			s.KeysChanged() // it is read again, from rows that do not have the use yet
+		}
+	})
+}
