@@ -112,7 +112,8 @@ func New(o Options) *Database {
 		losses:    map[string]*engine.Loss{},
 		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{},
 		namespaces: map[string]*engine.Namespace{},
-		keys:       map[engine.ID]*engine.APIKey{}, sessions: map[engine.ID]engine.Session{}, hooks: map[engine.ID]*engine.Hook{},
+		keys:       map[engine.ID]*engine.APIKey{}, sessions: map[engine.ID]engine.Session{},
+		hooks: map[engine.ID]*engine.Hook{},
 		audit: map[engine.ID]engine.AuditEvent{}, options: o,
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/web"
 )
 
-// listenHTTP listens for the web page, HTTP API, metrics and health, if wanted. If the address is the default and is taken,
-// for example by another server, the server runs without them.
+// listenHTTP listens for the web page, HTTP API, metrics and health, if wanted. If the address is the
+// default and is taken, for example by another server, the server runs without them.
 func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool) (net.Listener, error) {
 	if address == "" {
 		return nil, nil

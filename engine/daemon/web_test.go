@@ -67,7 +67,8 @@ func withPage(t *testing.T, change func(*Config)) (Config, Backends) {
 }
 
 // requested sends a request to a server and returns its answer.
-func requested(t *testing.T, method, address, cookie string, headers ...string) (code int, text string, answer *http.Response) {
+func requested(t *testing.T, method, address, cookie string, headers ...string) (code int, text string,
+	answer *http.Response) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address, strings.NewReader(""))
 	if err != nil {
@@ -145,7 +146,8 @@ func TestThePageIsServedBelowTheBaseAndLogsInOnceThereAreKeys(t *testing.T) {
 		t.Fatalf("login set %d cookies", len(answer.Cookies()))
 	}
 	cookie := answer.Cookies()[0]
-	if cookie.Secure || strings.Contains(cookie.Value, secret) || cookie.Expires.Before(time.Now().Add(13*24*time.Hour)) {
+	if cookie.Secure || strings.Contains(cookie.Value, secret) ||
+		cookie.Expires.Before(time.Now().Add(13*24*time.Hour)) {
 		t.Errorf("the cookie is %v, want one without Secure, without the key, for as long as a session can last", cookie)
 	}
 	if _, text, _ := requested(t, http.MethodGet, s.HTTP+"/kagzi/", cookie.Value); !strings.Contains(text, `key="root"`) {

@@ -32,7 +32,8 @@ func opened(t *testing.T) *Door {
 	return d
 }
 
-func ask(t *testing.T, c *http.Client, method, address string, change func(*http.Request)) (int, string, *http.Response) {
+func ask(t *testing.T, c *http.Client, method, address string, change func(*http.Request)) (int, string,
+	*http.Response) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
 	if err != nil {

@@ -79,8 +79,8 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, o Options) e
 const formType = "application/x-www-form-urlencoded"
 
 // handler serves everything below the base path, and /healthz and /readyz, which probes ask for behind
-// no proxy, at the root too. Hooks are for those who sign; all else is behind a gate. It uses no http.ServeMux for the API, because that changes paths with dots
-// and doubled slashes.
+// no proxy, at the root too. Hooks are for those who sign; all else is behind a gate. It uses no
+// http.ServeMux for the API, because that changes paths with dots and doubled slashes.
 func handler(srv *server.Server, o Options) (http.Handler, error) {
 	direct := srv.Direct()
 	o.Gate.Keyless, o.Gate.Log = direct.Keyless, o.Log
