@@ -29,7 +29,8 @@ func TestLongGapsAreFoldedAndShortOnesKept(t *testing.T) {
 
 func TestTicksFallOnRoundTimes(t *testing.T) {
 	for least, want := range map[time.Duration]time.Duration{
-		3 * time.Millisecond: 5 * time.Millisecond, 700 * time.Millisecond: time.Second, 11 * time.Second: 20 * time.Second,
+		3 * time.Millisecond: 5 * time.Millisecond, 700 * time.Millisecond: time.Second,
+		11 * time.Second: 20 * time.Second,
 		40 * time.Minute: time.Hour, 13 * time.Hour: 24 * time.Hour, 30 * time.Hour: 48 * time.Hour,
 	} {
 		if got := TickStep(least); got != want {
