@@ -106,9 +106,9 @@ func (p *page) bulkOf(values url.Values) (*bulk, *kagziv1.ListWorkflowsRequest, 
 }
 
 // countOf counts the runs that a bulk action is about.
-func (p *page) countOf(r *kagziv1.ListWorkflowsRequest) (int64, error) {
+func (p *page) countOf(ctx context.Context, r *kagziv1.ListWorkflowsRequest) (int64, error) {
 	r.Page = &kagziv1.PageRequest{PageSize: 1, IncludeTotalCount: true}
-	answer, err := p.API.ListWorkflows(p.ctx, r)
+	answer, err := p.API.ListWorkflows(ctx, r)
 	return answer.GetPage().GetTotalCount(), err
 }
 
@@ -119,7 +119,7 @@ func (p *page) askBulk() error {
 		return err
 	}
 	b.asOf = p.now
-	if b.count, err = p.countOf(request); err != nil {
+	if b.count, err = p.countOf(p.ctx, request); err != nil {
 		return err
 	}
 	return p.showBulk(b, request)
@@ -186,7 +186,7 @@ func (p *page) performBulk() error {
 
 // bulk counts again, and then acts on no more runs than were shown.
 func (p *page) bulk(ctx context.Context, b *bulk, request *kagziv1.ListWorkflowsRequest, d *deed) error {
-	now, err := p.countOf(request)
+	now, err := p.countOf(ctx, request)
 	if err != nil {
 		return err
 	}

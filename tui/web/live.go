@@ -84,9 +84,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.lives.leave(caller)
-	ctx, cancel := context.WithCancel(p.ctx)
-	defer cancel()
-	stream, err := s.API.Watch(untimed(ctx, r.Context()), &kagziv1.WatchRequest{Namespace: p.ns,
+	stream, err := s.API.Watch(untimed(p.ctx, r.Context()), &kagziv1.WatchRequest{Namespace: p.ns,
 		Interval: durationpb.New(watchEvery)})
 	if err != nil {
 		p.fail(err)

@@ -153,6 +153,14 @@ func TestAFormOfASessionThatIsOverAsksForALogin(t *testing.T) {
 	}
 }
 
+func TestTheStreamOfASessionThatIsOverEnds(t *testing.T) {
+	b, _ := guarded(t, newShop(), "")
+	b.header.Set("Accept", "text/event-stream")
+	if code := b.do("GET", "/n/default/live", "").Code; code != http.StatusUnauthorized {
+		t.Errorf("the stream = %d, want 401", code)
+	}
+}
+
 func TestTheCookieIsSecureWhereTheBrowsersSideIs(t *testing.T) {
 	w := newShop()
 	b, _ := guarded(t, w, "")

@@ -146,8 +146,8 @@ func hiddenRune(r rune) bool {
 
 // elements are those that the page uses.
 var elements = strings.Fields(`html aside head meta title link script body a header nav div span button main h1 h2 h3 h4
-	p dialog dl dt dd kbd form input label select option textarea details summary table caption thead tbody tr th td section
-	ul ol li pre code svg rect text time small b br`)
+	p dialog dl dt dd kbd form input label select option textarea details summary table caption thead tbody tr th td
+	section ul ol li pre code svg rect text time small b br`)
 
 func TestHostileTextsAreTexts(t *testing.T) {
 	w := newShop()

@@ -117,6 +117,7 @@
   }
 
   function apply(next) {
+    document.title = next.title;
     for (const part of $$("[data-live]")) {
       const now = part.id ? next.getElementById(part.id) : null;
       if (!now || selecting(part)) continue;
