@@ -7,8 +7,8 @@
 //   - WorkflowService: runs.go, start.go, lists.go, steer.go (open runs), repair.go (retry,
 //     override, explain), bulk.go, signals.go, capsules.go (export and import), watch.go.
 //   - WorkflowScheduleService: schedules.go, schedule_changes.go. NamespaceService: namespaces.go.
-//   - AdminService: admin.go (workers, queues), audit.go, backup.go, health.go, info.go, keys.go,
-//     sessions.go, usage.go (statistics), watch.go.
+//   - AdminService: admin.go (workers, queues), audit.go, backup.go, health.go, hooks.go, info.go,
+//     keys.go, sessions.go, usage.go (statistics), watch.go. deliveries.go starts the runs of hooks.
 //   - interceptors.go wraps every call with keys, limits, errors and logs; trace.go adds spans.
 //   - early.go notifies pollers of a start before its commit.
 //   - connections.go counts open connections; connections_linux.go reads from them without a buffer
@@ -28,6 +28,7 @@
 //   - auth: API keys, permissions, and streams that end with their key. secret makes and parses the
 //     secrets of keys.
 //   - bundle: capsules, which are exported runs.
+//   - hook: signatures of deliveries to hooks.
 //   - metrics: counters, activity and events.
 //   - limit: limits of namespaces, and of payload bytes in flight.
 //   - async: helpers for goroutines.

@@ -336,7 +336,8 @@ func TestNoKeyReachesAnotherNamespace(t *testing.T) {
 // changesB reports whether a method changes the caller's own namespace whatever ids it gets.
 func changesB(name string) bool {
 	return slices.Contains([]string{
-		"StartWorkflow", "StartWorkflows", "CreateWorkflowSchedule", "CreateNamespace", "UpdateNamespace",
+		"StartWorkflow", "StartWorkflows", "CreateWorkflowSchedule", "CreateHook", "CreateNamespace",
+		"UpdateNamespace",
 		"EnableNamespace", "DisableNamespace", "BulkWorkflows", "ImportWorkflow",
 		"ListWorkers", "MatchWorkers", "ListWorkflows", "GetQueueDepth", "ListWorkflowTypes", "GetStats", "WatchStats",
 		"ListAuditEvents", "ListWorkflowSchedules", "Watch", "GetNamespace",
@@ -345,7 +346,7 @@ func changesB(name string) bool {
 
 func makesInB(name string) bool {
 	return strings.HasPrefix(name, "StartWorkflow") ||
-		slices.Contains([]string{"CreateWorkflowSchedule", "BulkWorkflows", "ImportWorkflow"}, name)
+		slices.Contains([]string{"CreateWorkflowSchedule", "CreateHook", "BulkWorkflows", "ImportWorkflow"}, name)
 }
 
 // anonymous returns an answer without the ids of the request.

@@ -43,6 +43,7 @@ var arrows = []arrow{
 		"what workers do is written over all that callers go through, and never knows the server"},
 	{"engine/server/internal/bundle", []string{"engine", "engine/server/internal/wire", "proto/..."},
 		"a capsule is made of the store's rows and the contract's messages"},
+	{"engine/server/internal/hook", []string{"engine"}, "a signature is checked from a hook and a request alone"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."},
 		"the store comes as a function, so that the switch on dialect stays in one place"},
 	{"engine/sandbox", []string{"engine", "engine/...", "proto/..."},

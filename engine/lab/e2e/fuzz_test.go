@@ -253,6 +253,8 @@ func (c *target) read(t testing.TB, store engine.Store) string {
 		add([]any{runs, info.Total}, err)
 		schedules, info, err := store.ListSchedules(ctx, engine.ScheduleFilter{Namespace: namespace}, newest)
 		add([]any{schedules, info.Total}, err)
+		hooks, info, err := store.ListHooks(ctx, namespace, newest)
+		add([]any{hooks, info.Total}, err)
 	}
 	for _, namespace := range []string{"", "default", "spare"} {
 		events, info, err := store.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace}, newest)

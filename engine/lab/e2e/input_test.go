@@ -183,6 +183,13 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		// refused for the current state: no key is needed
 		"CreateSession": &kagziv1.CreateSessionRequest{},
 		"EndSession":    &kagziv1.EndSessionRequest{},
+		"CreateHook": &kagziv1.CreateHookRequest{Name: "h", WorkflowType: "t", Secret: "0123456789abcdef",
+			Signature: kagziv1.HookSignature_HOOK_SIGNATURE_PLAIN},
+		"GetHook":   &kagziv1.GetHookRequest{Name: "nobody"},
+		"ListHooks": &kagziv1.ListHooksRequest{Page: page},
+		"RotateHook": &kagziv1.RotateHookRequest{Name: "nobody", Secret: "0123456789abcdef",
+			Overlap: durationpb.New(time.Hour)},
+		"DeleteHook": &kagziv1.DeleteHookRequest{Name: "nobody"},
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // whoAmI is a method that every key may call.
 const whoAmI = "/kagzi.v1.AdminService/WhoAmI"
 
-// Door returns next, which speaks another protocol than the API over POST, with the API's checks
-// before it: the key before the body is read, and the limits of bodies. next makes calls of its own
+// Door returns next, which speaks another protocol than the API in JSON over POST, with the API's
+// checks before it: the key before the body is read, and the limits of bodies and of JSON. next makes calls of its own
 // with the request's context. Serve it behind a Gate.
 func (a *API) Door(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +37,11 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request, next http.Handler) e
 		return err
 	}
 	defer release()
+	if len(body) > 0 {
+		if err := checkJSON(body); err != nil {
+			return err
+		}
+	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -65,6 +65,22 @@ func TestADoorHasTheChecksOfTheAPI(t *testing.T) {
 	if w := send("POST", strings.NewReader(strings.Repeat(" ", maxBody+1))); w.Code != 413 {
 		t.Errorf("a body that is too long: %d", w.Code)
 	}
+	for name, c := range map[string]struct{ body, want string }{
+		"JSON that is too deep": {strings.Repeat("[", 101) + strings.Repeat("]", 101), "nested deeper than 100"},
+		"deep and endless":      {strings.Repeat("[", 1<<20), "is not JSON"},
+		"a name twice":          {`{"method":"a","method":"b"}`, "occurs twice"},
+		"no JSON":               {"{", "is not JSON"},
+		"invalid UTF-8":         {"\"\xff\"", "UTF-8"},
+		"two messages":          {"{}{}", "is not JSON"},
+	} {
+		if w := send("POST", strings.NewReader(c.body)); w.Code != 400 || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %.200s, want 400 with %q", name, w.Code, w.Body, c.want)
+		}
+	}
+	const number = `{"n":3544790567247868102,"big":1e400}`
+	if w := send("POST", strings.NewReader(number)); w.Code != 200 || w.Body.String() != number {
+		t.Errorf("huge numbers reach it as %s", w.Body)
+	}
 	f.refuse = &engine.Error{Kind: engine.KindNoKey, Message: "an API key is needed"}
 	if w := send("POST", unread{t}); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("without a key: %d %v", w.Code, w.Header())
@@ -97,4 +113,19 @@ type unread struct{ t *testing.T }
 func (u unread) Read([]byte) (int, error) {
 	u.t.Error("the body is read before the key")
 	return 0, io.EOF
+}
+
+func TestAMessageThatDoesNotArriveIsRefusedAtADoor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := serveBehindGate(t, &fakeServer{}, func(api *API) http.Handler {
+			return api.Door(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("half a message got in") }))
+		})
+		c := l.dial()
+		began := time.Now()
+		c.say("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n{")
+		if r := c.answer(t); r.StatusCode != http.StatusRequestTimeout || time.Since(began) != bodyTime {
+			t.Errorf("%d after %s, want 408 after %s", r.StatusCode, time.Since(began), bodyTime)
+		}
+		c.Close()
+	})
 }

@@ -75,10 +75,11 @@ func TestAHooksBodyIsTheInputOfItsRun(t *testing.T) {
 		kind, body string
 		want       string // of the input; empty: none
 	}{
-		"JSON":                 {"application/json", number, number},
-		"JSON in UTF-8":        {"application/json; charset=utf-8", " " + number + "\n", " " + number + "\n"},
-		"a kind of JSON":       {"application/vnd.github+json", `[]`, `[]`},
-		"a form":               {"application/x-www-form-urlencoded", "a=b", `{"base64":"YT1i","content_type":"application/x-www-form-urlencoded"}`},
+		"JSON":           {"application/json", number, number},
+		"JSON in UTF-8":  {"application/json; charset=utf-8", " " + number + "\n", " " + number + "\n"},
+		"a kind of JSON": {"application/vnd.github+json", `[]`, `[]`},
+		"a form": {"application/x-www-form-urlencoded", "a=b",
+			`{"base64":"YT1i","content_type":"application/x-www-form-urlencoded"}`},
 		"bytes":                {"", "\x00\xff", `{"base64":"AP8="}`},
 		"JSON of another type": {"text/plain", "{}", `{"base64":"e30=","content_type":"text/plain"}`},
 		"a type that is none":  {"\x1b[31m", "x", `{"base64":"eA=="}`},
@@ -137,10 +138,14 @@ func TestAnUnknownHookAndAWrongSignatureAnswerAlike(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]int{"/hooks/": 404, "/hooks/known/": 404, "/hooks/known/more": 404, "/hooks//known": 404} {
-		if w := deliver(hooksOf(t, f), "POST", path, "{}", "X-Good: 1"); w.Code != want {
-			t.Errorf("%s: %d, want %d", path, w.Code, want)
+	for _, path := range []string{"/hooks/", "/hooks/known/", "/hooks/known/more", "/hooks//known"} {
+		if w := deliver(hooksOf(t, f), "POST", path, "{}", "X-Good: 1"); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", path, w.Code)
 		}
+	}
+	w := deliver(hooksOf(t, f), "GET", "/hooks/known", "", "X-Good: 1")
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: %d %v, want 405", w.Code, w.Header())
 	}
 	if len(f.started) > 0 {
 		t.Errorf("%d runs were started", len(f.started))
@@ -161,6 +166,21 @@ func TestASignedDeliveryComesFromAnyHostAndByAnyProxy(t *testing.T) {
 	}
 }
 
+func TestAConnectionEndsAfterADeliveryInChunks(t *testing.T) {
+	for chunked, want := range map[bool]string{true: "close", false: ""} {
+		r := httptest.NewRequest("POST", "http://x/hooks/known", strings.NewReader("{}"))
+		r.Header.Set("X-Good", "1")
+		if chunked {
+			r.TransferEncoding, r.ContentLength = []string{"chunked"}, -1
+		}
+		w := httptest.NewRecorder()
+		hooksOf(t, &fakeDeliverer{}).ServeHTTP(w, r)
+		if got := w.Header().Get("Connection"); w.Code != http.StatusOK || got != want {
+			t.Errorf("in chunks: %v: %d, Connection %q, want %q", chunked, w.Code, got, want)
+		}
+	}
+}
+
 func TestDeliveriesAtOnceAreLimitedInAllAndByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeDeliverer{wait: make(chan struct{})}
@@ -174,14 +194,17 @@ func TestDeliveriesAtOnceAreLimitedInAllAndByAddress(t *testing.T) {
 			return w
 		}
 		answers := make(chan int, maxDeliveries)
-		for i := range maxDeliveries {
-			go func() { answers <- send([]string{"192.0.2.1", "192.0.2.2"}[i%2]).Code }()
-		}
-		synctest.Wait()
-		for _, from := range []string{"192.0.2.1", "192.0.2.3"} {
+		for _, from := range []string{"192.0.2.1", "192.0.2.2"} {
+			for range maxCallerDeliveries {
+				go func() { answers <- send(from).Code }()
+			}
+			synctest.Wait()
 			if w := send(from); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 				t.Errorf("one more from %s: %d %v, want 503", from, w.Code, w.Header())
 			}
+		}
+		if w := send("192.0.2.3"); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("one more in all: %d, want 503", w.Code)
 		}
 		close(f.wait)
 		for range maxDeliveries {

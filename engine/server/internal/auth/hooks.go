@@ -62,7 +62,8 @@ func (g *Guard) RefuseDelivery(ctx context.Context, h *engine.Hook) error {
 	if h != nil && g.hooks.admit(h.ID, time.Now()) {
 		event := engine.AuditEvent{Actor: ActorOf(ctx), Method: "Deliver", Namespace: h.Namespace, Subject: "hook",
 			SubjectID: h.ID.String(), Outcome: "UNAUTHENTICATED",
-			Detail: h.Name + ": the signature is not one by a secret of the hook; more such deliveries within a minute are not recorded"}
+			Detail: h.Name + ": no secret of the hook made the signature; more such deliveries within a minute " +
+				"are not recorded"}
 		event.Actor.Name = "unknown"
 		select {
 		case g.hooks.events <- event:
