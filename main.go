@@ -29,6 +29,7 @@ import (
 	"github.com/kagzi/kagzi/tui/guide"
 	"github.com/kagzi/kagzi/tui/mcp"
 	"github.com/kagzi/kagzi/tui/scenario"
+	"github.com/kagzi/kagzi/tui/web"
 )
 
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
@@ -79,12 +80,19 @@ func commands(v string) *cobra.Command {
 			topics, _ := guide.Load(guides) // a test loads them
 			return mcp.Handler(mcp.Options{API: tui.Over(conn), Version: v, Writes: writes, Topics: topics})
 		},
+		Page: func(p daemon.Page) http.Handler {
+			return web.Handler(web.Options{API: tui.Over(p.Conn), Base: p.Base, Version: v, ReadOnly: p.ReadOnly,
+				Sessions: p.Sessions, Secure: p.Secure})
+		},
 	}
 	root := cli.Root(v, cli.Local{
 		Look:  func(ctx context.Context, file string) (*cli.Nearby, error) { return look(ctx, file, v, b) },
 		Serve: func(ctx context.Context) (*cli.Nearby, error) { return serve(ctx, v, b) },
 		Open: func(ctx context.Context, url string, create bool) (*cli.Nearby, error) {
 			return open(ctx, url, create, v, b)
+		},
+		Empty: func(ctx context.Context) (*cli.Nearby, error) {
+			return near(daemon.Over(ctx, memory.New(memory.Options{}).Open(nil), v))
 		},
 		Demo: func(seed uint64, at time.Time) scenario.Server {
 			return sandbox.New(sandbox.Options{Seed: seed, Begin: at, Version: v,
@@ -124,16 +132,16 @@ func inMemory(changed func()) func() engine.Store {
 
 // look opens a database file for the terminal UI.
 func look(ctx context.Context, file, version string, b daemon.Backends) (*cli.Nearby, error) {
-	w, err := daemon.Look(ctx, "sqlite:"+file, version, b)
-	if err != nil {
-		return nil, err
-	}
-	return &cli.Nearby{Database: w.Database.Database, Dial: w.Dial, Close: w.Close}, nil
+	return near(daemon.Look(ctx, "sqlite:"+file, version, b))
 }
 
 // open opens a database for commands that work without a server.
 func open(ctx context.Context, url string, create bool, version string, b daemon.Backends) (*cli.Nearby, error) {
-	w, err := daemon.Open(ctx, url, create, version, b)
+	return near(daemon.Open(ctx, url, create, version, b))
+}
+
+// near returns a window as the client commands know it.
+func near(w *daemon.Window, err error) (*cli.Nearby, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	endChromium()
+	os.Exit(code)
 }
 
 // program returns a kagzi process without KAGZI_ variables in its environment.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type agents struct {
 	grpc, http string // addresses
 	api        tui.API
 	secrets    map[kagziv1.KeyRole]string
+	stop       func() // kills the server
 }
 
 // startAgents starts a server with arguments, makes keys, and starts runs.
@@ -40,13 +42,14 @@ func startAgents(t *testing.T, args ...string) *agents {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
 	})
-	a := &agents{t: t, secrets: map[kagziv1.KeyRole]string{}}
+	t.Cleanup(stop)
+	a := &agents{t: t, stop: stop, secrets: map[kagziv1.KeyRole]string{}}
 	for lines := bufio.NewScanner(stdout); a.grpc == "" && lines.Scan(); {
-		if found := regexp.MustCompile(`http://(\S+)/openapi`).FindStringSubmatch(lines.Text()); found != nil {
+		if found := regexp.MustCompile(`http://([^/\s]+)\S*/openapi`).FindStringSubmatch(lines.Text()); found != nil {
 			a.http = found[1]
 		}
 		if found := regexp.MustCompile(`--address (\S+)`).FindStringSubmatch(lines.Text()); found != nil {

@@ -37,6 +37,7 @@ type Store interface {
 	Schedules
 	Namespaces
 	Keys
+	Sessions
 	Hooks
 	Views
 	Upkeep

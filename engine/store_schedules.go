@@ -251,3 +251,38 @@ type KeyUse struct {
 	ID ID
 	At time.Time
 }
+
+// Sessions holds the operations on the sessions of API keys.
+type Sessions interface {
+	// CreateSession makes a session, which expires as SessionExpiry says. It deletes the oldest
+	// sessions of the key, by ID, above MaxKeySessions, and at most MaxSessionsPruned sessions of any
+	// key that have expired, earliest first, so that no upkeep is needed for them. A key that was never
+	// made, is revoked or has expired is KeyNotFound. It may be repeated with the same ID and Hash and
+	// then returns the first answer; another session with the ID is ErrExists.
+	CreateSession(ctx context.Context, p CreateSessionParams) (Session, error)
+	// GetSession returns a session; SessionNotFound if there is none. One that has expired may still
+	// be there.
+	GetSession(ctx context.Context, id ID) (Session, error)
+	// NoteSessionUse moves UsedAt of sessions forward, never back, and ExpiresAt with it. Sessions
+	// that do not exist are ignored. It sends no notification.
+	NoteSessionUse(ctx context.Context, uses []KeyUse) error
+	// EndSession deletes a session and sends NotifyKeys; if there is none, it does nothing.
+	EndSession(ctx context.Context, p EndSessionParams) error
+}
+
+// CreateSessionParams holds a session to make; the store sets its times. The audit event has Subject
+// "key", the key's id, and as Detail the session's id.
+type CreateSessionParams struct {
+	Session Session // with ID, KeyID and Hash from the caller
+	By      Actor
+	AuditID ID
+	Now     time.Time
+}
+
+// EndSessionParams names a session to end. Its audit event is like that of CreateSession.
+type EndSessionParams struct {
+	ID      ID
+	By      Actor
+	AuditID ID
+	Now     time.Time
+}

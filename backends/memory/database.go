@@ -32,6 +32,7 @@ type Database struct {
 	fires      map[Fire]fired
 	namespaces map[string]*engine.Namespace
 	keys       map[engine.ID]*engine.APIKey
+	sessions   map[engine.ID]engine.Session
 	hooks      map[engine.ID]*engine.Hook
 	audit      map[engine.ID]engine.AuditEvent
 	stores     []*Store
@@ -111,7 +112,8 @@ func New(o Options) *Database {
 		losses:    map[string]*engine.Loss{},
 		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{},
 		namespaces: map[string]*engine.Namespace{},
-		keys:       map[engine.ID]*engine.APIKey{}, hooks: map[engine.ID]*engine.Hook{},
+		keys:       map[engine.ID]*engine.APIKey{}, sessions: map[engine.ID]engine.Session{},
+		hooks: map[engine.ID]*engine.Hook{},
 		audit: map[engine.ID]engine.AuditEvent{}, options: o,
 	}
 }
@@ -192,7 +194,7 @@ func (d *Database) CloneWith(o Options) *Database {
 		losses:    maps.Clone(d.losses),
 		schedules: maps.Clone(d.schedules),
 		fires:     maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys),
-		hooks: maps.Clone(d.hooks), audit: maps.Clone(d.audit), options: o,
+		sessions: maps.Clone(d.sessions), hooks: maps.Clone(d.hooks), audit: maps.Clone(d.audit), options: o,
 	}
 }
 

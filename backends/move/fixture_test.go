@@ -185,7 +185,7 @@ func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine
 	row := make([]any, len(table.Columns))
 	for i, c := range table.Columns {
 		c = narrow[table.Name+"."+c.Name]
-		nullable := strings.HasSuffix(c.Name, "put") || c.Name == "payload" || c.Name == "expires_at" ||
+		nullable := strings.HasSuffix(c.Name, "put") || c.Name == "payload" || c.Name == "expires_at" && table.Name != "sessions" ||
 			c.Name == "retry_at" || c.Name == "final_token"
 		switch {
 		case nullable && rnd.IntN(3) == 0:

@@ -13,7 +13,7 @@ import (
 )
 
 // Each of these stores breaks one promise. They wrap a real store and use only its methods.
-var sabotages = append(slices.Concat(aroundSabotages, keySabotages, hookSabotages), []sabotage{
+var sabotages = append(slices.Concat(aroundSabotages, keySabotages, sessionSabotages, hookSabotages), []sabotage{
 	{"the current token wins", func(s engine.Store) engine.Store {
 		return dropsTheFence{s}
 	}, []string{"fence", "race"}},

@@ -66,6 +66,7 @@ func suites() []suite {
 		{"schedule", slices.Concat(work.ScheduleCases, work.ScheduleTickCases)},
 		{"namespace", slices.Concat(work.NamespaceCases, work.NamespaceEndCases)},
 		{"api key", work.APIKeyCases},
+		{"session", work.SessionCases},
 		{"hook", work.HookCases},
 		{"many api keys", race.ManyKeysCases},
 		{"fence", work.FenceCases},

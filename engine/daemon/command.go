@@ -139,8 +139,12 @@ func announce(w io.Writer, r Ready) {
 		reach += " --api-key-file FILE"
 	}
 	if r.HTTP != "" {
-		fmt.Fprintf(w, "  http      %s://%s/openapi\n", scheme, r.HTTP)
-		fmt.Fprintf(w, "  metrics   %s://%s/metrics\n", scheme, r.HTTP)
+		port := scheme + "://" + r.HTTP + r.Base
+		if r.Web {
+			fmt.Fprintf(w, "  web       %s/\n", port)
+		}
+		fmt.Fprintf(w, "  http      %s/openapi\n", port)
+		fmt.Fprintf(w, "  metrics   %s/metrics\n", port)
 	}
 	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, reach)
 }

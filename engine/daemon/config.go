@@ -19,8 +19,13 @@ type Config struct {
 	HTTP        string
 	HTTPHosts   []string // further names under which HTTP is reached, in lower case and without a port
 	HTTPOrigins []string // whose pages may use the HTTP API: "https://app.example"
-	AgentWrites bool     // tools of agents on /mcp may change things, as far as the key's role allows
-	File        string   // the settings file that was read; empty: none
+	HTTPBase    string   // path before all others on HTTP, such as "/kagzi"; empty: none
+	// networks of proxies whose X-Forwarded headers say from where a request is: "10.0.0.0/8"
+	TrustedProxies []string
+	Web            bool   // serve the web page on HTTP
+	WebReadOnly    bool   // the web page offers no action
+	AgentWrites    bool   // tools of agents on /mcp may change things, as far as the key's role allows
+	File           string // the settings file that was read; empty: none
 
 	WorkerLease            time.Duration // how long a worker may go without a heartbeat; at least two heartbeats
 	HeartbeatInterval      time.Duration
@@ -67,6 +72,7 @@ func Defaults() Config {
 	return Config{
 		Listen:                 "127.0.0.1:50051",
 		HTTP:                   "127.0.0.1:50052",
+		Web:                    true,
 		WorkerLease:            30 * time.Second,
 		HeartbeatInterval:      10 * time.Second,
 		PollTimeout:            engine.MaxPollWait,

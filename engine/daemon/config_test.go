@@ -43,6 +43,12 @@ var said = []struct {
 	{"http-cors", "https://a.example,http://b.example:8080", func(c *Config) {
 		c.HTTPOrigins = []string{"https://a.example", "http://b.example:8080"}
 	}},
+	{"http-base-path", "/a/kagzi/", func(c *Config) { c.HTTPBase = "/a/kagzi" }},
+	{"http-trusted-proxy", "10.0.0.0/8,::1/128", func(c *Config) {
+		c.TrustedProxies = []string{"10.0.0.0/8", "::1/128"}
+	}},
+	{"web", "off", func(c *Config) { c.Web = false }},
+	{"web-read-only", "true", func(c *Config) { c.WebReadOnly = true }},
 	{"mcp-allow-writes", "true", func(c *Config) { c.AgentWrites = true }},
 	{"worker-lease", "45s", func(c *Config) { c.WorkerLease = 45 * time.Second }},
 	{"heartbeat-interval", "1500ms", func(c *Config) { c.HeartbeatInterval = 1500 * time.Millisecond }},
@@ -256,9 +262,15 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 		"insecure":               {[]string{"yes"}, "want true or false"},
 		"allow-unleased-workers": {[]string{"2"}, "want true or false"},
 		"auto-namespaces":        {[]string{"2"}, "want true or false"},
-		"mcp-allow-writes":       {[]string{"yes please"}, "want true or false"},
-		"log-level":              {[]string{"loud"}, "want debug, info, warn or error"},
-		"log-format":             {[]string{"xml"}, "want text or json"},
+		"http-base-path": {[]string{"kagzi", "/a//b", "/a/../b", "/a b", "/%2e", "//a", "/é", "/" + strings.Repeat("a", 200)},
+			"want a path of letters, digits, - and _ such as /kagzi, or off"},
+		"http-trusted-proxy": {[]string{"proxy", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.5:80", "a,,b"},
+			"want addresses or networks such as 10.0.0.5 or 10.0.0.0/8, separated by commas, or off"},
+		"web":              {[]string{"yes", "1"}, "want on or off"},
+		"web-read-only":    {[]string{"yes"}, "want true or false"},
+		"mcp-allow-writes": {[]string{"yes please"}, "want true or false"},
+		"log-level":        {[]string{"loud"}, "want debug, info, warn or error"},
+		"log-format":       {[]string{"xml"}, "want text or json"},
 	}
 	for _, s := range serverSettings {
 		try, ok := bad[s.name]

@@ -65,6 +65,28 @@ type Backends struct {
 	// Agents returns the handler of /mcp, which calls the server by a connection; with writes its tools
 	// may change things. nil: there is none.
 	Agents func(conn grpc.ClientConnInterface, writes bool) http.Handler
+	// Page returns the handler of the web page; nil: there is none.
+	Page func(Page) http.Handler
+}
+
+// Page is what the web page needs of a server.
+type Page struct {
+	Conn     grpc.ClientConnInterface // calls the server
+	Base     string                   // path of the page without a slash at its end; empty: the root
+	ReadOnly bool                     // offer no action
+	Sessions Sessions                 // nil: nobody logs in
+	// Secure reports whether the browser's side of a request uses TLS; a proxy may be in between.
+	Secure func(*http.Request) bool
+}
+
+// Sessions are logins of the web page. Contexts are those of its requests.
+type Sessions interface {
+	// Login changes an API key into the secret of a session, for a cookie that lasts until expires.
+	Login(ctx context.Context, key string, r *http.Request) (token string, expires time.Time, err error)
+	// Identify returns a context whose calls are made in a session, or an error if that is over.
+	Identify(ctx context.Context, token string) (context.Context, error)
+	// Logout ends a session.
+	Logout(ctx context.Context, token string) error
 }
 
 // Ready describes a server once it serves.
@@ -76,6 +98,8 @@ type Ready struct {
 	Keyed    bool   // calls need a key
 	HTTP     string // host:port of the HTTP API, metrics and health, for this machine; empty: none
 	HTTPS    bool   // HTTP uses TLS
+	Base     string // path before all others on HTTP; empty: none
+	Web      bool   // the web page is served there
 	Database engine.Description
 	Version  string
 }
@@ -201,6 +225,7 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	return Ready{
 		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs),
 		Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
+		Base: c.HTTPBase, Web: c.Web && p.backends.Page != nil && p.opened.http != "",
 		Database: description, Version: c.Version,
 	}, nil
 }
@@ -256,11 +281,15 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	if health != nil {
 		p.parts.Start("HTTP", func(ctx context.Context) error {
 			o := web.Options{Version: c.Version, Log: p.log, Gate: rest.GateOptions{
-				Loopback: !at.http.exposed, Hosts: c.HTTPHosts, Origins: c.HTTPOrigins}}
+				Loopback: !at.http.exposed, Hosts: c.HTTPHosts, Origins: c.HTTPOrigins},
+				Base: c.HTTPBase, Proxies: c.TrustedProxies}
 			if p.backends.Agents != nil {
 				o.Agents = func(conn grpc.ClientConnInterface) http.Handler {
 					return p.backends.Agents(conn, c.AgentWrites)
 				}
+			}
+			if p.backends.Page != nil && c.Web {
+				o.Page = p.page
 			}
 			return web.Serve(ctx, health, srv, o)
 		})

@@ -84,7 +84,7 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		form: "host:port", parse: parseListen, show: func(c *Config) string { return c.Listen },
 	},
 	{
-		name: "http", usage: `HTTP address of the JSON API, metrics and health; "" or off to disable`,
+		name: "http", usage: `HTTP address of the web page, JSON API, metrics and health; "" or off to disable`,
 		form: "host:port", parse: parseHTTP, show: func(c *Config) string { return cmp.Or(c.HTTP, off) },
 	},
 	{
@@ -98,6 +98,28 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		usage: "origins whose pages may use HTTP, such as https://app.example, separated by commas, or off",
 		form:  "origins", parse: listOf(func(c *Config) *[]string { return &c.HTTPOrigins }, parseOrigin),
 		show: showList(func(c *Config) []string { return c.HTTPOrigins }),
+	},
+	{
+		name:  "http-base-path",
+		usage: "path before all others on HTTP, for a proxy that serves more, such as /kagzi, or off",
+		form:  "path", parse: parseBasePath, show: func(c *Config) string { return cmp.Or(c.HTTPBase, off) },
+	},
+	{
+		name:  "http-trusted-proxy",
+		usage: "addresses or networks of proxies whose X-Forwarded headers to believe, separated by commas, or off",
+		form:  "networks", parse: listOf(func(c *Config) *[]string { return &c.TrustedProxies }, parseNetwork),
+		show: showList(func(c *Config) []string { return c.TrustedProxies }),
+	},
+	{
+		name: "web", usage: "serve the web page on the HTTP address: on or off", form: "on/off",
+		parse: parseOnOff(func(c *Config) *bool { return &c.Web }),
+		show:  func(c *Config) string { return map[bool]string{true: "on", false: off}[c.Web] },
+	},
+	{
+		name: "web-read-only", usage: "the web page changes nothing, whatever the role of a key",
+		onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.WebReadOnly }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.WebReadOnly) },
 	},
 	{
 		name: "mcp-allow-writes", usage: "let agents on /mcp change things, as far as their key's role allows",

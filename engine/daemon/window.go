@@ -90,8 +90,18 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	if !readOnly {
 		err = setHolder(store, "for a command")
 	}
-	description, failure := store.Describe(ctx)
-	if err = errors.Join(err, failure); err != nil {
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return Over(ctx, store, version)
+}
+
+// Over opens a window on a store, and closes the store with it or on an error. With a store in memory
+// it shows what is imported into it.
+func Over(ctx context.Context, store engine.Store, version string) (*Window, error) {
+	log := slog.New(slog.DiscardHandler)
+	description, err := store.Describe(ctx)
+	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: parts.New(), store: store}

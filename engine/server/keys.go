@@ -118,6 +118,9 @@ func (s *Server) WhoAmI(ctx context.Context, _ *kagziv1.WhoAmIRequest) (*kagziv1
 	if key := auth.CallerOf(ctx); key != nil {
 		response.Key = wire.KeyTo(&key.APIKey)
 	}
+	if session, inSession := auth.SessionOf(ctx); inSession {
+		response.SessionExpiresAt = wire.TimeTo(session.ExpiresAt)
+	}
 	return response, nil
 }
 

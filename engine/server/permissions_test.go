@@ -34,15 +34,15 @@ import (
 // may says what each role may call. It repeats the table, so that a change of the table needs two
 // edits.
 var may = map[engine.KeyRole]string{
-	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
+	engine.RoleOperator: readingOf + startingOf + readOnlyOf + sessionsOf + `
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow
 		BulkWorkflows ImportWorkflow ExportWorkflow
 		DrainWorker ForceOfflineWorker
 		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule
 		BackfillWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule
 		CreateHook RotateHook DeleteHook`,
-	engine.RoleClient: readingOf + startingOf,
-	engine.RoleViewer: readingOf + readOnlyOf,
+	engine.RoleClient: readingOf + startingOf + sessionsOf,
+	engine.RoleViewer: readingOf + readOnlyOf + sessionsOf,
 	engine.RoleWorker: `GetServerInfo WhoAmI ServerReflectionInfo
 		Register Session Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep
 		AwaitSignal StartChild AwaitChildren
@@ -55,6 +55,7 @@ const (
 		GetWorkflowSchedule ListWorkflowSchedules ListScheduleRuns PreviewSchedule ServerReflectionInfo `
 	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `
 	readOnlyOf = ` ListWorkers GetWorker MatchWorkers ListAuditEvents GetHook ListHooks `
+	sessionsOf = ` CreateSession EndSession `
 	opened     = ` HealthCheck Check List `
 
 	// adminsReading and workingOf hold methods without audit records that are in none of the lists
@@ -207,7 +208,8 @@ var nameless = map[string]string{
 	"Heartbeat": "the worker's", "Deregister": "the worker's", "GetWorker": "the worker's",
 	"DrainWorker":        "the worker's",
 	"ForceOfflineWorker": "the worker's", "SetRunNote": "the key's are tried", "GetServerInfo": "of the server",
-	"WhoAmI":         "of the caller",
+	"WhoAmI":        "of the caller",
+	"CreateSession": "of the caller", "EndSession": "of the caller",
 	"ListNamespaces": "the key's own", "PreviewSchedule": "of an expression", "ServerReflectionInfo": "of the contract",
 }
 

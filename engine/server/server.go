@@ -8,7 +8,7 @@
 //     override, explain), bulk.go, signals.go, capsules.go (export and import), watch.go.
 //   - WorkflowScheduleService: schedules.go, schedule_changes.go. NamespaceService: namespaces.go.
 //   - AdminService: admin.go (workers, queues), audit.go, backup.go, health.go, hooks.go, info.go,
-//     keys.go, usage.go (statistics), watch.go. deliveries.go starts the runs of hooks.
+//     keys.go, sessions.go, usage.go (statistics), watch.go. deliveries.go starts the runs of hooks.
 //   - interceptors.go wraps every call with keys, limits, errors and logs; trace.go adds spans.
 //   - early.go notifies pollers of a start before its commit.
 //   - connections.go counts open connections; connections_linux.go reads from them without a buffer

@@ -73,5 +73,7 @@ type adminStore interface {
 	ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error)
 	CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error)
 	RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error)
+	CreateSession(ctx context.Context, p engine.CreateSessionParams) (engine.Session, error)
+	EndSession(ctx context.Context, p engine.EndSessionParams) error
 	engine.Hooks
 }

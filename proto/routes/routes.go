@@ -39,6 +39,8 @@ var All = []Route{
 	{"/kagzi.v1.AdminService/GetActivity", "GET", "/v1/activity"},
 	{"/kagzi.v1.AdminService/WatchEvents", "GET", "/v1/events"},
 	{"/kagzi.v1.AdminService/WhoAmI", "GET", "/v1/whoami"},
+	{"/kagzi.v1.AdminService/CreateSession", "POST", "/v1/sessions"},
+	{"/kagzi.v1.AdminService/EndSession", "POST", "/v1/sessions:end"},
 	{"/kagzi.v1.NamespaceService/CreateNamespace", "POST", "/v1/namespaces"},
 	{"/kagzi.v1.NamespaceService/GetNamespace", "GET", "/v1/namespaces/{namespace}"},
 	{"/kagzi.v1.NamespaceService/ListNamespaces", "GET", "/v1/namespaces"},

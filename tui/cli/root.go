@@ -6,7 +6,7 @@
 // to an exit code. Most files are named after a command or its subject. retry, cancel, terminate,
 // pause, resume, pin and signal are in steer.go, overrides in act.go, export and import in
 // capsule.go, namespaces and the audit log in admin.go, queues and workers in queue.go; doctor.go asks
-// what internal/diagnosis judges; mcp.go serves agents by tui/mcp. Shared code:
+// what internal/diagnosis judges; mcp.go serves agents by tui/mcp, web.go pages by tui/web. Shared code:
 //
 //   - Connecting to a server, or working without one (client.go); error messages (errors.go,
 //     internal/spelling).
@@ -102,8 +102,8 @@ One binary is the server, the terminal UI and this command line. Start with:
 
 func commands(e *env) []*cobra.Command {
 	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e),
-		newHook(e), newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newProfile(e), newDoctor(e), newCheck(e),
-		newVersion(e, &versionOptions{})}
+		newHook(e), newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newWeb(e, &webOptions{}), newProfile(e),
+		newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
 }
 
 func newWorkflow(e *env) *cobra.Command {

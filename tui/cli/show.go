@@ -20,6 +20,7 @@ type showOptions struct {
 	payloads payloadSize
 	tree     bool
 	depth    int
+	web      bool
 }
 
 func newShow(e *env, o *showOptions) *cobra.Command {
@@ -30,6 +31,8 @@ func newShow(e *env, o *showOptions) *cobra.Command {
 		Long: `Show a run: its status, error, input, output, steps and signals, overridden steps with who changed
 them and why, and actions by people.
 
+With --web open its page in a browser, and print the address.
+
 With --tree show its lineage: its steps, the child runs with their steps, the runs that handle its
 failure, and the runs it continued as.`,
 		Example:           "  kagzi workflow show 01936b2e-…\n  kagzi workflow show --external order-17 --payloads full\n  kagzi workflow show 01936b2e-… --tree",
@@ -39,6 +42,10 @@ failure, and the runs it continued as.`,
 			o.id = args[0]
 			work := runShow
 			switch {
+			case o.web && o.tree:
+				return usagef("give either --web or --tree, not both")
+			case o.web:
+				work = func(ctx context.Context, c *client, o *showOptions) error { return e.showPage(ctx, cmd, c, o) }
 			case o.tree && o.depth < 0:
 				return usagef("--depth is %d; it must be at least 0", o.depth)
 			case o.tree:
@@ -53,6 +60,7 @@ failure, and the runs it continued as.`,
 	cmd.Flags().Var(&o.payloads, "payloads",
 		"bytes of each payload to show: a number, none or full (JSON and YAML always contain all)")
 	cmd.Flags().BoolVar(&o.tree, "tree", false, "show the run with its children and all related runs")
+	cmd.Flags().BoolVar(&o.web, "web", false, "open the page of the run in a browser, and print its address")
 	cmd.Flags().IntVar(&o.depth, "depth", defaultTreeDepth, "with --tree: generations of children to show")
 	_ = cmd.RegisterFlagCompletionFunc("payloads", words("none", "full")) // fails only if the flag does not exist
 	return cmd

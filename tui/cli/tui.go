@@ -39,6 +39,8 @@ type Local struct {
 	// rights. An empty URL means the database of the server settings. A missing database is created
 	// only with create.
 	Open func(ctx context.Context, url string, create bool) (*Nearby, error)
+	// Empty opens an empty database in memory in this process, on which nothing happens by itself.
+	Empty func(ctx context.Context) (*Nearby, error)
 	// Demo starts a server in memory in this process. Its clock starts at a time and stands still
 	// until moved. The seed determines everything.
 	Demo func(seed uint64, at time.Time) scenario.Server

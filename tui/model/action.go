@@ -183,6 +183,32 @@ func shellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// WithRequest returns the action with a request id of its caller's, a UUID, from which those of its
+// targets follow. Two actions that are alike and have the same id take effect once.
+func (a Action) WithRequest(id uuid.UUID) Action {
+	a.ids = make([]string, len(a.Targets))
+	for i, target := range a.Targets {
+		a.ids[i] = id.String()
+		if len(a.Targets) > 1 {
+			a.ids[i] = uuid.NewSHA1(id, []byte(target)).String()
+		}
+	}
+	return a
+}
+
+// Do performs the action on all its targets in turn, and returns when it is done.
+func (a Action) Do(ctx context.Context, api tui.API) []Result {
+	results := make([]Result, len(a.Targets))
+	for i, target := range a.Targets {
+		o, err := a.do(ctx, api, target, a.ids[i])
+		if err != nil {
+			o = Outcome{}
+		}
+		results[i] = Result{Target: target, Outcome: o, Err: err, Done: true}
+	}
+	return results
+}
+
 // jobWorkers limits how many targets are processed at a time.
 const jobWorkers = 8
 
@@ -260,4 +286,11 @@ func (j *Job) next() {
 			j.changed(j)
 		})
 	}
+}
+
+// BulkLine returns the command that does an action on all runs that match a filter, but on at most so
+// many, quoted for a POSIX shell.
+func (s Scope) BulkLine(verb, query, reason string, most int64) string {
+	flags := []flag{{name: "query", value: query}, numberFlag("limit", most)}
+	return Action{command: []string{"workflow", verb}, flags: append(flags, reasonFlag(reason)...), scope: s}.CommandLine()
 }

@@ -48,3 +48,12 @@ func StepResult(s *kagziv1.Step, v View) string {
 	}
 	return ""
 }
+
+// CutShort reports whether an attempt ended because its run ended or moved to another worker.
+func CutShort(s *kagziv1.Step) bool {
+	switch s.GetError().GetType() {
+	case "run_ended", "interrupted":
+		return true
+	}
+	return false
+}

@@ -64,6 +64,19 @@ func OfStep(s *kagziv1.Step) Sign {
 	return Sign{Pending, "unknown", render.Dim}
 }
 
+// stopped is the sign of a step that was open when its run ended.
+var stopped = Sign{Cancelled, "stopped", render.Stopped}
+
+// OfAttempt returns the sign of an attempt of a step whose run has ended or not. An attempt that was
+// open when its run ended is stopped.
+func OfAttempt(s *kagziv1.Step, ended bool) Sign {
+	if ended && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING ||
+		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING) || render.CutShort(s) {
+		return stopped
+	}
+	return OfStep(s)
+}
+
 // OfWorker returns the sign of a worker's status.
 func OfWorker(s kagziv1.WorkerStatus) Sign {
 	switch s {

@@ -165,18 +165,14 @@ func (r runDeeds) cancel(args []string) error {
 			return fmt.Errorf("grace %q: want a time that is not negative, such as 30s", args[0])
 		}
 	}
-	line := fmt.Sprintf("The code of the run gets %s to clean up.", render.Duration(grace))
-	if grace == 0 {
-		line = "Ends now, without cleanup. Results that workers still send are ignored."
-	}
 	runs := r.open()
-	r.app.confirm(r.deed(r.app.scope().Cancel(idsOf(runs), grace, ""), runs, line))
+	r.app.confirm(r.deed(r.app.scope().Cancel(idsOf(runs), grace, ""), runs, model.CancelText(grace)))
 	return nil
 }
 
 func (r runDeeds) terminate([]string) error {
 	runs := r.open()
-	r.app.confirm(r.deed(r.app.scope().Terminate(idsOf(runs), ""), runs, "Ends now, without cleanup."))
+	r.app.confirm(r.deed(r.app.scope().Terminate(idsOf(runs), ""), runs, model.TerminateText))
 	return nil
 }
 
@@ -188,17 +184,13 @@ func (r runDeeds) retry(args []string) error {
 			return fmt.Errorf("retry takes one step, --restart or --keep-all, got %q", strings.Join(args, " "))
 		}
 	}
-	line := "A new run keeps all completed steps; it is refused if the run has compensated."
-	switch {
-	case o.FromStep == "--restart":
-		o, line = model.RetryOptions{Restart: true}, "A new run starts from the beginning and keeps no steps."
-	case o.FromStep == "--keep-all":
-		o, line = model.RetryOptions{KeepAll: true}, "A new run keeps all completed steps, compensations too."
-	case o.FromStep != "":
-		line = fmt.Sprintf("A new run keeps the steps completed before %q; that step and later ones run again.",
-			o.FromStep)
+	switch o.FromStep {
+	case "--restart":
+		o = model.RetryOptions{Restart: true}
+	case "--keep-all":
+		o = model.RetryOptions{KeepAll: true}
 	}
-	d := r.deed(r.app.scope().Retry(idsOf(runs), o), runs, line)
+	d := r.deed(r.app.scope().Retry(idsOf(runs), o), runs, model.RetryText(o))
 	if here := r.app.trails.top(); len(runs) == 1 {
 		d.done = func(j *model.Job) {
 			if r.app.trails.top() == here { // the person may have moved on meanwhile
@@ -233,13 +225,13 @@ func (r runDeeds) pause(args []string) error {
 	if len(runs) == 0 {
 		return errors.New("already paused")
 	}
-	lines := []string{"No worker gets paused runs, and their timers wait until they are resumed."}
+	lines := []string{model.PauseText}
 	inHand := len(chosen(runs, isRunning)) > 0
 	switch {
 	case now:
-		lines = append(lines, "Running steps are interrupted, and run again then.")
+		lines = append(lines, model.PauseNowText)
 	case inHand:
-		lines = append(lines, "Running steps finish first; pause now interrupts them.")
+		lines = append(lines, model.PauseFirstText)
 	}
 	d := r.deed(r.app.scope().Pause(idsOf(runs), now, ""), runs, lines...)
 	if inHand && !now {
@@ -263,10 +255,7 @@ func (r runDeeds) resume([]string) error {
 		r.app.carryOut(d)
 		return nil
 	}
-	d.lines = []string{"The code has diverged from the run's history. Resume is for code that was restored or marked " +
-		"with Patched; if no build matches the history, the run is paused again.",
-		"Accept divergence lets the code skip what it owes: recorded calls are not made again, and calls that are " +
-			"new to the history run, even if they repeat an effect under another name."}
+	d.lines = []string{model.DivergedText, model.AcceptText}
 	for _, report := range runs[0].GetDivergences() {
 		d.lines = append(d.lines, fmt.Sprintf("Build %s calls %s, and not the recorded %s.", report.GetBuildId(),
 			callNames(report.GetMade()), callNames(report.GetOwed())))
@@ -363,7 +352,7 @@ func (r runDeeds) override([]string) error {
 			return &fieldError{"input", errors.New("enter the output of the step as JSON")}
 		}
 		r.app.confirm(r.deed(r.app.scope().Override(runs[0].GetRunId(), o), runs,
-			"The history keeps the old record and your reason."))
+			model.OverrideText))
 		return nil
 	})
 	return nil

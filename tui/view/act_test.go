@@ -10,8 +10,8 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/settings"
 )
 

@@ -35,9 +35,9 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/internal/clock"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/clock"
 	"github.com/kagzi/kagzi/tui/view/internal/settings"
 	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/view/internal/terminal"

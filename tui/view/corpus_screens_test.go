@@ -42,7 +42,7 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 				every = 1
 			}
 			onTerminal(t, shopWithKeys, func(w *shop) tui.API {
-				return spoil(w, text)
+				return tui.Over(widgettest.Spoil(w.line, text))
 			}, "overview", width, height,
 				func(r *fixture, w *shop, tty *memoryTty) { screens(r, w, tty, number, every, text) })
 		})

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kagzi/kagzi/tui/internal/diff"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/scenario"
-	"github.com/kagzi/kagzi/tui/view/internal/diff"
 )
 
 func diffOf(left, right scenario.Piece) func(*shop) string {

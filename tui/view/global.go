@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/tui/internal/clock"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/clock"
 	"github.com/kagzi/kagzi/tui/view/internal/settings"
 	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 	"github.com/kagzi/kagzi/tui/widget"

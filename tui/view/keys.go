@@ -125,7 +125,7 @@ func (p *keysPage) revoke([]string) error {
 		}
 		lines = append(lines, line+".")
 		if k.GetKeyId() == mine {
-			lines = append(lines, "It is the key that you are using: you will be locked out.")
+			lines = append(lines, model.OwnKeyText)
 		}
 	}
 	left := 0
@@ -140,7 +140,7 @@ func (p *keysPage) revoke([]string) error {
 	case len(ids) == 0:
 		return errors.New("already revoked")
 	case len(ids) == left && !p.items.More():
-		lines = append(lines, "No key is left then: every call is allowed without one.")
+		lines = append(lines, model.LastKeyText)
 	}
 	p.app.confirm(deed{action: p.app.scope().RevokeKeys(ids), what: naming(named), lines: lines,
 		name: func(id string) string { return names[id] }, done: func(*model.Job) { p.Refresh() }})

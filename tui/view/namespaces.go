@@ -291,14 +291,13 @@ func (a *App) disableOrEnable(list []*kagziv1.Namespace) error {
 // disableNamespaces asks, then disables the enabled ones.
 func (a *App) disableNamespaces(list []*kagziv1.Namespace) error {
 	return a.turnNamespaces(list, true, "already disabled", a.scope().DisableNamespaces,
-		"No run starts there, none is claimed and no schedule fires.",
-		"Runs that workers hold may finish. Nothing is deleted.")
+		model.DisabledText, model.DisableText)
 }
 
 // enableNamespaces asks, because due runs start at once, then enables the disabled ones.
 func (a *App) enableNamespaces(list []*kagziv1.Namespace) error {
 	return a.turnNamespaces(list, false, "already enabled", a.scope().EnableNamespaces,
-		"Runs start again. Schedules catch up on missed ticks.")
+		model.EnableText)
 }
 
 // deleteNamespaces asks, then deletes those that are empty. One that is not is refused with the
@@ -315,7 +314,7 @@ func (a *App) deleteNamespaces(list []*kagziv1.Namespace) error {
 		return errors.New("namespace default always exists and cannot be deleted; delete what is in it instead")
 	}
 	a.confirm(deed{action: a.scope().DeleteNamespaces(names, ""), what: naming(names),
-		lines: []string{"A namespace that holds runs, schedules, workers or keys is not deleted.",
+		lines: []string{model.DeleteNamespaceText,
 			"This cannot be undone."}})
 	return nil
 }

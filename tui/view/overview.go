@@ -8,9 +8,9 @@ import (
 	"github.com/rivo/tview"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/overview"
 )
 

@@ -11,8 +11,9 @@ import (
 	"github.com/rivo/tview"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -114,7 +115,7 @@ func (p *runPage) attemptLines(name string) []widget.Line {
 // attempt returns one attempt as lines: status, times, origin, error and output. later is the error
 // shown above it.
 func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.Line {
-	head := p.app.look.Cell(stepSign(s, !endOf(p.workflow()).IsZero()))
+	head := p.app.look.Cell(theme.OfAttempt(s, !endOf(p.workflow()).IsZero()))
 	lines := []widget.Line{{Cells: []render.Cell{
 		{Text: "Attempt " + strconv.Itoa(int(s.GetAttemptNumber())) + "  ", Style: render.Strong},
 		{Text: head.Text, Style: head.Style},

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -194,7 +194,7 @@ func laneCounts(lanes []model.Lane, ended bool) string {
 			open++
 		}
 		switch {
-		case cutShort(lanes[i].Step):
+		case render.CutShort(lanes[i].Step):
 			cut++
 		case lanes[i].Failed:
 			failed++

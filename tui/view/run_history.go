@@ -9,10 +9,10 @@ import (
 	"github.com/rivo/tview"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 

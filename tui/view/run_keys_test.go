@@ -7,9 +7,9 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/scenario"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 )
 
 func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"github.com/rivo/tview"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -131,7 +131,7 @@ var spanKinds = map[model.SpanKind]widget.SpanKind{
 // when the run ended: no span goes beyond it. A step that a retry kept has no spans: they would
 // stretch the time of the run to that of the run before.
 func timelineLane(r *kagziv1.Workflow, l *model.Lane, end time.Time) widget.Lane {
-	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: stepSign(l.Step, !end.IsZero()), Note: laneNote(l)}
+	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: theme.OfAttempt(l.Step, !end.IsZero()), Note: laneNote(l)}
 	for _, s := range l.Spans {
 		if model.Kept(r, s.Step) {
 			lane.Instead = "kept from run " + format.ShortID(r.GetRetriedFromRunId())
@@ -144,7 +144,7 @@ func timelineLane(r *kagziv1.Workflow, l *model.Lane, end time.Time) widget.Lane
 		if s.Failed && s.Kind != model.Between {
 			span.End = theme.Failed
 			switch {
-			case cutShort(s.Step):
+			case render.CutShort(s.Step):
 				span.End = theme.Cancelled
 			case s.Step.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
 				span.End = theme.TimedOut
@@ -159,33 +159,11 @@ func timelineLane(r *kagziv1.Workflow, l *model.Lane, end time.Time) widget.Lane
 	return lane
 }
 
-// stopped is the sign of a step that was open when its run ended.
-var stopped = theme.Sign{Glyph: theme.Cancelled, Word: "stopped", Style: render.Stopped}
-
-// stepSign returns the sign of an attempt. An attempt that was open when its run ended is stopped.
-func stepSign(s *kagziv1.Step, ended bool) theme.Sign {
-	sign := theme.OfStep(s)
-	if ended && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING ||
-		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING) || cutShort(s) {
-		return stopped
-	}
-	return sign
-}
-
-// cutShort reports whether an attempt ended because its run ended or moved to another worker.
-func cutShort(s *kagziv1.Step) bool {
-	switch s.GetError().GetType() {
-	case "run_ended", "interrupted":
-		return true
-	}
-	return false
-}
-
 func spanStyle(s model.Span) render.Style {
 	switch {
 	case s.Kind == model.Between:
 		return render.Waiting
-	case cutShort(s.Step):
+	case render.CutShort(s.Step):
 		return render.Stopped
 	case s.Failed:
 		return render.Bad
@@ -260,7 +238,7 @@ func (t *timelineTab) Actions() []*Action {
 }
 
 func (t *timelineTab) unlessFailed() string {
-	if slices.ContainsFunc(t.p.run.Lanes(), func(l model.Lane) bool { return l.Failed && !cutShort(l.Step) }) {
+	if slices.ContainsFunc(t.p.run.Lanes(), func(l model.Lane) bool { return l.Failed && !render.CutShort(l.Step) }) {
 		return ""
 	}
 	return "no step has failed"

@@ -10,10 +10,10 @@ import (
 	"github.com/rivo/tview"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -206,7 +206,7 @@ func (t *treeTab) ofRun(run *model.Run, prefix string, depth int) []widget.Node 
 
 // ofStep returns a step with its attempts, if it has more than one.
 func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string, ended bool, wide int) widget.Node {
-	sign := stepSign(l.Step, ended)
+	sign := theme.OfAttempt(l.Step, ended)
 	node := widget.Node{ID: prefix + "step:" + l.Name, Open: sign.Style == render.Bad,
 		Cells: t.cells(l.Step, sign, l.Name, wide)}
 	own := treeNode{}
@@ -220,7 +220,7 @@ func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string,
 	node.Cells = slices.Insert(node.Cells, 2,
 		render.Cell{Text: fmt.Sprintf("%d attempts", len(attempts)), Style: render.Waiting})
 	for _, s := range attempts {
-		sign := stepSign(s, ended)
+		sign := theme.OfAttempt(s, ended)
 		attempt := widget.Node{ID: prefix + "attempt:" + s.GetStepId(),
 			Cells: t.cells(s, sign, "attempt "+strconv.Itoa(int(s.GetAttemptNumber())), 0)}
 		t.nodes[attempt.ID] = own
@@ -237,7 +237,7 @@ func (t *treeTab) cells(s *kagziv1.Step, sign theme.Sign, name string, wide int)
 	}
 	name += strings.Repeat(" ", max(wide-render.Width(render.Safe(name)), 0))
 	cells := []render.Cell{t.mark(sign), {Text: name}}
-	if s.GetFinishedAt() != nil || sign != stopped {
+	if s.GetFinishedAt() != nil || sign.Word != "stopped" {
 		cells = append(cells, render.Cell{Text: fmt.Sprintf("%6s", t.p.app.clock.Took(began, s.GetFinishedAt())),
 			Style: render.Dim})
 	}

@@ -12,10 +12,10 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/zone"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )

@@ -192,7 +192,7 @@ func (a *App) trigger(list []*kagziv1.WorkflowSchedule) error {
 	}
 	d := scheduleDeed(list, func(ids []string) model.Action {
 		return a.scope().TriggerSchedules(ids)
-	}, "Each starts a run now; the next ticks do not change.")
+	}, model.TriggerText)
 	if len(list) > 1 {
 		a.confirm(d)
 		return nil
@@ -221,7 +221,7 @@ func (a *App) pauseSchedules(list []*kagziv1.WorkflowSchedule) error {
 	}
 	d := scheduleDeed(on, func(ids []string) model.Action {
 		return a.scope().PauseSchedules(ids, "")
-	}, "They do not fire until they are resumed. Open runs continue.")
+	}, model.PauseScheduleText)
 	if len(on) > 1 {
 		a.confirm(d)
 	} else {
@@ -245,7 +245,7 @@ func (a *App) resumeSchedules(list []*kagziv1.WorkflowSchedule) error {
 	}).GetMaxCatchup()
 	resume := func(catchup int32) deed {
 		return scheduleDeed(off, func(ids []string) model.Action { return a.scope().ResumeSchedules(ids, catchup, "") },
-			"Ticks missed during the pause are skipped.")
+			model.SkippedText)
 	}
 	d := resume(0)
 	if most > 0 {
@@ -263,7 +263,7 @@ func (a *App) deleteSchedules(list []*kagziv1.WorkflowSchedule) error {
 	}
 	d := scheduleDeed(list, func(ids []string) model.Action {
 		return a.scope().DeleteSchedules(ids, "")
-	}, "They do not fire any more. Runs that they started are kept.")
+	}, model.DeleteScheduleText)
 	if here, ok := a.trails.top().(*schedulePage); ok {
 		d.done = func(*model.Job) {
 			if a.trails.top() == page(here) { // the person may have moved on

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
@@ -374,13 +374,13 @@ func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
 			Run: act(tables.IsOnline, "it is not online", func(ids []string) model.Action {
 				return a.scope().Drain(ids)
 			},
-				"Held runs may finish. The worker gets no new ones, then it exits.")},
+				model.DrainText)},
 		{Name: "offline", Keys: []string{"X"}, Help: "take workers offline; others get their runs",
 			Group: GroupAct, Changes: true, Hint: 4,
 			Run: act(isThere, "it is offline already", func(ids []string) model.Action {
 				return a.scope().ForceOffline(ids)
 			},
 				"Leases end at once, and other workers get the runs.",
-				"A worker process that is still running registers again.")},
+				model.OfflineText)},
 	}
 }

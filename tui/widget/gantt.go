@@ -12,6 +12,7 @@ import (
 
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/timescale"
 )
 
 // SpanKind says what happened during a span.
@@ -60,12 +61,12 @@ type Gantt struct {
 	label int            // cells of the widest label
 	now   time.Time
 
-	begin    time.Time     // of the earliest span
-	last     time.Duration // the latest end, relative to begin
-	open     bool          // a span is open
-	quiet    []stretch     // periods in which no lane works
-	perCell  float64       // nanoseconds per cell; 0 fits everything
-	left     float64       // cells scrolled out on the left
+	begin    time.Time           // of the earliest span
+	last     time.Duration       // the latest end, relative to begin
+	open     bool                // a span is open
+	quiet    []timescale.Stretch // periods in which no lane works
+	perCell  float64             // nanoseconds per cell; 0 fits everything
+	left     float64             // cells scrolled out on the left
 	collapse bool
 	overlay  bool
 
@@ -235,27 +236,27 @@ func (g *Gantt) Zoomed() bool { return g.perCell != 0 }
 func (g *Gantt) zoom(factor float64) {
 	s := g.scale()
 	anchor := g.anchor(s)
-	cell := s.cell(anchor) - g.left // keep it at the same cell
-	wanted := max(s.perCell*factor, leastCell)
-	if factor > 1 && (g.perCell == 0 || wanted >= g.fitting(s.total, s.gaps)) {
+	cell := s.Cell(anchor) - g.left // keep it at the same cell
+	wanted := max(s.PerCell*factor, timescale.LeastCell)
+	if factor > 1 && (g.perCell == 0 || wanted >= g.fitting(s.Total, s.Gaps)) {
 		g.Fit()
 		return
 	}
 	g.perCell = wanted
-	g.left = math.Round(g.scale().cell(anchor) - cell)
+	g.left = math.Round(g.scale().Cell(anchor) - cell)
 	g.Pan(0)
 }
 
 // anchor returns the time that keeps its place when the scale changes.
-func (g *Gantt) anchor(s scale) time.Duration {
+func (g *Gantt) anchor(s timescale.Scale) time.Duration {
 	if lane, ok := g.Selected(); ok {
 		for _, span := range lane.Spans {
-			if at := span.From.Sub(g.begin); s.cell(at) >= g.left && s.cell(at) < g.left+float64(g.area) {
+			if at := span.From.Sub(g.begin); s.Cell(at) >= g.left && s.Cell(at) < g.left+float64(g.area) {
 				return at
 			}
 		}
 	}
-	return s.at(g.left + float64(g.area)/2)
+	return s.At(g.left + float64(g.area)/2)
 }
 
 // Pan scrolls along the axis by cells, to the left if negative.
@@ -263,16 +264,16 @@ func (g *Gantt) Pan(cells int) {
 	if g.perCell == 0 {
 		return
 	}
-	most := max(math.Ceil(g.scale().cells())-float64(g.area), 0)
+	most := max(math.Ceil(g.scale().Cells())-float64(g.area), 0)
 	g.left = min(max(g.left+float64(cells), 0), most)
 }
 
 // Collapse sets whether periods in which no lane works shrink to a mark.
 func (g *Gantt) Collapse(on bool) {
-	anchor := g.scale().at(g.left)
+	anchor := g.scale().At(g.left)
 	g.collapse = on
 	if g.perCell != 0 {
-		g.left = math.Round(g.scale().cell(anchor))
+		g.left = math.Round(g.scale().Cell(anchor))
 		g.Pan(0)
 	}
 }
@@ -292,7 +293,7 @@ func (g *Gantt) State() string {
 	var words []string
 	if g.perCell != 0 {
 		s := g.scale()
-		words = append(words, fmt.Sprintf("zoom %.3gx", g.fitting(s.total, s.gaps)/g.perCell))
+		words = append(words, fmt.Sprintf("zoom %.3gx", g.fitting(s.Total, s.Gaps)/g.perCell))
 	}
 	if g.collapse {
 		words = append(words, "gaps collapsed")

@@ -9,13 +9,14 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/timescale"
 )
 
 // bars draws the spans of one lane.
 type bars struct {
 	Canvas
 	gantt *Gantt
-	scale scale
+	scale timescale.Scale
 }
 
 // placed is a span in cells of the canvas. It takes at least a part of its first cell.
@@ -52,8 +53,8 @@ func (b bars) place(s *Span) placed {
 	if !s.To.IsZero() {
 		to = s.To.Sub(b.gantt.begin)
 	}
-	start, end := b.scale.cell(from), b.scale.cell(max(from, to))
-	lastCell := max(math.Ceil(b.scale.cells())-1, 0)
+	start, end := b.scale.Cell(from), b.scale.Cell(max(from, to))
+	lastCell := max(math.Ceil(b.scale.Cells())-1, 0)
 	start = min(math.Floor(start), lastCell) - b.gantt.left
 	end -= b.gantt.left
 	if start >= float64(b.W) || max(end, start+1) <= 0 {
@@ -90,15 +91,15 @@ func (b bars) waiting(spans []Span, earlier bool) {
 
 // breaks marks the collapsed gaps.
 func (b bars) breaks() {
-	for _, g := range b.scale.gaps {
+	for _, g := range b.scale.Gaps {
 		first, last := gapCells(b.scale, g, b.gantt.left)
 		b.fill(first, last, b.Theme.Glyph(theme.Break), b.Theme.Role(theme.Faint))
 	}
 }
 
 // gapCells returns the cells that lie entirely in a gap.
-func gapCells(s scale, g gap, left float64) (first, last int) {
-	return int(math.Ceil(s.cell(g.from) - left)), int(math.Floor(s.cell(g.to)-left)) - 1
+func gapCells(s timescale.Scale, g timescale.Gap, left float64) (first, last int) {
+	return int(math.Ceil(s.Cell(g.From) - left)), int(math.Floor(s.Cell(g.To)-left)) - 1
 }
 
 // working draws the spans in which something ran. Of many equal ones in one cell, it draws one.
@@ -185,7 +186,7 @@ func (g *Gantt) Draw(screen tcell.Screen) {
 	}
 	g.Pan(0) // the width may have changed
 	s := g.scale()
-	onRight := g.left+float64(g.area) < math.Floor(s.cells())
+	onRight := g.left+float64(g.area) < math.Floor(s.Cells())
 	width := g.area
 	if onRight {
 		width -= edge

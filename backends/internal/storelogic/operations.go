@@ -225,6 +225,21 @@ func (o Operations) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (en
 	return operate(ctx, o, Call{Name: "RevokeKey", Doing: "revoke a key"}, RevokeKey, p)
 }
 
+// CreateSession makes a session of an API key.
+func (o Operations) CreateSession(ctx context.Context, p engine.CreateSessionParams) (engine.Session, error) {
+	return operate(ctx, o, Call{Name: "CreateSession", Doing: "create a session"}, CreateSession, p)
+}
+
+// NoteSessionUse records that sessions were used.
+func (o Operations) NoteSessionUse(ctx context.Context, uses []engine.KeyUse) error {
+	return carryOut(ctx, o, Call{Name: "NoteSessionUse", Doing: "record the use of sessions"}, NoteSessionUse, uses)
+}
+
+// EndSession deletes a session.
+func (o Operations) EndSession(ctx context.Context, p engine.EndSessionParams) error {
+	return carryOut(ctx, o, Call{Name: "EndSession", Doing: "end a session"}, EndSession, p)
+}
+
 // CreateHook creates a hook.
 func (o Operations) CreateHook(ctx context.Context, p engine.CreateHookParams) (engine.Hook, error) {
 	return operate(ctx, o, Call{Name: "CreateHook", Doing: "create a hook"}, CreateHook, p)

@@ -197,6 +197,16 @@ type Tx interface {
 	Keyring() ([]engine.APIKey, error)
 	SaveKeyNamespaces(id engine.ID, namespaces []string) error
 
+	// Session returns the session with that id; nil if there is none. DeleteOldSessions deletes the
+	// sessions of a key but the newest keep, by id. DeleteExpiredSessions deletes at most limit
+	// sessions that expired at now or before, earliest first, then by id.
+	Session(id engine.ID) (*engine.Session, error)
+	InsertSession(s *engine.Session) error
+	UseSession(id engine.ID, used, expires time.Time) error // unless it was used later
+	DeleteSession(id engine.ID) error
+	DeleteOldSessions(key engine.ID, keep int) error
+	DeleteExpiredSessions(now time.Time, limit int) error
+
 	// Hook and HookNamed return a hook; nil if there is none. Operations that change hooks run one
 	// after another.
 	Hook(id engine.ID) (*engine.Hook, error)

@@ -18,3 +18,7 @@ union all
 select 'schedule', schedule_id, 'is in a namespace that is not there'
 from schedules s
 where not exists (select from namespaces n where n.namespace = s.namespace)
+union all
+select 'session', session_id, 'is of a key that is not there'
+from sessions s
+where not exists (select 1 from api_keys k where k.key_id = s.key_id)

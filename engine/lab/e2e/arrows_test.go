@@ -252,7 +252,8 @@ func TestTheProgramShipsNoTests(t *testing.T) {
 	t.Parallel()
 	for path := range list(t, "github.com/kagzi/kagzi") {
 		switch path {
-		case "testing", "testing/synctest", module + "engine/lab/e2e", module + "backends/storetest",
+		case "testing", "testing/synctest", "github.com/chromedp/chromedp", module + "engine/lab/e2e",
+			module + "backends/storetest",
 			module + "backends/postgres/pgtest",
 			module + "sdk/kagzitest":
 			t.Errorf("the program holds %s", path)

@@ -406,6 +406,26 @@ func (c *counting) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (eng
 	return c.store.RevokeKey(ctx, p)
 }
 
+func (c *counting) CreateSession(ctx context.Context, p engine.CreateSessionParams) (engine.Session, error) {
+	defer c.call()()
+	return c.store.CreateSession(ctx, p)
+}
+
+func (c *counting) GetSession(ctx context.Context, id engine.ID) (engine.Session, error) {
+	defer c.call()()
+	return c.store.GetSession(ctx, id)
+}
+
+func (c *counting) NoteSessionUse(ctx context.Context, uses []engine.KeyUse) error {
+	defer c.call()()
+	return c.store.NoteSessionUse(ctx, uses)
+}
+
+func (c *counting) EndSession(ctx context.Context, p engine.EndSessionParams) error {
+	defer c.call()()
+	return c.store.EndSession(ctx, p)
+}
+
 func (c *counting) Keyring(ctx context.Context) ([]engine.APIKey, error) {
 	defer c.call()()
 	return c.store.Keyring(ctx)

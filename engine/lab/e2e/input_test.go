@@ -180,6 +180,9 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"ListKeys":  &kagziv1.ListKeysRequest{Page: page},
 		"RevokeKey": &kagziv1.RevokeKeyRequest{KeyId: nobody},
 		"WhoAmI":    &kagziv1.WhoAmIRequest{},
+		// refused for the current state: no key is needed
+		"CreateSession": &kagziv1.CreateSessionRequest{},
+		"EndSession":    &kagziv1.EndSessionRequest{},
 		"CreateHook": &kagziv1.CreateHookRequest{Name: "h", WorkflowType: "t", Secret: "0123456789abcdef",
 			Signature: kagziv1.HookSignature_HOOK_SIGNATURE_PLAIN},
 		"GetHook":   &kagziv1.GetHookRequest{Name: "nobody"},

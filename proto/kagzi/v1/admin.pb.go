@@ -4080,13 +4080,15 @@ func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
 }
 
 type WhoAmIResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's key; unset if the server does not require keys
-	KeysRequired  bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the database has keys
-	Encrypted     bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call used TLS
-	Certificate   string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // common name of the caller's certificate, if there was one
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Key          *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                                        // the caller's key; unset if the server does not require keys
+	KeysRequired bool                   `protobuf:"varint,2,opt,name=keys_required,json=keysRequired,proto3" json:"keys_required,omitempty"` // the database has keys
+	Encrypted    bool                   `protobuf:"varint,3,opt,name=encrypted,proto3" json:"encrypted,omitempty"`                           // the call used TLS
+	Certificate  string                 `protobuf:"bytes,4,opt,name=certificate,proto3" json:"certificate,omitempty"`                        // common name of the caller's certificate, if there was one
+	// when the caller's session expires; unset for a call with the key itself
+	SessionExpiresAt *timestamppb.Timestamp `protobuf:"bytes,100,opt,name=session_expires_at,json=sessionExpiresAt,proto3" json:"session_expires_at,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *WhoAmIResponse) Reset() {
@@ -4147,6 +4149,191 @@ func (x *WhoAmIResponse) GetCertificate() string {
 	return ""
 }
 
+func (x *WhoAmIResponse) GetSessionExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SessionExpiresAt
+	}
+	return nil
+}
+
+type CreateSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionRequest) Reset() {
+	*x = CreateSessionRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionRequest) ProtoMessage() {}
+
+func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionRequest.ProtoReflect.Descriptor instead.
+func (*CreateSessionRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{62}
+}
+
+type CreateSessionResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	SessionId string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Secret    string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"` // only this answer contains it
+	// 24 hours after the session was last used, at most 14 days after its start; the first of these at
+	// the time of the answer
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	Key           *Key                   `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionResponse) Reset() {
+	*x = CreateSessionResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionResponse) ProtoMessage() {}
+
+func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionResponse.ProtoReflect.Descriptor instead.
+func (*CreateSessionResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *CreateSessionResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *CreateSessionResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *CreateSessionResponse) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *CreateSessionResponse) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+type EndSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{64}
+}
+
+type EndSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_kagzi_v1_admin_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kagzi_v1_admin_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_kagzi_v1_admin_proto_rawDescGZIP(), []int{65}
+}
+
 type MatchWorkersResponse_Match struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -4159,7 +4346,7 @@ type MatchWorkersResponse_Match struct {
 
 func (x *MatchWorkersResponse_Match) Reset() {
 	*x = MatchWorkersResponse_Match{}
-	mi := &file_kagzi_v1_admin_proto_msgTypes[63]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4358,7 @@ func (x *MatchWorkersResponse_Match) String() string {
 func (*MatchWorkersResponse_Match) ProtoMessage() {}
 
 func (x *MatchWorkersResponse_Match) ProtoReflect() protoreflect.Message {
-	mi := &file_kagzi_v1_admin_proto_msgTypes[63]
+	mi := &file_kagzi_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4564,12 +4751,23 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x0eEventAttribute\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x0f\n" +
-	"\rWhoAmIRequest\"\x96\x01\n" +
+	"\rWhoAmIRequest\"\xe0\x01\n" +
 	"\x0eWhoAmIResponse\x12\x1f\n" +
 	"\x03key\x18\x01 \x01(\v2\r.kagzi.v1.KeyR\x03key\x12#\n" +
 	"\rkeys_required\x18\x02 \x01(\bR\fkeysRequired\x12\x1c\n" +
 	"\tencrypted\x18\x03 \x01(\bR\tencrypted\x12 \n" +
-	"\vcertificate\x18\x04 \x01(\tR\vcertificate*k\n" +
+	"\vcertificate\x18\x04 \x01(\tR\vcertificate\x12H\n" +
+	"\x12session_expires_at\x18d \x01(\v2\x1a.google.protobuf.TimestampR\x10sessionExpiresAt\"\x16\n" +
+	"\x14CreateSessionRequest\"\xaa\x01\n" +
+	"\x15CreateSessionResponse\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x129\n" +
+	"\n" +
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x1f\n" +
+	"\x03key\x18\x04 \x01(\v2\r.kagzi.v1.KeyR\x03key\"\x13\n" +
+	"\x11EndSessionRequest\"\x14\n" +
+	"\x12EndSessionResponse*k\n" +
 	"\rServingStatus\x12\x1e\n" +
 	"\x1aSERVING_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16SERVING_STATUS_SERVING\x10\x01\x12\x1e\n" +
@@ -4585,7 +4783,7 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x1aHOOK_SIGNATURE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HOOK_SIGNATURE_GITHUB\x10\x01\x12\x19\n" +
 	"\x15HOOK_SIGNATURE_STRIPE\x10\x02\x12\x18\n" +
-	"\x14HOOK_SIGNATURE_PLAIN\x10\x032\xc8\x0f\n" +
+	"\x14HOOK_SIGNATURE_PLAIN\x10\x032\xe3\x10\n" +
 	"\fAdminService\x12J\n" +
 	"\vListWorkers\x12\x1c.kagzi.v1.ListWorkersRequest\x1a\x1d.kagzi.v1.ListWorkersResponse\x12D\n" +
 	"\tGetWorker\x12\x1a.kagzi.v1.GetWorkerRequest\x1a\x1b.kagzi.v1.GetWorkerResponse\x12M\n" +
@@ -4617,7 +4815,10 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\x05Watch\x12\x16.kagzi.v1.WatchRequest\x1a\x14.kagzi.v1.WatchEvent0\x01\x12J\n" +
 	"\vGetActivity\x12\x1c.kagzi.v1.GetActivityRequest\x1a\x1d.kagzi.v1.GetActivityResponse\x12D\n" +
 	"\vWatchEvents\x12\x1c.kagzi.v1.WatchEventsRequest\x1a\x15.kagzi.v1.ServerEvent0\x01\x12;\n" +
-	"\x06WhoAmI\x12\x17.kagzi.v1.WhoAmIRequest\x1a\x18.kagzi.v1.WhoAmIResponseb\x06proto3"
+	"\x06WhoAmI\x12\x17.kagzi.v1.WhoAmIRequest\x1a\x18.kagzi.v1.WhoAmIResponse\x12P\n" +
+	"\rCreateSession\x12\x1e.kagzi.v1.CreateSessionRequest\x1a\x1f.kagzi.v1.CreateSessionResponse\x12G\n" +
+	"\n" +
+	"EndSession\x12\x1b.kagzi.v1.EndSessionRequest\x1a\x1c.kagzi.v1.EndSessionResponseb\x06proto3"
 
 var (
 	file_kagzi_v1_admin_proto_rawDescOnce sync.Once
@@ -4632,7 +4833,7 @@ func file_kagzi_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_kagzi_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_kagzi_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_kagzi_v1_admin_proto_goTypes = []any{
 	(ServingStatus)(0),                 // 0: kagzi.v1.ServingStatus
 	(KeyRole)(0),                       // 1: kagzi.v1.KeyRole
@@ -4699,150 +4900,161 @@ var file_kagzi_v1_admin_proto_goTypes = []any{
 	(*EventAttribute)(nil),             // 62: kagzi.v1.EventAttribute
 	(*WhoAmIRequest)(nil),              // 63: kagzi.v1.WhoAmIRequest
 	(*WhoAmIResponse)(nil),             // 64: kagzi.v1.WhoAmIResponse
-	nil,                                // 65: kagzi.v1.MatchWorkersRequest.RequirementsEntry
-	(*MatchWorkersResponse_Match)(nil), // 66: kagzi.v1.MatchWorkersResponse.Match
-	nil,                                // 67: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	nil,                                // 68: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	nil,                                // 69: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	nil,                                // 70: kagzi.v1.QueueDepth.UnservedByTypeEntry
-	(WorkerStatus)(0),                  // 71: kagzi.v1.WorkerStatus
-	(*PageRequest)(nil),                // 72: kagzi.v1.PageRequest
-	(*Worker)(nil),                     // 73: kagzi.v1.Worker
-	(*PageInfo)(nil),                   // 74: kagzi.v1.PageInfo
-	(*ErrorDetail)(nil),                // 75: kagzi.v1.ErrorDetail
-	(*Step)(nil),                       // 76: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 77: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 78: google.protobuf.Duration
-	(*Workflow)(nil),                   // 79: kagzi.v1.Workflow
+	(*CreateSessionRequest)(nil),       // 65: kagzi.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),      // 66: kagzi.v1.CreateSessionResponse
+	(*EndSessionRequest)(nil),          // 67: kagzi.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),         // 68: kagzi.v1.EndSessionResponse
+	nil,                                // 69: kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	(*MatchWorkersResponse_Match)(nil), // 70: kagzi.v1.MatchWorkersResponse.Match
+	nil,                                // 71: kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	nil,                                // 72: kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	nil,                                // 73: kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	nil,                                // 74: kagzi.v1.QueueDepth.UnservedByTypeEntry
+	(WorkerStatus)(0),                  // 75: kagzi.v1.WorkerStatus
+	(*PageRequest)(nil),                // 76: kagzi.v1.PageRequest
+	(*Worker)(nil),                     // 77: kagzi.v1.Worker
+	(*PageInfo)(nil),                   // 78: kagzi.v1.PageInfo
+	(*ErrorDetail)(nil),                // 79: kagzi.v1.ErrorDetail
+	(*Step)(nil),                       // 80: kagzi.v1.Step
+	(*timestamppb.Timestamp)(nil),      // 81: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 82: google.protobuf.Duration
+	(*Workflow)(nil),                   // 83: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
-	71, // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
-	72, // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
-	73, // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
-	74, // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
-	65, // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
-	66, // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
-	73, // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
-	75, // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
-	76, // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
-	72, // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	76, // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	74, // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
-	0,  // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	77, // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	77, // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
-	21, // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
-	22, // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
-	67, // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	68, // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	77, // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	78, // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	72, // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
-	69, // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	28, // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	74, // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
-	70, // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	72, // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
-	31, // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	74, // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
-	1,  // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	77, // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	77, // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	77, // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	77, // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
-	34, // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
-	34, // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	72, // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
-	34, // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	74, // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
-	34, // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	2,  // 40: kagzi.v1.Hook.signature:type_name -> kagzi.v1.HookSignature
-	77, // 41: kagzi.v1.Hook.created_at:type_name -> google.protobuf.Timestamp
-	77, // 42: kagzi.v1.Hook.rotated_at:type_name -> google.protobuf.Timestamp
-	77, // 43: kagzi.v1.Hook.old_secret_until:type_name -> google.protobuf.Timestamp
-	2,  // 44: kagzi.v1.CreateHookRequest.signature:type_name -> kagzi.v1.HookSignature
-	41, // 45: kagzi.v1.CreateHookResponse.hook:type_name -> kagzi.v1.Hook
-	41, // 46: kagzi.v1.GetHookResponse.hook:type_name -> kagzi.v1.Hook
-	72, // 47: kagzi.v1.ListHooksRequest.page:type_name -> kagzi.v1.PageRequest
-	41, // 48: kagzi.v1.ListHooksResponse.hooks:type_name -> kagzi.v1.Hook
-	74, // 49: kagzi.v1.ListHooksResponse.page:type_name -> kagzi.v1.PageInfo
-	78, // 50: kagzi.v1.RotateHookRequest.overlap:type_name -> google.protobuf.Duration
-	41, // 51: kagzi.v1.RotateHookResponse.hook:type_name -> kagzi.v1.Hook
-	72, // 52: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
-	54, // 53: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	74, // 54: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	77, // 55: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	78, // 56: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	77, // 57: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	79, // 58: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	78, // 59: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	77, // 60: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	78, // 61: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
-	59, // 62: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	77, // 63: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
-	77, // 64: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
-	62, // 65: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	34, // 66: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	73, // 67: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
-	3,  // 68: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	7,  // 69: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	5,  // 70: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
-	9,  // 71: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	11, // 72: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	13, // 73: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	15, // 74: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	17, // 75: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	19, // 76: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	23, // 77: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	25, // 78: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	26, // 79: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	29, // 80: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	32, // 81: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	35, // 82: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	37, // 83: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	39, // 84: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	42, // 85: kagzi.v1.AdminService.CreateHook:input_type -> kagzi.v1.CreateHookRequest
-	44, // 86: kagzi.v1.AdminService.GetHook:input_type -> kagzi.v1.GetHookRequest
-	46, // 87: kagzi.v1.AdminService.ListHooks:input_type -> kagzi.v1.ListHooksRequest
-	48, // 88: kagzi.v1.AdminService.RotateHook:input_type -> kagzi.v1.RotateHookRequest
-	50, // 89: kagzi.v1.AdminService.DeleteHook:input_type -> kagzi.v1.DeleteHookRequest
-	52, // 90: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	55, // 91: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	57, // 92: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	60, // 93: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	63, // 94: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	4,  // 95: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	8,  // 96: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	6,  // 97: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
-	10, // 98: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	12, // 99: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	14, // 100: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	16, // 101: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	18, // 102: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	20, // 103: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	24, // 104: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	24, // 105: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	27, // 106: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	30, // 107: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	33, // 108: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	36, // 109: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	38, // 110: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	40, // 111: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	43, // 112: kagzi.v1.AdminService.CreateHook:output_type -> kagzi.v1.CreateHookResponse
-	45, // 113: kagzi.v1.AdminService.GetHook:output_type -> kagzi.v1.GetHookResponse
-	47, // 114: kagzi.v1.AdminService.ListHooks:output_type -> kagzi.v1.ListHooksResponse
-	49, // 115: kagzi.v1.AdminService.RotateHook:output_type -> kagzi.v1.RotateHookResponse
-	51, // 116: kagzi.v1.AdminService.DeleteHook:output_type -> kagzi.v1.DeleteHookResponse
-	53, // 117: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	56, // 118: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	58, // 119: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	61, // 120: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	64, // 121: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	95, // [95:122] is the sub-list for method output_type
-	68, // [68:95] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	75,  // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
+	76,  // 1: kagzi.v1.ListWorkersRequest.page:type_name -> kagzi.v1.PageRequest
+	77,  // 2: kagzi.v1.ListWorkersResponse.workers:type_name -> kagzi.v1.Worker
+	78,  // 3: kagzi.v1.ListWorkersResponse.page:type_name -> kagzi.v1.PageInfo
+	69,  // 4: kagzi.v1.MatchWorkersRequest.requirements:type_name -> kagzi.v1.MatchWorkersRequest.RequirementsEntry
+	70,  // 5: kagzi.v1.MatchWorkersResponse.matches:type_name -> kagzi.v1.MatchWorkersResponse.Match
+	77,  // 6: kagzi.v1.GetWorkerResponse.worker:type_name -> kagzi.v1.Worker
+	79,  // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
+	80,  // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
+	76,  // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
+	80,  // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	78,  // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	0,   // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
+	81,  // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	81,  // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	21,  // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
+	22,  // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
+	71,  // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	72,  // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	81,  // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	82,  // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	76,  // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
+	73,  // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	28,  // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
+	78,  // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
+	74,  // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	76,  // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	31,  // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
+	78,  // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	1,   // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
+	81,  // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	81,  // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	81,  // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	34,  // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
+	34,  // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
+	76,  // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	34,  // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
+	78,  // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	34,  // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
+	2,   // 40: kagzi.v1.Hook.signature:type_name -> kagzi.v1.HookSignature
+	81,  // 41: kagzi.v1.Hook.created_at:type_name -> google.protobuf.Timestamp
+	81,  // 42: kagzi.v1.Hook.rotated_at:type_name -> google.protobuf.Timestamp
+	81,  // 43: kagzi.v1.Hook.old_secret_until:type_name -> google.protobuf.Timestamp
+	2,   // 44: kagzi.v1.CreateHookRequest.signature:type_name -> kagzi.v1.HookSignature
+	41,  // 45: kagzi.v1.CreateHookResponse.hook:type_name -> kagzi.v1.Hook
+	41,  // 46: kagzi.v1.GetHookResponse.hook:type_name -> kagzi.v1.Hook
+	76,  // 47: kagzi.v1.ListHooksRequest.page:type_name -> kagzi.v1.PageRequest
+	41,  // 48: kagzi.v1.ListHooksResponse.hooks:type_name -> kagzi.v1.Hook
+	78,  // 49: kagzi.v1.ListHooksResponse.page:type_name -> kagzi.v1.PageInfo
+	82,  // 50: kagzi.v1.RotateHookRequest.overlap:type_name -> google.protobuf.Duration
+	41,  // 51: kagzi.v1.RotateHookResponse.hook:type_name -> kagzi.v1.Hook
+	76,  // 52: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	54,  // 53: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
+	78,  // 54: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	81,  // 55: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	82,  // 56: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	81,  // 57: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	83,  // 58: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	82,  // 59: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	81,  // 60: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	82,  // 61: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	59,  // 62: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
+	81,  // 63: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
+	81,  // 64: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	62,  // 65: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	34,  // 66: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	81,  // 67: kagzi.v1.WhoAmIResponse.session_expires_at:type_name -> google.protobuf.Timestamp
+	81,  // 68: kagzi.v1.CreateSessionResponse.expires_at:type_name -> google.protobuf.Timestamp
+	34,  // 69: kagzi.v1.CreateSessionResponse.key:type_name -> kagzi.v1.Key
+	77,  // 70: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
+	3,   // 71: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	7,   // 72: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	5,   // 73: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
+	9,   // 74: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	11,  // 75: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	13,  // 76: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	15,  // 77: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	17,  // 78: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	19,  // 79: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	23,  // 80: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	25,  // 81: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	26,  // 82: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	29,  // 83: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	32,  // 84: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	35,  // 85: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	37,  // 86: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	39,  // 87: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	42,  // 88: kagzi.v1.AdminService.CreateHook:input_type -> kagzi.v1.CreateHookRequest
+	44,  // 89: kagzi.v1.AdminService.GetHook:input_type -> kagzi.v1.GetHookRequest
+	46,  // 90: kagzi.v1.AdminService.ListHooks:input_type -> kagzi.v1.ListHooksRequest
+	48,  // 91: kagzi.v1.AdminService.RotateHook:input_type -> kagzi.v1.RotateHookRequest
+	50,  // 92: kagzi.v1.AdminService.DeleteHook:input_type -> kagzi.v1.DeleteHookRequest
+	52,  // 93: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	55,  // 94: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	57,  // 95: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	60,  // 96: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	63,  // 97: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	65,  // 98: kagzi.v1.AdminService.CreateSession:input_type -> kagzi.v1.CreateSessionRequest
+	67,  // 99: kagzi.v1.AdminService.EndSession:input_type -> kagzi.v1.EndSessionRequest
+	4,   // 100: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	8,   // 101: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	6,   // 102: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
+	10,  // 103: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	12,  // 104: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	14,  // 105: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	16,  // 106: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	18,  // 107: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	20,  // 108: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	24,  // 109: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	24,  // 110: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	27,  // 111: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	30,  // 112: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	33,  // 113: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	36,  // 114: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	38,  // 115: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	40,  // 116: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	43,  // 117: kagzi.v1.AdminService.CreateHook:output_type -> kagzi.v1.CreateHookResponse
+	45,  // 118: kagzi.v1.AdminService.GetHook:output_type -> kagzi.v1.GetHookResponse
+	47,  // 119: kagzi.v1.AdminService.ListHooks:output_type -> kagzi.v1.ListHooksResponse
+	49,  // 120: kagzi.v1.AdminService.RotateHook:output_type -> kagzi.v1.RotateHookResponse
+	51,  // 121: kagzi.v1.AdminService.DeleteHook:output_type -> kagzi.v1.DeleteHookResponse
+	53,  // 122: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	56,  // 123: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	58,  // 124: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	61,  // 125: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	64,  // 126: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	66,  // 127: kagzi.v1.AdminService.CreateSession:output_type -> kagzi.v1.CreateSessionResponse
+	68,  // 128: kagzi.v1.AdminService.EndSession:output_type -> kagzi.v1.EndSessionResponse
+	100, // [100:129] is the sub-list for method output_type
+	71,  // [71:100] is the sub-list for method input_type
+	71,  // [71:71] is the sub-list for extension type_name
+	71,  // [71:71] is the sub-list for extension extendee
+	0,   // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }
@@ -4870,7 +5082,7 @@ func file_kagzi_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kagzi_v1_admin_proto_rawDesc), len(file_kagzi_v1_admin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   68,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,6 +46,8 @@ const (
 	AdminService_GetActivity_FullMethodName        = "/kagzi.v1.AdminService/GetActivity"
 	AdminService_WatchEvents_FullMethodName        = "/kagzi.v1.AdminService/WatchEvents"
 	AdminService_WhoAmI_FullMethodName             = "/kagzi.v1.AdminService/WhoAmI"
+	AdminService_CreateSession_FullMethodName      = "/kagzi.v1.AdminService/CreateSession"
+	AdminService_EndSession_FullMethodName         = "/kagzi.v1.AdminService/EndSession"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -108,6 +110,13 @@ type AdminServiceClient interface {
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ServerEvent], error)
 	// Returns what the caller may do, so that a client can tell before a call is refused.
 	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
+	// Starts a session of the caller's key, for programs such as a web page that should not hold the
+	// key itself. The answer's secret takes the place of the key in `authorization: Bearer SECRET`, with
+	// the same role and namespaces, until the session or the key ends. A key has at most 100 sessions;
+	// another one ends the oldest. A session cannot start another.
+	CreateSession(ctx context.Context, in *CreateSessionRequest, opts ...grpc.CallOption) (*CreateSessionResponse, error)
+	// Ends the session that makes the call.
+	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 }
 
 type adminServiceClient struct {
@@ -424,6 +433,26 @@ func (c *adminServiceClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts
 	return out, nil
 }
 
+func (c *adminServiceClient) CreateSession(ctx context.Context, in *CreateSessionRequest, opts ...grpc.CallOption) (*CreateSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateSessionResponse)
+	err := c.cc.Invoke(ctx, AdminService_CreateSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, AdminService_EndSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -484,6 +513,13 @@ type AdminServiceServer interface {
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[ServerEvent]) error
 	// Returns what the caller may do, so that a client can tell before a call is refused.
 	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
+	// Starts a session of the caller's key, for programs such as a web page that should not hold the
+	// key itself. The answer's secret takes the place of the key in `authorization: Bearer SECRET`, with
+	// the same role and namespaces, until the session or the key ends. A key has at most 100 sessions;
+	// another one ends the oldest. A session cannot start another.
+	CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error)
+	// Ends the session that makes the call.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -574,6 +610,12 @@ func (UnimplementedAdminServiceServer) WatchEvents(*WatchEventsRequest, grpc.Ser
 }
 func (UnimplementedAdminServiceServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
+}
+func (UnimplementedAdminServiceServer) CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateSession not implemented")
+}
+func (UnimplementedAdminServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -1054,6 +1096,42 @@ func _AdminService_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_CreateSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).CreateSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_CreateSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).CreateSession(ctx, req.(*CreateSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1152,6 +1230,14 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "WhoAmI",
 			Handler:    _AdminService_WhoAmI_Handler,
+		},
+		{
+			MethodName: "CreateSession",
+			Handler:    _AdminService_CreateSession_Handler,
+		},
+		{
+			MethodName: "EndSession",
+			Handler:    _AdminService_EndSession_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

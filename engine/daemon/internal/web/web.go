@@ -1,4 +1,8 @@
-// Package web serves the HTTP port of a server: the API, hooks, agents, metrics and health.
+// Package web serves the HTTP port of a server: the API, the page, hooks, agents, metrics and health.
+//
+//   - web.go: what is served at which path. proxy.go: requests through proxies, and the base path.
+//   - sessions.go: logins of the page.
+//   - metrics.go, metrics_handler.go, scrape.go: metrics.
 package web
 
 import (
@@ -7,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -29,6 +34,20 @@ type Options struct {
 	Log     *slog.Logger
 	// Agents returns the handler of /mcp, which calls the server by a connection; nil: there is none.
 	Agents func(grpc.ClientConnInterface) http.Handler
+	// Page returns the page below the base path; nil: there is none. It is asked twice: without
+	// logins, for a server that needs no key, and with.
+	Page    func(Page) http.Handler
+	Base    string   // path before all others, such as "/kagzi"; empty: none
+	Proxies []string // networks whose X-Forwarded headers are believed, such as "10.0.0.0/8"
+}
+
+// Page is what the page needs of the server.
+type Page struct {
+	Conn     grpc.ClientConnInterface
+	Base     string
+	Sessions *Sessions // nil: nobody logs in
+	// Secure reports whether the browser's side of a request uses TLS.
+	Secure func(*http.Request) bool
 }
 
 // Serve serves the API, metrics and health until ctx ends.
@@ -56,9 +75,12 @@ func Serve(ctx context.Context, l net.Listener, srv *server.Server, o Options) e
 	return nil
 }
 
-// handler serves /healthz and /readyz to everyone, hooks to those who sign, and behind a gate the API,
-// /mcp and /metrics. It uses
-// no http.ServeMux for the API, because that changes paths with dots and doubled slashes.
+// formType is the media type of the page's forms.
+const formType = "application/x-www-form-urlencoded"
+
+// handler serves everything below the base path, and /healthz and /readyz, which probes ask for behind
+// no proxy, at the root too. Hooks are for those who sign; all else is behind a gate. It uses no
+// http.ServeMux for the API, because that changes paths with dots and doubled slashes.
 func handler(srv *server.Server, o Options) (http.Handler, error) {
 	direct := srv.Direct()
 	o.Gate.Keyless, o.Gate.Log = direct.Keyless, o.Log
@@ -70,37 +92,86 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	var proxies []netip.Prefix
+	for _, text := range o.Proxies {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		proxies = append(proxies, network)
+	}
 	api, none := gate.Handler(calls, rest.Types...), gate.Handler(http.HandlerFunc(gate.NotFound))
-	agents := none
+	agents, page := none, none
 	if o.Agents != nil {
 		agents = gate.Handler(calls.Door(o.Agents(direct)), "application/json")
 	}
+	if o.Page != nil {
+		page = gate.Handler(pageOf(direct, o), formType)
+	}
+	health := http.NewServeMux()
+	health.Handle("GET /healthz", verdict(srv.Healthy, nil))
+	health.Handle("GET /readyz", verdict(srv.Ready, srv.Notice))
 	hooks := gate.Signed(rest.Hooks(direct, o.Log))
 	mux := http.NewServeMux()
 	mux.Handle("GET /openapi.json", gate.Handler(rest.Description()))
 	mux.Handle("GET /openapi", gate.Handler(rest.Description()))
 	mux.Handle("GET /metrics", gate.Handler(newMetricsHandler(srv, o.Version, o.Log)))
-	mux.Handle("GET /healthz", verdict(srv.Healthy, nil))
-	mux.Handle("GET /readyz", verdict(srv.Ready, srv.Notice))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	inside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/metrics", "/healthz", "/readyz", "/openapi.json", "/openapi":
+		case "/healthz", "/readyz":
+			health.ServeHTTP(w, r)
+		case "/metrics", "/openapi.json", "/openapi":
 			mux.ServeHTTP(w, r)
-			return
 		case "/mcp":
 			agents.ServeHTTP(w, r)
+		default:
+			switch path := r.URL.EscapedPath(); {
+			case strings.HasPrefix(path, "/v1/"):
+				api.ServeHTTP(w, r)
+			case strings.HasPrefix(path, engine.HookPath):
+				hooks.ServeHTTP(w, r)
+			case isPage(r.URL.Path):
+				page.ServeHTTP(w, r)
+			default:
+				none.ServeHTTP(w, r)
+			}
+		}
+	})
+	outside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz":
+			health.ServeHTTP(w, r)
+		default:
+			none.ServeHTTP(w, r)
+		}
+	})
+	return behindProxy(below(o.Base, inside, outside), proxies), nil
+}
+
+// isPage reports whether a path is one of the page's.
+func isPage(path string) bool {
+	switch path {
+	case "/", "/login", "/logout":
+		return true
+	}
+	return strings.HasPrefix(path, "/n/") || strings.HasPrefix(path, "/admin/") || strings.HasPrefix(path, "/assets/")
+}
+
+// pageOf returns the page, with logins while calls need a key. The page knows its base path itself, so
+// it gets the whole path.
+func pageOf(direct server.Direct, o Options) http.Handler {
+	open := o.Page(Page{Conn: direct, Base: o.Base, Secure: secure})
+	keyed := o.Page(Page{Conn: direct, Base: o.Base, Secure: secure, Sessions: &Sessions{direct}})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		whole, at := *r, *r.URL
+		at.Path, at.RawPath = o.Base+at.Path, o.Base+at.EscapedPath()
+		whole.URL = &at
+		if direct.Keyless(r.Context()) {
+			open.ServeHTTP(w, &whole)
 			return
 		}
-		switch path := r.URL.EscapedPath(); {
-		case strings.HasPrefix(path, "/v1/"):
-			api.ServeHTTP(w, r)
-			return
-		case strings.HasPrefix(path, engine.HookPath):
-			hooks.ServeHTTP(w, r)
-			return
-		}
-		none.ServeHTTP(w, r)
-	}), nil
+		keyed.ServeHTTP(w, &whole)
+	})
 }
 
 // verdict answers 200, or 503 with the error. A notice is added to a 200; nil: there is none.

@@ -100,11 +100,13 @@ func (g *Guard) identifyBy(ctx context.Context, read func(context.Context) (*key
 	if err != nil {
 		return nil, err
 	}
-	if !key.ValidAt(g.store.Now()) || keys.byID[key.ID] == nil {
+	current := keys.byID[key.ID]
+	if !key.ValidAt(g.store.Now()) || current == nil {
 		g.noteDead(ctx, key)
 		return nil, noKey("the API key %q has expired or was revoked; ask for a new one", key.Name)
 	}
-	g.Used(key)
+	g.Used(current)
+	g.usedSession(key.session)
 	return key, nil
 }
 
@@ -125,6 +127,11 @@ func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string)
 					"or in other clients the metadata `authorization: Bearer SECRET`")
 	}
 	scheme, text, _ := strings.Cut(authorization[0], " ")
+	if len(authorization) == 1 && strings.EqualFold(scheme, "bearer") {
+		if key, err := g.bySession(ctx, keys, text); key != nil || err != nil {
+			return key, err
+		}
+	}
 	id, ok := secret.Parse(text)
 	if len(authorization) > 1 || !strings.EqualFold(scheme, "bearer") || !ok {
 		return nil,
@@ -144,7 +151,7 @@ func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string)
 	return nil, noKey("the API key is unknown on this server")
 }
 
-// opensWith says whether the hash is that of the key's secret, in constant time.
+// opensWith says whether the hash is that of the caller's secret, in constant time.
 func (k *Key) opensWith(hash *[sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(hash[:], k.Hash[:]) == 1
 }

@@ -2,7 +2,7 @@
 // key's role may call and on which namespaces, workers and runs.
 //
 //   - guard.go: Guard, which the interceptors call. caller.go finds the key of a call. keyring.go
-//     caches the keys of the database.
+//     caches the keys of the database, sessions.go the sessions of keys.
 //   - permissions.go, methods.go, scope.go: the table of methods, with their roles and scopes.
 //   - open_calls.go: ends streams and long polls when their key ends. key_uses.go records when keys
 //     were last used.
@@ -26,6 +26,7 @@ import (
 // Store is the part of a store that a Guard needs.
 type Store interface {
 	keyStore
+	sessionStore
 	Now() time.Time
 	NoteKeyUse(context.Context, []engine.KeyUse) error
 	NoteRefusal(context.Context, engine.AuditEvent) error
@@ -44,6 +45,7 @@ type Guard struct {
 	methods map[string]*Method // by full name; written once, before the first call
 
 	keys     keyring
+	sessions sessions
 	open     openCalls
 	uses     keyUses
 	failures unauthenticated

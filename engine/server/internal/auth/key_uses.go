@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 // usesGather is how long uses of keys are collected before they are written together.
 const usesGather = 2 * time.Second
 
-// keyUses holds the uses of keys that are not yet written to the store.
+// keyUses holds the uses of keys and sessions that are not yet written to the store.
 type keyUses struct {
 	wake chan struct{} // capacity one
 
-	mu      sync.Mutex
-	pending map[engine.ID]time.Time
+	mu       sync.Mutex
+	pending  map[engine.ID]time.Time
+	sessions map[engine.ID]time.Time
 }
 
 // noteUses writes the uses of keys to the store until ctx ends. It sleeps while no key is used.
@@ -39,16 +41,25 @@ func (g *Guard) noteUses(ctx context.Context) {
 // replaces them.
 func (g *Guard) writeUses() {
 	g.uses.mu.Lock()
-	pending := g.uses.pending
-	g.uses.pending = nil
+	keys, sessions := g.uses.pending, g.uses.sessions
+	g.uses.pending, g.uses.sessions = nil, nil
 	g.uses.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), keyringTime)
+	defer cancel()
+	err := g.store.NoteKeyUse(ctx, usesOf(keys))
+	if len(sessions) > 0 {
+		err = errors.Join(err, g.store.NoteSessionUse(ctx, usesOf(sessions)))
+	}
+	if err != nil {
+		g.log.Debug("last use of keys could not be written; it is dropped", "keys", len(keys),
+			"sessions", len(sessions), "error", err)
+	}
+}
+
+func usesOf(pending map[engine.ID]time.Time) []engine.KeyUse {
 	list := make([]engine.KeyUse, 0, len(pending))
 	for id, at := range pending {
 		list = append(list, engine.KeyUse{ID: id, At: at})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), keyringTime)
-	defer cancel()
-	if err := g.store.NoteKeyUse(ctx, list); err != nil {
-		g.log.Debug("last use of keys could not be written; it is dropped", "keys", len(list), "error", err)
-	}
+	return list
 }

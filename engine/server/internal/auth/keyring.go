@@ -26,10 +26,17 @@ type Key struct {
 	used    atomic.Int64 // when its use was last recorded, in seconds since 1970; 0: never
 	refused atomic.Int64 // when a call with it was last recorded as refused, in the same unit
 	held    heldLeases
+	session *session // by which it is used; nil: by its own secret or certificate
 }
 
-// actor returns the name of the key in the audit log.
-func (k *Key) actor() string { return k.Name + " (" + k.ID.String() + ")" }
+// actor returns the name of the key in the audit log, with the session by which it is used.
+func (k *Key) actor() string {
+	name := k.Name + " (" + k.ID.String() + ")"
+	if k.session != nil {
+		name += " session " + k.session.ID.String()
+	}
+	return name
+}
 
 // ReachesAll says whether the key is for all namespaces, including future ones.
 func (k *Key) ReachesAll() bool { return k.Role == engine.RoleAdmin && len(k.Namespaces) == 0 }

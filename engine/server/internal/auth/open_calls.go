@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// An open call is a stream or a long poll. It ends when its key expires or is revoked; a call
+// An open call is a stream or a long poll. It ends when its key or session ends; a call
 // without a key ends when the database gets its first key.
 
 // openCalls holds the calls that are open.
@@ -32,10 +33,14 @@ type openCall struct {
 // or receiving, the call is answered without it, which unblocks the handler.
 const lateHandler = 500 * time.Millisecond
 
+// sessionCheck is how often the sessions of open calls are checked while notifications tell when one
+// was ended.
+const sessionCheck = time.Minute
+
 // errCallOver is the error of an open call whose key has ended.
 var errCallOver = &engine.Error{
 	Kind: engine.KindNoKey, Subject: "key",
-	Message: "the call was ended: its API key has expired or was revoked, " +
+	Message: "the call was ended: its API key or session has expired or was ended, " +
 		"or calls have needed a key since it began",
 }
 
@@ -54,6 +59,9 @@ func (g *Guard) Open(ctx context.Context) (_ context.Context, leave func()) {
 	// The keys may have changed after the call was authenticated and before it was added above.
 	if r := g.keys.current.Load(); r != nil && !r.admits(key, g.store.Now()) {
 		end(errCallOver)
+	}
+	if key != nil && key.session != nil && key.session.mark != g.keys.mark.Load() {
+		async.Notify(g.open.wake)
 	}
 	return ctx, func() {
 		g.open.remove(v)
@@ -77,8 +85,8 @@ func (v *openCalls) add(one *openCall, now, clock time.Time, sure bool) bool {
 	if v.keyed == 1 && !sure {
 		return true
 	}
-	over := one.key.ExpiresAt
-	return !over.IsZero() && (v.next.IsZero() || clock.Add(over.Sub(now)).Before(v.next))
+	wait := one.key.checkIn(now)
+	return wait > 0 && (v.next.IsZero() || clock.Add(wait).Before(v.next))
 }
 
 func (v *openCalls) remove(one *openCall) {
@@ -135,7 +143,11 @@ func (g *Guard) checkOpenCalls(ctx context.Context) time.Duration {
 	if err != nil {
 		return g.open.plan(retryKeysAfter)
 	}
-	wait := g.open.prune(r, g.store.Now())
+	ended, err := g.endedSessions(ctx, r, g.open.sessions())
+	if err != nil {
+		return g.open.plan(retryKeysAfter)
+	}
+	wait := g.open.prune(r, ended, g.store.Now())
 	if keyed > 0 && !g.keys.sure.Load() {
 		wait = sooner(wait, max(time.Millisecond, keyringAge-time.Since(r.readAt)))
 	}
@@ -156,19 +168,48 @@ func (v *openCalls) plan(wait time.Duration) time.Duration {
 // prune ends the open calls that would be refused now, and returns the time until a key of the
 // others may have expired; 0: never. The time is short if any key expires at all, because a timer
 // does not notice that the clock was set or that the machine slept.
-func (v *openCalls) prune(r *keyset, now time.Time) (wait time.Duration) {
+func (v *openCalls) prune(r *keyset, ended map[engine.ID]bool, now time.Time) (wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for one := range v.open {
-		if !r.admits(one.key, now) {
+		if !r.admits(one.key, now) || one.key.inSession(ended) {
 			one.end(errCallOver)
 			continue
 		}
-		if one.key != nil && !one.key.ExpiresAt.IsZero() {
-			wait = sooner(wait, min(max(time.Millisecond, one.key.ExpiresAt.Sub(now)), keyringAge))
-		}
+		wait = sooner(wait, one.key.checkIn(now))
 	}
 	return wait
+}
+
+// inSession says whether the caller uses one of the sessions.
+func (k *Key) inSession(some map[engine.ID]bool) bool {
+	return k != nil && k.session != nil && some[k.session.ID]
+}
+
+// checkIn returns after which time a caller's key or session may have expired; 0: never. That of a
+// session moves with its use.
+func (k *Key) checkIn(now time.Time) time.Duration {
+	switch {
+	case k == nil:
+		return 0
+	case k.session != nil:
+		return sessionCheck
+	case k.ExpiresAt.IsZero():
+		return 0
+	}
+	return min(max(time.Millisecond, k.ExpiresAt.Sub(now)), keyringAge)
+}
+
+// sessions returns the sessions of the open calls.
+func (v *openCalls) sessions() (ids []engine.ID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for one := range v.open {
+		if one.key != nil && one.key.session != nil && !slices.Contains(ids, one.key.session.ID) {
+			ids = append(ids, one.key.session.ID)
+		}
+	}
+	return ids
 }
 
 // sooner returns the shorter of two waits; 0 means never.

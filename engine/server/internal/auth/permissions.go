@@ -133,6 +133,8 @@ var Permissions = map[string]rule{
 	"/kagzi.v1.AdminService/GetActivity":       {Roles: admins, Scope: forAll}, // of all namespaces together
 	"/kagzi.v1.AdminService/WatchEvents":       {Roles: admins, Scope: forAll}, // of all namespaces together
 	"/kagzi.v1.AdminService/WhoAmI":            {Roles: anyRole, Scope: forNone},
+	"/kagzi.v1.AdminService/CreateSession":     {Roles: readers, Scope: forNone, Changes: true},
+	"/kagzi.v1.AdminService/EndSession":        {Roles: readers, Scope: forNone, Changes: true},
 
 	"/kagzi.v1.NamespaceService/CreateNamespace":  {Roles: admins, Scope: forNamespace, Changes: true},
 	"/kagzi.v1.NamespaceService/GetNamespace":     {Roles: readers, Scope: forNamespace},

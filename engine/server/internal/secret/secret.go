@@ -1,4 +1,4 @@
-// Package secret makes and parses the secrets of API keys, and makes those of hooks.
+// Package secret makes and parses the secrets of API keys and of their sessions, and makes those of hooks.
 package secret
 
 import (
@@ -19,9 +19,11 @@ import (
 //	kz_ROLE_ID_RANDOM_SUM
 //
 // ID is the key's id in 22 base-62 digits, RANDOM 256 random bits in 43 digits, and SUM the CRC-32
-// of everything before it in 6 digits.
+// of everything before it in 6 digits. The secret of a session has the session's id, another mark and
+// no role.
 const (
 	secretMark   = "kz"
+	sessionMark  = "kzs"
 	idDigits     = 22
 	randomDigits = 43
 	sumDigits    = 6
@@ -59,6 +61,25 @@ func Parse(secret string) (engine.ID, bool) {
 		return engine.ID{}, false
 	}
 	return parseBase62(parts[2])
+}
+
+// NewSession returns a new secret for a session, and the hash to store.
+func NewSession(id engine.ID) (secret string, hash [32]byte) {
+	var random [32]byte
+	rand.Read(random[:]) // never fails: it ends the process instead
+	secret = sessionMark + "_" + base62(id[:], idDigits) + "_" + base62(random[:], randomDigits)
+	secret += "_" + sumOf(secret)
+	return secret, Hash(secret)
+}
+
+// ParseSession returns the id of the session that a secret belongs to, as Parse does for keys.
+func ParseSession(secret string) (engine.ID, bool) {
+	parts := strings.SplitN(secret, "_", 5)
+	if len(secret) > MaxLength || len(parts) != 4 || parts[0] != sessionMark || len(parts[1]) != idDigits ||
+		len(parts[2]) != randomDigits || sumOf(strings.TrimSuffix(secret, "_"+parts[3])) != parts[3] {
+		return engine.ID{}, false
+	}
+	return parseBase62(parts[1])
 }
 
 // Hash returns the hash of a secret to store. It needs no salt and no slow function, because 256

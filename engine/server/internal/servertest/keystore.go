@@ -25,6 +25,7 @@ type KeyStore struct {
 	Ahead   time.Duration // of the clock
 	reads   int           // of the keyring
 	Uses    []engine.KeyUse
+	Logins  map[engine.ID]engine.Session
 	events  []engine.AuditEvent
 }
 
@@ -164,4 +165,47 @@ func (l *KeyStore) Asked() int {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	return l.reads
+}
+
+func (l *KeyStore) CreateSession(_ context.Context, p engine.CreateSessionParams) (engine.Session, error) {
+	s := p.Session
+	s.CreatedAt, s.UsedAt, s.ExpiresAt = p.Now, p.Now, engine.SessionExpiry(p.Now, p.Now)
+	l.Set(func() {
+		if l.Logins == nil {
+			l.Logins = map[engine.ID]engine.Session{}
+		}
+		l.Logins[s.ID] = s
+		l.events = append(l.events, engine.AuditEvent{Method: "CreateSession", Actor: p.By})
+	})
+	return s, nil
+}
+
+// EndSession, like RevokeKey, sends no notification.
+func (l *KeyStore) EndSession(_ context.Context, p engine.EndSessionParams) error {
+	l.Set(func() {
+		delete(l.Logins, p.ID)
+		l.events = append(l.events, engine.AuditEvent{Method: "EndSession", Actor: p.By})
+	})
+	return nil
+}
+
+func (l *KeyStore) GetSession(_ context.Context, id engine.ID) (engine.Session, error) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	if s, known := l.Logins[id]; known {
+		return s, l.Broken
+	}
+	return engine.Session{}, engine.SessionNotFound(id)
+}
+
+func (l *KeyStore) NoteSessionUse(_ context.Context, uses []engine.KeyUse) error {
+	l.Set(func() {
+		for _, use := range uses {
+			if s, known := l.Logins[use.ID]; known {
+				s.UsedAt, s.ExpiresAt = use.At, engine.SessionExpiry(s.CreatedAt, use.At)
+				l.Logins[use.ID] = s
+			}
+		}
+	})
+	return nil
 }

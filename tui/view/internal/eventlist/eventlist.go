@@ -12,10 +12,10 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/clock"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/clock"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/kagzi/kagzi/tui/internal/clock"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/view/internal/clock"
 )
 
 // Config holds the settings of tui.toml. Every field is optional.

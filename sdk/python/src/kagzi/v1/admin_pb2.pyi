@@ -755,13 +755,39 @@ class WhoAmIRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WhoAmIResponse(_message.Message):
-    __slots__ = ("key", "keys_required", "encrypted", "certificate")
+    __slots__ = ("key", "keys_required", "encrypted", "certificate", "session_expires_at")
     KEY_FIELD_NUMBER: _ClassVar[int]
     KEYS_REQUIRED_FIELD_NUMBER: _ClassVar[int]
     ENCRYPTED_FIELD_NUMBER: _ClassVar[int]
     CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     key: Key
     keys_required: bool
     encrypted: bool
     certificate: str
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., keys_required: bool = ..., encrypted: bool = ..., certificate: _Optional[str] = ...) -> None: ...
+    session_expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., keys_required: bool = ..., encrypted: bool = ..., certificate: _Optional[str] = ..., session_expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class CreateSessionRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CreateSessionResponse(_message.Message):
+    __slots__ = ("session_id", "secret", "expires_at", "key")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    secret: str
+    expires_at: _timestamp_pb2.Timestamp
+    key: Key
+    def __init__(self, session_id: _Optional[str] = ..., secret: _Optional[str] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
+
+class EndSessionRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EndSessionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -1,4 +1,4 @@
-package view
+package widgettest
 
 import (
 	"context"
@@ -8,20 +8,21 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui"
 )
 
-// spoil returns an API of a shop in which every field that users can write holds text.
-func spoil(w *shop, text string) tui.API { return tui.Over(&spoiledLine{w.line, spoiler{text: text}}) }
+// Spoil returns a connection in whose answers every field that users can write holds text.
+func Spoil(conn grpc.ClientConnInterface, text string) grpc.ClientConnInterface {
+	return &spoiledLine{conn, spoiler{text: text}}
+}
 
 // spoiledLine is a connection that spoils the answers.
 type spoiledLine struct {
-	*line
+	grpc.ClientConnInterface
 	spoiler spoiler
 }
 
 func (c *spoiledLine) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
-	if err := c.line.Invoke(ctx, method, request, reply, options...); err != nil {
+	if err := c.ClientConnInterface.Invoke(ctx, method, request, reply, options...); err != nil {
 		return err
 	}
 	c.spoiler.message(reply.(proto.Message).ProtoReflect())
@@ -30,7 +31,7 @@ func (c *spoiledLine) Invoke(ctx context.Context, method string, request, reply 
 
 func (c *spoiledLine) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
 	options ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.line.NewStream(ctx, desc, method, options...)
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, options...)
 	return &spoiledStream{stream, c.spoiler}, err
 }
 

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/internal/clock"
+	"github.com/kagzi/kagzi/tui/internal/format"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/view/internal/clock"
-	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -27,6 +27,12 @@ type Row struct {
 	heading     bool
 	styles      [2]render.Style
 }
+
+// Differs reports whether the sides differ.
+func (r Row) Differs() bool { return r.differs }
+
+// Heading reports whether the row is a title.
+func (r Row) Heading() bool { return r.heading }
 
 // Line returns the row in two columns, for a total width.
 func (r Row) Line(width int, look *theme.Theme) widget.Line {
