@@ -97,6 +97,21 @@ const number: Schema<number> = {
   },
 };
 
+/** Reads a program, as a typed language does. */
+const program: Schema<Program | null> = {
+  '~standard': {
+    version: 1,
+    vendor: 'conformance',
+    validate: (value) => {
+      const fits = value === null || (typeof value === 'object' && 'ops' in value && Array.isArray(value.ops));
+      const ops = fits && value !== null ? (value as Program).ops : [];
+      return fits && ops.every((o: unknown) => typeof o === 'object' && o !== null && 'op' in o)
+        ? { value: value as Program | null }
+        : { issues: [{ message: 'want a program' }] };
+    },
+  },
+};
+
 /** Makes an error of the application. */
 function failure(o: Pick<Op, 'message' | 'type' | 'non_retryable' | 'retry_after_ms'>): Failed {
   const retryAfter = o.retry_after_ms > 0 ? { retryAfter: o.retry_after_ms } : {};
@@ -371,10 +386,10 @@ function retry(r: WireRetry): Retry {
   };
 }
 
-const conformance = workflow('conformance', async (run, program: Program | null): Promise<Output> => {
+const conformance = workflow('conformance', { input: program }, async (run, input): Promise<Output> => {
   const e = new Execution();
   try {
-    await e.all(run, program?.ops);
+    await e.all(run, input?.ops);
   } catch (thrown) {
     if (!(thrown instanceof Return)) throw thrown;
   }

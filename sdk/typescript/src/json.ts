@@ -83,7 +83,7 @@ export function parse(text: string): unknown {
   }
 }
 
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /** Parses JSON that may have whole numbers beyond 2^53: they travel through the parser as marked strings. */
 function parseBig(text: string): unknown {
@@ -91,7 +91,7 @@ function parseBig(text: string): unknown {
   let mark = '#';
   while (plain.includes(mark)) mark += '#';
   const marked = text.replace(TOKENS, (token) =>
-    token.startsWith('"') || Number.isSafeInteger(Number(token)) ? token : `"${mark}${token}"`,
+    /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `"${mark}${token}"` : token,
   );
   return JSON.parse(marked, (_, value: unknown) =>
     typeof value === 'string' && value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value,
