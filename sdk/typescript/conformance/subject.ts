@@ -93,7 +93,9 @@ const number: Schema<number> = {
     version: 1,
     vendor: 'conformance',
     validate: (value) =>
-      Number.isInteger(value) ? { value: value as number } : { issues: [{ message: `want a whole number, got ${String(value)}` }] },
+      Number.isInteger(value)
+        ? { value: value as number }
+        : { issues: [{ message: `want a whole number, got ${String(value)}` }] },
   },
 };
 
@@ -120,7 +122,11 @@ function failure(o: Pick<Op, 'message' | 'type' | 'non_retryable' | 'retry_after
 
 /** Asks the gate, and waits for as long as it takes. */
 async function ask(question: unknown): Promise<Op & { do: string }> {
-  const answer = await fetch(GATE, { method: 'POST', body: JSON.stringify(question), headers: { 'Content-Type': 'application/json' } });
+  const answer = await fetch(GATE, {
+    method: 'POST',
+    body: JSON.stringify(question),
+    headers: { 'Content-Type': 'application/json' },
+  });
   return (await answer.json()) as Op & { do: string };
 }
 
@@ -163,12 +169,16 @@ class Execution {
       case 'signal': {
         const limit = o.limit_ms ? { limit: o.limit_ms } : {};
         const schema = o.read === 'number' ? { schema: number } : {};
-        return this.#got(o.name, o.into, run.signal<unknown>(o.name, { ...limit, ...schema }));
+        return this.#got(o.name, o.into, run.signal(o.name, { ...limit, ...schema }));
       }
       case 'child':
         return this.#child(run, o);
       case 'wait_all':
-        return this.#got('wait_all', '', run.waitAll(this.#started(o.names)).then((outs) => outs.map((out) => out.value)));
+        return this.#got(
+          'wait_all',
+          '',
+          run.waitAll(this.#started(o.names)).then((outs) => outs.map((out) => out.value)),
+        );
       case 'branches':
         return this.#wait((o.bodies ?? []).map((body) => this.#fork(run, body)));
       case 'cycle':
@@ -205,7 +215,7 @@ class Execution {
       case 'panic':
         throw o.message ?? ''; // what no application throws on purpose: no Error
       case 'block':
-        for (const end = performance.now() + o.ms; performance.now() < end; );
+        for (const end = performance.now() + o.ms; performance.now() < end;);
         return;
       case 'push':
         this.vars[o.list] = [...((this.vars[o.list] as unknown[] | undefined) ?? []), this.vars[o.var] ?? null];
@@ -237,9 +247,13 @@ class Execution {
     const options = {
       ...(o.retry && { retry: retry(o.retry) }),
       ...(o.timeout_ms && { timeout: o.timeout_ms }),
-      ...(o.read === 'number' && { schema: number as Schema<unknown> }),
+      ...(o.read === 'number' && { schema: number as Schema }),
     };
-    return this.#got(name, o.into, run.step<unknown>(name, (step) => this.#body(run, step, send), options));
+    return this.#got(
+      name,
+      o.into,
+      run.step<unknown>(name, (step) => this.#body(run, step, send), options),
+    );
   }
 
   /** Does what the gate says. */
@@ -298,11 +312,15 @@ class Execution {
       if (e instanceof StepError) this.trace.push([o.name, { code: e.code, type: e.type }]);
       throw e;
     }
-    if (o.wait === false) {
+    if (!o.wait) {
       this.#children.set(o.name, child);
       return;
     }
-    await this.#got(o.name, o.into, child.result(run).then((out) => out.value));
+    await this.#got(
+      o.name,
+      o.into,
+      child.result(run).then((out) => out.value),
+    );
   }
 
   /** Returns children that were started before. */
@@ -348,7 +366,7 @@ class Execution {
     const all: Promise<void>[] = [];
     const busy: Promise<void>[] = [];
     for (const body of o.bodies ?? []) {
-      if (busy.length === o.width) busy.splice((await run.first(busy)).index, 1);
+      if (busy.length === o.width) void busy.splice((await run.first(busy)).index, 1);
       const branch = this.#fork(run, body);
       all.push(branch);
       busy.push(branch);

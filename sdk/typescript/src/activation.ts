@@ -28,6 +28,8 @@ import type { Worker } from './worker.js';
 /** Operations whose results the code may have seen: the next body waits until they are durable. */
 const RESULTS = new Set<OpKind>(['completeStep', 'failStep', 'startChild']);
 
+const MAX_TIMER = 2 ** 31 - 1;
+
 /** How the workflow function ended. */
 type Outcome = { output: Payload } | { error: unknown };
 
@@ -172,7 +174,9 @@ export class Activation {
   /** Logs a payload that is better stored elsewhere. */
   warnLarge(what: string, p: Payload, name: string): void {
     if (p.data.length <= 256 << 10) return;
-    this.worker.log.warn(`large ${what} of ${name}: ${p.data.length} bytes; each activation of the run transfers it whole`);
+    this.worker.log.warn(
+      `large ${what} of ${name}: ${p.data.length} bytes; each activation of the run transfers it whole`,
+    );
   }
 
   // The life of the code.
@@ -219,9 +223,9 @@ export class Activation {
     this.worker.post(this, act);
   }
 
-  /** Does something later, unless the run is over by then. */
+  /** Does something later, or after 24 days if that is earlier: timers of Node go no further. */
   after(ms: number, act: () => void): NodeJS.Timeout {
-    return setTimeout(() => this.post(act), ms);
+    return setTimeout(() => this.post(act), Math.min(ms, MAX_TIMER));
   }
 
   /** Hands over results one at a time, and goes on with what follows when all code waits. */
@@ -275,7 +279,7 @@ export class Activation {
     if (this.away) this.worker.cache.drop(this.task.runId); // the code has gone on by itself: it has to be replayed
     if (this.quitted || this.closing) return call.promise;
     try {
-      this.#open(call as Call);
+      this.#open(call);
     } catch (e) {
       this.reject(e);
     }
@@ -290,7 +294,9 @@ export class Activation {
       branch.ownResult = false;
     } else {
       if (call.written.startsWith(OWN)) {
-        throw new ConfigError(`step name ${JSON.stringify(call.written)}: names that begin with ${OWN} are reserved for the SDK`);
+        throw new ConfigError(
+          `step name ${JSON.stringify(call.written)}: names that begin with ${OWN} are reserved for the SDK`,
+        );
       }
       [call.name, call.record] = claim(this, branch, call.written, call.kind, call.detail);
     }
@@ -300,7 +306,8 @@ export class Activation {
     if (call instanceof ChildrenCall) return this.#openChildren(call);
     const { record } = call;
     const verdict = this.verdicts.get(call.name);
-    if (verdict?.code === ErrorCode.CANCELLED) hand(this, call, How.CANCELLED); // by an earlier version
+    if (verdict?.code === ErrorCode.CANCELLED)
+      hand(this, call, How.CANCELLED); // by an earlier version
     else if (verdict && !record) {
       call.failure = verdict;
       hand(this, call, How.RECORDED);
@@ -332,7 +339,8 @@ export class Activation {
 
   /** Fails the run whose code did what only steps may do. */
   misused(error: Misuse): void {
-    if (this.away) this.worker.cache.drop(this.task.runId); // it is found again in the replay
+    if (this.away)
+      this.worker.cache.drop(this.task.runId); // it is found again in the replay
     else if (!this.ended) this.reject(error);
   }
 

@@ -141,8 +141,15 @@ class Beater {
     });
     const service = WorkerServiceDefinition;
     try {
-      this.#client ??= await dial(this.endpoint, true);
-      const answer = await unary(this.#client, service, service.methods.heartbeat, request, metadata(this.endpoint), 5000);
+      this.#client ??= await dial(this.endpoint);
+      const answer = await unary(
+        this.#client,
+        service,
+        service.methods.heartbeat,
+        request,
+        metadata(this.endpoint),
+        5000,
+      );
       if (answer.accepted) this.#shared.numbers[At.CONFIRMED] = sent;
     } catch {
       // the next one may reach the server; if none does, the lease is over, as it should be
@@ -170,7 +177,9 @@ async function stackOfMain(): Promise<string> {
     await inspector.post('Debugger.enable');
     const stack = new Promise<string>((resolve) => {
       inspector.once('Debugger.paused', ({ params }) => {
-        const frames = params.callFrames.map((f) => `    at ${f.functionName || '<anonymous>'} (${f.url}:${f.location.lineNumber + 1})`);
+        const frames = params.callFrames.map(
+          (f) => `    at ${f.functionName || '<anonymous>'} (${f.url}:${f.location.lineNumber + 1})`,
+        );
         resolve(frames.join('\n'));
       });
     });

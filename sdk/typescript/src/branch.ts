@@ -107,7 +107,13 @@ export class NameUse {
 }
 
 /** Takes a name for a call: returns the name under which it is recorded, and its record. Throws what fails the run. */
-export function claim(act: Activation, branch: Branch, written: string, kind: StepKind, detail: string): [string, Step | undefined] {
+export function claim(
+  act: Activation,
+  branch: Branch,
+  written: string,
+  kind: StepKind,
+  detail: string,
+): [string, Step | undefined] {
   branch.tick();
   if (!act.names.has(written)) checkName('step', written);
   for (;;) {

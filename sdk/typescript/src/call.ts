@@ -78,7 +78,7 @@ export abstract class Call<T = unknown> {
       this.#resolve(this.value() as never);
     } catch (e) {
       if (this.act.rejected) return;
-      silent(this.promise);
+      void silent(this.promise);
       this.#reject(e);
     }
   }

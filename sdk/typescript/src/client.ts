@@ -1,11 +1,24 @@
 // The client: it starts, reads and controls runs.
 import { randomBytes } from 'node:crypto';
 import { AdminServiceDefinition, ListStepsRequest } from './v1/kagzi/v1/admin.js';
-import { PageInfo, PageRequest } from './v1/kagzi/v1/common.js';
+import { type PageInfo, PageRequest } from './v1/kagzi/v1/common.js';
 import * as f from './v1/kagzi/v1/workflow.js';
 import { Schedule, type ScheduleDetails, type ScheduleOptions, createRequest, scheduleDetails } from './schedule.js';
-import { WorkflowScheduleServiceDefinition as Schedules, ListWorkflowSchedulesRequest, PreviewScheduleRequest } from './v1/kagzi/v1/workflow_schedule.js';
-import { type Codec, type PayloadInfo, type Schema, decode, encode, inputInfo, startDigest, startOfSignals } from './codec.js';
+import {
+  WorkflowScheduleServiceDefinition as Schedules,
+  ListWorkflowSchedulesRequest,
+  PreviewScheduleRequest,
+} from './v1/kagzi/v1/workflow_schedule.js';
+import {
+  type Codec,
+  type PayloadInfo,
+  type Schema,
+  decode,
+  encode,
+  inputInfo,
+  startDigest,
+  startOfSignals,
+} from './codec.js';
 import { type Duration, millis, show, stamp, when, wireDuration } from './convert.js';
 import { ConfigError, KagziError, RunError, ServerError, codeName, detailError } from './errors.js';
 import { type StartOptions, startRequest } from './policy.js';
@@ -13,7 +26,7 @@ import { type ConnectOptions, resolve } from './profile.js';
 import { scope } from './scope.js';
 import { Attempt } from './step.js';
 import { type Method, Rpc } from './wire.js';
-import { Workflow } from './workflow.js';
+import { type Workflow } from './workflow.js';
 
 const MAX_BATCH = 1000;
 /** Milliseconds that one call waits for the end of a run. */
@@ -23,7 +36,10 @@ const WAIT = 50_000;
 export type Status = Exclude<keyof typeof f.WorkflowStatus, 'UNSPECIFIED' | 'SCHEDULED' | 'PAUSED'>;
 
 /** Is called around each call of a client; a wait is one call. */
-export type ClientInterceptor = <T>(call: { method: string; metadata: Record<string, string> }, next: () => Promise<T>) => Promise<T>;
+export type ClientInterceptor = <T>(
+  call: { method: string; metadata: Record<string, string> },
+  next: () => Promise<T>,
+) => Promise<T>;
 
 /** Options of a client. */
 export interface ClientOptions extends ConnectOptions {
@@ -95,9 +111,17 @@ export function uuid7(): string {
 }
 
 /** Returns the name, the queue and the schema of the result of a workflow or a type. */
-export function targetOf<Out>(workflow: Workflow<never, Out> | string): { type: string; queue: string; schema: Schema<Out> | undefined } {
+export function targetOf<Out>(workflow: Workflow<never, Out> | string): {
+  type: string;
+  queue: string;
+  schema: Schema<Out> | undefined;
+} {
   if (typeof workflow === 'string') return { type: workflow, queue: '', schema: undefined };
-  return { type: workflow.name, queue: workflow.options.queue ?? '', schema: workflow.options.output as Schema<Out> | undefined };
+  return {
+    type: workflow.name,
+    queue: workflow.options.queue ?? '',
+    schema: workflow.options.output as Schema<Out> | undefined,
+  };
 }
 
 /** A client. The first call connects. */
@@ -144,7 +168,11 @@ export class Client {
   }
 
   /** @internal Yields what the pages of a list have. */
-  async *pages<A extends { page: PageInfo | undefined }, T>(ask: (page: PageRequest) => Promise<A>, items: (answer: A) => T[], pageSize = 0): AsyncGenerator<T> {
+  async *pages<A extends { page: PageInfo | undefined }, T>(
+    ask: (page: PageRequest) => Promise<A>,
+    items: (answer: A) => T[],
+    pageSize = 0,
+  ): AsyncGenerator<T> {
     const page = PageRequest.create({ pageSize });
     do {
       const answer = await ask(page);
@@ -159,7 +187,11 @@ export class Client {
    */
   start<In, Out>(workflow: Workflow<In, Out>, input: In, options?: StartOptions): Promise<RunHandle<Out>>;
   start<Out = unknown>(workflow: string, input?: unknown, options?: StartOptions): Promise<RunHandle<Out>>;
-  async start(workflow: Workflow<never, unknown> | string, input?: unknown, options: StartOptions = {}): Promise<RunHandle<unknown>> {
+  async start(
+    workflow: Workflow<never, unknown> | string,
+    input?: unknown,
+    options: StartOptions = {},
+  ): Promise<RunHandle<unknown>> {
     const request = this.#startRequest(workflow, input, options);
     await this.#nameParent([request]);
     const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflow, request);
@@ -170,15 +202,26 @@ export class Client {
    * Starts a run for each input, at most 1,000 runs and 4 MiB, in one commit. Returns for each the run, or the server's
    * refusal; the other runs start. each returns options of the i-th run, such as its id.
    */
-  startMany<In, Out>(workflow: Workflow<In, Out>, inputs: readonly In[], options?: StartOptions, each?: (i: number) => StartOptions): Promise<(RunHandle<Out> | ServerError)[]>;
-  startMany<Out = unknown>(workflow: string, inputs: readonly unknown[], options?: StartOptions, each?: (i: number) => StartOptions): Promise<(RunHandle<Out> | ServerError)[]>;
+  startMany<In, Out>(
+    workflow: Workflow<In, Out>,
+    inputs: readonly In[],
+    options?: StartOptions,
+    each?: (i: number) => StartOptions,
+  ): Promise<(RunHandle<Out> | ServerError)[]>;
+  startMany<Out = unknown>(
+    workflow: string,
+    inputs: readonly unknown[],
+    options?: StartOptions,
+    each?: (i: number) => StartOptions,
+  ): Promise<(RunHandle<Out> | ServerError)[]>;
   async startMany(
     workflow: Workflow<never, unknown> | string,
     inputs: readonly unknown[],
     options: StartOptions = {},
     each: (i: number) => StartOptions = () => ({}),
   ): Promise<(RunHandle<unknown> | ServerError)[]> {
-    if (inputs.length > MAX_BATCH) throw new ConfigError(`${inputs.length} runs in one call are more than the limit of ${MAX_BATCH}`);
+    if (inputs.length > MAX_BATCH)
+      throw new ConfigError(`${inputs.length} runs in one call are more than the limit of ${MAX_BATCH}`);
     if (inputs.length === 0) return [];
     const requests = inputs.map((input, i) => {
       const requestId = options.requestId === undefined ? {} : { requestId: `${options.requestId}-${i}` };
@@ -187,7 +230,9 @@ export class Client {
     await this.#nameParent(requests);
     const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflows, { requests });
     return answer.results.map((a, i) =>
-      a.started ? this.#started(requests[i] as f.StartWorkflowRequest, a.started, workflow) : detailError(a.error as NonNullable<typeof a.error>),
+      a.started
+        ? this.#started(requests[i] as f.StartWorkflowRequest, a.started, workflow)
+        : detailError(a.error as NonNullable<typeof a.error>),
     );
   }
 
@@ -197,8 +242,13 @@ export class Client {
     return startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
   }
 
-  #started(r: f.StartWorkflowRequest, a: f.StartWorkflowResponse, workflow: Workflow<never, unknown> | string): RunHandle<unknown> {
-    const start = this.codec && !a.alreadyExists && r.input ? startDigest(r.workflowType, r.externalId, r.input.data) : '';
+  #started(
+    r: f.StartWorkflowRequest,
+    a: f.StartWorkflowResponse,
+    workflow: Workflow<never, unknown> | string,
+  ): RunHandle<unknown> {
+    const start =
+      this.codec && !a.alreadyExists && r.input ? startDigest(r.workflowType, r.externalId, r.input.data) : '';
     return new RunHandle(this, a.runId, targetOf(workflow).schema, a.alreadyExists, a.otherInput && !this.codec, start);
   }
 
@@ -241,7 +291,14 @@ export class Client {
     });
     const ask = (page: PageRequest): Promise<f.ListWorkflowsResponse> => {
       const request = f.ListWorkflowsRequest.create({
-        ...{ ...same, namespace: this.namespace, statuses, workflowTypes: [...workflowTypes], taskQueues: [...queues], page },
+        ...{
+          ...same,
+          namespace: this.namespace,
+          statuses,
+          workflowTypes: [...workflowTypes],
+          taskQueues: [...queues],
+          page,
+        },
         createdAfter: stamp(createdAfter, 'createdAfter'),
         createdBefore: stamp(createdBefore, 'createdBefore'),
       });
@@ -251,9 +308,19 @@ export class Client {
   }
 
   /** Creates a schedule that starts a run at each tick of a cron expression, such as `0 9 * * MON-FRI` or `@every 90s`. */
-  createSchedule<In>(workflow: Workflow<In, unknown>, cron: string, input: In, options?: ScheduleOptions): Promise<Schedule>;
+  createSchedule<In>(
+    workflow: Workflow<In, unknown>,
+    cron: string,
+    input: In,
+    options?: ScheduleOptions,
+  ): Promise<Schedule>;
   createSchedule(workflow: string, cron: string, input?: unknown, options?: ScheduleOptions): Promise<Schedule>;
-  async createSchedule(workflow: Workflow<never, unknown> | string, cron: string, input?: unknown, options: ScheduleOptions = {}): Promise<Schedule> {
+  async createSchedule(
+    workflow: Workflow<never, unknown> | string,
+    cron: string,
+    input?: unknown,
+    options: ScheduleOptions = {},
+  ): Promise<Schedule> {
     const request = createRequest(this, targetOf(workflow), cron, input, options);
     const a = await this.call(Schedules, Schedules.methods.createWorkflowSchedule, request);
     return new Schedule(this, a.schedule?.scheduleId ?? '');
@@ -267,12 +334,19 @@ export class Client {
   /** Yields schedules, newest first. */
   listSchedules(queue?: string): AsyncGenerator<ScheduleDetails> {
     const ask = (page: PageRequest) =>
-      this.call(Schedules, Schedules.methods.listWorkflowSchedules, ListWorkflowSchedulesRequest.create({ namespace: this.namespace, taskQueue: queue, page }));
+      this.call(
+        Schedules,
+        Schedules.methods.listWorkflowSchedules,
+        ListWorkflowSchedulesRequest.create({ namespace: this.namespace, taskQueue: queue, page }),
+      );
     return this.pages(ask, (a) => a.schedules.map(scheduleDetails));
   }
 
   /** Returns the next ticks of a cron expression. Stores nothing. */
-  async previewSchedule(cron: string, options: { timeZone?: string; count?: number; after?: Date } = {}): Promise<Date[]> {
+  async previewSchedule(
+    cron: string,
+    options: { timeZone?: string; count?: number; after?: Date } = {},
+  ): Promise<Date[]> {
     const { timeZone = '', count = 5, after } = options;
     const request = PreviewScheduleRequest.create({ cronExpr: cron, timeZone, count, after: stamp(after, 'after') });
     const a = await this.call(Schedules, Schedules.methods.previewSchedule, request);
@@ -324,18 +398,26 @@ export class RunHandle<Out> {
     const until = performance.now() + most;
     return this.#client.around(methods.waitWorkflow.name, async (metadata) => {
       let { runId } = this.#of;
-      for (let failures = 0; ; ) {
+      for (let failures = 0; ;) {
         const left = Math.min(WAIT, until - performance.now());
         if (left <= 0) throw new KagziError(`run ${runId} has not ended within ${most / 1000} s`);
         const request = { namespace: this.#client.namespace, runId, wait: wireDuration(Math.max(left, 1)) };
         try {
-          const a = await this.#client.rpc.call(f.WorkflowServiceDefinition, methods.waitWorkflow, request, metadata, left + 10_000);
+          const a = await this.#client.rpc.call(
+            f.WorkflowServiceDefinition,
+            methods.waitWorkflow,
+            request,
+            metadata,
+            left + 10_000,
+          );
           failures = 0;
           const run = a.workflow as f.Workflow;
           if (a.finished && !run.continuedAsRunId) return details(run, this.#client.codec, this.#schema);
           if (a.finished) runId = run.continuedAsRunId as string;
         } catch (e) {
-          const passes = e instanceof ServerError && (e.code === 'UNAVAILABLE' || (++failures <= 10 && ['TIMEOUT', 'INTERNAL'].includes(e.code)));
+          const passes =
+            e instanceof ServerError &&
+            (e.code === 'UNAVAILABLE' || (++failures <= 10 && ['TIMEOUT', 'INTERNAL'].includes(e.code)));
           if (!passes) throw e;
           await new Promise((done) => setTimeout(done, Math.min(250 * 2 ** failures, 8000, left)));
         }
@@ -352,7 +434,11 @@ export class RunHandle<Out> {
   /** Asks the code to stop and clean up within the grace (30 s); waits for neither. */
   async cancel(options: { reason?: string; grace?: Duration } = {}): Promise<void> {
     const grace = wireDuration(Math.max(millis(options.grace ?? 30_000, 'grace'), 1));
-    await this.#client.ask(f.WorkflowServiceDefinition.methods.cancelWorkflow, { ...this.#of, grace, reason: options.reason ?? '' });
+    await this.#client.ask(f.WorkflowServiceDefinition.methods.cancelWorkflow, {
+      ...this.#of,
+      grace,
+      reason: options.reason ?? '',
+    });
   }
 
   /** Ends the run at once, without letting it clean up. */
@@ -363,7 +449,9 @@ export class RunHandle<Out> {
   /** Keeps the run from going on until it is resumed. Steps that run finish first, unless now is set. */
   async pause(options: { reason?: string; now?: boolean } = {}): Promise<void> {
     const { reason = '', now = false } = options;
-    await this.#follow((runId) => this.#client.ask(f.WorkflowServiceDefinition.methods.pauseWorkflow, { ...this.#of, runId, reason, now }));
+    await this.#follow((runId) =>
+      this.#client.ask(f.WorkflowServiceDefinition.methods.pauseWorkflow, { ...this.#of, runId, reason, now }),
+    );
   }
 
   /** Lets a paused run go on; acceptDivergence: its code need not reach what is recorded so far. */
@@ -377,7 +465,9 @@ export class RunHandle<Out> {
    * Starts a new run of one that ended without a result; it keeps the results of completed steps, but those from fromStep on,
    * or none with restart. keepAll keeps steps that began after the first failure, too.
    */
-  async retry(options: { fromStep?: string; restart?: boolean; keepAll?: boolean; reason?: string; requestId?: string } = {}): Promise<RunHandle<Out>> {
+  async retry(
+    options: { fromStep?: string; restart?: boolean; keepAll?: boolean; reason?: string; requestId?: string } = {},
+  ): Promise<RunHandle<Out>> {
     const request = f.RetryWorkflowRequest.create({ ...this.#of, ...options, requestId: options.requestId ?? uuid7() });
     const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.retryWorkflow, request);
     return new RunHandle(this.#client, a.newRunId, this.#schema, a.alreadyRunning);
@@ -388,9 +478,16 @@ export class RunHandle<Out> {
     const signalId = options.id ?? uuid7();
     await this.#follow(async (runId) => {
       let info: PayloadInfo = { kind: 'signal', start: runId === this.id ? this.#start : '', step: name };
-      if (this.#client.codec && !info.start) info = signalInfo(this.#client.codec, (await this.#client.get(runId)).wire, name);
+      if (this.#client.codec && !info.start)
+        info = signalInfo(this.#client.codec, (await this.#client.get(runId)).wire, name);
       const payload = encode(this.#client.codec, value, info, `value of signal ${name}`);
-      await this.#client.ask(f.WorkflowServiceDefinition.methods.signalWorkflow, { ...this.#of, runId, name, payload, signalId });
+      await this.#client.ask(f.WorkflowServiceDefinition.methods.signalWorkflow, {
+        ...this.#of,
+        runId,
+        name,
+        payload,
+        signalId,
+      });
     });
   }
 
@@ -400,7 +497,12 @@ export class RunHandle<Out> {
     if ('error' in result) request.error = { ...ERROR, message: result.error };
     else {
       const start = this.#client.codec ? digestOf((await this.get()).wire) : '';
-      request.output = encode(this.#client.codec, result.value, { kind: 'step', start, step: stepName }, `result of step ${stepName}`);
+      request.output = encode(
+        this.#client.codec,
+        result.value,
+        { kind: 'step', start, step: stepName },
+        `result of step ${stepName}`,
+      );
     }
     await this.#client.ask(f.WorkflowServiceDefinition.methods.overrideStep, request);
   }
@@ -415,7 +517,8 @@ export class RunHandle<Out> {
   async steps(): Promise<StepDetails[]> {
     const { methods } = AdminServiceDefinition;
     const found: StepDetails[] = [];
-    const ask = (page: PageRequest) => this.#client.call(AdminServiceDefinition, methods.listSteps, ListStepsRequest.create({ ...this.#of, page }));
+    const ask = (page: PageRequest) =>
+      this.#client.call(AdminServiceDefinition, methods.listSteps, ListStepsRequest.create({ ...this.#of, page }));
     for await (const one of this.#client.pages(ask, (a) => a.steps, 1000)) found.push(one);
     return found;
   }
@@ -423,12 +526,13 @@ export class RunHandle<Out> {
   /** Acts on the run, and, if it continued as new, on the run that it continued as. */
   async #follow(act: (runId: string) => Promise<unknown>): Promise<void> {
     const followed = new Set([this.id]);
-    for (let runId = this.id; ; ) {
+    for (let runId = this.id; ;) {
       try {
         await act(runId);
         return;
       } catch (e) {
-        const next = e instanceof ServerError && e.code === 'PRECONDITION_FAILED' ? (e.metadata['continued_as_run_id'] ?? '') : '';
+        const next =
+          e instanceof ServerError && e.code === 'PRECONDITION_FAILED' ? (e.metadata['continued_as_run_id'] ?? '') : '';
         if (!next || followed.has(next)) throw e;
         followed.add((runId = next));
       }
@@ -436,7 +540,17 @@ export class RunHandle<Out> {
   }
 }
 
-const ERROR = { code: 0, message: '', nonRetryable: false, retryAfterMs: 0, subject: '', subjectId: '', metadata: {}, type: '', stack: '' };
+const ERROR = {
+  code: 0,
+  message: '',
+  nonRetryable: false,
+  retryAfterMs: 0,
+  subject: '',
+  subjectId: '',
+  metadata: {},
+  type: '',
+  stack: '',
+};
 
 function digestOf(w: f.Workflow): string {
   return startDigest(w.workflowType, w.externalId, w.input?.data ?? new Uint8Array());
@@ -450,7 +564,11 @@ function signalInfo(codec: Codec, w: f.Workflow, step: string): PayloadInfo {
 }
 
 /** Converts a run of the wire. */
-export function details<Out>(w: f.Workflow, codec: Codec | undefined, schema: Schema<Out> | undefined): RunDetails<Out> {
+export function details<Out>(
+  w: f.Workflow,
+  codec: Codec | undefined,
+  schema: Schema<Out> | undefined,
+): RunDetails<Out> {
   const status = (f.WorkflowStatus[w.status] ?? 'UNSPECIFIED') as Status;
   const { runId, externalId, workflowType, namespace, version, attempts, note, tags, paused, waitingFor, error: e } = w;
   const facts = e && { type: e.type, code: codeName(e.code), stack: e.stack, workflowType, externalId };

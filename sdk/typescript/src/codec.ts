@@ -77,18 +77,32 @@ export function pack(codec: Codec | undefined, text: string, info: PayloadInfo, 
 type PayloadMessage = import('./v1/kagzi/v1/common.js').Payload;
 
 /** Makes a payload from a value. Throws a DecodeError that begins with `what`. */
-export function encode(codec: Codec | undefined, value: unknown, info: PayloadInfo, what: string, signals = ''): PayloadMessage {
+export function encode(
+  codec: Codec | undefined,
+  value: unknown,
+  info: PayloadInfo,
+  what: string,
+  signals = '',
+): PayloadMessage {
   return told(what, () => pack(codec, json.encode(value), info, signals));
 }
 
 /** Returns the value of a payload, as its schema makes it. Throws a DecodeError that begins with `what`. */
-export function decode<T>(codec: Codec | undefined, p: Payload | undefined, info: PayloadInfo, what: string, schema?: Schema<T>): T {
+export function decode<T>(
+  codec: Codec | undefined,
+  p: Payload | undefined,
+  info: PayloadInfo,
+  what: string,
+  schema?: Schema<T>,
+): T {
   const encoding = p?.metadata['encoding'];
   if (!codec && encoding) {
     throw new DecodeError(`${what}: it is encoded as ${JSON.stringify(encoding)}, and no codec is set here`);
   }
   return told(what, () => {
-    const value = json.decode(codec ? codec.decode(p ?? { data: new Uint8Array(), metadata: {} }, info).data : (p?.data ?? new Uint8Array()));
+    const value = json.decode(
+      codec ? codec.decode(p ?? { data: new Uint8Array(), metadata: {} }, info).data : (p?.data ?? new Uint8Array()),
+    );
     return validated(schema, value);
   });
 }
@@ -114,13 +128,19 @@ export interface Schema<T = unknown> {
 
 type SchemaResult<T> =
   | { readonly value: T; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string; readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined }[] };
+  | {
+      readonly issues: readonly {
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+      }[];
+    };
 
 /** Returns a value as its schema makes it. Throws a DecodeError with the path of what does not fit. */
 export function validated<T>(schema: Schema<T> | undefined, value: unknown): T {
   if (!schema) return value as T;
   const result = schema['~standard'].validate(value);
-  if (result instanceof Promise) throw new ConfigError(`the schema of ${schema['~standard'].vendor} is asynchronous, want a synchronous one`);
+  if (result instanceof Promise)
+    throw new ConfigError(`the schema of ${schema['~standard'].vendor} is asynchronous, want a synchronous one`);
   if (result.issues === undefined) return result.value;
   const issues = result.issues.slice(0, 5).map(({ message, path }) => {
     const at = (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
@@ -158,7 +178,8 @@ export class AESCodec implements Codec {
       if (key.length !== 32) throw new ConfigError(`AESCodec: key ${id} has ${key.length} bytes, want 32`);
       this.#keys.set(id, key);
     }
-    if (!this.#keys.has(current)) throw new ConfigError(`AESCodec: current is ${JSON.stringify(current)}, want the id of a key`);
+    if (!this.#keys.has(current))
+      throw new ConfigError(`AESCodec: current is ${JSON.stringify(current)}, want the id of a key`);
     this.#current = current;
     this.#context = options.context ?? '';
     this.#plain = options.allowPlain ?? false;
@@ -166,21 +187,31 @@ export class AESCodec implements Codec {
 
   encode(p: Payload, info: PayloadInfo): Payload {
     const key = this.#keys.get(this.#current) as Uint8Array;
-    const metadata: Record<string, string> = { ...p.metadata, encoding: ENCRYPTED, encryption: 'XAES-256-GCM', 'encryption-key': this.#current };
+    const metadata: Record<string, string> = {
+      ...p.metadata,
+      encoding: ENCRYPTED,
+      encryption: 'XAES-256-GCM',
+      'encryption-key': this.#current,
+    };
     if (p.metadata['encoding'] !== undefined) metadata['encrypted-encoding'] = p.metadata['encoding'];
     const nonce = randomBytes(24);
-    const cipher = createCipheriv(CIPHER, derived(key, nonce), nonce.subarray(12)).setAAD(this.#binding(metadata, info));
+    const cipher = createCipheriv(CIPHER, derived(key, nonce), nonce.subarray(12)).setAAD(
+      this.#binding(metadata, info),
+    );
     return { data: Buffer.concat([nonce, cipher.update(p.data), cipher.final(), cipher.getAuthTag()]), metadata };
   }
 
   decode(p: Payload, info: PayloadInfo): Payload {
     if (p.metadata['encoding'] !== ENCRYPTED) {
       if (this.#plain) return p;
-      throw new DecodeError('the payload is not encrypted: it was stored without the codec (allowPlain accepts such payloads)');
+      throw new DecodeError(
+        'the payload is not encrypted: it was stored without the codec (allowPlain accepts such payloads)',
+      );
     }
     const id = p.metadata['encryption-key'] ?? '';
     const key = this.#keys.get(id);
-    if (!key) throw new KagziError(`the payload is encrypted by key ${JSON.stringify(id)}, which the codec does not have`);
+    if (!key)
+      throw new KagziError(`the payload is encrypted by key ${JSON.stringify(id)}, which the codec does not have`);
     const metadata = Object.fromEntries(Object.entries(p.metadata).filter(([name]) => !OWN_METADATA.has(name)));
     const former = p.metadata['encrypted-encoding'];
     if (former !== undefined) metadata['encoding'] = former;
@@ -202,7 +233,16 @@ export class AESCodec implements Codec {
   }
 
   #binding(metadata: Record<string, string>, info: PayloadInfo): Buffer {
-    const parts = ['kagzi codec 1', this.#context, info.kind, info.workflowType, info.externalId, info.runId, info.start, info.step];
+    const parts = [
+      'kagzi codec 1',
+      this.#context,
+      info.kind,
+      info.workflowType,
+      info.externalId,
+      info.runId,
+      info.start,
+      info.step,
+    ];
     const names = Object.keys(metadata).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     for (const name of names) parts.push(name, metadata[name]);
     return Buffer.concat(parts.map((part) => sized(Buffer.from(part ?? ''))));
@@ -211,7 +251,8 @@ export class AESCodec implements Codec {
 
 /** Derives the key of one payload, as c2sp.org/XAES-256-GCM says: CMAC of a counter block with half of the nonce. */
 function derived(key: Uint8Array, nonce: Uint8Array): Buffer {
-  const block = (data: Uint8Array): Buffer => createCipheriv('aes-256-ecb', key, null).setAutoPadding(false).update(data);
+  const block = (data: Uint8Array): Buffer =>
+    createCipheriv('aes-256-ecb', key, null).setAutoPadding(false).update(data);
   const mask = block(Buffer.alloc(16));
   const high = (mask[0] as number) >> 7;
   for (let i = 0; i < 16; i++) mask[i] = ((mask[i] as number) << 1) | ((mask[i + 1] ?? 0) >> 7);

@@ -47,7 +47,14 @@ function end(act: Activation, unreached: string[]): void {
   act.closing = true;
   const { namespace, taskQueue, workflowType, version } = act.task;
   const complete = CompleteWorkflowRequest.create({ ...act.lease, unreached, unreceived: [...act.unreceived].sort() });
-  if (again) complete.continueAs = StartWorkflowRequest.create({ namespace, taskQueue, workflowType, version, input: again.input });
+  if (again)
+    complete.continueAs = StartWorkflowRequest.create({
+      namespace,
+      taskQueue,
+      workflowType,
+      version,
+      input: again.input,
+    });
   else if ('output' in outcome) complete.output = outcome.output;
   act.send('completeWorkflow', complete, (r) => {
     act.worker.session.count(r.completedWorkflow?.status, performance.now() - act.since);
@@ -66,7 +73,12 @@ export function fail(act: Activation, d: ErrorDetail, unreached: string[] = []):
 
 /** Sends the failure of the run. */
 export function sendFailure(act: Activation, d: ErrorDetail, unreached: string[] = []): void {
-  const request = FailWorkflowRequest.create({ ...act.lease, error: d, unreached, unreceived: [...act.unreceived].sort() });
+  const request = FailWorkflowRequest.create({
+    ...act.lease,
+    error: d,
+    unreached,
+    unreceived: [...act.unreceived].sort(),
+  });
   act.send('failWorkflow', request, (r) => {
     act.worker.session.count(r.failedWorkflow?.status, performance.now() - act.since);
     act.worker.logFailedRun(act, d, r.failedWorkflow);
@@ -122,7 +134,9 @@ export function diverge(act: Activation): void {
   const owing = callNames(report.owed);
   const said = `made ${made}, owed ${owing}`;
   if (policy === 'warn' && !act.misfit) {
-    act.worker.log.warn(`run ${act.task.runId}: the code has diverged from the history; it goes on, and recorded calls are skipped: ${said}`);
+    act.worker.log.warn(
+      `run ${act.task.runId}: the code has diverged from the history; it goes on, and recorded calls are skipped: ${said}`,
+    );
     act.uncalled.clear();
     act.owing = act.ownLeft = 0;
     act.release();

@@ -1,7 +1,7 @@
 // Errors of the SDK, and their conversion to and from what is recorded.
 import type { ServiceError } from '@grpc/grpc-js';
 import { status as Status } from '@grpc/grpc-js';
-import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { ErrorCode, ErrorDetail } from './v1/kagzi/v1/common.js';
 import { MAX_ERROR_TEXT, MAX_ERROR_TYPE, type Duration, cleanText, millis } from './convert.js';
 
@@ -137,7 +137,9 @@ export class RunError extends KagziError {
     facts: RunErrorFacts = {},
   ) {
     const external = facts.externalId ? `external id ${facts.externalId}, ` : '';
-    const text = facts.step ? `child ${facts.step} of type ${facts.workflowType} (${external}run ${runId})` : `run ${runId}`;
+    const text = facts.step
+      ? `child ${facts.step} of type ${facts.workflowType} (${external}run ${runId})`
+      : `run ${runId}`;
     super(`${text} ${status.toLowerCase().replaceAll('_', ' ')}${detail ? `: ${detail}` : ''}`);
     this.type = facts.type ?? '';
     this.code = facts.code ?? '';
@@ -197,7 +199,7 @@ export function detailError(d: ErrorDetail, status: Status = Status.UNKNOWN): Se
   return new ServerError(d.message, codeName(d.code), d.subject, d.subjectId, d.metadata, status);
 }
 
-const CODE_OF_STATUS: Partial<Record<Status, Code>> = {
+const CODE_OF_STATUS: Partial<Record<number, Code>> = {
   [Status.NOT_FOUND]: 'NOT_FOUND',
   [Status.INVALID_ARGUMENT]: 'INVALID_ARGUMENT',
   [Status.OUT_OF_RANGE]: 'INVALID_ARGUMENT',
@@ -213,7 +215,7 @@ const CODE_OF_STATUS: Partial<Record<Status, Code>> = {
 
 /** Returns the error of a failed gRPC call. */
 export function callError(e: ServiceError): ServerError {
-  for (const value of e.metadata?.get('grpc-status-details-bin') ?? []) {
+  for (const value of e.metadata.get('grpc-status-details-bin')) {
     const detail = Buffer.isBuffer(value) ? errorDetail(value) : undefined;
     if (detail) return detailError(detail, e.code);
   }
@@ -232,7 +234,7 @@ function errorDetail(data: Uint8Array): ErrorDetail | undefined {
     const reader = new BinaryReader(bytes);
     while (reader.pos < reader.len) {
       const [field, wire] = reader.tag();
-      if (wire === 2) visit(field, reader.bytes());
+      if (wire === WireType.LengthDelimited) visit(field, reader.bytes());
       else reader.skip(wire);
     }
   };

@@ -1,6 +1,6 @@
 // The recorded history of a run, and what is recorded beside the calls of its code.
 import { createHash, randomBytes } from 'node:crypto';
-import { type ErrorDetail, Payload } from './v1/kagzi/v1/common.js';
+import { type ErrorDetail, type Payload } from './v1/kagzi/v1/common.js';
 import { CompleteStepRequest, FailStepRequest } from './v1/kagzi/v1/worker.js';
 import { type Step, StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
 import type { Activation } from './activation.js';
@@ -84,7 +84,12 @@ export function patched(act: Activation, branch: Branch, patch: string): boolean
 
 /** Draws random bytes for a branch: SHA-256 of its recorded seed, the use and a counter. */
 export function draw(act: Activation, branch: Branch, size: number): Buffer {
-  branch.draw ??= generator(Buffer.from(record(act, branch, `${OWN}seed`, () => randomBytes(64).toString('base64')), 'base64'));
+  branch.draw ??= generator(
+    Buffer.from(
+      record(act, branch, `${OWN}seed`, () => randomBytes(64).toString('base64')),
+      'base64',
+    ),
+  );
   return branch.draw(size);
 }
 

@@ -1,13 +1,56 @@
 /** Durable workflows on a Kagzi server. The guide is README.md of this package. */
-export { type Codec, type Payload, type PayloadInfo, type Schema, AESCodec, type AESCodecOptions, MAX_PAYLOAD } from './codec.js';
+export {
+  type Codec,
+  type Payload,
+  type PayloadInfo,
+  type Schema,
+  AESCodec,
+  type AESCodecOptions,
+  MAX_PAYLOAD,
+} from './codec.js';
 export type { Duration } from './convert.js';
-export { Cancelled, type Code, ConfigError, ContinueAsNew, DecodeError, Failed, type FailedOptions, KagziError, Misuse, NonRetryable, RunError, type RunErrorFacts, ServerError, StepError, TimedOut } from './errors.js';
+export {
+  Cancelled,
+  type Code,
+  ConfigError,
+  ContinueAsNew,
+  DecodeError,
+  Failed,
+  type FailedOptions,
+  KagziError,
+  Misuse,
+  NonRetryable,
+  RunError,
+  type RunErrorFacts,
+  ServerError,
+  StepError,
+  TimedOut,
+} from './errors.js';
 export { type Fields, type Level, type Log, textLog } from './log.js';
 export type { ChildOptions, Retry, StartOptions } from './policy.js';
 export type { ConnectOptions, TLS } from './profile.js';
-export { Child, type FirstNamed, type FirstOf, Run, type RunChildOptions, type RunInfo, type SignalOptions, type StepOptions, type Waitable } from './run.js';
+export {
+  Child,
+  type FirstNamed,
+  type FirstOf,
+  Run,
+  type RunChildOptions,
+  type RunInfo,
+  type SignalOptions,
+  type StepOptions,
+  type Waitable,
+} from './run.js';
 export type { StepContext, StepFunction } from './step.js';
 export { type Interceptor, type RunAbout, Worker, type WorkerOptions, serve } from './worker.js';
 export { Workflow, type WorkflowFunction, type WorkflowOptions, workflow } from './workflow.js';
-export { Client, type ClientInterceptor, type ClientOptions, type ListFilters, type RunDetails, RunHandle, type Status, type StepDetails } from './client.js';
+export {
+  Client,
+  type ClientInterceptor,
+  type ClientOptions,
+  type ListFilters,
+  type RunDetails,
+  RunHandle,
+  type Status,
+  type StepDetails,
+} from './client.js';
 export { Schedule, type ScheduleChanges, type ScheduleDetails, type ScheduleOptions } from './schedule.js';

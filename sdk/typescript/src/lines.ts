@@ -7,7 +7,11 @@ export const SDK = dirname(fileURLToPath(import.meta.url));
 
 /** Returns the innermost line of the user's code on the stack, for messages. */
 export function userLine(): string {
-  return lineOf(new Error().stack ?? '') ?? 'an unknown line';
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 50; // the SDK's own frames are on top
+  const { stack = '' } = new Error();
+  Error.stackTraceLimit = limit;
+  return lineOf(stack) ?? 'an unknown line';
 }
 
 /** Returns the innermost line of a stack that is the user's. */

@@ -17,11 +17,13 @@ export type Level = (typeof LEVELS)[number];
 
 /** Returns a logger that writes lines to stderr, from a level on (`info`). */
 export function textLog(least: Level = 'info'): Log {
-  const at = (level: Level) => (message: string, fields: Fields = {}) => {
-    if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
-    const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${printable(String(value))}`);
-    const text = message.split('\n').map(printable).join('\n');
-    process.stderr.write(`${new Date().toISOString()} ${level.toUpperCase()} ${text}${facts.join('')}\n`);
-  };
+  const at =
+    (level: Level) =>
+    (message: string, fields: Fields = {}) => {
+      if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
+      const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${printable(String(value))}`);
+      const text = message.split('\n').map(printable).join('\n');
+      process.stderr.write(`${new Date().toISOString()} ${level.toUpperCase()} ${text}${facts.join('')}\n`);
+    };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

@@ -84,7 +84,7 @@ export function handNext(act: Activation): boolean {
 
 /** Whether a result can be handed over now. */
 export function deliverable(act: Activation): boolean {
-  let first = act.results[0];
+  let [first] = act.results;
   if (!first?.live) return first !== undefined;
   if ((act.owing > 0 && act.held.length > 0) || act.worker.options.alwaysSuspend) return false;
   if (act.again > 0) {
@@ -93,7 +93,7 @@ export function deliverable(act: Activation): boolean {
     act.again = 0;
     for (const r of act.results) if (r.live) r.key = act.places.get(r.key) ?? r.key;
     act.results.sort(before);
-    first = act.results[0] as Result;
+    first = act.results[0];
   }
   if (act.asking > 0) {
     for (const op of act.ops.values()) {
@@ -109,7 +109,13 @@ export function childrenKnown(act: Activation, call: ChildrenCall): boolean {
   if (call.children.some((c) => !c.step)) return false;
   const key = Math.max(0, ...call.children.map((c) => c.key));
   if (key === 0) hand(act, call, How.RECORDED);
-  else queue(act, call, key, call.children.some((c) => c.live));
+  else
+    queue(
+      act,
+      call,
+      key,
+      call.children.some((c) => c.live),
+    );
   return true;
 }
 
@@ -127,7 +133,8 @@ export function childrenEnded(act: Activation, steps: readonly Step[], asked: re
     if (step && !c.step) Object.assign(c, { step, key: act.recorded + op.index, live: true });
   }
   for (const call of [...act.open]) {
-    if (call instanceof ChildrenCall && call.state === State.ACTIVE && childrenKnown(act, call)) call.outcome = How.REPORTED;
+    if (call instanceof ChildrenCall && call.state === State.ACTIVE && childrenKnown(act, call))
+      call.outcome = How.REPORTED;
   }
   return byName.size > 0;
 }

@@ -86,7 +86,7 @@ function answered(act: Activation, calls: ServerWait<unknown>[], got: boolean): 
   }
 }
 
-/** Fails a run whose code waits, but for no call: at once in development, else if that lasts. */
+/** Fails a run whose code waits, but for no call, if that lasts. */
 function stuck(act: Activation): void {
   const { generation, calling } = act;
   const fail = (): void => {

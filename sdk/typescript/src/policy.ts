@@ -2,7 +2,17 @@
 import { RetryPolicy, TimeoutConfig } from './v1/kagzi/v1/common.js';
 import { ConcurrencyScope, ExternalIdReuse, StartWorkflowRequest } from './v1/kagzi/v1/workflow.js';
 import type { Payload } from './v1/kagzi/v1/common.js';
-import { type Duration, MAX_DELAY, MAX_ERROR_TYPE, millis, show, stamp, wholeMs, wireDuration, wireTime } from './convert.js';
+import {
+  type Duration,
+  MAX_DELAY,
+  MAX_ERROR_TYPE,
+  millis,
+  show,
+  stamp,
+  wholeMs,
+  wireDuration,
+  wireTime,
+} from './convert.js';
 import { ConfigError } from './errors.js';
 
 /**
@@ -34,7 +44,7 @@ export function wireRetry(r: Retry): RetryPolicy {
     throw new ConfigError(`retry.coefficient is ${show(coefficient)}, want 1 to 1e9`);
   }
   if (!(jitter <= 1)) throw new ConfigError(`retry.jitter is ${show(jitter)}, want 0 to 1, or less than 0 for none`);
-  if (!Array.isArray(nonRetryable) || nonRetryable.length > 64) {
+  if (!(nonRetryable instanceof Array) || nonRetryable.length > 64) {
     throw new ConfigError('retry.nonRetryable: want a list of at most 64 entries');
   }
   nonRetryable.forEach((entry: unknown, n) => {
@@ -47,7 +57,7 @@ export function wireRetry(r: Retry): RetryPolicy {
     initialIntervalMs: wholeMs(r.initial, 'retry.initial'),
     backoffCoefficient: coefficient,
     maximumIntervalMs: wholeMs(r.max, 'retry.max'),
-    nonRetryableErrors: [...nonRetryable] as string[],
+    nonRetryableErrors: [...nonRetryable],
     jitter: Math.max(jitter, -1),
   });
 }
@@ -110,7 +120,10 @@ const SCOPES = { slot: ConcurrencyScope.UNSPECIFIED, open: ConcurrencyScope.OPEN
  * Returns retry_policy and run_retry_policy of a request. A server applies a policy of steps that comes alone to the run,
  * too, so without runRetry a stepRetry is sent with one attempt of the run.
  */
-export function policies(o: ChildOptions): { retryPolicy?: RetryPolicy | undefined; runRetryPolicy?: RetryPolicy | undefined } {
+export function policies(o: ChildOptions): {
+  retryPolicy?: RetryPolicy | undefined;
+  runRetryPolicy?: RetryPolicy | undefined;
+} {
   const retryPolicy = o.stepRetry && wireRetry(o.stepRetry);
   if (o.runRetry) return { retryPolicy, runRetryPolicy: wireRetry(o.runRetry) };
   return { retryPolicy, runRetryPolicy: retryPolicy && RetryPolicy.create({ maximumAttempts: 1 }) };
@@ -138,7 +151,8 @@ export function startRequest(
   const reuse = REUSE[o.reuse ?? 'when_ended'] as ExternalIdReuse | undefined;
   const scope = SCOPES[o.concurrencyScope ?? 'slot'] as ConcurrencyScope | undefined;
   if (reuse === undefined) throw new ConfigError(`option reuse is ${show(o.reuse)}, want when_ended, never or reject`);
-  if (scope === undefined) throw new ConfigError(`option concurrencyScope is ${show(o.concurrencyScope)}, want slot or open`);
+  if (scope === undefined)
+    throw new ConfigError(`option concurrencyScope is ${show(o.concurrencyScope)}, want slot or open`);
   for (const [name, value] of Object.entries({ priority: o.priority, concurrencyLimit: o.concurrencyLimit })) {
     if (value !== undefined && (!Number.isInteger(value) || Math.abs(value) >= 2 ** 31)) {
       throw new ConfigError(`option ${name} is ${show(value)}, want a whole number`);
@@ -168,7 +182,8 @@ export function startRequest(
   });
   if (o.delay !== undefined) {
     const delay = millis(o.delay, 'option delay');
-    if (!(delay >= 0 && delay <= MAX_DELAY)) throw new ConfigError(`option delay is ${show(o.delay)}, want 0 to 10 years`);
+    if (!(delay >= 0 && delay <= MAX_DELAY))
+      throw new ConfigError(`option delay is ${show(o.delay)}, want 0 to 10 years`);
     if (o.startAt) throw new ConfigError('options delay and startAt are both set, want one of them');
     if (delay > 0) {
       r.startAt = wireTime(now + delay);

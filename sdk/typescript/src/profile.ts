@@ -43,7 +43,17 @@ export interface Endpoint {
 }
 
 const DEFAULT_ADDRESS = '127.0.0.1:50051';
-const KEYS = ['address', 'namespace', 'api-key', 'api-key-file', 'tls', 'tls-ca', 'tls-client-cert', 'tls-client-key', 'tls-server-name'];
+const KEYS = [
+  'address',
+  'namespace',
+  'api-key',
+  'api-key-file',
+  'tls',
+  'tls-ca',
+  'tls-client-cert',
+  'tls-client-key',
+  'tls-server-name',
+];
 const FILES = new Set(['api-key-file', 'tls-ca', 'tls-client-cert', 'tls-client-key']);
 const PAIRS: Record<string, string> = {
   'api-key': 'api-key-file',
@@ -58,7 +68,9 @@ type Settings = Record<string, string>;
 /** Returns the effective settings. Throws a ConfigError that names the setting that is invalid, and where it is. */
 export function resolve(o: ConnectOptions): Endpoint {
   const given: Settings = {};
-  const set = (key: string, value: string | undefined): void => void (value && (given[key] = value));
+  const set = (key: string, value: string | undefined): void => {
+    if (value) given[key] = value;
+  };
   set('address', o.address);
   set('namespace', o.namespace);
   set('api-key', o.apiKey);
@@ -72,10 +84,16 @@ export function resolve(o: ConnectOptions): Endpoint {
   const s = o.profile === 'off' ? given : over(given, over(environment(), file(o.profile ?? '')));
   const { key, warnings } = apiKey(s);
   const on = TRUE.includes((s['tls'] ?? String(Object.keys(s).some((k) => k.startsWith('tls-')))).toLowerCase());
-  const tls: TLS = { ca: s['tls-ca'], clientCert: s['tls-client-cert'], clientKey: s['tls-client-key'], serverName: s['tls-server-name'] } as TLS;
+  const tls: TLS = {
+    ca: s['tls-ca'],
+    clientCert: s['tls-client-cert'],
+    clientKey: s['tls-client-key'],
+    serverName: s['tls-server-name'],
+  };
   const addresses = (s['address'] ?? DEFAULT_ADDRESS).split(',').map((a) => a.trim());
   for (const a of addresses) {
-    if (!/^(unix:.+|.+:\d+)$/.test(a)) throw new ConfigError(`address ${show(a)}: want host:port, such as ${DEFAULT_ADDRESS}`);
+    if (!/^(unix:.+|.+:\d+)$/.test(a))
+      throw new ConfigError(`address ${show(a)}: want host:port, such as ${DEFAULT_ADDRESS}`);
   }
   if (on && !tls.clientCert !== !tls.clientKey) {
     throw new ConfigError('tls-client-cert and tls-client-key go together: set both or neither');
@@ -90,7 +108,12 @@ export function resolve(o: ConnectOptions): Endpoint {
 
 function loopback(address: string): boolean {
   const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
-  return address.startsWith('unix:') || host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  return (
+    address.startsWith('unix:') ||
+    host === 'localhost' ||
+    host === '::1' ||
+    (isIP(host) === 4 && host.startsWith('127.'))
+  );
 }
 
 function environment(): Settings {
@@ -110,7 +133,8 @@ function environment(): Settings {
 function over(upper: Settings, lower: Settings): Settings {
   const merged = { ...upper };
   for (const [key, value] of Object.entries(lower)) {
-    const settled = (PAIRS[key] ?? '') in upper || (key === 'tls' && Object.keys(upper).some((k) => k.startsWith('tls-')));
+    const settled =
+      (PAIRS[key] ?? '') in upper || (key === 'tls' && Object.keys(upper).some((k) => k.startsWith('tls-')));
     if (!(key in upper) && !settled) merged[key] = value;
   }
   return merged;
@@ -118,10 +142,9 @@ function over(upper: Settings, lower: Settings): Settings {
 
 function defaultFile(): string {
   const home = homedir();
-  const base = {
-    win32: process.env['AppData'] ?? '',
-    darwin: join(home, 'Library', 'Application Support'),
-  }[process.platform as string];
+  const base = { win32: process.env['AppData'] ?? '', darwin: join(home, 'Library', 'Application Support') }[
+    process.platform as string
+  ];
   return join(base ?? (process.env['XDG_CONFIG_HOME'] || join(home, '.config')), 'kagzi', 'kagzi.toml');
 }
 
@@ -131,7 +154,10 @@ function file(profile: string): Settings {
   if (name === 'off') return {};
   const path = config || defaultFile();
   if (config === 'off' || (!config && !existsSync(path))) {
-    if (name) throw new ConfigError(`no profile ${show(name)}: no settings file${config === 'off' ? '' : ` at ${printable(path)}`}`);
+    if (name)
+      throw new ConfigError(
+        `no profile ${show(name)}: no settings file${config === 'off' ? '' : ` at ${printable(path)}`}`,
+      );
     return {};
   }
   const where = printable(path);
@@ -142,12 +168,15 @@ function file(profile: string): Settings {
     throw new ConfigError(`${where}: ${printable(e instanceof Error ? e.message : String(e))}`);
   }
   for (const table of Object.keys(content)) {
-    if (!['server', 'client', 'profile'].includes(table)) throw new ConfigError(`${where}: unknown table ${show(table)}; there are server, client and profile.NAME`);
+    if (!['server', 'client', 'profile'].includes(table))
+      throw new ConfigError(`${where}: unknown table ${show(table)}; there are server, client and profile.NAME`);
   }
-  const isTable = (t: unknown): t is Record<string, unknown> => typeof t === 'object' && t !== null && !Array.isArray(t);
+  const isTable = (t: unknown): t is Record<string, unknown> =>
+    typeof t === 'object' && t !== null && !Array.isArray(t);
   const client = content['client'] ?? {};
   const profiles = content['profile'] ?? {};
-  if (!isTable(client) || !isTable(profiles)) throw new ConfigError(`${where}: settings of clients belong in tables [client] and [profile.NAME]`);
+  if (!isTable(client) || !isTable(profiles))
+    throw new ConfigError(`${where}: settings of clients belong in tables [client] and [profile.NAME]`);
   const { profile: chosen, ...rest } = client;
   name ||= typeof chosen === 'string' ? chosen : '';
   const base = settings(path, 'client', rest);
@@ -164,7 +193,8 @@ function settings(path: string, table: string, values: Record<string, unknown>):
   const found: Settings = {};
   for (const [key, value] of Object.entries(values)) {
     const at = `${printable(path)}: `;
-    if (!KEYS.includes(key)) throw new ConfigError(`${at}unknown setting ${show(key)} in [${table}]; there are ${KEYS.join(', ')}`);
+    if (!KEYS.includes(key))
+      throw new ConfigError(`${at}unknown setting ${show(key)} in [${table}]; there are ${KEYS.join(', ')}`);
     if (typeof value !== (key === 'tls' ? 'boolean' : 'string')) {
       throw new ConfigError(`${at}${key} in [${table}]: want ${key === 'tls' ? 'true or false' : 'a text in quotes'}`);
     }
@@ -178,13 +208,20 @@ function apiKey(s: Settings): { key: string; warnings: string[] } {
   const path = s['api-key-file'] ?? '';
   let key = s['api-key'] ?? '';
   if (key && path) throw new ConfigError('api-key and api-key-file are both set: set one of them');
-  if (path) key = readPEM('api-key-file', path).toString('utf8').replace(/^\ufeff/, '').trim();
+  if (path)
+    key = readPEM('api-key-file', path)
+      .toString('utf8')
+      .replace(/^\ufeff/, '')
+      .trim();
   if ((key || path) && !/^[!-~]{1,1024}$/.test(key)) {
     throw new ConfigError('API key: want one word that begins with kz_, as `kagzi key create` prints it');
   }
   const secrets = [path, s['tls-client-key'] ?? ''].filter((p) => p && process.platform !== 'win32' && existsSync(p));
   const open = secrets.filter((p) => (statSync(p).mode & 0o004) !== 0);
-  return { key, warnings: open.map((p) => `${printable(p)} is a secret, and every user of this machine can read it: run chmod 600`) };
+  return {
+    key,
+    warnings: open.map((p) => `${printable(p)} is a secret, and every user of this machine can read it: run chmod 600`),
+  };
 }
 
 /** Reads a file of keys or certificates. Throws a ConfigError that names the setting. */

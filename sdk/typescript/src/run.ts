@@ -1,5 +1,5 @@
 // What workflow code calls.
-import { ParentClosePolicy } from './v1/kagzi/v1/common.js';
+import { ErrorDetail, ParentClosePolicy } from './v1/kagzi/v1/common.js';
 import { type Step, StepStatus } from './v1/kagzi/v1/workflow.js';
 import { StartChildRequest } from './v1/kagzi/v1/worker.js';
 import type { Activation, Ends } from './activation.js';
@@ -106,7 +106,10 @@ export class Run {
   #within(what: string): void {
     const at = scope.getStore();
     if (!(at instanceof Attempt) || at.call.act !== this.#act) return;
-    const error = new Misuse(`${what} is called inside step ${at.step}, at ${userLine()}; a step makes no calls of its run`, 'within_step');
+    const error = new Misuse(
+      `${what} is called inside step ${at.step}, at ${userLine()}; a step makes no calls of its run`,
+      'within_step',
+    );
     withinStep(at, error);
     throw error;
   }
@@ -158,7 +161,8 @@ export class Run {
   sleep(name: string, duration: Duration): Promise<void> {
     return this.#checked(() => {
       const ms = millis(duration, `duration of sleep ${show(name)}`);
-      if (ms > MAX_DELAY) throw new ConfigError(`duration of sleep ${show(name)} is ${show(duration)}, want at most 10 years`);
+      if (ms > MAX_DELAY)
+        throw new ConfigError(`duration of sleep ${show(name)} is ${show(duration)}, want at most 10 years`);
       return this.#make(new SleepCall(this.#act, this.#branch, name, ms, 0, this.#clean), `sleep ${show(name)}`);
     });
   }
@@ -198,10 +202,13 @@ export class Run {
   async first(waits: readonly Waitable[] | Record<string, Waitable>): Promise<unknown> {
     this.#within('run.first');
     const keys = Array.isArray(waits) ? undefined : Object.keys(waits);
-    const all: Promise<unknown>[] = Object.values(waits).map((one: Waitable) => (one instanceof Child ? one.waiting(this) : one));
+    const all: Promise<unknown>[] = Object.values(waits).map((one: Waitable) =>
+      one instanceof Child ? one.waiting(this) : one,
+    );
     if (all.length === 0) throw new ConfigError('run.first: nothing to wait for');
     const followed = all.map((promise) => {
-      if (!(promise instanceof Promise)) throw new ConfigError(`run.first: ${show(promise)} is neither a promise nor a child`);
+      if (!(promise instanceof Promise))
+        throw new ConfigError(`run.first: ${show(promise)} is neither a promise nor a child`);
       const known = ends.get(promise) ?? this.#act.follow(promise);
       ends.set(promise, known);
       return known;
@@ -262,8 +269,18 @@ export class Run {
    * Starts a run as a child of this one; the promise resolves when the start is on the server's disk. It rejects with a
    * StepError that has the server's code when the start is refused, such as CONFLICT for an id that an open run has.
    */
-  startChild<In, Out>(name: string, workflow: Workflow<In, Out>, input: In, options?: RunChildOptions): Promise<Child<Out>>;
-  startChild<Out = unknown>(name: string, workflow: string, input?: unknown, options?: RunChildOptions): Promise<Child<Out>>;
+  startChild<In, Out>(
+    name: string,
+    workflow: Workflow<In, Out>,
+    input: In,
+    options?: RunChildOptions,
+  ): Promise<Child<Out>>;
+  startChild<Out = unknown>(
+    name: string,
+    workflow: string,
+    input?: unknown,
+    options?: RunChildOptions,
+  ): Promise<Child<Out>>;
   startChild(name: string, workflow: unknown, input: unknown, options: RunChildOptions = {}): Promise<Child<unknown>> {
     const started = this.#checked(() => {
       const act = this.#act;
@@ -410,14 +427,17 @@ export class Run {
   get log(): Log {
     const branch = this.#branch;
     const { worker, task } = this.#act;
-    const at = (level: Level) => (message: string, fields: Fields = {}) => {
-      if (this.#act.quitted) return;
-      const { runId: run, workflowType: type, attempt, traceparent } = task;
-      const trace = traceparent.split('-')[1];
-      const write = (): void => worker.log[level](message, { run, type, attempt, ...(trace && { trace }), ...fields });
-      if (branch.replayed) branch.lines.push(write);
-      else write();
-    };
+    const at =
+      (level: Level) =>
+      (message: string, fields: Fields = {}) => {
+        if (this.#act.quitted) return;
+        const { runId: run, workflowType: type, attempt, traceparent } = task;
+        const trace = traceparent.split('-')[1];
+        const write = (): void =>
+          worker.log[level](message, { run, type, attempt, ...(trace && { trace }), ...fields });
+        if (branch.replayed) branch.lines.push(write);
+        else write();
+      };
     return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
   }
 }
@@ -469,7 +489,7 @@ export class Child<Out> {
     const step = this.state.step as Step;
     const act = this.#act;
     if (step.status === StepStatus.FAILED) {
-      const { message = '', type = '', code = 0, stack = '', metadata = {} } = step.error ?? {};
+      const { message, type, code, stack, metadata } = step.error ?? ErrorDetail.create();
       const withParent = Boolean(metadata['cancelled_with_parent']);
       const runId = metadata['child_run_id'] || step.childRunId || this.runId;
       const facts = { type, code: codeName(code), stack, step: name, workflowType, externalId, withParent };
@@ -486,4 +506,3 @@ export class Child<Out> {
     }
   }
 }
-

@@ -9,7 +9,7 @@ import {
   type WorkflowSchedule,
 } from './v1/kagzi/v1/workflow_schedule.js';
 import type { PageRequest } from './v1/kagzi/v1/common.js';
-import { type Client, type RunDetails, RunHandle, details, uuid7 } from './client.js';
+import { type Client, type RunDetails, type RunHandle, details, uuid7 } from './client.js';
 import { encode, inputInfo } from './codec.js';
 import { type Duration, show, stamp, when, wholeMs } from './convert.js';
 import { ConfigError } from './errors.js';
@@ -147,7 +147,9 @@ export class Schedule {
   }
 
   /** Changes the schedule in one commit; what is not given keeps its value. */
-  async update(changes: ScheduleChanges & { cron?: string; input?: unknown; nextFireAt?: Date; reason?: string }): Promise<ScheduleDetails> {
+  async update(
+    changes: ScheduleChanges & { cron?: string; input?: unknown; nextFireAt?: Date; reason?: string },
+  ): Promise<ScheduleDetails> {
     const { cron, queue, overlap, jitter, tags, input, nextFireAt, ...same } = changes;
     const request = UpdateWorkflowScheduleRequest.create({
       ...this.#of,
@@ -161,7 +163,12 @@ export class Schedule {
     });
     if (input !== undefined) {
       const { workflowType } = await this.get();
-      request.input = encode(this.#client.codec, input, inputInfo(workflowType, ''), `input of workflow type ${workflowType}`);
+      request.input = encode(
+        this.#client.codec,
+        input,
+        inputInfo(workflowType, ''),
+        `input of workflow type ${workflowType}`,
+      );
     }
     const a = await this.#client.call(Schedules, Schedules.methods.updateWorkflowSchedule, request);
     return scheduleDetails(a.schedule as WorkflowSchedule);
@@ -174,7 +181,11 @@ export class Schedule {
 
   /** Lets it fire again. */
   async resume(reason = ''): Promise<void> {
-    await this.#client.call(Schedules, Schedules.methods.resumeWorkflowSchedule, { ...this.#of, reason, catchup: undefined });
+    await this.#client.call(Schedules, Schedules.methods.resumeWorkflowSchedule, {
+      ...this.#of,
+      reason,
+      catchup: undefined,
+    });
   }
 
   /** Deletes it; runs that it started remain. */
@@ -189,8 +200,17 @@ export class Schedule {
   }
 
   /** Starts the runs of past ticks that have none yet. */
-  async backfill(from: Date, to?: Date, reason = ''): Promise<{ tick: Date | undefined; runId: string; existed: boolean }[]> {
-    const request = BackfillWorkflowScheduleRequest.create({ ...this.#of, from: stamp(from, 'from'), to: stamp(to, 'to'), reason });
+  async backfill(
+    from: Date,
+    to?: Date,
+    reason = '',
+  ): Promise<{ tick: Date | undefined; runId: string; existed: boolean }[]> {
+    const request = BackfillWorkflowScheduleRequest.create({
+      ...this.#of,
+      from: stamp(from, 'from'),
+      to: stamp(to, 'to'),
+      reason,
+    });
     const a = await this.#client.call(Schedules, Schedules.methods.backfillWorkflowSchedule, request);
     return a.ticks.map((t) => ({ tick: when(t.tick), runId: t.runId, existed: t.existed }));
   }
@@ -198,7 +218,11 @@ export class Schedule {
   /** Yields the runs that it started, newest first. */
   runs(): AsyncGenerator<RunDetails> {
     const ask = (page: PageRequest) =>
-      this.#client.call(Schedules, Schedules.methods.listScheduleRuns, ListScheduleRunsRequest.create({ ...this.#of, page }));
+      this.#client.call(
+        Schedules,
+        Schedules.methods.listScheduleRuns,
+        ListScheduleRunsRequest.create({ ...this.#of, page }),
+      );
     return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec, undefined)));
   }
 }

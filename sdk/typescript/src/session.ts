@@ -133,7 +133,7 @@ export class Session {
       const streams = this.#streams;
       let reason: Error;
       try {
-        this.#client ??= await dial(this.endpoint, false);
+        this.#client ??= await dial(this.endpoint);
         reason = await this.#oneStream(this.#client);
       } catch (e) {
         reason = e as Error;
@@ -165,13 +165,14 @@ export class Session {
   /** Sends an operation of a run as soon as possible. */
   send(op: Op): void {
     const act = op.act as Activation;
-    let ops = this.#outboxes.get(act);
-    if (!ops) this.#outboxes.set(act, (ops = new Map()));
+    const ops = this.#outboxes.get(act) ?? new Map<number, Op>();
+    if (ops.size === 0) this.#outboxes.set(act, ops);
     for (const before of ops.values()) op.prev = before; // the last one
     ops.set(op.index, op);
     const { prev } = op;
     if (this.#withdrawn.get(act)?.size) op.later = true;
-    else if (prev && (prev.later || prev.epoch !== this.#epoch)) op.later = prev.later; // it is sent together with that one
+    else if (prev && (prev.later || prev.epoch !== this.#epoch))
+      op.later = prev.later; // it is sent together with that one
     else this.enqueue(op);
   }
 
@@ -260,7 +261,7 @@ export class Session {
   async loadHistory(task: Task): Promise<Step[]> {
     const steps = task.base ? [] : [...task.history];
     let token = task.nextHistoryToken;
-    for (let failures = 0; ; ) {
+    for (let failures = 0; ;) {
       try {
         const client = this.#client as Client;
         const request = GetHistoryRequest.create({ namespace: task.namespace, runId: task.runId, token });
@@ -431,16 +432,19 @@ export class Session {
     if (repeat.waits) return;
     this.#repeats.set(act, { tries: repeat.tries + 1, waits: true });
     const delay = Math.min(100 * 2 ** Math.min(repeat.tries + 1, 10), 10_000);
-    setTimeout(() => {
-      const now = this.#repeats.get(act);
-      if (now) now.waits = false;
-      for (const op of this.#outboxes.get(act)?.values() ?? []) {
-        if (!op.later) continue;
-        op.later = false;
-        op.epoch = 0;
-        this.enqueue(op);
-      }
-    }, between(delay / 2, delay));
+    setTimeout(
+      () => {
+        const now = this.#repeats.get(act);
+        if (now) now.waits = false;
+        for (const op of this.#outboxes.get(act)?.values() ?? []) {
+          if (!op.later) continue;
+          op.later = false;
+          op.epoch = 0;
+          this.enqueue(op);
+        }
+      },
+      between(delay / 2, delay),
+    );
   }
 
   /** Queues an operation for the stream; false if there is none, or if it is queued already. */

@@ -48,7 +48,13 @@ export class SleepCall extends Call<void> {
     const { act } = this;
     const left = this.due - act.now();
     if (left > 0) return this.park(left);
-    const request = SleepRequest.create({ ...act.lease, stepName: this.name, hold: true, over: true, branch: this.branch.path });
+    const request = SleepRequest.create({
+      ...act.lease,
+      stepName: this.name,
+      hold: true,
+      over: true,
+      branch: this.branch.path,
+    });
     act.send('sleep', request, (_, op) => report(act, this, op));
   }
 

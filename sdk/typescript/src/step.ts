@@ -308,5 +308,7 @@ export function withinStep(attempt: Attempt, error: Misuse): void {
 /** Whether a step's code may begin: its call is active, and nothing ends it. */
 export function mayBegin(call: StepCall<unknown>): boolean {
   const { act } = call;
-  return call.state === State.ACTIVE && !call.failing && !(act.cancelled && !call.clean) && !act.quitted && !act.closing;
+  return (
+    call.state === State.ACTIVE && !call.failing && !(act.cancelled && !call.clean) && !act.quitted && !act.closing
+  );
 }

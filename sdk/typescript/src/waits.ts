@@ -44,7 +44,8 @@ export abstract class ServerWait<T> extends Call<T> {
     const { act } = this;
     const hold = !act.alone(this);
     const overdue = this.due > 0 && act.now() >= this.due;
-    if (hold && !overdue && !this.hinted && this.known && performance.now() - this.known < ASK_FIRST) return this.#pause();
+    if (hold && !overdue && !this.hinted && this.known && performance.now() - this.known < ASK_FIRST)
+      return this.#pause();
     this.hinted = false;
     this.ask(hold, (r, op) => {
       const got = this.answered(r, op);
@@ -137,7 +138,8 @@ export class SignalCall<T> extends ServerWait<T> {
       return this.#read(this.#answer.payload, '');
     }
     const record = this.record as Step;
-    if (record.status === StepStatus.FAILED) throw stepError(this.name, record.error ?? ErrorDetail.create(), record.attemptNumber);
+    if (record.status === StepStatus.FAILED)
+      throw stepError(this.name, record.error ?? ErrorDetail.create(), record.attemptNumber);
     if (record.signalTimedOut) throw this.#timedOut();
     return this.#read(record.output, record.overriddenBy);
   }

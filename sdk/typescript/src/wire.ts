@@ -1,7 +1,14 @@
 // gRPC connections, and unary calls that are repeated while the server cannot be reached.
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { Client, type ChannelCredentials, type ChannelOptions, Metadata, type ServiceError, credentials } from '@grpc/grpc-js';
+import {
+  Client,
+  type ChannelCredentials,
+  type ChannelOptions,
+  Metadata,
+  type ServiceError,
+  credentials,
+} from '@grpc/grpc-js';
 import type { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { ConfigError, ServerError, callError } from './errors.js';
 import { type Endpoint, readPEM } from './profile.js';
@@ -29,16 +36,16 @@ export function serialize<T>(type: Message<T>, message: T): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Opens a connection. soon means to connect again within a second, for people who wait. */
-export async function dial(e: Endpoint, soon: boolean): Promise<Client> {
+/** Opens a connection. */
+export async function dial(e: Endpoint): Promise<Client> {
   const options: ChannelOptions = {
     'grpc.max_receive_message_length': MAX_MESSAGE,
     'grpc.max_send_message_length': MAX_REQUEST,
     'grpc.keepalive_time_ms': 30_000,
     'grpc.keepalive_timeout_ms': 10_000,
     'grpc.keepalive_permit_without_calls': 1,
-    'grpc.initial_reconnect_backoff_ms': soon ? 100 : 500,
-    'grpc.max_reconnect_backoff_ms': soon ? 750 : 5000,
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 750,
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_retries': 0,
     'grpc.service_config_disable_resolution': 1,
@@ -53,7 +60,11 @@ export async function dial(e: Endpoint, soon: boolean): Promise<Client> {
 function channelCredentials(e: Endpoint): ChannelCredentials {
   if (!e.tls) return credentials.createInsecure();
   const read = (setting: string, path: string | undefined): Buffer | null => (path ? readPEM(setting, path) : null);
-  return credentials.createSsl(read('tls-ca', e.tls.ca), read('tls-client-key', e.tls.clientKey), read('tls-client-cert', e.tls.clientCert));
+  return credentials.createSsl(
+    read('tls-ca', e.tls.ca),
+    read('tls-client-key', e.tls.clientKey),
+    read('tls-client-cert', e.tls.clientCert),
+  );
 }
 
 /** Returns what gRPC dials. Of several addresses it uses the first that answers. */
@@ -118,7 +129,7 @@ export class Rpc {
   /** Returns the connection. */
   client(): Promise<Client> {
     if (this.#closed) throw new ServerError('the client is closed', 'UNAVAILABLE');
-    return (this.#client ??= dial(this.endpoint, true));
+    return (this.#client ??= dial(this.endpoint));
   }
 
   /** Closes the connection; calls in flight fail. */

@@ -147,17 +147,22 @@ export class Worker implements Events {
   constructor(workflows: readonly AnyWorkflow[], o: WorkerOptions = {}) {
     if (workflows.length === 0) throw new ConfigError('a worker needs at least one workflow: serve([order])');
     for (const one of workflows) {
-      if (!(one instanceof Workflow)) throw new ConfigError(`${show(one)} is no workflow: make one with workflow(name, fn)`);
+      if (!(one instanceof Workflow))
+        throw new ConfigError(`${show(one)} is no workflow: make one with workflow(name, fn)`);
       if (this.#types.has(one.name)) throw new ConfigError(`workflow type ${one.name} is given twice`);
       this.#types.set(one.name, one);
     }
     const named = [...new Set(workflows.map((w) => w.options.queue).filter((q) => q !== undefined))].sort();
     const queue = o.queue ?? named[0] ?? 'default';
     const limits = Object.entries(o.typeLimits ?? {});
-    const whole: [string, number | undefined][] = [['maxConcurrent', o.maxConcurrent], ['queueLimit', o.queueLimit]];
+    const whole: [string, number | undefined][] = [
+      ['maxConcurrent', o.maxConcurrent],
+      ['queueLimit', o.queueLimit],
+    ];
     for (const [type, limit] of limits) {
       whole.push([`typeLimits.${type}`, limit]);
-      if (!this.#types.has(type)) throw new ConfigError(`typeLimits names ${show(type)}, which is no workflow type of this worker`);
+      if (!this.#types.has(type))
+        throw new ConfigError(`typeLimits names ${show(type)}, which is no workflow type of this worker`);
     }
     for (const [what, value] of whole) {
       if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value < 2 ** 31)) {
@@ -171,7 +176,8 @@ export class Worker implements Events {
     const cache = o.cache ?? 1000;
     if (!(cache >= 0 && cache <= MAX_CACHE)) throw new ConfigError(`cache is ${show(cache)}, want 0 to ${MAX_CACHE}`);
     const host = o.hostname ?? cleanText(hostname(), MAX_NAME);
-    if (Buffer.byteLength(host) > MAX_NAME) throw new ConfigError(`hostname has ${host.length} characters, want at most ${MAX_NAME} bytes`);
+    if (Buffer.byteLength(host) > MAX_NAME)
+      throw new ConfigError(`hostname has ${host.length} characters, want at most ${MAX_NAME} bytes`);
     this.log = o.log ?? textLog();
     this.#drainTimeout = millis(o.drainTimeout ?? 300_000, 'drainTimeout');
     this.#handleSignals = o.handleSignals ?? true;
@@ -318,7 +324,8 @@ export class Worker implements Events {
     } catch (e) {
       throw e instanceof DecodeError ? unreadable(e) : e;
     }
-    let call = async (): Promise<unknown> => fn(new Run(act, act.rootBranch, false), input);
+    const run = new Run(act, act.rootBranch, false);
+    let call = (): Promise<unknown> => new Promise((resolve) => resolve(fn(run, input)));
     const { runId, workflowType, attempt } = task;
     const about: RunAbout = { runId, workflowType, attempt, replaying: act.history.size > 0 };
     for (const one of [...interceptors].reverse()) {
@@ -333,7 +340,7 @@ export class Worker implements Events {
 
   /** @internal Calls the code of an attempt of a step. */
   aroundStep<T>(attempt: Attempt, fn: StepFunction<T>): Promise<T> {
-    let call = async (): Promise<T> => fn(attempt);
+    let call = (): Promise<T> => new Promise((resolve) => resolve(fn(attempt)));
     for (const one of [...this.options.interceptors].reverse()) {
       const next = call;
       if (one.step) call = () => (one.step as NonNullable<Interceptor['step']>)(attempt, next);
@@ -402,7 +409,11 @@ export class Worker implements Events {
   }
 
   /** Handles a message about a lease of a run: the present one, or the next. */
-  #about(m: { runId: string; leaseToken: string }, present: (act: Activation) => void, next?: (act: Activation) => void): void {
+  #about(
+    m: { runId: string; leaseToken: string },
+    present: (act: Activation) => void,
+    next?: (act: Activation) => void,
+  ): void {
     this.post(this.#runs.get(m.runId), () => {
       const act = this.#runs.get(m.runId);
       if (act?.next?.leaseToken === m.leaseToken) next?.(act);
@@ -423,7 +434,9 @@ export class Worker implements Events {
       (act) => {
         if (graceUntil) {
           if (!askCancel(act, unix(graceUntil))) return;
-          this.log.info(`run ${c.runId} is being cancelled; its code may clean up: ${printable(c.reason?.message ?? '')}`);
+          this.log.info(
+            `run ${c.runId} is being cancelled; its code may clean up: ${printable(c.reason?.message ?? '')}`,
+          );
         } else if (!act.closing) act.lose(c.reason?.message ?? '');
       },
       (act) => {
@@ -576,7 +589,14 @@ export class Worker implements Events {
         ? ' (its API key is unknown, expired or revoked, or lacks the permission)'
         : ' (the worker has no API key: set apiKey, KAGZI_API_KEY_FILE, or api-key-file in the profile)';
     }
-    return new ServerError(`the server refused the worker: ${e.detail}${advice}`, e.code, e.subject, e.subjectId, e.metadata, e.status);
+    return new ServerError(
+      `the server refused the worker: ${e.detail}${advice}`,
+      e.code,
+      e.subject,
+      e.subjectId,
+      e.metadata,
+      e.status,
+    );
   }
 }
 

@@ -42,6 +42,7 @@ export function workflow<In, Out>(
 ): Workflow<In, Out> {
   checkName('workflow', name);
   const code = typeof options === 'function' ? options : fn;
-  if (typeof code !== 'function') throw new ConfigError(`workflow ${name} has no function: workflow('${name}', async (run, input) => …)`);
+  if (typeof code !== 'function')
+    throw new ConfigError(`workflow ${name} has no function: workflow('${name}', async (run, input) => …)`);
   return new Workflow(name, typeof options === 'function' ? {} : options, code);
 }
