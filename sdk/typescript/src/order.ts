@@ -84,7 +84,7 @@ export function handNext(act: Activation): boolean {
 
 /** Whether a result can be handed over now. */
 export function deliverable(act: Activation): boolean {
-  let [first] = act.results;
+  const [first] = act.results;
   if (!first?.live) return first !== undefined;
   if ((act.owing > 0 && act.held.length > 0) || act.worker.options.alwaysSuspend) return false;
   if (act.again > 0) {
@@ -93,11 +93,11 @@ export function deliverable(act: Activation): boolean {
     act.again = 0;
     for (const r of act.results) if (r.live) r.key = act.places.get(r.key) ?? r.key;
     act.results.sort(before);
-    first = act.results[0];
   }
   if (act.asking > 0) {
+    const { key } = act.results[0] ?? first;
     for (const op of act.ops.values()) {
-      if (act.recorded + op.index >= first.key) return true;
+      if (act.recorded + op.index >= key) return true;
       if (op.asks) return false;
     }
   }
