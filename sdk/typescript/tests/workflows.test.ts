@@ -191,10 +191,7 @@ test(
       random: [() => Math.random(), /Math\.random .*run\.random/],
       timer: [() => setTimeout(() => undefined, 1), /timers .*run\.sleep/],
       fetch: [() => fetch('http://127.0.0.1:1'), /fetch .*in a step/],
-      foreign: [
-        () => new Promise(() => undefined),
-        /promise that is not the SDK's, at .*workflows\.test\.(ts|js):\d+/,
-      ],
+      foreign: [() => new Promise(() => undefined), /promise that is not the SDK's, at .*workflows\.test\.(ts|js):\d+/],
       within: [(run) => run.step('outer', () => run.step('inner', () => 1)), /inside step outer, at .*workflows\.test/],
       clash: [
         (run) => Promise.all([run.step('same', () => 1), run.step('same', () => 2)]),
