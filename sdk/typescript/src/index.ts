@@ -41,16 +41,9 @@ export {
   type Waitable,
 } from './run.js';
 export type { StepContext, StepFunction } from './step.js';
-export { type Interceptor, type RunAbout, Worker, type WorkerOptions, serve } from './worker.js';
+export type { Interceptor, RunAbout, WorkerOptions } from './options.js';
+export { Worker, serve } from './worker.js';
 export { Workflow, type WorkflowFunction, type WorkflowOptions, workflow } from './workflow.js';
-export {
-  Client,
-  type ClientInterceptor,
-  type ClientOptions,
-  type ListFilters,
-  type RunDetails,
-  RunHandle,
-  type Status,
-  type StepDetails,
-} from './client.js';
+export { Client, type ClientInterceptor, type ClientOptions, type ListFilters } from './client.js';
+export { type RunDetails, RunHandle, type Status, type StepDetails } from './handle.js';
 export { Schedule, type ScheduleChanges, type ScheduleDetails, type ScheduleOptions } from './schedule.js';

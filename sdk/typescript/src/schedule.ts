@@ -9,7 +9,8 @@ import {
   type WorkflowSchedule,
 } from './v1/kagzi/v1/workflow_schedule.js';
 import type { PageRequest } from './v1/kagzi/v1/common.js';
-import { type Client, type RunDetails, type RunHandle, details, uuid7 } from './client.js';
+import type { Client } from './client.js';
+import { type RunDetails, type RunHandle, details, uuid7 } from './handle.js';
 import { encode, inputInfo } from './codec.js';
 import { type Duration, show, stamp, when, wholeMs } from './convert.js';
 import { ConfigError } from './errors.js';

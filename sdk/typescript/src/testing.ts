@@ -8,14 +8,16 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { type Interface, createInterface } from 'node:readline';
-import { Client, type RunHandle } from './client.js';
+import { Client } from './client.js';
+import type { RunHandle } from './handle.js';
 import { type Duration, millis } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, KagziError } from './errors.js';
 import { textLog } from './log.js';
 import type { StartOptions } from './policy.js';
 import type { StepFunction } from './step.js';
-import { Worker, type WorkerOptions } from './worker.js';
+import type { WorkerOptions } from './options.js';
+import { Worker } from './worker.js';
 import { type Workflow } from './workflow.js';
 
 type AnyWorkflow = Workflow<never, unknown>;

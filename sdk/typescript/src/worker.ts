@@ -1,6 +1,5 @@
 // Workers run workflows and steps.
-import { createHash, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ErrorDetail, Payload } from './v1/kagzi/v1/common.js';
 import {
@@ -20,13 +19,14 @@ import { Activation } from './activation.js';
 import { Cache, resume } from './cache.js';
 import { askCancel } from './cancel.js';
 import { type Codec, decode, encode, inputInfo } from './codec.js';
-import { type Duration, MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
+import { MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, DecodeError, KagziError, ServerError } from './errors.js';
 import { unreadable } from './history.js';
 import { type Log, textLog } from './log.js';
 import type { Op } from './op.js';
-import { type ConnectOptions, resolve } from './profile.js';
+import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild } from './options.js';
+import { resolve } from './profile.js';
 import { Run } from './run.js';
 import { scope } from './scope.js';
 import { type Events, Session } from './session.js';
@@ -36,69 +36,6 @@ import { Workflow } from './workflow.js';
 /** Milliseconds for each of the last exchanges with the server. */
 const PARTING = 5000;
 const MAX_CACHE = 100_000;
-
-/** Is called around workflow functions and code of steps. */
-export interface Interceptor {
-  /** Is called around a workflow function, in every replay; it must be deterministic, and return what next returns. */
-  run?<T>(about: RunAbout, next: () => Promise<T>): Promise<T>;
-  /** Is called around the code of one attempt of a step. */
-  step?<T>(about: Attempt, next: () => Promise<T>): Promise<T>;
-}
-
-/** What an interceptor knows of a run. */
-export interface RunAbout {
-  runId: string;
-  workflowType: string;
-  attempt: number;
-  /** Whether the run has a history, so that the code is replayed. */
-  replaying: boolean;
-}
-
-/** Options of a worker. */
-export interface WorkerOptions extends ConnectOptions {
-  /** Main queue (that of the workflows, else `default`). */
-  queue?: string;
-  /** Further queues, in order of preference. */
-  queues?: readonly string[];
-  /** Most runs that it holds at once (100). */
-  maxConcurrent?: number;
-  /** Most RUNNING runs of a workflow type in the queue, over all workers. */
-  typeLimits?: Readonly<Record<string, number>>;
-  /** Most RUNNING runs in the queue, over all workers. */
-  queueLimit?: number;
-  /** Letters, digits, `-` and `_`, at most 64 (the server chooses one). */
-  workerId?: string;
-  /** Shown to operators (that of the operating system). */
-  hostname?: string;
-  /** Of the application. */
-  version?: string;
-  /** Shown to operators, and matched by requirements of runs. */
-  labels?: Readonly<Record<string, string>>;
-  /** Matched by requirements of runs, like `tool:jq` with value `1.7`. */
-  capabilities?: Readonly<Record<string, string>>;
-  /** Names the workflow code: up to 128 printable ASCII characters (a hash of the program's main file). */
-  buildId?: string;
-  /** What to do when the code does not match a run's history (`pause`). */
-  onDivergence?: 'pause' | 'fail' | 'warn';
-  /** Ids of `run.patched` calls that are no longer in the code. */
-  removedPatches?: readonly string[];
-  /** How long a stopping worker waits for its runs (300 s); 0 means not at all. */
-  drainTimeout?: Duration;
-  /** Drain on SIGTERM and SIGINT; a second one releases the runs at once (true). */
-  handleSignals?: boolean;
-  /** Logger of the worker and of workflow code (lines on stderr, from `info` on). */
-  log?: Log;
-  /** Transforms payloads. */
-  codec?: Codec;
-  /** Most parked runs whose code it keeps in memory, each for 10 minutes; 0 for none, at most 100,000 (1,000). */
-  cache?: number;
-  /** Most bytes of their payloads, and 16 KiB for each run (256 MiB). */
-  cacheBytes?: number;
-  /** Are called around workflow functions and code of steps; the first is the outermost. */
-  interceptors?: readonly Interceptor[];
-  /** For tests: give the run back at every result, so that each await is replayed. */
-  alwaysSuspend?: boolean;
-}
 
 type AnyWorkflow = Workflow<never, unknown>;
 
@@ -601,10 +538,6 @@ export class Worker implements Events {
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
-const ARCHITECTURES: Record<string, string> = { x64: 'amd64' };
-const SYSTEMS: Record<string, string> = { win32: 'windows' };
-const PLATFORM = `${SYSTEMS[process.platform] ?? process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
-
 const workers = new Set<Worker>();
 
 /** Fails only the run, or the attempt of a step, whose code left a rejection unhandled. */
@@ -625,19 +558,6 @@ function facts(act: Activation): Record<string, string> {
 
 function failure(d: ErrorDetail): string {
   return printable(d.message) + (d.type ? ` [${printable(d.type)}]` : '') + (d.stack ? `\n${d.stack}` : '');
-}
-
-/** Returns a hash of the version of Node, the program's main file and the text of the workflow functions. */
-function ownBuild(workflows: readonly AnyWorkflow[]): string {
-  const hash = createHash('sha256').update(process.version);
-  const [, main] = process.argv;
-  try {
-    if (main) hash.update(readFileSync(main));
-  } catch {
-    // it is no file: the functions have to do
-  }
-  for (const { name, fn } of workflows) hash.update(name).update(fn.toString());
-  return hash.digest('hex').slice(0, 32);
 }
 
 /** Makes a worker and runs it until a signal ends it: `await serve([order], { queue: 'orders' })`. */
