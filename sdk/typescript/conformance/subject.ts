@@ -49,7 +49,7 @@ interface Op {
   width: number;
   times: number;
   non_retryable: boolean;
-  wait: boolean;
+  wait?: boolean;
   retry?: WireRetry;
   send: string[];
   names: string[];
@@ -312,7 +312,7 @@ class Execution {
       if (e instanceof StepError) this.trace.push([o.name, { code: e.code, type: e.type }]);
       throw e;
     }
-    if (!o.wait) {
+    if (o.wait === false) {
       this.#children.set(o.name, child);
       return;
     }

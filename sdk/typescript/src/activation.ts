@@ -10,11 +10,12 @@ import { type Call as WireCall, type Step, StepKind } from './v1/kagzi/v1/workfl
 import { Branch, type NameUse, claim, recordedAs } from './branch.js';
 import { type Call, How, State, silent } from './call.js';
 import { tryCancel } from './cancel.js';
-import { type PayloadInfo, type Schema, startDigest } from './codec.js';
+import { type Schema } from './codec.js';
 import { unix } from './convert.js';
 import { atRest, diverge, fail, finish, refused } from './ending.js';
 import { ConfigError, type Misuse, cancelledError, detailOf, leaseGone } from './errors.js';
 import * as history from './history.js';
+import { Holding } from './holding.js';
 import { OWN } from './names.js';
 import { Notes } from './notes.js';
 import { type Body, Op, type OpKind } from './op.js';
@@ -45,17 +46,7 @@ interface First {
 }
 
 /** One activation of a run. */
-export class Activation {
-  task!: Task;
-  lease!: { namespace: string; runId: string; leaseToken: string };
-  /** Monotonic time at which the task came. */
-  since = 0;
-  stepTimeout = 0;
-  heartbeatTimeout = 0;
-  #received = 0;
-  #ahead = 0;
-  #start = '';
-
+export class Activation extends Holding {
   // between two leases, while the code waits in memory
   away = false;
   refusals = false;
@@ -129,54 +120,12 @@ export class Activation {
   atWork = new Set<string>();
   graceUntil: number;
 
-  constructor(
-    readonly worker: Worker,
-    task: Task,
-  ) {
+  constructor(worker: Worker, task: Task) {
+    super(worker);
     this.size = task.input?.data.length ?? 0;
     this.cancelAsked = task.cancelRequested;
     this.graceUntil = task.cancelGraceUntil ? unix(task.cancelGraceUntil) : 0;
     this.hold(task);
-  }
-
-  /** Begins the time for which this worker holds the run under one lease. */
-  hold(task: Task): void {
-    this.task = task;
-    this.lease = { namespace: task.namespace, runId: task.runId, leaseToken: task.leaseToken };
-    this.since = performance.now();
-    this.#received = Date.now();
-    this.stepTimeout = task.timeouts?.startToCloseTimeoutMs || 600_000;
-    this.heartbeatTimeout = task.timeouts?.heartbeatTimeoutMs ?? 0;
-    const length = Math.max(this.worker.session.lease, this.heartbeatTimeout);
-    this.#ahead = task.leaseExpiresAt ? unix(task.leaseExpiresAt) - length - this.#received : 0;
-  }
-
-  get codec(): Worker['options']['codec'] {
-    return this.worker.options.codec;
-  }
-
-  /** Returns the time by the server's clock. */
-  now(): number {
-    return this.#received + this.#ahead + (performance.now() - this.since);
-  }
-
-  /** Returns PayloadInfo.start of the run. */
-  startDigest(): string {
-    const { workflowType, externalId, input } = this.task;
-    return (this.#start ||= startDigest(workflowType, externalId, input?.data ?? new Uint8Array()));
-  }
-
-  /** Describes a step result for the codec. */
-  payloadInfo(kind: 'step', step: string): PayloadInfo {
-    return { kind, start: this.codec ? this.startDigest() : '', step };
-  }
-
-  /** Logs a payload that is better stored elsewhere. */
-  warnLarge(what: string, p: Payload, name: string): void {
-    if (p.data.length <= 256 << 10) return;
-    this.worker.log.warn(
-      `large ${what} of ${name}: ${p.data.length} bytes; each activation of the run transfers it whole`,
-    );
   }
 
   // The life of the code.

@@ -10,6 +10,7 @@ import { CANCEL_NAME, kindName } from './names.js';
 import type { Op } from './op.js';
 import { deliverable } from './order.js';
 import { sendRelease } from './parking.js';
+import { logFailedRun } from './worklog.js';
 
 /** Milliseconds that an end of the code waits for branches that may still make owed calls. */
 const END_REST = 50;
@@ -57,7 +58,7 @@ function end(act: Activation, unreached: string[]): void {
     });
   else if ('output' in outcome) complete.output = outcome.output;
   act.send('completeWorkflow', complete, (r) => {
-    act.worker.session.count(r.completedWorkflow?.status, performance.now() - act.since);
+    act.worker.session.stats.count(r.completedWorkflow?.status, performance.now() - act.since);
     act.over('finished');
   });
   act.quit('finished');
@@ -80,8 +81,8 @@ export function sendFailure(act: Activation, d: ErrorDetail, unreached: string[]
     unreceived: [...act.unreceived].sort(),
   });
   act.send('failWorkflow', request, (r) => {
-    act.worker.session.count(r.failedWorkflow?.status, performance.now() - act.since);
-    act.worker.logFailedRun(act, d, r.failedWorkflow);
+    act.worker.session.stats.count(r.failedWorkflow?.status, performance.now() - act.since);
+    logFailedRun(act, d, r.failedWorkflow);
     act.over('finished');
   });
 }

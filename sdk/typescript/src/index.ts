@@ -29,17 +29,8 @@ export {
 export { type Fields, type Level, type Log, textLog } from './log.js';
 export type { ChildOptions, Retry, StartOptions } from './policy.js';
 export type { ConnectOptions, TLS } from './profile.js';
-export {
-  Child,
-  type FirstNamed,
-  type FirstOf,
-  Run,
-  type RunChildOptions,
-  type RunInfo,
-  type SignalOptions,
-  type StepOptions,
-  type Waitable,
-} from './run.js';
+export type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './calls.js';
+export { Child, type FirstNamed, type FirstOf, Run, type Waitable } from './run.js';
 export type { StepContext, StepFunction } from './step.js';
 export type { Interceptor, RunAbout, WorkerOptions } from './options.js';
 export { Worker, serve } from './worker.js';

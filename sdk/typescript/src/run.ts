@@ -5,62 +5,19 @@ import { StartChildRequest } from './v1/kagzi/v1/worker.js';
 import type { Activation, Ends } from './activation.js';
 import { Branch } from './branch.js';
 import type { Call } from './call.js';
+import type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './calls.js';
 import { type Schema, decode, encode, inputInfo, startOfSignals } from './codec.js';
 import { type Duration, MAX_DELAY, checkName, millis, show, when } from './convert.js';
 import { userLine } from './lines.js';
 import { ConfigError, ContinueAsNew, DecodeError, Misuse, RunError, codeName } from './errors.js';
 import { draw, patched, record, unreadable } from './history.js';
 import type { Fields, Level, Log } from './log.js';
-import { type ChildOptions, type Retry, startRequest, wireRetry } from './policy.js';
+import { startRequest, wireRetry } from './policy.js';
 import { scope } from './scope.js';
 import { SleepCall } from './sleep.js';
 import { Attempt, StepCall, type StepFunction, withinStep } from './step.js';
 import { ChildCall, type ChildState, ChildrenCall, SignalCall } from './waits.js';
 import { Workflow } from './workflow.js';
-
-/** Options of a step. */
-export interface StepOptions<T = unknown> {
-  /** (The run's stepRetry, else 3 attempts.) */
-  retry?: Retry;
-  /** Of one attempt, from the start of the function (the run's stepTimeout, else 600 s). */
-  timeout?: Duration;
-  /** Schema of the result: the code gets what it makes of the recorded value. */
-  schema?: Schema<T>;
-}
-
-/** Options of a wait for a signal. */
-export interface SignalOptions<T = unknown> {
-  /** Longest wait; 0 takes only a signal that has come (no limit). */
-  limit?: Duration;
-  /** Schema of the value. */
-  schema?: Schema<T>;
-}
-
-/** Options of a child run. */
-export interface RunChildOptions extends ChildOptions {
-  /** What happens to an open child when this run ends (`abandon`). */
-  parentClose?: 'abandon' | 'cancel' | 'terminate';
-}
-
-/** What the run was started with, and which worker runs it: the same in every replay, but attempt and workerId. */
-export interface RunInfo {
-  runId: string;
-  workflowType: string;
-  namespace: string;
-  queue: string;
-  version: string;
-  externalId: string;
-  attempt: number;
-  tags: Readonly<Record<string, string>>;
-  deadline: Date | undefined;
-  parentRunId: string;
-  scheduleId: string;
-  scheduledAt: Date | undefined;
-  failedRunId: string;
-  /** W3C trace context of the start; empty if there is none. */
-  traceparent: string;
-  workerId: string;
-}
 
 /** The first of several that has ended: its place, and its promise, which has settled. */
 export interface FirstOf<T> {

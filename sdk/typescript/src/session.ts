@@ -6,31 +6,29 @@ import { type Client, type ClientDuplexStream, type ServiceError, status as Stat
 import type { ErrorDetail } from './v1/kagzi/v1/common.js';
 import { ErrorCode } from './v1/kagzi/v1/common.js';
 import {
-  type CancelTask,
   Credit,
   DeregisterRequest,
   GetHistoryRequest,
   HeartbeatRequest,
   Lease,
-  type PauseTask,
   type RegisterRequest,
   type RegisterResponse,
   SessionRequest,
   SessionResponse,
   type SetNote,
   type Task,
-  type WaitOver,
   WorkerServiceDefinition,
-  WorkerStats,
 } from './v1/kagzi/v1/worker.js';
-import { type Step, WorkflowStatus } from './v1/kagzi/v1/workflow.js';
+import { type Step } from './v1/kagzi/v1/workflow.js';
 import type { Activation } from './activation.js';
 import { BeatThread } from './beat.js';
 import { between, monotonic } from './convert.js';
 import { ConfigError, ServerError, callError, detailError, repeatable } from './errors.js';
+import type { Events } from './events.js';
 import type { Log } from './log.js';
 import { Op } from './op.js';
 import type { Endpoint } from './profile.js';
+import { Stats } from './stats.js';
 import { MAX_REQUEST, dial, metadata, serialize, unary } from './wire.js';
 
 const HELLO_TIMEOUT = 15_000;
@@ -42,23 +40,6 @@ const FATAL = new Set<Status>([
   Status.PERMISSION_DENIED,
   Status.UNIMPLEMENTED,
 ]);
-
-/** What the connection tells its worker. */
-export interface Events {
-  task(task: Task): void;
-  answer(op: Op, r: SessionResponse): void;
-  cancelTask(c: CancelTask): void;
-  pauseTask(p: PauseTask): void;
-  waitOver(m: WaitOver): void;
-  lost(lease: Lease): void;
-  noteLost(note: SetNote): void;
-  renewed(): void;
-  /** Nothing was heard for so many milliseconds. */
-  expired(silent: number): void;
-  ready(): void;
-  drain(): void;
-  stopped(): void;
-}
 
 /** A moment by the monotonic and by the wall clock: the monotonic one may stop while a machine sleeps. */
 interface Moment {
@@ -105,8 +86,7 @@ export class Session {
   #confirmed: Moment = { mono: 0, wall: 0 };
   #contact = moment();
   #givenUp = 0;
-  #counts = { completed: 0, failed: 0, runs: 0, ms: 0 };
-  #cpu = { at: monotonic(), used: process.cpuUsage() };
+  readonly stats = new Stats();
   #beats: NodeJS.Timeout | undefined;
   #watch: NodeJS.Timeout | undefined;
   #wake: (() => void) | undefined;
@@ -205,14 +185,6 @@ export class Session {
     if (!this.#epoch || this.draining) return;
     this.#credit++;
     this.#pump();
-  }
-
-  /** Counts a run that has ended. */
-  count(status: WorkflowStatus | undefined, ms: number): void {
-    if (status === WorkflowStatus.COMPLETED) this.#counts.completed++;
-    if (status === WorkflowStatus.FAILED) this.#counts.failed++;
-    this.#counts.runs++;
-    this.#counts.ms += ms;
   }
 
   /** Tells the server that the worker takes no more runs. */
@@ -514,23 +486,21 @@ export class Session {
     this.thread.beaten(this.workerId, this.held.size, this.interval);
     const tasksReceived = this.#tasks;
     const held = [...this.held].map(([runId, leaseToken]) => Lease.create({ runId, leaseToken }));
-    const counts = this.#counts;
-    this.#counts = { completed: 0, failed: 0, runs: counts.runs, ms: counts.ms };
+    const counts = this.stats.take();
     const sent = moment();
     const message = HeartbeatRequest.create({
       workerId: this.workerId,
       activeCount: held.length,
       completedDelta: counts.completed,
       failedDelta: counts.failed,
-      stats: this.#stats(),
+      stats: this.stats.wire(),
       heldIsWhole: true,
       tasksReceived,
       held,
     });
     const answered = (r: SessionResponse): void => {
       if (!this.#beaten(r, sent)) {
-        this.#counts.completed += counts.completed;
-        this.#counts.failed += counts.failed;
+        this.stats.giveBack(counts);
       }
       then?.();
     };
@@ -570,20 +540,6 @@ export class Session {
     if (this.held.size === 0 || silent < 2 * this.lease || silent - this.#givenUp < this.lease) return;
     this.#givenUp = silent;
     this.events.expired(silent);
-  }
-
-  #stats(): WorkerStats {
-    const now = monotonic();
-    const used = process.cpuUsage(this.#cpu.used);
-    const cpuPercent = (used.user + used.system) / 10 / Math.max(now - this.#cpu.at, 1);
-    this.#cpu = { at: now, used: process.cpuUsage() };
-    const { runs, ms } = this.#counts;
-    return WorkerStats.create({
-      cpuPercent,
-      memoryBytes: process.memoryUsage.rss(),
-      uptimeSeconds: Math.floor(process.uptime()),
-      averageRunMs: runs ? ms / runs : 0,
-    });
   }
 }
 

@@ -12,6 +12,7 @@ import { Coded, type Misuse, cancelledError, detailOf, stepError } from './error
 import * as json from './json.js';
 import { hand, report } from './order.js';
 import { scope } from './scope.js';
+import { logFailedStep } from './worklog.js';
 
 /** Milliseconds after which the server is told of a running step, and that it gives the step more than the worker does. */
 const ANNOUNCE_AFTER = 250;
@@ -268,7 +269,7 @@ export class StepCall<T> extends Call<T> {
     });
     act.send('failStep', fail, (r, op) => {
       const failed = r.failedStep;
-      act.worker.logFailedStep(act, this.name, attempt, detail, failed);
+      logFailedStep(act, this.name, attempt, detail, failed);
       this.running = false;
       if (!failed?.scheduledRetry) {
         this.failure = detail;

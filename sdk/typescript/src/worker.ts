@@ -1,11 +1,9 @@
 // Workers run workflows and steps.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { ErrorDetail, Payload } from './v1/kagzi/v1/common.js';
+import type { Payload } from './v1/kagzi/v1/common.js';
 import {
   type CancelTask,
-  type FailStepResponse,
-  type FailWorkflowResponse,
   type Lease,
   type PauseTask,
   RegisterRequest,
@@ -14,7 +12,6 @@ import {
   type Task,
   type WaitOver,
 } from './v1/kagzi/v1/worker.js';
-import { WorkflowStatus } from './v1/kagzi/v1/workflow.js';
 import { Activation } from './activation.js';
 import { Cache, resume } from './cache.js';
 import { askCancel } from './cancel.js';
@@ -22,6 +19,7 @@ import { type Codec, decode, encode, inputInfo } from './codec.js';
 import { MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, DecodeError, KagziError, ServerError } from './errors.js';
+import type { Events } from './events.js';
 import { unreadable } from './history.js';
 import { type Log, textLog } from './log.js';
 import type { Op } from './op.js';
@@ -29,7 +27,7 @@ import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild
 import { resolve } from './profile.js';
 import { Run } from './run.js';
 import { scope } from './scope.js';
-import { type Events, Session } from './session.js';
+import { Session } from './session.js';
 import { Attempt, type StepFunction } from './step.js';
 import { Workflow } from './workflow.js';
 
@@ -456,26 +454,6 @@ export class Worker implements Events {
     if (this.draining && this.#runs.size === 0) this.#emptied?.();
   }
 
-  // Log lines.
-
-  /** @internal Logs a failed attempt of a step. */
-  logFailedStep(act: Activation, name: string, attempt: number, d: ErrorDetail, r: FailStepResponse | undefined): void {
-    const text = r?.scheduledRetry
-      ? `failed; it will be retried in ${((r.retryIn ? unix(r.retryIn) : 0) / 1000).toFixed(1)} s`
-      : 'failed for good';
-    this.log.warn(`step ${name} ${text} (attempt ${attempt}): ${failure(d)}`, { ...facts(act), step: name });
-  }
-
-  /** @internal Logs that a run, or this attempt of it, failed. */
-  logFailedRun(act: Activation, d: ErrorDetail, r: FailWorkflowResponse | undefined): void {
-    const { runId, workflowType } = act.task;
-    const again = r?.status === WorkflowStatus.PENDING || r?.status === WorkflowStatus.SLEEPING;
-    if (again) this.log.warn(`run ${runId} failed; it will be retried: ${failure(d)}`, facts(act));
-    else if (r?.status === WorkflowStatus.FAILED) {
-      this.log.error(`run ${runId} of type ${workflowType} failed: ${failure(d)}`, facts(act));
-    }
-  }
-
   // The end.
 
   #askEnd(): void {
@@ -550,14 +528,6 @@ function onRejection(reason: unknown): void {
 
 function pause(ms: number): Promise<void> {
   return new Promise((done) => setTimeout(done, ms).unref());
-}
-
-function facts(act: Activation): Record<string, string> {
-  return { run: act.task.runId, type: act.task.workflowType };
-}
-
-function failure(d: ErrorDetail): string {
-  return printable(d.message) + (d.type ? ` [${printable(d.type)}]` : '') + (d.stack ? `\n${d.stack}` : '');
 }
 
 /** Makes a worker and runs it until a signal ends it: `await serve([order], { queue: 'orders' })`. */
