@@ -9,7 +9,7 @@ import {
 } from './v1/kagzi/v1/workflow_schedule.js';
 import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
 import { show, stamp, when } from './convert.js';
-import { ConfigError, ServerError, detailError } from './errors.js';
+import { ConfigError, type ServerError, detailError } from './errors.js';
 import { type StartOptions, startRequest } from './policy.js';
 import { type ConnectOptions, resolve } from './profile.js';
 import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';

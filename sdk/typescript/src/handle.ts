@@ -1,7 +1,7 @@
 // Handles to runs, and what they know of them.
 import { randomBytes } from 'node:crypto';
 import { AdminServiceDefinition, ListStepsRequest } from './v1/kagzi/v1/admin.js';
-import { PageRequest } from './v1/kagzi/v1/common.js';
+import { type PageRequest } from './v1/kagzi/v1/common.js';
 import * as f from './v1/kagzi/v1/workflow.js';
 import {
   type Codec,
