@@ -152,7 +152,7 @@ class Beater {
       );
       if (answer.accepted) this.#shared.numbers[At.CONFIRMED] = sent;
     } catch {
-      // the next one may reach the server; if none does, the lease is over, as it should be
+      this.#reported = 0; // the next one may reach the server; if none does, the lease is over, as it should be
     }
   }
 

@@ -175,10 +175,13 @@ test(
       await run.step('never', () => 1);
     });
     const healthy = workflow('healthy', async (run) => run.step('works', () => sleep(50, 'fine')));
+    const runner = process.listeners('unhandledRejection'); // node:test would count the rejection as its own
+    process.removeAllListeners('unhandledRejection');
     await env.worker([careless, healthy]);
     const [bad, good] = [await env.client.start(careless, null), await env.client.start(healthy, null)];
     await assert.rejects(bad.result('10s'), /nobody looks/);
     assert.equal(await good.result('10s'), 'fine');
+    for (const listener of runner) process.on('unhandledRejection', listener);
   }),
 );
 
