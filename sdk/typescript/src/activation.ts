@@ -1,0 +1,511 @@
+// One activation of a run on this worker, from its task to the end of the lease.
+//
+// Results reach the code one at a time, in the order in which the server recorded them (Step.settled). After each the
+// code runs until it is idle, which the next macrotask finds. A call whose name has no record is new: it takes effect at
+// once if the code has made all recorded calls that it owes; otherwise it is held, because another branch may still make
+// them. If none can, the code has diverged.
+import { ErrorCode, type ErrorDetail, type Payload } from './v1/kagzi/v1/common.js';
+import type { SessionResponse, Task } from './v1/kagzi/v1/worker.js';
+import { type Call as WireCall, type Step, StepKind } from './v1/kagzi/v1/workflow.js';
+import { Branch, type NameUse, claim, recordedAs } from './branch.js';
+import { type Call, How, State, silent } from './call.js';
+import { tryCancel } from './cancel.js';
+import { type Schema } from './codec.js';
+import { unix } from './convert.js';
+import { atRest, diverge, fail, finish, refused } from './ending.js';
+import { ConfigError, type Misuse, cancelledError, detailOf, leaseGone } from './errors.js';
+import * as history from './history.js';
+import { Holding } from './holding.js';
+import { OWN } from './names.js';
+import { Notes } from './notes.js';
+import { type Body, Op, type OpKind } from './op.js';
+import { childrenKnown, hand, handNext, knownAtCancel, queue, type Result } from './order.js';
+import { idle, sendRelease } from './parking.js';
+import { scope } from './scope.js';
+import { StepCall, mayBegin } from './step.js';
+import { type ChildState, ChildrenCall, ServerWait } from './waits.js';
+import type { Worker } from './worker.js';
+
+/** Operations whose results the code may have seen: the next body waits until they are durable. */
+const RESULTS = new Set<OpKind>(['completeStep', 'failStep', 'startChild']);
+
+const MAX_TIMER = 2 ** 31 - 1;
+
+/** How the workflow function ended. */
+type Outcome = { output: Payload } | { error: unknown };
+
+/** What something that run.first waits for knows of its end. */
+export interface Ends {
+  /** Key of the result during whose handing over it ended; -1 before. */
+  endedAt: number;
+}
+
+interface First {
+  waits: readonly Ends[];
+  resolve: (index: number) => void;
+}
+
+/** One activation of a run. */
+export class Activation extends Holding {
+  // between two leases, while the code waits in memory
+  away = false;
+  refusals = false;
+  size: number;
+  keepUntil = 0;
+  /** A task that came before the answer that ends this lease. */
+  next: Task | undefined;
+  nextPauses = false;
+
+  quitted = false;
+  closing = false;
+  ended = false;
+  /** The SDK has failed the run from within its code. */
+  rejected = false;
+  /** Code was resumed in this turn of the event loop, and may not be idle yet. */
+  busy = false;
+  mainOver = false;
+  endRefused = false;
+  outcome: Outcome | undefined;
+  cause = '';
+  readonly rootBranch = new Branch(this, undefined);
+  readonly notes = new Notes(this);
+
+  // operations
+  readonly ops = new Map<number, Op>();
+  issued = 0;
+  asking = 0;
+  questions = 0;
+  /** Index up to which operations were sent again on a new stream. */
+  again = 0;
+  /** Where the cancellation took effect, in the order of results. */
+  cancelKey = 0;
+  /** Where the server has recorded results of this activation, by their keys. */
+  readonly places = new Map<number, number>();
+  /** Is unanswered, and may end the lease: nothing goes behind it. */
+  leaving: Op | undefined;
+  afterwards: (() => void)[] = [];
+
+  // order of results
+  recorded = 0;
+  current = 0;
+  calling = 0;
+  results: Result[] = [];
+  endings: Call[] = [];
+  held: Call[] = [];
+  starting: Call[] = [];
+  #firsts: First[] = [];
+  readonly open = new Set<Call>();
+  readonly parked = new Set<Call>();
+  #bodies: StepCall<unknown>[] = [];
+  working = 0;
+  bodiesRunning = 0;
+  generation = 0;
+  readonly history = new Map<string, Step>();
+  /** Recorded calls that the code has not made, and whether it owes them. */
+  readonly uncalled = new Map<string, boolean>();
+  owing = 0;
+  ownLeft = 0;
+  readonly verdicts = new Map<string, ErrorDetail>();
+  verdictCount = 0;
+  readonly names = new Map<string, NameUse>();
+  misfit: WireCall | undefined;
+  readonly unreceived = new Set<string>();
+  readonly children = new Map<string, ChildState>();
+
+  // cancellation and pause
+  cancelAsked: boolean;
+  cancelling = false;
+  cancelled = false;
+  pausing = false;
+  atWork = new Set<string>();
+  graceUntil: number;
+
+  constructor(worker: Worker, task: Task) {
+    super(worker);
+    this.size = task.input?.data.length ?? 0;
+    this.cancelAsked = task.cancelRequested;
+    this.graceUntil = task.cancelGraceUntil ? unix(task.cancelGraceUntil) : 0;
+    this.hold(task);
+  }
+
+  // The life of the code.
+
+  /** Starts the code, with the whole history. */
+  begin(steps: readonly Step[]): void {
+    for (const s of steps) {
+      this.size += s.output?.data.length ?? 0;
+      history.remember(this, s);
+    }
+    tryCancel(this);
+    this.rootBranch.replayed = this.uncalled.size > 0;
+    this.resumes();
+    this.worker.watch.enter(this);
+    scope.run(this, () => {
+      this.worker.call(this).then(
+        (output) => this.#rootDone({ output }),
+        (error: unknown) => this.#rootDone({ error }),
+      );
+    });
+  }
+
+  #rootDone(outcome: Outcome): void {
+    this.outcome = outcome;
+    this.mainOver = true;
+    this.schedule();
+  }
+
+  /** Takes note that code of the run runs until the next turn of the event loop. */
+  resumes(): void {
+    queueMicrotask(() => this.worker.watch.enter(this));
+    this.busy = true;
+    this.worker.resumed(this);
+    this.schedule();
+  }
+
+  /** Looks after the run in the next turn of the event loop. */
+  schedule(): void {
+    this.worker.schedule(this);
+  }
+
+  /** Handles an event of the run when its code is idle. */
+  post(act: () => void): void {
+    this.worker.post(this, act);
+  }
+
+  /** Does something later, or after 24 days if that is earlier: timers of Node go no further. */
+  after(ms: number, act: () => void): NodeJS.Timeout {
+    return setTimeout(() => this.post(act), Math.min(ms, MAX_TIMER));
+  }
+
+  /** Hands over results one at a time, and goes on with what follows when all code waits. */
+  go(): void {
+    if (this.ended || this.quitted || this.away || this.closing) return;
+    if (this.#decideFirsts()) return;
+    if (this.mainOver && finish(this)) return;
+    this.#startCalls();
+    if (this.closing || handNext(this) || this.mainOver) return;
+    if (atRest(this)) diverge(this);
+    else if (this.working === 0) idle(this);
+  }
+
+  /** Makes the code end: none of it runs any more. */
+  quit(cause: string): void {
+    if (this.quitted) return;
+    this.quitted = true;
+    this.cause = cause;
+    this.#firsts = [];
+    for (const call of [...this.parked]) call.unpark();
+    if (this.ended || cause !== 'finished') this.#endBodies();
+  }
+
+  #endBodies(): void {
+    for (const call of this.open) {
+      if (!(call instanceof StepCall)) continue;
+      clearTimeout(call.timer);
+      call.current?.end(new Error('the run is no longer held by this worker'));
+    }
+  }
+
+  /** Ends the activation: the lease is no longer held. Further calls have no effect. */
+  over(cause: string): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.ops.clear();
+    this.notes.rest();
+    this.quit(cause);
+    this.#endBodies();
+    this.open.clear(); // nothing holds the frames of the code any more
+    this.results = [];
+    this.held = [];
+    this.starting = [];
+    if (!this.away) this.worker.forget(this);
+  }
+
+  // Calls of the code.
+
+  /** Makes a call; the promise settles when its result is handed over, and never if the run is dropped before. */
+  make<T>(call: Call<T>): Promise<T> {
+    if (this.away) this.worker.cache.drop(this.task.runId); // the code has gone on by itself: it has to be replayed
+    if (this.quitted || this.closing) return call.promise;
+    try {
+      this.#open(call);
+    } catch (e) {
+      this.reject(e);
+    }
+    return call.promise;
+  }
+
+  #open(call: Call): void {
+    const { branch } = call;
+    if (call instanceof ChildrenCall) {
+      branch.tick();
+      if (branch.ownResult) branch.lines = [];
+      branch.ownResult = false;
+    } else {
+      if (call.written.startsWith(OWN)) {
+        throw new ConfigError(
+          `step name ${JSON.stringify(call.written)}: names that begin with ${OWN} are reserved for the SDK`,
+        );
+      }
+      [call.name, call.record] = claim(this, branch, call.written, call.kind, call.detail);
+    }
+    call.number = ++this.calling;
+    this.open.add(call);
+    this.schedule();
+    if (call instanceof ChildrenCall) return this.#openChildren(call);
+    const { record } = call;
+    const verdict = this.verdicts.get(call.name);
+    if (verdict?.code === ErrorCode.CANCELLED)
+      hand(this, call, How.CANCELLED); // by an earlier version
+    else if (verdict && !record) {
+      call.failure = verdict;
+      hand(this, call, How.RECORDED);
+    } else if (record && recordedAs(record, call.kind)) {
+      if (record.settled > 0 && call.kind !== StepKind.CHILD_WORKFLOW) queue(this, call, record.settled, false);
+      else hand(this, call, How.RECORDED);
+    } else if (this.cancelled && !call.clean) hand(this, call, How.CANCELLED);
+    else if (record) {
+      branch.writeLines();
+      this.#activate(call);
+    } else this.held.push(call);
+    this.release();
+    if (call.state === State.ACTIVE && !record) branch.writeLines();
+  }
+
+  #openChildren(call: ChildrenCall): void {
+    const ended = call.children.some((c) => this.verdicts.get(c.name)?.code === ErrorCode.CANCELLED);
+    if (!call.clean && (ended || (this.cancelled && !knownAtCancel(this, call)))) hand(this, call, How.CANCELLED);
+    else if (!childrenKnown(this, call)) this.#activate(call);
+  }
+
+  /** Fails the run for good from inside a call of its code; returns the error. */
+  reject(thrown: unknown): unknown {
+    const detail = detailOf(thrown);
+    detail.nonRetryable = this.rejected = true;
+    fail(this, detail);
+    return thrown;
+  }
+
+  /** Fails the run whose code did what only steps may do. */
+  misused(error: Misuse): void {
+    if (this.away)
+      this.worker.cache.drop(this.task.runId); // it is found again in the replay
+    else if (!this.ended) this.reject(error);
+  }
+
+  /** Fails the run because of a rejection that nobody handles. */
+  unhandled(thrown: unknown): void {
+    if (this.away) this.worker.cache.drop(this.task.runId);
+    else if (!this.ended) fail(this, detailOf(thrown));
+  }
+
+  /** Returns the error of a call that is not made because the run is being cancelled, if it is. */
+  refusal(name: string, clean: boolean): Error | undefined {
+    return this.cancelled && !clean ? cancelledError(name) : undefined;
+  }
+
+  #activate(call: Call): void {
+    call.state = State.ACTIVE;
+    call.setWorking(true);
+    this.starting.push(call);
+  }
+
+  /** Lets the calls that the code made take effect, now that it waits. */
+  #startCalls(): void {
+    while (this.starting.length > 0 && !this.closing && !this.quitted) {
+      const call = this.starting.shift() as Call;
+      if (call.state === State.ACTIVE) call.start();
+    }
+  }
+
+  /** Lets held calls take effect once nothing is owed. */
+  release(): void {
+    tryCancel(this);
+    if (this.owing > 0 || (this.cancelling && !this.cancelled)) return;
+    const { held } = this;
+    this.held = [];
+    for (const call of held) this.#activate(call);
+  }
+
+  /** Waits until one of several has ended; resolves with the index of the first when the code is idle. */
+  first(waits: readonly Ends[]): Promise<number> {
+    return new Promise((resolve) => {
+      this.#firsts.push({ waits, resolve });
+      this.schedule();
+    });
+  }
+
+  #decideFirsts(): boolean {
+    let decided = false;
+    this.#firsts = this.#firsts.filter(({ waits, resolve }) => {
+      let first = -1;
+      waits.forEach((w, n) => {
+        if (w.endedAt >= 0 && (first < 0 || w.endedAt < (waits[first] as Ends).endedAt)) first = n;
+      });
+      if (first < 0) return true;
+      decided = true;
+      this.resumes();
+      resolve(first);
+      return false;
+    });
+    return decided;
+  }
+
+  /** Follows a promise of the run's code, so that run.first knows when it ended. Its errors are silent. */
+  follow<T>(promise: Promise<T>): Ends {
+    const ends: Ends = { endedAt: -1 };
+    const mark = (): void => {
+      ends.endedAt = this.current;
+      this.schedule();
+    };
+    silent(promise).then(mark, mark);
+    return ends;
+  }
+
+  /** Starts a step's code when all earlier results are durable and the lease can be trusted. */
+  wantBody(call: StepCall<unknown>): void {
+    call.wantsAfter = this.issued;
+    this.#bodies.push(call);
+    this.startBodies();
+  }
+
+  /** Starts the code of the steps that may run. */
+  startBodies(): void {
+    if (this.#bodies.length === 0) return;
+    const waits = this.#bodies.filter(mayBegin);
+    this.#bodies = [];
+    for (const call of waits) {
+      const held = this.pausing || (this.cancelling && !this.cancelled) || !this.worker.session.trusted();
+      if (held || !this.#durable(call.wantsAfter)) this.#bodies.push(call);
+      else call.body();
+    }
+  }
+
+  #durable(index: number): boolean {
+    for (const op of this.ops.values()) if (op.index <= index && RESULTS.has(op.kind)) return false;
+    return true;
+  }
+
+  /** Whether nothing else of the run is active, so that the call may park it in one message. */
+  alone(call: Call): boolean {
+    const one = this.working === 1 && call.working && this.open.size === 1 && this.parked.size === 0;
+    const quiet = this.results.length === 0 && this.asking === 0 && this.endings.length === 0;
+    const idle = this.held.length === 0 && this.starting.length === 0 && !this.busy && this.#firsts.length === 0;
+    return one && quiet && idle && (this.cancelled || !this.cancelAsked);
+  }
+
+  // Operations.
+
+  /** Sends an operation. The answer is taken when it is durable. */
+  send<K extends OpKind>(
+    kind: K,
+    body: Body<K>,
+    answer?: (r: SessionResponse, op: Op) => void,
+    onRefusal?: (d: ErrorDetail) => void,
+  ): Op {
+    const op = new Op(kind, body, this, ++this.issued, answer, onRefusal);
+    if (op.mayEndLease) {
+      this.notes.flush();
+      this.leaving = op;
+    }
+    if (op.asks) this.asking++;
+    this.ops.set(op.index, op);
+    this.worker.session.send(op);
+    return op;
+  }
+
+  /** Takes the server's answer to an operation, which is final. */
+  answered(op: Op, r: SessionResponse): void {
+    if (this.ended || this.ops.get(op.index) !== op) return;
+    if (r.error && op.ends(r.error)) {
+      if (leaseGone(r.error)) this.lose(r.error.message);
+      else refused(this, op, r.error);
+      return;
+    }
+    this.ops.delete(op.index);
+    const place = r.completedStep?.step?.settled ?? (r.failedStep ?? r.sleeping ?? r.awaitedSignal)?.settled;
+    if (place && this.results.length > 0) this.places.set(this.recorded + op.index, place);
+    if (op.asks) this.asking--;
+    if (op === this.leaving) this.leaving = undefined;
+    if (!r.error) op.answer?.(r, op);
+    else {
+      this.refusals = true;
+      op.refused?.(r.error);
+    }
+    if (this.away) return;
+    if (!this.leaving && !this.ended && this.afterwards.length > 0) {
+      const { afterwards } = this;
+      this.afterwards = [];
+      for (const act of afterwards) act();
+    }
+    this.startBodies();
+    this.schedule();
+  }
+
+  /** Puts an act off until the answer of an operation that may end the lease; false if there is none. */
+  afterLeaving(act: () => void): boolean {
+    if (!this.leaving || this.closing || this.ended) return false;
+    this.afterwards.push(act);
+    return true;
+  }
+
+  /** Takes the server's hint that a wait for a step may be over. */
+  hint(step: string): void {
+    for (const call of [...this.open]) {
+      const about = call.name === step || (call instanceof ChildrenCall && call.children.some((c) => c.name === step));
+      if (call instanceof ServerWait && about) call.hint();
+    }
+  }
+
+  /** Drops a run that another worker has or that has ended. */
+  lose(why: string): void {
+    this.worker.log.info(`lease of run ${this.task.runId} lost; stopping its code: ${why}`);
+    this.over('lost');
+  }
+
+  /** Releases the run unfinished. Results in flight still count. */
+  giveBack(): void {
+    if (this.afterLeaving(() => this.giveBack())) return;
+    if (!this.ended && !this.closing) {
+      this.closing = true;
+      sendRelease(this, 'released');
+    }
+    this.quit('released');
+  }
+
+  /** Asks to pause the run; true the first time. */
+  askPause(): boolean {
+    if (this.pausing || this.ended) return false;
+    this.pausing = true;
+    this.pauseIfIdle();
+    return true;
+  }
+
+  /** Takes the request to pause back. */
+  goOn(): void {
+    if (!this.pausing) return;
+    this.pausing = false;
+    this.startBodies();
+  }
+
+  /** Releases a run that is to be paused if no step's code runs. */
+  pauseIfIdle(): void {
+    if (!this.pausing || this.bodiesRunning > 0 || this.closing || this.quitted) return;
+    if (this.afterLeaving(() => this.pauseIfIdle())) return;
+    this.closing = true;
+    sendRelease(this, 'paused');
+    this.quit('paused');
+  }
+
+  readRecord<T>(name: string, p: Payload | undefined, schema?: Schema<T>): T {
+    return history.readRecord(this, name, p, schema);
+  }
+
+  judge(call: Call, d: ErrorDetail): void {
+    history.judge(this, call, d);
+  }
+
+  completeOwn(name: string, branch: string, p: Payload): Op {
+    return history.completeOwn(this, name, branch, p);
+  }
+}

@@ -1,0 +1,296 @@
+// The client: it starts, reads and controls runs.
+import { type PageInfo, PageRequest } from './v1/kagzi/v1/common.js';
+import * as f from './v1/kagzi/v1/workflow.js';
+import { Schedule, type ScheduleDetails, type ScheduleOptions, createRequest, scheduleDetails } from './schedule.js';
+import {
+  WorkflowScheduleServiceDefinition as Schedules,
+  ListWorkflowSchedulesRequest,
+  PreviewScheduleRequest,
+} from './v1/kagzi/v1/workflow_schedule.js';
+import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
+import { show, stamp, when } from './convert.js';
+import { ConfigError, type ServerError, detailError } from './errors.js';
+import { type StartOptions, startRequest } from './policy.js';
+import { type ConnectOptions, resolve } from './profile.js';
+import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
+import { scope } from './scope.js';
+import { Attempt } from './step.js';
+import { type Method, Rpc } from './wire.js';
+import { type Workflow } from './workflow.js';
+
+const MAX_BATCH = 1000;
+
+/** Is called around each call of a client; a wait is one call. */
+export type ClientInterceptor = <T>(
+  call: { method: string; metadata: Record<string, string> },
+  next: () => Promise<T>,
+) => Promise<T>;
+
+/** Options of a client. */
+export interface ClientOptions extends ConnectOptions {
+  /** The same as the workers'. */
+  codec?: Codec;
+  /** The first is the outermost. */
+  interceptors?: readonly ClientInterceptor[];
+}
+
+/** Which runs a list has: those that match all filters, and of a filter with several values any of them. */
+export interface ListFilters {
+  status?: readonly Status[];
+  workflowTypes?: readonly string[];
+  queues?: readonly string[];
+  tags?: Readonly<Record<string, string>>;
+  createdAfter?: Date;
+  createdBefore?: Date;
+  parentRunId?: string;
+  scheduleId?: string;
+  workerId?: string;
+  /** Prefix of the run id or external id. */
+  search?: string;
+  /** Runs that one call to the server returns (50), at most 1,000. */
+  pageSize?: number;
+}
+
+/** Returns the name, the queue and the schema of the result of a workflow or a type. */
+export function targetOf<Out>(workflow: Workflow<never, Out> | string): {
+  type: string;
+  queue: string;
+  schema: Schema<Out> | undefined;
+} {
+  if (typeof workflow === 'string') return { type: workflow, queue: '', schema: undefined };
+  return {
+    type: workflow.name,
+    queue: workflow.options.queue ?? '',
+    schema: workflow.options.output as Schema<Out> | undefined,
+  };
+}
+
+/** A client. The first call connects. */
+export class Client {
+  readonly namespace: string;
+  readonly codec: Codec | undefined;
+  /** @internal */
+  readonly rpc: Rpc;
+  readonly #interceptors: readonly ClientInterceptor[];
+
+  /** Throws a ConfigError if an option, the environment or the profile is invalid. */
+  constructor(options: ClientOptions = {}) {
+    const endpoint = resolve(options);
+    this.namespace = endpoint.namespace;
+    this.codec = options.codec;
+    this.rpc = new Rpc(endpoint);
+    this.#interceptors = options.interceptors ?? [];
+  }
+
+  /** Closes the connection; calls in flight fail. */
+  close(): void {
+    this.rpc.close();
+  }
+
+  /** @internal Runs a call within the interceptors. */
+  around<T>(method: string, fn: (metadata: Record<string, string>) => Promise<T>): Promise<T> {
+    const call = { method, metadata: {} };
+    let next = (): Promise<T> => fn(call.metadata);
+    for (const one of [...this.#interceptors].reverse()) {
+      const inner = next;
+      next = () => one(call, inner);
+    }
+    return next();
+  }
+
+  /** @internal Makes a call. */
+  call<In, Out>(service: { fullName: string }, method: Method<In, Out>, request: In): Promise<Out> {
+    return this.around(method.name, (metadata) => this.rpc.call(service, method, request, metadata));
+  }
+
+  /** @internal Makes a call of the service of workflows. */
+  ask<In, Out>(method: Method<In, Out>, request: In): Promise<Out> {
+    return this.call(f.WorkflowServiceDefinition, method, request);
+  }
+
+  /** @internal Yields what the pages of a list have. */
+  async *pages<A extends { page: PageInfo | undefined }, T>(
+    ask: (page: PageRequest) => Promise<A>,
+    items: (answer: A) => T[],
+    pageSize = 0,
+  ): AsyncGenerator<T> {
+    const page = PageRequest.create({ pageSize });
+    do {
+      const answer = await ask(page);
+      yield* items(answer);
+      page.pageToken = answer.page?.nextPageToken ?? '';
+    } while (page.pageToken);
+  }
+
+  /**
+   * Starts a run; when it resolves, the run is on the server's disk. In code of a step, the run and step are recorded as
+   * its parent. It rejects with a ServerError: INVALID_ARGUMENT names the field, CONFLICT says that an id is taken.
+   */
+  start<In, Out>(workflow: Workflow<In, Out>, input: In, options?: StartOptions): Promise<RunHandle<Out>>;
+  start<Out = unknown>(workflow: string, input?: unknown, options?: StartOptions): Promise<RunHandle<Out>>;
+  async start(
+    workflow: Workflow<never, unknown> | string,
+    input?: unknown,
+    options: StartOptions = {},
+  ): Promise<RunHandle<unknown>> {
+    const request = this.#startRequest(workflow, input, options);
+    await this.#nameParent([request]);
+    const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflow, request);
+    return this.#started(request, answer, workflow);
+  }
+
+  /**
+   * Starts a run for each input, at most 1,000 runs and 4 MiB, in one commit. Returns for each the run, or the server's
+   * refusal; the other runs start. each returns options of the i-th run, such as its id.
+   */
+  startMany<In, Out>(
+    workflow: Workflow<In, Out>,
+    inputs: readonly In[],
+    options?: StartOptions,
+    each?: (i: number) => StartOptions,
+  ): Promise<(RunHandle<Out> | ServerError)[]>;
+  startMany<Out = unknown>(
+    workflow: string,
+    inputs: readonly unknown[],
+    options?: StartOptions,
+    each?: (i: number) => StartOptions,
+  ): Promise<(RunHandle<Out> | ServerError)[]>;
+  async startMany(
+    workflow: Workflow<never, unknown> | string,
+    inputs: readonly unknown[],
+    options: StartOptions = {},
+    each: (i: number) => StartOptions = () => ({}),
+  ): Promise<(RunHandle<unknown> | ServerError)[]> {
+    if (inputs.length > MAX_BATCH)
+      throw new ConfigError(`${inputs.length} runs in one call are more than the limit of ${MAX_BATCH}`);
+    if (inputs.length === 0) return [];
+    const requests = inputs.map((input, i) => {
+      const requestId = options.requestId === undefined ? {} : { requestId: `${options.requestId}-${i}` };
+      return this.#startRequest(workflow, input, { ...options, ...requestId, ...each(i) });
+    });
+    await this.#nameParent(requests);
+    const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflows, { requests });
+    return answer.results.map((a, i) =>
+      a.started
+        ? this.#started(requests[i] as f.StartWorkflowRequest, a.started, workflow)
+        : detailError(a.error as NonNullable<typeof a.error>),
+    );
+  }
+
+  #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): f.StartWorkflowRequest {
+    const { type, queue } = targetOf(workflow);
+    const p = encode(this.codec, input, inputInfo(type, o.id ?? ''), `input of workflow type ${type}`);
+    return startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
+  }
+
+  #started(
+    r: f.StartWorkflowRequest,
+    a: f.StartWorkflowResponse,
+    workflow: Workflow<never, unknown> | string,
+  ): RunHandle<unknown> {
+    const start =
+      this.codec && !a.alreadyExists && r.input ? startDigest(r.workflowType, r.externalId, r.input.data) : '';
+    return new RunHandle(this, a.runId, targetOf(workflow).schema, a.alreadyExists, a.otherInput && !this.codec, start);
+  }
+
+  /** Names in starts the step whose code makes them, if it is one of the same server and namespace. */
+  async #nameParent(requests: f.StartWorkflowRequest[]): Promise<void> {
+    const at = scope.getStore();
+    if (!(at instanceof Attempt)) return;
+    const { addresses, namespace } = at.call.act.worker.session.endpoint;
+    if (namespace !== this.namespace || addresses.join() !== this.rpc.endpoint.addresses.join()) return;
+    const parentStepId = await at.call.announce(at);
+    for (const r of requests) Object.assign(r, { parentRunId: at.runId, parentStepId });
+  }
+
+  /** Returns a handle to the run with an id; it does not call the server. The workflow is for the type of the result. */
+  run<Out = unknown>(runId: string, workflow?: Workflow<never, Out>): RunHandle<Out> {
+    return new RunHandle(this, runId, workflow && targetOf(workflow).schema);
+  }
+
+  /** Returns a run; NOT_FOUND if there is none. */
+  async get(runId: string): Promise<RunDetails> {
+    const { methods } = f.WorkflowServiceDefinition;
+    const a = await this.ask(methods.getWorkflow, { namespace: this.namespace, runId });
+    return details(a.workflow as f.Workflow, this.codec, undefined);
+  }
+
+  /** Returns the newest run with an external id; NOT_FOUND if there is none. */
+  async getById(externalId: string): Promise<RunDetails> {
+    const { methods } = f.WorkflowServiceDefinition;
+    const a = await this.ask(methods.getWorkflowByExternalId, { namespace: this.namespace, externalId });
+    return details(a.workflow as f.Workflow, this.codec, undefined);
+  }
+
+  /** Yields matching runs, newest first, page by page. */
+  list(filters: ListFilters = {}): AsyncGenerator<RunDetails> {
+    const { status = [], workflowTypes = [], queues = [], createdAfter, createdBefore, pageSize, ...same } = filters;
+    const statuses = status.map((s) => {
+      const number = f.WorkflowStatus[s] as f.WorkflowStatus | undefined;
+      if (number === undefined) throw new ConfigError(`status ${show(s)} is unknown: want one such as RUNNING`);
+      return number;
+    });
+    const ask = (page: PageRequest): Promise<f.ListWorkflowsResponse> => {
+      const request = f.ListWorkflowsRequest.create({
+        ...{
+          ...same,
+          namespace: this.namespace,
+          statuses,
+          workflowTypes: [...workflowTypes],
+          taskQueues: [...queues],
+          page,
+        },
+        createdAfter: stamp(createdAfter, 'createdAfter'),
+        createdBefore: stamp(createdBefore, 'createdBefore'),
+      });
+      return this.ask(f.WorkflowServiceDefinition.methods.listWorkflows, request);
+    };
+    return this.pages(ask, (a) => a.workflows.map((w) => details(w, this.codec, undefined)), pageSize);
+  }
+
+  /** Creates a schedule that starts a run at each tick of a cron expression, such as `0 9 * * MON-FRI` or `@every 90s`. */
+  createSchedule<In>(
+    workflow: Workflow<In, unknown>,
+    cron: string,
+    input: In,
+    options?: ScheduleOptions,
+  ): Promise<Schedule>;
+  createSchedule(workflow: string, cron: string, input?: unknown, options?: ScheduleOptions): Promise<Schedule>;
+  async createSchedule(
+    workflow: Workflow<never, unknown> | string,
+    cron: string,
+    input?: unknown,
+    options: ScheduleOptions = {},
+  ): Promise<Schedule> {
+    const request = createRequest(this, targetOf(workflow), cron, input, options);
+    const a = await this.call(Schedules, Schedules.methods.createWorkflowSchedule, request);
+    return new Schedule(this, a.schedule?.scheduleId ?? '');
+  }
+
+  /** Returns a handle to the schedule with an id or name; it does not call the server. */
+  schedule(id: string): Schedule {
+    return new Schedule(this, id);
+  }
+
+  /** Yields schedules, newest first. */
+  listSchedules(queue?: string): AsyncGenerator<ScheduleDetails> {
+    const ask = (page: PageRequest) =>
+      this.call(
+        Schedules,
+        Schedules.methods.listWorkflowSchedules,
+        ListWorkflowSchedulesRequest.create({ namespace: this.namespace, taskQueue: queue, page }),
+      );
+    return this.pages(ask, (a) => a.schedules.map(scheduleDetails));
+  }
+
+  /** Returns the next ticks of a cron expression. Stores nothing. */
+  async previewSchedule(
+    cron: string,
+    options: { timeZone?: string; count?: number; after?: Date } = {},
+  ): Promise<Date[]> {
+    const { timeZone = '', count = 5, after } = options;
+    const request = PreviewScheduleRequest.create({ cronExpr: cron, timeZone, count, after: stamp(after, 'after') });
+    const a = await this.call(Schedules, Schedules.methods.previewSchedule, request);
+    return a.ticks.map((t) => when(t) as Date);
+  }
+}

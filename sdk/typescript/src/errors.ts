@@ -1,0 +1,331 @@
+// Errors of the SDK, and their conversion to and from what is recorded.
+import type { ServiceError } from '@grpc/grpc-js';
+import { status as Status } from '@grpc/grpc-js';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
+import { ErrorCode, ErrorDetail } from './v1/kagzi/v1/common.js';
+import { MAX_ERROR_TEXT, MAX_ERROR_TYPE, type Duration, cleanText, millis } from './convert.js';
+
+/** Base of all errors of this package. */
+export class KagziError extends Error {
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** An option, an environment variable or the profile is invalid. The text names it. */
+export class ConfigError extends KagziError {}
+
+/** A value has no JSON form, or a payload cannot be read or does not fit its schema. */
+export class DecodeError extends KagziError {
+  /** @internal */
+  kind: '' | 'unreadable' = '';
+}
+
+/** A code of an error: of a refusal by the server, or of what ended a step or run. */
+export type Code = keyof typeof ErrorCode | '';
+
+/** A refusal by the server, or a failure to reach it. */
+export class ServerError extends KagziError {
+  /** What is wrong; it names the field. */
+  readonly detail: string;
+
+  constructor(
+    detail: string,
+    /** Such as `NOT_FOUND`, `INVALID_ARGUMENT`, `CONFLICT`, `UNAVAILABLE`, `UNAUTHORIZED`. */
+    readonly code: Code,
+    /** What the error is about: `run`, `worker`, `schedule`, `namespace`. */
+    readonly subject = '',
+    readonly subjectId = '',
+    /** Further facts, such as `field`, `status` of the run and `continued_as_run_id`. */
+    readonly metadata: Readonly<Record<string, string>> = {},
+    /** The gRPC status code. */
+    readonly status: Status = Status.UNKNOWN,
+  ) {
+    super(code ? `${code}: ${detail}` : detail);
+    this.detail = detail;
+  }
+}
+
+/** Options of an error of the application. */
+export interface FailedOptions extends ErrorOptions {
+  /** Its type, such as `card_declined`. Retry policies and callers match errors by it. */
+  type?: string;
+  /** False if no further attempt can succeed (true). */
+  retryable?: boolean;
+  /** Delay before the next attempt, instead of the policy's. It does not allow more attempts. */
+  retryAfter?: Duration;
+}
+
+/** An error of the application, for steps and workflows. Other errors work as well. */
+export class Failed extends KagziError {
+  readonly type: string;
+  readonly retryable: boolean;
+  readonly retryAfter: Duration | undefined;
+
+  constructor(message: string, options: FailedOptions = {}) {
+    super(message, options);
+    this.type = options.type ?? '';
+    this.retryable = options.retryable ?? true;
+    this.retryAfter = options.retryAfter;
+  }
+}
+
+/** An error that is final: the step, or the run, fails without another attempt. */
+export class NonRetryable extends Failed {
+  constructor(message: string, options: Omit<FailedOptions, 'retryable' | 'retryAfter'> = {}) {
+    super(message, { ...options, retryable: false });
+  }
+}
+
+/** A step failed for good. It has only what is recorded, so every replay throws the same. */
+export class StepError extends KagziError {
+  constructor(
+    /** Name of the step. */
+    readonly step: string,
+    /** Its text, without the step's name. */
+    readonly detail: string,
+    /** Type of the error: that of `Failed`, or the property `kagziType` of another error; else empty. */
+    readonly type = '',
+    /** `TIMEOUT`, `CANCELLED`, the code of a refusal, or empty for errors of the step's code. */
+    readonly code: Code = '',
+    /** Number of attempts. */
+    readonly attempts = 0,
+    readonly nonRetryable = false,
+  ) {
+    super(detail.startsWith(`step ${step} `) ? detail : `step ${step}: ${detail}`);
+  }
+}
+
+/** A step timed out, or the limit of a wait has passed. */
+export class TimedOut extends StepError {}
+
+/** The run is being cancelled, which ended or prevented the call. `run.cleanup` allows calls again. */
+export class Cancelled extends StepError {}
+
+/** What is known of a run that ended without a result. */
+export interface RunErrorFacts {
+  /** Type of the error, as in StepError. */
+  type?: string;
+  /** What ended the run, such as `TIMEOUT`; empty for errors of its code. */
+  code?: Code;
+  stack?: string;
+  /** Of a child: the step under which the parent started it. */
+  step?: string;
+  workflowType?: string;
+  externalId?: string;
+  /** Of a child: it was cancelled because its parent is being cancelled. */
+  withParent?: boolean;
+}
+
+/** A run ended without a result. */
+export class RunError extends KagziError {
+  readonly type: string;
+  readonly code: Code;
+  /** The stack of the code's error, if it is known. */
+  readonly remoteStack: string;
+  readonly step: string;
+  readonly workflowType: string;
+  readonly externalId: string;
+  readonly withParent: boolean;
+
+  constructor(
+    readonly runId: string,
+    /** `FAILED`, `CANCELLED`, `TIMED_OUT` or `TERMINATED`. */
+    readonly status: string,
+    /** Text of the error. */
+    readonly detail: string,
+    facts: RunErrorFacts = {},
+  ) {
+    const external = facts.externalId ? `external id ${facts.externalId}, ` : '';
+    const text = facts.step
+      ? `child ${facts.step} of type ${facts.workflowType} (${external}run ${runId})`
+      : `run ${runId}`;
+    super(`${text} ${status.toLowerCase().replaceAll('_', ' ')}${detail ? `: ${detail}` : ''}`);
+    this.type = facts.type ?? '';
+    this.code = facts.code ?? '';
+    this.remoteStack = facts.stack ?? '';
+    this.step = facts.step ?? '';
+    this.workflowType = facts.workflowType ?? '';
+    this.externalId = facts.externalId ?? '';
+    this.withParent = facts.withParent ?? false;
+  }
+}
+
+/** Workflow code did what only code of steps may do. The run fails; the text says what to write instead. */
+export class Misuse extends KagziError {
+  constructor(
+    message: string,
+    /** @internal */
+    readonly kind: '' | 'within_step' = '',
+  ) {
+    super(message);
+  }
+}
+
+/** Ends a run that continues as new; the workflow function must let it pass. */
+export class ContinueAsNew extends KagziError {
+  constructor(
+    /** @internal */
+    readonly input: import('./v1/kagzi/v1/common.js').Payload,
+  ) {
+    super('continueAsNew has no effect here: the workflow function must let it pass');
+  }
+}
+
+/** An error that the SDK itself records. */
+export class Coded extends KagziError {
+  constructor(
+    text: string,
+    readonly kind: string,
+    readonly code: Code = '',
+    readonly final = true,
+  ) {
+    super(text);
+  }
+}
+
+/** Returns the name of an error code; empty for an error of the application's own code. */
+export function codeName(code: ErrorCode): Code {
+  return code === ErrorCode.UNSPECIFIED ? '' : ((ErrorCode[code] ?? `CODE_${code}`) as Code);
+}
+
+/** Returns the number of an error code, 0 for an unknown name. */
+function codeNumber(name: Code): ErrorCode {
+  return name === '' ? ErrorCode.UNSPECIFIED : (ErrorCode[name] ?? ErrorCode.UNSPECIFIED);
+}
+
+/** Returns the error of a refusal. */
+export function detailError(d: ErrorDetail, status: Status = Status.UNKNOWN): ServerError {
+  return new ServerError(d.message, codeName(d.code), d.subject, d.subjectId, d.metadata, status);
+}
+
+const CODE_OF_STATUS: Partial<Record<number, Code>> = {
+  [Status.NOT_FOUND]: 'NOT_FOUND',
+  [Status.INVALID_ARGUMENT]: 'INVALID_ARGUMENT',
+  [Status.OUT_OF_RANGE]: 'INVALID_ARGUMENT',
+  [Status.FAILED_PRECONDITION]: 'PRECONDITION_FAILED',
+  [Status.ALREADY_EXISTS]: 'CONFLICT',
+  [Status.UNAUTHENTICATED]: 'UNAUTHORIZED',
+  [Status.PERMISSION_DENIED]: 'UNAUTHORIZED',
+  [Status.UNAVAILABLE]: 'UNAVAILABLE',
+  [Status.DEADLINE_EXCEEDED]: 'TIMEOUT',
+  [Status.CANCELLED]: 'CANCELLED',
+  [Status.RESOURCE_EXHAUSTED]: 'RESOURCE_EXHAUSTED',
+};
+
+/** Returns the error of a failed gRPC call. */
+export function callError(e: ServiceError): ServerError {
+  for (const value of e.metadata.get('grpc-status-details-bin')) {
+    const detail = Buffer.isBuffer(value) ? errorDetail(value) : undefined;
+    if (detail) return detailError(detail, e.code);
+  }
+  let text = e.details || e.message;
+  if (e.code === Status.UNAVAILABLE) {
+    text = `no answer from the server: ${text}; check that a server runs there (kagzi server), and the address`;
+  } else if (e.code === Status.UNIMPLEMENTED) {
+    text = `the server does not offer this: ${text}; it may be older than this program`;
+  }
+  return new ServerError(text, CODE_OF_STATUS[e.code] ?? 'INTERNAL', '', '', {}, e.code);
+}
+
+/** Finds the ErrorDetail among the details of a google.rpc.Status, whose field 3 is a list of google.protobuf.Any. */
+function errorDetail(data: Uint8Array): ErrorDetail | undefined {
+  const fields = (bytes: Uint8Array, visit: (field: number, value: Uint8Array) => void): void => {
+    const reader = new BinaryReader(bytes);
+    while (reader.pos < reader.len) {
+      const [field, wire] = reader.tag();
+      if (wire === WireType.LengthDelimited) visit(field, reader.bytes());
+      else reader.skip(wire);
+    }
+  };
+  let found: ErrorDetail | undefined;
+  fields(data, (field, any) => {
+    if (field !== 3) return;
+    let type = '';
+    let value: Uint8Array = new Uint8Array();
+    fields(any, (inner, bytes) => {
+      if (inner === 1) type = Buffer.from(bytes).toString();
+      else if (inner === 2) value = bytes;
+    });
+    if (type.endsWith('kagzi.v1.ErrorDetail')) found = ErrorDetail.decode(value);
+  });
+  return found;
+}
+
+/** Converts anything that was thrown to the form in which it is recorded. */
+export function detailOf(thrown: unknown): ErrorDetail {
+  const d = ErrorDetail.create();
+  try {
+    if (!(thrown instanceof Error)) {
+      d.message = cleanText(typeof thrown === 'string' ? thrown : `thrown: ${String(thrown)}`, MAX_ERROR_TEXT);
+      d.type = 'panic'; // what no application throws on purpose
+      d.stack = cleanText(new Error(d.message).stack ?? '', MAX_ERROR_TEXT);
+      return d;
+    }
+    const own: unknown = 'kagziType' in thrown ? thrown.kagziType : undefined;
+    d.message = cleanText(thrown.message || thrown.name, MAX_ERROR_TEXT);
+    d.type = typeof own === 'string' ? cleanText(own, MAX_ERROR_TYPE) : '';
+    describe(d, thrown);
+  } catch (bad) {
+    d.message ||= cleanText(`an error whose text cannot be read: ${String(bad)}`, MAX_ERROR_TEXT);
+  }
+  return d;
+}
+
+function describe(d: ErrorDetail, e: Error): void {
+  if (e instanceof Failed) {
+    d.type = cleanText(e.type, MAX_ERROR_TYPE);
+    d.nonRetryable = !e.retryable;
+    if (e.retryAfter !== undefined) d.retryAfterMs = Math.max(1, Math.round(millis(e.retryAfter, 'retryAfter')));
+  } else if (e instanceof StepError) {
+    d.type = e.type;
+    d.nonRetryable = e.nonRetryable;
+    d.code = e.code === 'CRASHED' ? ErrorCode.UNSPECIFIED : codeNumber(e.code);
+  } else if (e instanceof RunError) {
+    d.type = e.type;
+    d.code = codeNumber(e.code);
+  } else if (e instanceof ContinueAsNew) {
+    d.type = 'continue_as_new';
+    d.nonRetryable = true;
+  } else if (e instanceof DecodeError || e instanceof Misuse) {
+    d.type = e.kind;
+    d.nonRetryable = true;
+  } else if (e instanceof ConfigError) {
+    d.nonRetryable = true;
+  } else if (e instanceof Coded) {
+    d.type = e.kind;
+    d.code = codeNumber(e.code);
+    d.nonRetryable = e.final;
+  } else if (!(e instanceof KagziError) && e.stack) {
+    d.stack = cleanText(e.stack, MAX_ERROR_TEXT);
+  }
+}
+
+/** Returns the error of a step that has failed for good. */
+export function stepError(step: string, d: ErrorDetail, attempts: number): StepError {
+  const code = codeName(d.code);
+  const made = code === 'TIMEOUT' ? TimedOut : code === 'CANCELLED' ? Cancelled : StepError;
+  return new made(step, d.message, d.type, code, attempts, d.nonRetryable);
+}
+
+/** Returns the error of a call that the cancellation ended; last is the failure of its last attempt. */
+export function cancelledError(step: string, last?: ErrorDetail, attempts = 0): Cancelled {
+  const text = 'the run is being cancelled' + (last?.message ? `; last error: ${last.message}` : '');
+  return new Cancelled(step, text, last?.type ?? '', 'CANCELLED', attempts, true);
+}
+
+/** Whether a refusal means that the worker no longer holds the run. */
+export function leaseGone(d: ErrorDetail): boolean {
+  return (
+    d.code === ErrorCode.LEASE_LOST ||
+    d.code === ErrorCode.NOT_FOUND ||
+    d.code === ErrorCode.CANCELLED ||
+    d.code === ErrorCode.UNAUTHORIZED
+  );
+}
+
+/** Whether a refusal leaves open if the operation took effect. */
+export function repeatable(d: ErrorDetail): boolean {
+  if (d.code === ErrorCode.RESOURCE_EXHAUSTED) return !d.nonRetryable; // a full disk passes, a limit does not
+  return d.code === ErrorCode.UNAVAILABLE || d.code === ErrorCode.INTERNAL || d.code === ErrorCode.TIMEOUT;
+}

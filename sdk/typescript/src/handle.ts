@@ -1,0 +1,304 @@
+// Handles to runs, and what they know of them.
+import { randomBytes } from 'node:crypto';
+import { AdminServiceDefinition, ListStepsRequest } from './v1/kagzi/v1/admin.js';
+import { type PageRequest } from './v1/kagzi/v1/common.js';
+import * as f from './v1/kagzi/v1/workflow.js';
+import {
+  type Codec,
+  type PayloadInfo,
+  type Schema,
+  decode,
+  encode,
+  inputInfo,
+  startDigest,
+  startOfSignals,
+} from './codec.js';
+import { type Duration, millis, when, wireDuration } from './convert.js';
+import { KagziError, RunError, ServerError, codeName } from './errors.js';
+import type { Client } from './client.js';
+
+/** Milliseconds that one call waits for the end of a run. */
+const WAIT = 50_000;
+
+/** Status of a run. */
+export type Status = Exclude<keyof typeof f.WorkflowStatus, 'UNSPECIFIED' | 'SCHEDULED' | 'PAUSED'>;
+
+/** The state of a run. */
+export interface RunDetails<Out = unknown> {
+  runId: string;
+  externalId: string;
+  workflowType: string;
+  queue: string;
+  namespace: string;
+  status: Status;
+  version: string;
+  attempts: number;
+  note: string;
+  tags: Readonly<Record<string, string>>;
+  paused: boolean;
+  waitingFor: string;
+  parentRunId: string;
+  scheduleId: string;
+  continuedAsRunId: string;
+  createdAt: Date | undefined;
+  startedAt: Date | undefined;
+  finishedAt: Date | undefined;
+  wakeUpAt: Date | undefined;
+  deadline: Date | undefined;
+  /** Why it ended without a result, or why an open run is being retried. */
+  error: RunError | undefined;
+  /** Returns the input. Lists leave it out. */
+  input(): unknown;
+  /** Returns the result of a completed run. Lists leave it out. */
+  output(): Out;
+  /** The message of the wire, with all fields. */
+  wire: f.Workflow;
+}
+
+/** What is recorded of a step. */
+export type StepDetails = f.Step;
+
+/** Returns a new UUID of version 7, for request ids. */
+export function uuid7(): string {
+  const time = Date.now().toString(16).padStart(12, '0');
+  const rest = randomBytes(10);
+  rest[0] = ((rest[0] as number) & 0x0f) | 0x70;
+  rest[2] = ((rest[2] as number) & 0x3f) | 0x80;
+  return (time + rest.toString('hex')).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/** A handle to one run. */
+export class RunHandle<Out> {
+  readonly #client: Client;
+  readonly #schema: Schema<Out> | undefined;
+  readonly #start: string;
+
+  /** @internal */
+  constructor(
+    client: Client,
+    /** The run's id, a UUIDv7. */
+    readonly id: string,
+    schema: Schema<Out> | undefined,
+    /** Start found it by its external id or request id, or retry found an active retry. */
+    readonly existed = false,
+    /** The run that start found has another input. */
+    readonly otherInput = false,
+    start = '',
+  ) {
+    this.#client = client;
+    this.#schema = schema;
+    this.#start = start;
+  }
+
+  get #of(): { namespace: string; runId: string } {
+    return { namespace: this.#client.namespace, runId: this.id };
+  }
+
+  /**
+   * Waits for the end of the run, through continue as new, and returns its result. It rejects with a RunError when it ended
+   * without one, and with a KagziError when it has not ended within the timeout.
+   */
+  async result(timeout?: Duration): Promise<Out> {
+    const d = await this.wait(timeout);
+    if (d.status !== 'COMPLETED') throw d.error ?? new RunError(d.runId, d.status, '');
+    return d.output();
+  }
+
+  /** Waits for the end of the run, and of those that it continued as, in whatever status, and returns it. */
+  wait(timeout?: Duration): Promise<RunDetails<Out>> {
+    const most = timeout === undefined ? Infinity : millis(timeout, 'timeout');
+    const { methods } = f.WorkflowServiceDefinition;
+    const until = performance.now() + most;
+    return this.#client.around(methods.waitWorkflow.name, async (metadata) => {
+      let { runId } = this.#of;
+      for (let failures = 0; ;) {
+        const left = Math.min(WAIT, until - performance.now());
+        if (left <= 0) throw new KagziError(`run ${runId} has not ended within ${most / 1000} s`);
+        const request = { namespace: this.#client.namespace, runId, wait: wireDuration(Math.max(left, 1)) };
+        try {
+          const a = await this.#client.rpc.call(
+            f.WorkflowServiceDefinition,
+            methods.waitWorkflow,
+            request,
+            metadata,
+            left + 10_000,
+          );
+          failures = 0;
+          const run = a.workflow as f.Workflow;
+          if (a.finished && !run.continuedAsRunId) return details(run, this.#client.codec, this.#schema);
+          if (a.finished) runId = run.continuedAsRunId as string;
+        } catch (e) {
+          const passes =
+            e instanceof ServerError &&
+            (e.code === 'UNAVAILABLE' || (++failures <= 10 && ['TIMEOUT', 'INTERNAL'].includes(e.code)));
+          if (!passes) throw e;
+          await new Promise((done) => setTimeout(done, Math.min(250 * 2 ** failures, 8000, left)));
+        }
+      }
+    });
+  }
+
+  /** Returns the current state. */
+  async get(): Promise<RunDetails<Out>> {
+    const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.getWorkflow, this.#of);
+    return details(a.workflow as f.Workflow, this.#client.codec, this.#schema);
+  }
+
+  /** Asks the code to stop and clean up within the grace (30 s); waits for neither. */
+  async cancel(options: { reason?: string; grace?: Duration } = {}): Promise<void> {
+    const grace = wireDuration(Math.max(millis(options.grace ?? 30_000, 'grace'), 1));
+    await this.#client.ask(f.WorkflowServiceDefinition.methods.cancelWorkflow, {
+      ...this.#of,
+      grace,
+      reason: options.reason ?? '',
+    });
+  }
+
+  /** Ends the run at once, without letting it clean up. */
+  async terminate(reason = ''): Promise<void> {
+    await this.#client.ask(f.WorkflowServiceDefinition.methods.terminateWorkflow, { ...this.#of, reason });
+  }
+
+  /** Keeps the run from going on until it is resumed. Steps that run finish first, unless now is set. */
+  async pause(options: { reason?: string; now?: boolean } = {}): Promise<void> {
+    const { reason = '', now = false } = options;
+    await this.#follow((runId) =>
+      this.#client.ask(f.WorkflowServiceDefinition.methods.pauseWorkflow, { ...this.#of, runId, reason, now }),
+    );
+  }
+
+  /** Lets a paused run go on; acceptDivergence: its code need not reach what is recorded so far. */
+  async resume(options: { reason?: string; acceptDivergence?: boolean } = {}): Promise<void> {
+    const { reason = '', acceptDivergence = false } = options;
+    const { resumeWorkflow } = f.WorkflowServiceDefinition.methods;
+    await this.#follow((runId) => this.#client.ask(resumeWorkflow, { ...this.#of, runId, reason, acceptDivergence }));
+  }
+
+  /**
+   * Starts a new run of one that ended without a result; it keeps the results of completed steps, but those from fromStep on,
+   * or none with restart. keepAll keeps steps that began after the first failure, too.
+   */
+  async retry(
+    options: { fromStep?: string; restart?: boolean; keepAll?: boolean; reason?: string; requestId?: string } = {},
+  ): Promise<RunHandle<Out>> {
+    const request = f.RetryWorkflowRequest.create({ ...this.#of, ...options, requestId: options.requestId ?? uuid7() });
+    const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.retryWorkflow, request);
+    return new RunHandle(this.#client, a.newRunId, this.#schema, a.alreadyRunning);
+  }
+
+  /** Sends a signal, which stays until the run receives it. A run receives each id once (a new UUIDv7). */
+  async signal(name: string, value?: unknown, options: { id?: string } = {}): Promise<void> {
+    const signalId = options.id ?? uuid7();
+    await this.#follow(async (runId) => {
+      let info: PayloadInfo = { kind: 'signal', start: runId === this.id ? this.#start : '', step: name };
+      if (this.#client.codec && !info.start)
+        info = signalInfo(this.#client.codec, (await this.#client.get(runId)).wire, name);
+      const payload = encode(this.#client.codec, value, info, `value of signal ${name}`);
+      await this.#client.ask(f.WorkflowServiceDefinition.methods.signalWorkflow, {
+        ...this.#of,
+        runId,
+        name,
+        payload,
+        signalId,
+      });
+    });
+  }
+
+  /** Sets the recorded result of a step of a paused or failed run. The reason is required. */
+  async override(stepName: string, result: { value: unknown } | { error: string }, reason: string): Promise<void> {
+    const request = f.OverrideStepRequest.create({ ...this.#of, stepName, reason });
+    if ('error' in result) request.error = { ...ERROR, message: result.error };
+    else {
+      const start = this.#client.codec ? digestOf((await this.get()).wire) : '';
+      request.output = encode(
+        this.#client.codec,
+        result.value,
+        { kind: 'step', start, step: stepName },
+        `result of step ${stepName}`,
+      );
+    }
+    await this.#client.ask(f.WorkflowServiceDefinition.methods.overrideStep, request);
+  }
+
+  /** Says what the run waits for, since when, and what happens next. */
+  async explain(): Promise<{ summary: string; details: string[]; since: Date | undefined; nextAt: Date | undefined }> {
+    const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.explainWorkflow, this.#of);
+    return { summary: a.summary, details: a.details, since: when(a.since), nextAt: when(a.nextAt) };
+  }
+
+  /** Returns all attempts of its steps as on the wire, in the order in which they began. */
+  async steps(): Promise<StepDetails[]> {
+    const { methods } = AdminServiceDefinition;
+    const found: StepDetails[] = [];
+    const ask = (page: PageRequest) =>
+      this.#client.call(AdminServiceDefinition, methods.listSteps, ListStepsRequest.create({ ...this.#of, page }));
+    for await (const one of this.#client.pages(ask, (a) => a.steps, 1000)) found.push(one);
+    return found;
+  }
+
+  /** Acts on the run, and, if it continued as new, on the run that it continued as. */
+  async #follow(act: (runId: string) => Promise<unknown>): Promise<void> {
+    const followed = new Set([this.id]);
+    for (let runId = this.id; ;) {
+      try {
+        await act(runId);
+        return;
+      } catch (e) {
+        const next =
+          e instanceof ServerError && e.code === 'PRECONDITION_FAILED' ? (e.metadata['continued_as_run_id'] ?? '') : '';
+        if (!next || followed.has(next)) throw e;
+        followed.add((runId = next));
+      }
+    }
+  }
+}
+
+const ERROR = {
+  code: 0,
+  message: '',
+  nonRetryable: false,
+  retryAfterMs: 0,
+  subject: '',
+  subjectId: '',
+  metadata: {},
+  type: '',
+  stack: '',
+};
+
+function digestOf(w: f.Workflow): string {
+  return startDigest(w.workflowType, w.externalId, w.input?.data ?? new Uint8Array());
+}
+
+function signalInfo(codec: Codec, w: f.Workflow, step: string): PayloadInfo {
+  const own = digestOf(w);
+  const start = startOfSignals(own, w.input);
+  if (start !== own && w.input) codec.decode(w.input, inputInfo(w.workflowType, w.externalId)); // the metadata may be forged
+  return { kind: 'signal', start, step };
+}
+
+/** Converts a run of the wire. */
+export function details<Out>(
+  w: f.Workflow,
+  codec: Codec | undefined,
+  schema: Schema<Out> | undefined,
+): RunDetails<Out> {
+  const status = (f.WorkflowStatus[w.status] ?? 'UNSPECIFIED') as Status;
+  const { runId, externalId, workflowType, namespace, version, attempts, note, tags, paused, waitingFor, error: e } = w;
+  const facts = e && { type: e.type, code: codeName(e.code), stack: e.stack, workflowType, externalId };
+  return {
+    ...{ runId, externalId, workflowType, namespace, version, attempts, note, tags, paused, waitingFor, status },
+    queue: w.taskQueue,
+    parentRunId: w.parentRunId ?? '',
+    scheduleId: w.scheduleId ?? '',
+    continuedAsRunId: w.continuedAsRunId ?? '',
+    createdAt: when(w.createdAt),
+    startedAt: when(w.startedAt),
+    finishedAt: when(w.finishedAt),
+    wakeUpAt: when(w.wakeUpAt),
+    deadline: when(w.deadlineAt),
+    error: e && new RunError(runId, status, e.message, facts),
+    input: () => decode(codec, w.input, inputInfo(workflowType, externalId), `input of run ${runId}`),
+    output: () => decode(codec, w.output, { kind: 'output', runId }, `output of run ${runId}`, schema),
+    wire: w,
+  };
+}

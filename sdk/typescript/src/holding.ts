@@ -1,0 +1,61 @@
+// The time for which this worker holds a run under one lease.
+import type { Payload } from './v1/kagzi/v1/common.js';
+import type { Task } from './v1/kagzi/v1/worker.js';
+import { type PayloadInfo, startDigest } from './codec.js';
+import { unix } from './convert.js';
+import type { Worker } from './worker.js';
+
+/** A run that a worker holds: its task, the server's time, and what its payloads are bound to. */
+export class Holding {
+  task!: Task;
+  lease!: { namespace: string; runId: string; leaseToken: string };
+  /** Monotonic time at which the task came. */
+  since = 0;
+  stepTimeout = 0;
+  heartbeatTimeout = 0;
+  #received = 0;
+  #ahead = 0;
+  #start = '';
+
+  constructor(readonly worker: Worker) {}
+
+  /** Begins the time for which this worker holds the run under one lease. */
+  hold(task: Task): void {
+    this.task = task;
+    this.lease = { namespace: task.namespace, runId: task.runId, leaseToken: task.leaseToken };
+    this.since = performance.now();
+    this.#received = Date.now();
+    this.stepTimeout = task.timeouts?.startToCloseTimeoutMs || 600_000;
+    this.heartbeatTimeout = task.timeouts?.heartbeatTimeoutMs ?? 0;
+    const length = Math.max(this.worker.session.lease, this.heartbeatTimeout);
+    this.#ahead = task.leaseExpiresAt ? unix(task.leaseExpiresAt) - length - this.#received : 0;
+  }
+
+  get codec(): Worker['options']['codec'] {
+    return this.worker.options.codec;
+  }
+
+  /** Returns the time by the server's clock. */
+  now(): number {
+    return this.#received + this.#ahead + (performance.now() - this.since);
+  }
+
+  /** Returns PayloadInfo.start of the run. */
+  startDigest(): string {
+    const { workflowType, externalId, input } = this.task;
+    return (this.#start ||= startDigest(workflowType, externalId, input?.data ?? new Uint8Array()));
+  }
+
+  /** Describes a step result for the codec. */
+  payloadInfo(kind: 'step', step: string): PayloadInfo {
+    return { kind, start: this.codec ? this.startDigest() : '', step };
+  }
+
+  /** Logs a payload that is better stored elsewhere. */
+  warnLarge(what: string, p: Payload, name: string): void {
+    if (p.data.length <= 256 << 10) return;
+    this.worker.log.warn(
+      `large ${what} of ${name}: ${p.data.length} bytes; each activation of the run transfers it whole`,
+    );
+  }
+}

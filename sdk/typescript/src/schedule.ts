@@ -1,0 +1,229 @@
+// Schedules, as a client sees them.
+import {
+  BackfillWorkflowScheduleRequest,
+  CreateWorkflowScheduleRequest,
+  ListScheduleRunsRequest,
+  OverlapPolicy,
+  WorkflowScheduleServiceDefinition as Schedules,
+  UpdateWorkflowScheduleRequest,
+  type WorkflowSchedule,
+} from './v1/kagzi/v1/workflow_schedule.js';
+import type { PageRequest } from './v1/kagzi/v1/common.js';
+import type { Client } from './client.js';
+import { type RunDetails, type RunHandle, details, uuid7 } from './handle.js';
+import { encode, inputInfo } from './codec.js';
+import { type Duration, show, stamp, when, wholeMs } from './convert.js';
+import { ConfigError } from './errors.js';
+import { type Retry, policies, timeouts } from './policy.js';
+
+/** What can be changed of a schedule. */
+export interface ScheduleChanges {
+  /** Unique within the namespace. */
+  name?: string;
+  /** IANA name (UTC). */
+  timeZone?: string;
+  /** Task queue of the runs (that of the workflow, or `default`). */
+  queue?: string;
+  /** What to do at a tick while the last run is open (`allow`). */
+  overlap?: 'allow' | 'skip' | 'buffer_one';
+  /** Most missed ticks to fire after downtime (100). */
+  maxCatchup?: number;
+  /** A run starts up to this much after its tick. At most 24 h. */
+  jitter?: Duration;
+  tags?: Readonly<Record<string, string>>;
+}
+
+/** Options of a new schedule. */
+export interface ScheduleOptions extends ScheduleChanges {
+  /** Make the schedule with the name what this call says, if there is one (false). */
+  orUpdate?: boolean;
+  /** Create it paused (false). */
+  paused?: boolean;
+  version?: string;
+  stepRetry?: Retry;
+  runRetry?: Retry;
+  stepTimeout?: Duration;
+  executionTimeout?: Duration;
+  onFailure?: string;
+  onFailureQueue?: string;
+  requestId?: string;
+}
+
+/** The state of a schedule. */
+export interface ScheduleDetails {
+  id: string;
+  name: string;
+  workflowType: string;
+  queue: string;
+  cron: string;
+  timeZone: string;
+  enabled: boolean;
+  overlap: 'allow' | 'skip' | 'buffer_one';
+  totalRuns: number;
+  nextFireAt: Date | undefined;
+  lastFiredAt: Date | undefined;
+  tags: Readonly<Record<string, string>>;
+  /** Why it can no longer fire; empty if it can. */
+  broken: string;
+  wire: WorkflowSchedule;
+}
+
+const OVERLAP = { allow: OverlapPolicy.ALLOW, skip: OverlapPolicy.SKIP, buffer_one: OverlapPolicy.BUFFER_ONE };
+
+function overlapOf(overlap: keyof typeof OVERLAP | undefined): OverlapPolicy {
+  const policy = OVERLAP[overlap ?? 'allow'] as OverlapPolicy | undefined;
+  if (policy === undefined) throw new ConfigError(`option overlap is ${show(overlap)}, want allow, skip or buffer_one`);
+  return policy;
+}
+
+/** Returns the request that creates a schedule. */
+export function createRequest(
+  client: Client,
+  target: { type: string; queue: string },
+  cronExpr: string,
+  input: unknown,
+  o: ScheduleOptions,
+): CreateWorkflowScheduleRequest {
+  const keeps = o.orUpdate === true && o.paused === undefined;
+  return CreateWorkflowScheduleRequest.create({
+    namespace: client.namespace,
+    taskQueue: o.queue || target.queue || 'default',
+    workflowType: target.type,
+    cronExpr,
+    input: encode(client.codec, input, inputInfo(target.type, ''), `input of workflow type ${target.type}`),
+    enabled: keeps ? undefined : !o.paused,
+    maxCatchup: o.maxCatchup,
+    version: o.version,
+    timeZone: o.timeZone ?? '',
+    overlapPolicy: overlapOf(o.overlap),
+    name: o.name ?? '',
+    timeouts: timeouts(o),
+    onFailureWorkflow: o.onFailure ?? '',
+    onFailureTaskQueue: o.onFailureQueue ?? '',
+    tags: o.tags ?? {},
+    requestId: o.requestId ?? uuid7(),
+    jitterMs: wholeMs(o.jitter, 'jitter'),
+    orUpdate: o.orUpdate ?? false,
+    ...policies(o),
+  });
+}
+
+/** Converts a schedule of the wire. */
+export function scheduleDetails(s: WorkflowSchedule): ScheduleDetails {
+  const { name, workflowType, timeZone, enabled, totalRuns, tags, broken } = s;
+  const overlap = Object.entries(OVERLAP).find(([, policy]) => policy === s.overlapPolicy)?.[0] ?? 'allow';
+  return {
+    ...{ name, workflowType, timeZone, enabled, totalRuns, tags, broken },
+    id: s.scheduleId,
+    queue: s.taskQueue,
+    cron: s.cronExpr,
+    overlap: overlap as ScheduleDetails['overlap'],
+    nextFireAt: when(s.nextFireAt),
+    lastFiredAt: when(s.lastFiredAt),
+    wire: s,
+  };
+}
+
+/** A handle to one schedule. */
+export class Schedule {
+  readonly #client: Client;
+
+  /** @internal */
+  constructor(
+    client: Client,
+    /** Its id, or its name. */
+    readonly id: string,
+  ) {
+    this.#client = client;
+  }
+
+  get #of(): { namespace: string; scheduleId: string } {
+    return { namespace: this.#client.namespace, scheduleId: this.id };
+  }
+
+  /** Returns the current state. */
+  async get(): Promise<ScheduleDetails> {
+    const a = await this.#client.call(Schedules, Schedules.methods.getWorkflowSchedule, this.#of);
+    return scheduleDetails(a.schedule as WorkflowSchedule);
+  }
+
+  /** Changes the schedule in one commit; what is not given keeps its value. */
+  async update(
+    changes: ScheduleChanges & { cron?: string; input?: unknown; nextFireAt?: Date; reason?: string },
+  ): Promise<ScheduleDetails> {
+    const { cron, queue, overlap, jitter, tags, input, nextFireAt, ...same } = changes;
+    const request = UpdateWorkflowScheduleRequest.create({
+      ...this.#of,
+      ...same,
+      cronExpr: cron,
+      taskQueue: queue,
+      overlapPolicy: overlap && overlapOf(overlap),
+      jitterMs: jitter === undefined ? undefined : wholeMs(jitter, 'jitter'),
+      tags: tags && { tags },
+      nextFireAt: stamp(nextFireAt, 'nextFireAt'),
+    });
+    if (input !== undefined) {
+      const { workflowType } = await this.get();
+      request.input = encode(
+        this.#client.codec,
+        input,
+        inputInfo(workflowType, ''),
+        `input of workflow type ${workflowType}`,
+      );
+    }
+    const a = await this.#client.call(Schedules, Schedules.methods.updateWorkflowSchedule, request);
+    return scheduleDetails(a.schedule as WorkflowSchedule);
+  }
+
+  /** Stops it from firing. */
+  async pause(reason = ''): Promise<void> {
+    await this.#client.call(Schedules, Schedules.methods.pauseWorkflowSchedule, { ...this.#of, reason });
+  }
+
+  /** Lets it fire again. */
+  async resume(reason = ''): Promise<void> {
+    await this.#client.call(Schedules, Schedules.methods.resumeWorkflowSchedule, {
+      ...this.#of,
+      reason,
+      catchup: undefined,
+    });
+  }
+
+  /** Deletes it; runs that it started remain. */
+  async delete(reason = ''): Promise<void> {
+    await this.#client.call(Schedules, Schedules.methods.deleteWorkflowSchedule, { ...this.#of, reason });
+  }
+
+  /** Fires it once now, in addition to its ticks. */
+  async trigger(requestId = uuid7()): Promise<RunHandle<unknown>> {
+    const a = await this.#client.call(Schedules, Schedules.methods.triggerWorkflowSchedule, { ...this.#of, requestId });
+    return this.#client.run(a.runId);
+  }
+
+  /** Starts the runs of past ticks that have none yet. */
+  async backfill(
+    from: Date,
+    to?: Date,
+    reason = '',
+  ): Promise<{ tick: Date | undefined; runId: string; existed: boolean }[]> {
+    const request = BackfillWorkflowScheduleRequest.create({
+      ...this.#of,
+      from: stamp(from, 'from'),
+      to: stamp(to, 'to'),
+      reason,
+    });
+    const a = await this.#client.call(Schedules, Schedules.methods.backfillWorkflowSchedule, request);
+    return a.ticks.map((t) => ({ tick: when(t.tick), runId: t.runId, existed: t.existed }));
+  }
+
+  /** Yields the runs that it started, newest first. */
+  runs(): AsyncGenerator<RunDetails> {
+    const ask = (page: PageRequest) =>
+      this.#client.call(
+        Schedules,
+        Schedules.methods.listScheduleRuns,
+        ListScheduleRunsRequest.create({ ...this.#of, page }),
+      );
+    return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec, undefined)));
+  }
+}

@@ -1,0 +1,556 @@
+// The worker's connection: one stream, on which operations of runs are pipelined.
+//
+// It keeps every operation until the server has answered it for good: a new stream sends the unanswered ones again, in
+// order, after a heartbeat that names all runs. A thread beats while code keeps the event loop to itself.
+import { type Client, type ClientDuplexStream, type ServiceError, status as Status } from '@grpc/grpc-js';
+import type { ErrorDetail } from './v1/kagzi/v1/common.js';
+import { ErrorCode } from './v1/kagzi/v1/common.js';
+import {
+  Credit,
+  DeregisterRequest,
+  GetHistoryRequest,
+  HeartbeatRequest,
+  Lease,
+  type RegisterRequest,
+  type RegisterResponse,
+  SessionRequest,
+  SessionResponse,
+  type SetNote,
+  type Task,
+  WorkerServiceDefinition,
+} from './v1/kagzi/v1/worker.js';
+import { type Step } from './v1/kagzi/v1/workflow.js';
+import type { Activation } from './activation.js';
+import { BeatThread } from './beat.js';
+import { between, monotonic } from './convert.js';
+import { ConfigError, ServerError, callError, detailError, repeatable } from './errors.js';
+import type { Events } from './events.js';
+import type { Log } from './log.js';
+import { Op } from './op.js';
+import type { Endpoint } from './profile.js';
+import { Stats } from './stats.js';
+import { MAX_REQUEST, dial, metadata, serialize, unary } from './wire.js';
+
+const HELLO_TIMEOUT = 15_000;
+const FATAL = new Set<Status>([
+  Status.INVALID_ARGUMENT,
+  Status.ALREADY_EXISTS,
+  Status.NOT_FOUND,
+  Status.UNAUTHENTICATED,
+  Status.PERMISSION_DENIED,
+  Status.UNIMPLEMENTED,
+]);
+
+/** A moment by the monotonic and by the wall clock: the monotonic one may stop while a machine sleeps. */
+interface Moment {
+  mono: number;
+  wall: number;
+}
+
+const moment = (): Moment => ({ mono: monotonic(), wall: Date.now() });
+const elapsed = (m: Moment): number => Math.max(monotonic() - m.mono, Date.now() - m.wall);
+
+type Stream = ClientDuplexStream<Buffer, SessionResponse>;
+
+/** The connection of a worker. */
+export class Session {
+  workerId = '';
+  keepsOrder = true;
+  resumesRuns = false;
+  /** Milliseconds that the server keeps the worker's runs without contact. */
+  lease = 30_000;
+  interval = 10_000;
+  /** Lease tokens by run id. */
+  readonly held = new Map<string, string>();
+  refused: Error | undefined;
+  draining = false;
+
+  #parting = false;
+  #stopped = false;
+  #ownId = '';
+  #client: Client | undefined;
+  #stream: Stream | undefined;
+  #streams = 0;
+  #epoch = 0;
+  #seq = 0;
+  #tasks = 0;
+  #credit = 0;
+  #full = false;
+  #queue: Op[] = [];
+  #urgent: Op[] = [];
+  readonly #sent = new Map<number, Op>();
+  readonly #outboxes = new Map<Activation, Map<number, Op>>();
+  readonly #repeats = new Map<Activation, { tries: number; waits: boolean }>();
+  /** Withdrawn operations whose answers are still to come. */
+  readonly #withdrawn = new Map<Activation, Set<Op>>();
+  #confirmed: Moment = { mono: 0, wall: 0 };
+  #contact = moment();
+  #givenUp = 0;
+  readonly stats = new Stats();
+  #beats: NodeJS.Timeout | undefined;
+  #watch: NodeJS.Timeout | undefined;
+  #wake: (() => void) | undefined;
+  #onParted: (() => void) | undefined;
+  readonly thread: BeatThread;
+
+  constructor(
+    readonly endpoint: Endpoint,
+    private readonly hello: () => RegisterRequest,
+    private readonly events: Events,
+    private readonly log: Log,
+    private readonly limit: number,
+  ) {
+    this.thread = new BeatThread(endpoint, log);
+  }
+
+  // Called by the worker.
+
+  /** Connects, and serves until it is stopped. */
+  async serve(): Promise<void> {
+    this.#watch = setInterval(() => this.#look(), 1000);
+    let failures = 0;
+    while (!this.#stopped && !this.#parting) {
+      const streams = this.#streams;
+      let reason: Error;
+      try {
+        this.#client ??= await dial(this.endpoint);
+        reason = await this.#oneStream(this.#client);
+      } catch (e) {
+        reason = e as Error;
+      }
+      this.#closeStream();
+      if (this.#stopped || this.#parting) break;
+      const final = reason instanceof ConfigError || (reason instanceof ServerError && FATAL.has(reason.status));
+      if (final && !this.#forgetId(reason)) {
+        this.refused = reason;
+        break;
+      }
+      failures = this.#streams > streams ? 1 : failures + 1;
+      if (final) continue;
+      const pause = between(0, 1000 * Math.min(60, 2 ** ((this.draining ? Math.min(failures, 2) : failures) - 1)));
+      const again = `connecting again within ${(pause / 1000).toFixed(1)} s`;
+      this.log.warn(`no session with the server at ${this.endpoint.addresses.join(',')}; ${again}: ${reason.message}`);
+      await new Promise<void>((done) => {
+        const timer = setTimeout(done, pause);
+        this.#wake = () => {
+          clearTimeout(timer);
+          done();
+        };
+      });
+    }
+    this.#onParted?.();
+    this.events.stopped();
+  }
+
+  /** Sends an operation of a run as soon as possible. */
+  send(op: Op): void {
+    const act = op.act as Activation;
+    const ops = this.#outboxes.get(act) ?? new Map<number, Op>();
+    if (ops.size === 0) this.#outboxes.set(act, ops);
+    for (const before of ops.values()) op.prev = before; // the last one
+    ops.set(op.index, op);
+    const { prev } = op;
+    if (this.#withdrawn.get(act)?.size) op.later = true;
+    else if (prev && (prev.later || prev.epoch !== this.#epoch))
+      op.later = prev.later; // it is sent together with that one
+    else this.enqueue(op);
+  }
+
+  /** Forgets an operation that need not be answered any more; what follows it waits for its answer. */
+  withdraw(op: Op): void {
+    const act = op.act as Activation;
+    this.#outboxes.get(act)?.delete(op.index);
+    op.unknown = 0;
+    if (!this.#epoch || this.#sent.get(op.seq) !== op) return;
+    const withdrawn = this.#withdrawn.get(act) ?? new Set();
+    this.#withdrawn.set(act, withdrawn.add(op));
+  }
+
+  /** Forgets a run that is no longer held, and lets the server send another. */
+  forget(act: Activation): void {
+    this.#outboxes.delete(act);
+    this.#repeats.delete(act);
+    this.#withdrawn.delete(act);
+    this.forgetTask(act.task);
+  }
+
+  /** Forgets a run that was never begun, and lets the server send another. */
+  forgetTask(task: Task): void {
+    if (this.held.get(task.runId) === task.leaseToken) this.held.delete(task.runId);
+    this.addCredit();
+  }
+
+  /** Lets the server send one more run. */
+  addCredit(): void {
+    if (!this.#epoch || this.draining) return;
+    this.#credit++;
+    this.#pump();
+  }
+
+  /** Tells the server that the worker takes no more runs. */
+  drain(): void {
+    this.draining = true;
+    this.#goodbye(true);
+    this.#wake?.();
+  }
+
+  /** Reports the last figures and deregisters; waits for that at most so long. */
+  async part(ms: number): Promise<void> {
+    this.#parting = true;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      const parted = (this.#onParted = (): void => {
+        clearTimeout(timer);
+        resolve();
+      });
+      if (!this.#epoch) return parted();
+      this.#beat(() => {
+        const sent = this.#goodbye(false, (r) => {
+          if (r.goodbye) this.log.info(`worker ${this.workerId} deregistered`);
+          parted();
+        });
+        if (!sent) parted();
+      });
+    });
+  }
+
+  /** Ends the connection. */
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#watch);
+    this.#closeStream();
+    this.#client?.close();
+    this.thread.stop();
+    this.#wake?.();
+  }
+
+  /** Whether new work may begin: less than 80 % of the lease have passed since the last confirmed heartbeat. */
+  trusted(): boolean {
+    return elapsed(this.#confirmed) < 0.8 * this.lease;
+  }
+
+  /** Fetches the rest of a history, or of a task with a base all. */
+  async loadHistory(task: Task): Promise<Step[]> {
+    const steps = task.base ? [] : [...task.history];
+    let token = task.nextHistoryToken;
+    for (let failures = 0; ;) {
+      try {
+        const client = this.#client as Client;
+        const request = GetHistoryRequest.create({ namespace: task.namespace, runId: task.runId, token });
+        const service = WorkerServiceDefinition;
+        const page = await unary(client, service, service.methods.getHistory, request, metadata(this.endpoint));
+        steps.push(...page.history);
+        token = page.nextHistoryToken;
+        failures = 0;
+        if (!token) return steps;
+      } catch (e) {
+        failures++;
+        if ((e instanceof ServerError && FATAL.has(e.status)) || failures > 5) throw e;
+        await new Promise((done) => setTimeout(done, between(0, 1000 * 2 ** (failures - 1))));
+      }
+    }
+  }
+
+  // The stream.
+
+  /** Drops an id that the server chose and no longer accepts; false for other refusals. */
+  #forgetId(e: Error): boolean {
+    const taken = e instanceof ServerError && (e.code === 'NOT_FOUND' || e.code === 'CONFLICT');
+    if (!taken || !this.workerId || this.workerId === this.#ownId) return false;
+    this.log.info(`the server no longer accepts the worker id ${this.workerId}; registering for a new one`);
+    this.workerId = '';
+    return true;
+  }
+
+  /** Serves one stream; returns why it ended. */
+  #oneStream(client: Client): Promise<Error> {
+    const hello = this.hello();
+    const at = moment();
+    this.#ownId = hello.workerId;
+    hello.workerId = this.workerId || hello.workerId;
+    const stream: Stream = client.makeBidiStreamRequest(
+      '/kagzi.v1.WorkerService/Session',
+      (bytes: Buffer) => bytes,
+      (bytes: Buffer) => SessionResponse.decode(bytes),
+      metadata(this.endpoint),
+    );
+    this.#stream = stream;
+    return new Promise((resolve) => {
+      const end = (e: Error): void => {
+        clearTimeout(timer);
+        stream.removeListener('data', came);
+        stream.cancel();
+        resolve(e);
+      };
+      const timer = setTimeout(() => end(new Error('the server did not answer hello in time')), HELLO_TIMEOUT);
+      const came = (r: SessionResponse): void => {
+        if (this.#epoch) return this.#came(r);
+        clearTimeout(timer);
+        if (r.welcome) return this.#welcomed(r.welcome, at);
+        const d = r.error;
+        const passes = !d || repeatable(d) || d.code === ErrorCode.PRECONDITION_FAILED;
+        end(passes ? new Error(d?.message ?? 'the server answered hello with something else') : refusal(d));
+      };
+      stream.on('data', came);
+      stream.on('drain', () => {
+        this.#full = false;
+        this.#pump();
+      });
+      stream.on('error', (e: ServiceError) => end(callError(e)));
+      stream.on('end', () => end(new Error('the server closed the session')));
+      stream.write(serialize(SessionRequest, { seq: 1, after: 0, hello }));
+    });
+  }
+
+  #welcomed(r: RegisterResponse, at: Moment): void {
+    this.interval = r.heartbeatIntervalMs || r.heartbeatIntervalSecs * 1000 || 10_000;
+    this.lease = r.leaseMs || Math.max(30_000, 3 * this.interval);
+    this.keepsOrder = r.keepsOrder;
+    this.resumesRuns = r.resumesRuns;
+    const again = this.workerId ? ' again, on a new session' : '';
+    this.workerId = r.workerId;
+    if (this.held.size === 0) this.#confirmed = at;
+    this.#contact = at;
+    this.#givenUp = 0;
+    this.#epoch = ++this.#streams;
+    this.#seq = 1;
+    this.#tasks = this.#credit = 0;
+    this.#full = false;
+    const { namespace, addresses } = this.endpoint;
+    this.log.info(`worker ${r.workerId} registered${again}: namespace ${namespace}, server ${addresses.join(',')}`);
+    this.#beat();
+    this.#schedule();
+    this.events.ready();
+    for (const ops of this.#outboxes.values()) {
+      for (const op of ops.values()) {
+        op.later = false;
+        this.enqueue(op);
+      }
+    }
+    if (this.draining) this.#goodbye(true);
+    else {
+      this.#credit = Math.max(this.limit - this.held.size, 0);
+      this.#pump();
+    }
+  }
+
+  #closeStream(): void {
+    const own = [...this.#urgent, ...this.#queue, ...this.#sent.values()].filter((op) => !op.act);
+    clearTimeout(this.#beats);
+    this.#epoch = 0;
+    this.#queue = [];
+    this.#urgent = [];
+    this.#sent.clear();
+    this.#withdrawn.clear();
+    this.#stream?.cancel();
+    this.#stream = undefined;
+    for (const op of own) {
+      if (op.kind === 'setNote') this.events.noteLost(op.body as SetNote);
+      else op.answer?.(SessionResponse.create(), op);
+    }
+  }
+
+  #came(r: SessionResponse): void {
+    if (r.task) {
+      this.held.set(r.task.runId, r.task.leaseToken);
+      this.#tasks++;
+      this.events.task(r.task);
+    } else if (r.cancelTask) this.events.cancelTask(r.cancelTask);
+    else if (r.pauseTask) this.events.pauseTask(r.pauseTask);
+    else if (r.waitOver) this.events.waitOver(r.waitOver);
+    else if (r.drain) this.events.drain();
+    else {
+      const op = this.#sent.get(r.seq);
+      if (!op) return;
+      this.#sent.delete(r.seq);
+      this.#answered(op, r);
+    }
+  }
+
+  #answered(op: Op, r: SessionResponse): void {
+    if (r.error) op.unknown = this.#epoch;
+    else op.prev = undefined;
+    if (!op.act) return op.answer?.(r, op);
+    const ops = this.#outboxes.get(op.act);
+    if (ops?.get(op.index) !== op) return this.#answeredLate(op);
+    if (r.error && repeatable(r.error)) return this.#repeatLater(op.act);
+    this.#repeats.delete(op.act);
+    if (!r.error || !op.ends(r.error)) {
+      op.unknown = 0; // operations after it may take effect
+      ops.delete(op.index);
+    }
+    this.events.answer(op, r);
+    if (r.error) this.#pump();
+  }
+
+  /** Takes the answer to an operation that was withdrawn: what waits for it goes on. */
+  #answeredLate(op: Op): void {
+    const act = op.act as Activation;
+    const left = this.#withdrawn.get(act);
+    left?.delete(op);
+    if (!left || left.size > 0) return;
+    this.#withdrawn.delete(act);
+    for (const waits of this.#outboxes.get(act)?.values() ?? []) {
+      if (!waits.later) continue;
+      waits.later = false;
+      this.enqueue(waits);
+    }
+  }
+
+  /** Sends the refused operations of a run again, after a pause that grows. */
+  #repeatLater(act: Activation): void {
+    for (const op of this.#outboxes.get(act)?.values() ?? []) if (op.unknown === this.#epoch) op.later = true;
+    const repeat = this.#repeats.get(act) ?? { tries: 0, waits: false };
+    if (repeat.waits) return;
+    this.#repeats.set(act, { tries: repeat.tries + 1, waits: true });
+    const delay = Math.min(100 * 2 ** Math.min(repeat.tries + 1, 10), 10_000);
+    setTimeout(
+      () => {
+        const now = this.#repeats.get(act);
+        if (now) now.waits = false;
+        for (const op of this.#outboxes.get(act)?.values() ?? []) {
+          if (!op.later) continue;
+          op.later = false;
+          op.epoch = 0;
+          this.enqueue(op);
+        }
+      },
+      between(delay / 2, delay),
+    );
+  }
+
+  /** Queues an operation for the stream; false if there is none, or if it is queued already. */
+  enqueue(op: Op, first = false): boolean {
+    if (this.#epoch === 0 || op.epoch === this.#epoch) return false;
+    op.epoch = this.#epoch;
+    (first ? this.#urgent : this.#queue).push(op);
+    this.#pump();
+    return true;
+  }
+
+  /** Writes what is queued, as far as the stream takes it: heartbeats first, credit last. */
+  #pump(): void {
+    let at = 0;
+    while (this.#epoch && !this.#full) {
+      let op = this.#urgent.shift() ?? this.#queue[at++];
+      if (!op) {
+        if (!this.#credit) break;
+        op = new Op('credit', Credit.create({ tasks: this.#credit }), undefined, 0);
+        this.#credit = 0;
+      }
+      if (op.act && this.#outboxes.get(op.act)?.get(op.index) !== op) continue; // the run is over, or it was withdrawn
+      this.#write(op);
+    }
+    if (at > 0) this.#queue.splice(0, at);
+  }
+
+  #write(op: Op): void {
+    const { prev } = op;
+    let after = 0;
+    if (prev && (this.#sent.get(prev.seq) === prev || prev.unknown === this.#epoch)) after = prev.seq;
+    else op.prev = undefined;
+    const seq = this.#seq + 1;
+    const bytes = serialize<SessionRequest>(SessionRequest, { seq, after, [op.kind]: op.body });
+    if (bytes.length > MAX_REQUEST) {
+      const message = `the message has ${bytes.length} bytes, more than the limit of ${MAX_REQUEST} (8 MiB)`;
+      const error = { code: ErrorCode.RESOURCE_EXHAUSTED, message, nonRetryable: true };
+      queueMicrotask(() => this.#answered(op, SessionResponse.create({ error })));
+      return;
+    }
+    op.seq = this.#seq = seq;
+    op.unknown = 0;
+    this.#sent.set(seq, op);
+    this.#full = !(this.#stream as Stream).write(bytes);
+  }
+
+  #goodbye(drain: boolean, answer?: (r: SessionResponse) => void): boolean {
+    const goodbye = DeregisterRequest.create({ workerId: this.workerId, drain });
+    return this.enqueue(new Op('goodbye', goodbye, undefined, 0, answer));
+  }
+
+  // Heartbeats and the lease.
+
+  #schedule(): void {
+    const step = Math.min(250, this.interval / 40);
+    const now = Date.now();
+    const due = Math.floor((now + this.interval) / step) * step;
+    this.#beats = setTimeout(() => {
+      const late = Date.now() - due;
+      if (late > Math.max(500, this.interval / 10)) this.thread.wasLate(late, this.lease);
+      this.#beat();
+      this.#schedule();
+    }, due - now);
+  }
+
+  #beat(then?: () => void): void {
+    this.thread.beaten(this.workerId, this.held.size, this.interval);
+    const tasksReceived = this.#tasks;
+    const held = [...this.held].map(([runId, leaseToken]) => Lease.create({ runId, leaseToken }));
+    const counts = this.stats.take();
+    const sent = moment();
+    const message = HeartbeatRequest.create({
+      workerId: this.workerId,
+      activeCount: held.length,
+      completedDelta: counts.completed,
+      failedDelta: counts.failed,
+      stats: this.stats.wire(),
+      heldIsWhole: true,
+      tasksReceived,
+      held,
+    });
+    const answered = (r: SessionResponse): void => {
+      if (!this.#beaten(r, sent)) {
+        this.stats.giveBack(counts);
+      }
+      then?.();
+    };
+    const op = new Op('heartbeat', message, undefined, 0, answered);
+    if (!this.enqueue(op, true)) answered(SessionResponse.create());
+  }
+
+  #beaten(r: SessionResponse, sent: Moment): boolean {
+    if (r.error) {
+      if (repeatable(r.error)) this.log.warn(`heartbeat failed; trying again at the next interval: ${r.error.message}`);
+      else {
+        this.log.info(`heartbeat refused; registering again: ${r.error.message}`);
+        this.#stream?.cancel();
+      }
+      return false;
+    }
+    if (!r.heartbeat) return false; // the stream broke
+    for (const lost of r.heartbeat.lost) this.events.lost(lost);
+    for (const cancelling of r.heartbeat.cancelling) this.events.cancelTask(cancelling);
+    this.#contacted(sent);
+    if (r.heartbeat.shouldDrain) this.events.drain();
+    return true;
+  }
+
+  #contacted(at: Moment): void {
+    if (at.mono <= this.#confirmed.mono) return;
+    this.#confirmed = this.#contact = at;
+    this.#givenUp = 0;
+    this.events.renewed();
+  }
+
+  /** Looks once a second: takes note of the thread's beats, and gives up runs after twice the lease without contact. */
+  #look(): void {
+    const mono = this.thread.confirmed();
+    if (mono > 0) this.#contacted({ mono, wall: Date.now() - monotonic() + mono });
+    const silent = elapsed(this.#contact);
+    if (this.held.size === 0 || silent < 2 * this.lease || silent - this.#givenUp < this.lease) return;
+    this.#givenUp = silent;
+    this.events.expired(silent);
+  }
+}
+
+const STATUS_OF: Partial<Record<ErrorCode, Status>> = {
+  [ErrorCode.INVALID_ARGUMENT]: Status.INVALID_ARGUMENT,
+  [ErrorCode.CONFLICT]: Status.ALREADY_EXISTS,
+  [ErrorCode.NOT_FOUND]: Status.NOT_FOUND,
+  [ErrorCode.UNAUTHORIZED]: Status.PERMISSION_DENIED,
+};
+
+/** Returns the error of a hello that was refused in a message of the stream. */
+function refusal(d: ErrorDetail): ServerError {
+  return detailError(d, STATUS_OF[d.code] ?? Status.UNIMPLEMENTED);
+}

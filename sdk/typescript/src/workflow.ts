@@ -1,0 +1,48 @@
+// Workflows: functions that a worker runs and replays.
+import type { Run } from './run.js';
+import type { Schema } from './codec.js';
+import { checkName } from './convert.js';
+import { ConfigError } from './errors.js';
+
+/** Options of a workflow. */
+export interface WorkflowOptions<In = unknown, Out = unknown> {
+  /** Task queue of starts, and of workers that serve it (`default`). */
+  queue?: string;
+  /** Schema of the input, of any Standard Schema library: the function gets what it makes of the input. */
+  input?: Schema<In>;
+  /** Schema of the result, as those who wait for it read it. */
+  output?: Schema<Out>;
+}
+
+/** The function of a workflow. It must be deterministic: with the same input and results it makes the same calls. */
+export type WorkflowFunction<In, Out> = (run: Run, input: In) => Promise<Out> | Out;
+
+/** A workflow type with its function. */
+export class Workflow<In, Out> {
+  /** @internal */
+  constructor(
+    /** Name of the type, 1 to 255 characters of A-Z a-z 0-9 . _ : / - */
+    readonly name: string,
+    readonly options: WorkflowOptions,
+    readonly fn: WorkflowFunction<In, Out>,
+  ) {}
+}
+
+/** Makes a workflow of a function: `workflow('order', { queue: 'orders' }, async (run, order: Order) => …)`. */
+export function workflow<In = null, Out = unknown>(name: string, fn: WorkflowFunction<In, Out>): Workflow<In, Out>;
+export function workflow<In = null, Out = unknown>(
+  name: string,
+  options: WorkflowOptions<In, Out>,
+  fn: WorkflowFunction<In, Out>,
+): Workflow<In, Out>;
+export function workflow<In, Out>(
+  name: string,
+  options: WorkflowOptions<In, Out> | WorkflowFunction<In, Out>,
+  fn?: WorkflowFunction<In, Out>,
+): Workflow<In, Out> {
+  checkName('workflow', name);
+  const code = typeof options === 'function' ? options : fn;
+  if (typeof code !== 'function')
+    throw new ConfigError(`workflow ${name} has no function: workflow('${name}', async (run, input) => …)`);
+  return new Workflow(name, typeof options === 'function' ? {} : options, code);
+}
