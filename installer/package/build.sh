@@ -5,9 +5,10 @@ set -eu
 [ $# = 1 ] || [ $# = 2 ] || { echo 'usage: installer/package/build.sh FILE [VERSION]' >&2; exit 64; }
 # grpcnotrace leaves out golang.org/x/net/trace, which nothing here turns on: 360 KB less.
 # nopgxregisterdefaulttypes leaves out guesses of the types of Postgres, as every statement is prepared: 1.4 MB less.
+# nethttpomithttp2 leaves out HTTP/2 of net/http, which the HTTP port does not speak and gRPC has itself: 500 KB less.
 # Nothing is inlined (-l) in what a person or an agent looks at, which is not where time goes: 800 KB less.
 CGO_ENABLED=0 GOFLAGS='' GOAMD64=v1 GOARM64=v8.0 go build -trimpath \
-	-tags grpcnotrace,nopgxregisterdefaulttypes \
+	-tags grpcnotrace,nopgxregisterdefaulttypes,nethttpomithttp2 \
 	-gcflags='github.com/kagzi/kagzi/tui/...=-l' \
 	-gcflags='github.com/kagzi/kagzi/engine/conformance/...=-l' \
 	-gcflags='github.com/modelcontextprotocol/...=-l' \

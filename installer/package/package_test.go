@@ -125,7 +125,7 @@ func TestAllBuildsUseTheSameFlags(t *testing.T) {
 		return string(text)
 	}
 	script, releases := read("build.sh"), read("../../.goreleaser.yml")
-	for _, want := range []string{"CGO_ENABLED=0", "GOFLAGS=", "-trimpath", "grpcnotrace", "nopgxregisterdefaulttypes",
+	for _, want := range []string{"CGO_ENABLED=0", "GOFLAGS=", "-trimpath", "grpcnotrace", "nopgxregisterdefaulttypes", "nethttpomithttp2",
 		"-s -w", "-X main.version="} {
 		if !strings.Contains(script, want) || !strings.Contains(releases, want) {
 			t.Errorf("build.sh or .goreleaser.yml does not set %s", want)
