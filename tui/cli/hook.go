@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -61,31 +59,15 @@ func (f *urlFlag) of(ctx context.Context, c *client, h *kagziv1.Hook) string {
 	if f.base != "" {
 		return strings.TrimRight(f.base, "/") + h.GetPath()
 	}
-	info, err := c.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+	settings, err := c.settings(ctx)
 	if err != nil {
 		return h.GetPath()
 	}
-	for _, fact := range info.GetFacts() {
-		if fact.GetSection() != "settings" || fact.GetName() != "http" {
-			continue
-		}
-		host, port, err := net.SplitHostPort(fact.GetValue())
-		if err != nil {
-			return h.GetPath() // off
-		}
-		scheme := "http"
-		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-			if me, err := c.WhoAmI(ctx, &kagziv1.WhoAmIRequest{}); err == nil && me.GetEncrypted() {
-				scheme = "https"
-			}
-			if ip.IsUnspecified() {
-				first, _, _ := strings.Cut(c.address, ",")
-				host, _, _ = net.SplitHostPort(first)
-			}
-		}
-		return scheme + "://" + net.JoinHostPort(host, port) + h.GetPath()
+	at, err := pageAt(settings["http"], c.address, settings)
+	if err != nil {
+		return h.GetPath() // off, or the server does not say where
 	}
-	return h.GetPath()
+	return at + h.GetPath()
 }
 
 func newHookList(e *env, o *pageFlags) *cobra.Command {

@@ -134,10 +134,12 @@ func TestHook_url_of_a_server_for_other_machines(t *testing.T) {
 		}
 	}
 	f := serving("192.0.2.1:50052")
-	f.me = &kagziv1.WhoAmIResponse{Encrypted: true}
+	for name, value := range map[string]string{"tls-cert": "server.crt", "http-base-path": "/kagzi"} {
+		f.info.Facts = append(f.info.Facts, &kagziv1.ServerFact{Section: "settings", Name: name, Value: value})
+	}
 	out, _ := (&session{server: f}).want(t, ExitOK, "hook", "show", "gh")
-	if !strings.Contains(out, "https://192.0.2.1") {
-		t.Errorf("with TLS: %q", out)
+	if !strings.Contains(out, "https://192.0.2.1:50052/kagzi/hooks/h-1\n") {
+		t.Errorf("with TLS below a path: %q", out)
 	}
 }
 

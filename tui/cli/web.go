@@ -174,15 +174,9 @@ func (e *env) showPage(ctx context.Context, cmd *cobra.Command, c *client, o *sh
 // webPage returns the address of the server's web page, without a slash at its end, from the settings
 // that the server tells.
 func (c *client) webPage(ctx context.Context) (string, error) {
-	info, err := c.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+	settings, err := c.settings(ctx)
 	if err != nil {
 		return "", err
-	}
-	settings := map[string]string{}
-	for _, f := range info.GetFacts() {
-		if f.GetSection() == "settings" {
-			settings[f.GetName()] = f.GetValue()
-		}
 	}
 	const off = "off"
 	switch at := settings["http"]; {
@@ -197,8 +191,20 @@ func (c *client) webPage(ctx context.Context) (string, error) {
 	}
 }
 
-// pageAt returns the page's address as this machine can reach it: the port that the server tells, at
-// the host where its API was reached.
+// settings returns the server's settings, as far as it tells them to the caller.
+func (c *client) settings(ctx context.Context) (map[string]string, error) {
+	info, err := c.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+	settings := map[string]string{}
+	for _, f := range info.GetFacts() {
+		if f.GetSection() == "settings" {
+			settings[f.GetName()] = f.GetValue()
+		}
+	}
+	return settings, err
+}
+
+// pageAt returns the address of the server's HTTP as this machine can reach it: where the server says
+// that it listens, or, if that is on all addresses, at the host where its API was reached.
 func pageAt(listens, reached string, settings map[string]string) (string, error) {
 	host, port, err := net.SplitHostPort(listens)
 	if err != nil {
@@ -206,8 +212,10 @@ func pageAt(listens, reached string, settings map[string]string) (string, error)
 	}
 	scheme := "http"
 	if address, err := netip.ParseAddr(host); err != nil || !address.Unmap().IsLoopback() {
-		if host, _, err = net.SplitHostPort(profile.Addresses(reached)[0]); err != nil {
-			return "", err
+		if host == "" || address.IsUnspecified() {
+			if host, _, err = net.SplitHostPort(profile.Addresses(reached)[0]); err != nil {
+				return "", err
+			}
 		}
 		if cert := settings["tls-cert"]; cert != "" && cert != "off" {
 			scheme = "https"
