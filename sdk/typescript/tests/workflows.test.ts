@@ -42,13 +42,21 @@ test(
       const named = await run.first({ quick: slow(run, 'quick', 5), late: run.sleep('late', '3d') });
       return { first, any, settled: settled.map((s) => s.status), shared, named: named.key };
     };
-    const run = await env.start(workflow('idiom', code), null);
-    const live = await run.result('20s');
-    assert.deepEqual(live.settled, ['fulfilled', 'rejected']);
-    assert.equal(live.named, 'quick');
-    await env.stopWorkers();
-    const steps = (await run.steps()).map((s) => s.name);
-    assert.ok(steps.includes(`chose-${live.first}`));
+    for (const alwaysSuspend of [false, true]) {
+      const run = await env.start(workflow('idiom', code), null, { alwaysSuspend });
+      const got = await run.result('20s');
+      assert.deepEqual(got.settled, ['fulfilled', 'rejected']);
+      assert.equal(got.named, 'quick');
+      assert.ok(['c', 'd'].includes(got.any));
+      const steps = (await run.steps()).map((s) => s.name);
+      // A replay in which another result came first would have chosen another name, and failed the run.
+      assert.deepEqual(
+        steps.filter((name) => name.startsWith('chose-')),
+        [`chose-${got.first}`],
+      );
+      got.shared.forEach((name, n) => assert.ok(steps.includes(`${name}-after-${n + 1}`), `${name} of ${got.shared}`));
+      await env.stopWorkers();
+    }
   }),
 );
 
