@@ -172,6 +172,8 @@ func (p *page) runs() error {
 		h.Div(h.Class("head"), h.H1(h.Text("Runs")),
 			g.If(p.offers(clients), h.A(h.Class("button"), h.Href(p.at("act", "do", "start")), h.Text("Start a run")))),
 		p.filterBox(typed, query.Get("cols"), problem),
+		h.Div(h.ID("saved"), h.Class("chips saved"), h.Is("hidden"),
+			h.Button(h.ID("save"), h.Type("button"), h.Class("quiet"), h.Text("Save this filter")), h.Ul()),
 		p.chips(short, query.Get("cols")),
 		g.Iff(problem == "", func() g.Node {
 			return h.Div(h.ID("list"), h.Data("live", "list"), h.Data("first",
@@ -197,8 +199,9 @@ func (p *page) filterBox(typed, cols, problem string) g.Node {
 			h.Text("Terms are joined by blanks, alternatives by commas; "), h.Code(h.Text("!")),
 			h.Text(" negates and "),
 			h.Code(h.Text("*")),
-			h.Text(" stands for any text. Words without a key are searched in types, ids, notes and "+
-				"errors. The address of this page holds the filter: bookmark it to keep it."),
+			h.Text(" stands for any text. "), h.Code(h.Text("status = failed and not (type = x or attempts > 2)")),
+			h.Text(" is the long form. Words without a key are searched in types, ids, notes and "+
+				"errors. The address of this page holds the filter; saved filters stay in this browser."),
 		), h.P(h.Code(h.Text("status: type: queue: id: ext: worker: parent: schedule: since: until: tag.KEY=")))))
 }
 

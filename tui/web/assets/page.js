@@ -254,6 +254,36 @@
     }).catch(() => {}); // the link to it stays
   }
 
+  // --- Filters that the reader saved in this browser, for a namespace.
+
+  const saved = $("#saved");
+  if (saved) {
+    const name = "filters " + location.pathname, now = new URLSearchParams(location.search);
+    const here = JSON.stringify([now.get("q") || "", now.get("cols") || ""]);
+    const list = () => { try { return JSON.parse(store.get(name)).filter((one) => one.length === 2).map(JSON.stringify); } catch { return []; } };
+    const keep = (all) => { store.set(name, `[${all.slice(-20)}]`); draw(); };
+    const draw = () => {
+      const all = list();
+      $("ul", saved).replaceChildren(...all.map((one) => {
+        const [q, cols] = JSON.parse(one), item = document.createElement("li");
+        const link = document.createElement("a"), drop = document.createElement("button");
+        link.href = "?" + new URLSearchParams({ q, ...(cols && { cols }) });
+        link.textContent = q;
+        if (one === here) link.setAttribute("aria-current", "true");
+        drop.type = "button";
+        drop.textContent = "×";
+        drop.setAttribute("aria-label", "Forget the filter " + q);
+        drop.onclick = () => keep(list().filter((other) => other !== one));
+        item.append(link, drop);
+        return item;
+      }));
+      $("#save").hidden = !now.get("q") || all.includes(here);
+    };
+    $("#save").onclick = () => keep([...list(), here]);
+    saved.hidden = false;
+    draw();
+  }
+
   // --- Small things.
 
   function marks() {
