@@ -266,7 +266,8 @@ func TestABulkChangeIsRefusedRatherThanWidened(t *testing.T) {
 		ctx := within(t, time.Minute)
 		id := s.start(t)
 		strange := &kagziv1.ListWorkflowsRequest{}
-		strange.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 20_000, protowire.VarintType), 1))
+		tag := protowire.AppendTag(nil, 20_000, protowire.VarintType)
+		strange.ProtoReflect().SetUnknown(protowire.AppendVarint(tag, 1))
 		for want, r := range map[string]*kagziv1.BulkWorkflowsRequest{
 			"filter: has a field that this server does not know":    {Filter: strange},
 			"selection: has a field that this server does not know": {Selection: strange},
