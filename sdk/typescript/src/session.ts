@@ -298,7 +298,7 @@ export class Session {
       });
       stream.on('error', (e: ServiceError) => end(callError(e)));
       stream.on('end', () => end(new Error('the server closed the session')));
-      stream.write(serialize(SessionRequest, { seq: 1, after: 0, hello }));
+      stream.write(serialize(SessionRequest, { seq: 1, after: 0, batch: [], hello }));
     });
   }
 
@@ -450,7 +450,7 @@ export class Session {
     if (prev && (this.#sent.get(prev.seq) === prev || prev.unknown === this.#epoch)) after = prev.seq;
     else op.prev = undefined;
     const seq = this.#seq + 1;
-    const bytes = serialize<SessionRequest>(SessionRequest, { seq, after, [op.kind]: op.body });
+    const bytes = serialize<SessionRequest>(SessionRequest, { seq, after, batch: [], [op.kind]: op.body });
     if (bytes.length > MAX_REQUEST) {
       const message = `the message has ${bytes.length} bytes, more than the limit of ${MAX_REQUEST} (8 MiB)`;
       const error = { code: ErrorCode.RESOURCE_EXHAUSTED, message, nonRetryable: true };

@@ -54,7 +54,9 @@ test(
         steps.filter((name) => name.startsWith('chose-')),
         [`chose-${got.first}`],
       );
-      got.shared.forEach((name, n) => assert.ok(steps.includes(`${name}-after-${n + 1}`), `${name} of ${got.shared}`));
+      got.shared.forEach((name, n) =>
+        assert.ok(steps.includes(`${name}-after-${n + 1}`), `${name} of ${got.shared.join()}`),
+      );
       await env.stopWorkers();
     }
   }),

@@ -27,6 +27,13 @@ export enum KeyRole {
   VIEWER = 5,
 }
 
+export enum HookSignature {
+  UNSPECIFIED = 0,
+  GITHUB = 1,
+  STRIPE = 2,
+  PLAIN = 3,
+}
+
 export interface ListWorkersRequest {
   namespace: string;
   taskQueue?: string | undefined;
@@ -304,6 +311,72 @@ export interface RevokeKeyResponse {
   key: Key | undefined;
 }
 
+export interface Hook {
+  hookId: string;
+  namespace: string;
+  name: string;
+  taskQueue: string;
+  workflowType: string;
+  signature: HookSignature;
+  path: string;
+  createdAt: Timestamp | undefined;
+  rotatedAt?: Timestamp | undefined;
+  oldSecretUntil?: Timestamp | undefined;
+}
+
+export interface CreateHookRequest {
+  namespace: string;
+  name: string;
+  taskQueue: string;
+  workflowType: string;
+  signature: HookSignature;
+  secret: string;
+}
+
+export interface CreateHookResponse {
+  hook: Hook | undefined;
+  secret: string;
+}
+
+export interface GetHookRequest {
+  namespace: string;
+  name: string;
+}
+
+export interface GetHookResponse {
+  hook: Hook | undefined;
+}
+
+export interface ListHooksRequest {
+  namespace: string;
+  page: PageRequest | undefined;
+}
+
+export interface ListHooksResponse {
+  hooks: Hook[];
+  page: PageInfo | undefined;
+}
+
+export interface RotateHookRequest {
+  namespace: string;
+  name: string;
+  secret: string;
+  overlap?: Duration | undefined;
+}
+
+export interface RotateHookResponse {
+  hook: Hook | undefined;
+  secret: string;
+}
+
+export interface DeleteHookRequest {
+  namespace: string;
+  name: string;
+}
+
+export interface DeleteHookResponse {
+}
+
 export interface ListAuditEventsRequest {
   namespace: string;
   page: PageRequest | undefined;
@@ -390,6 +463,23 @@ export interface WhoAmIResponse {
   keysRequired: boolean;
   encrypted: boolean;
   certificate: string;
+  sessionExpiresAt: Timestamp | undefined;
+}
+
+export interface CreateSessionRequest {
+}
+
+export interface CreateSessionResponse {
+  sessionId: string;
+  secret: string;
+  expiresAt: Timestamp | undefined;
+  key: Key | undefined;
+}
+
+export interface EndSessionRequest {
+}
+
+export interface EndSessionResponse {
 }
 
 function createBaseListWorkersRequest(): ListWorkersRequest {
@@ -4163,6 +4253,896 @@ export const RevokeKeyResponse: MessageFns<RevokeKeyResponse> = {
   },
 };
 
+function createBaseHook(): Hook {
+  return {
+    hookId: "",
+    namespace: "",
+    name: "",
+    taskQueue: "",
+    workflowType: "",
+    signature: 0,
+    path: "",
+    createdAt: undefined,
+    rotatedAt: undefined,
+    oldSecretUntil: undefined,
+  };
+}
+
+export const Hook: MessageFns<Hook> = {
+  encode(message: Hook, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hookId !== "") {
+      writer.uint32(10).string(message.hookId);
+    }
+    if (message.namespace !== "") {
+      writer.uint32(18).string(message.namespace);
+    }
+    if (message.name !== "") {
+      writer.uint32(26).string(message.name);
+    }
+    if (message.taskQueue !== "") {
+      writer.uint32(34).string(message.taskQueue);
+    }
+    if (message.workflowType !== "") {
+      writer.uint32(42).string(message.workflowType);
+    }
+    if (message.signature !== 0) {
+      writer.uint32(48).int32(message.signature);
+    }
+    if (message.path !== "") {
+      writer.uint32(58).string(message.path);
+    }
+    if (message.createdAt !== undefined) {
+      Timestamp.encode(message.createdAt, writer.uint32(66).fork()).join();
+    }
+    if (message.rotatedAt !== undefined) {
+      Timestamp.encode(message.rotatedAt, writer.uint32(74).fork()).join();
+    }
+    if (message.oldSecretUntil !== undefined) {
+      Timestamp.encode(message.oldSecretUntil, writer.uint32(82).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Hook {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHook();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hookId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.taskQueue = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.workflowType = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.signature = reader.int32() as any;
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.path = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.createdAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.rotatedAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.oldSecretUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Hook>): Hook {
+    return Hook.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Hook>): Hook {
+    const message = createBaseHook();
+    message.hookId = object.hookId ?? "";
+    message.namespace = object.namespace ?? "";
+    message.name = object.name ?? "";
+    message.taskQueue = object.taskQueue ?? "";
+    message.workflowType = object.workflowType ?? "";
+    message.signature = object.signature ?? 0;
+    message.path = object.path ?? "";
+    message.createdAt = (object.createdAt !== undefined && object.createdAt !== null)
+      ? Timestamp.fromPartial(object.createdAt)
+      : undefined;
+    message.rotatedAt = (object.rotatedAt !== undefined && object.rotatedAt !== null)
+      ? Timestamp.fromPartial(object.rotatedAt)
+      : undefined;
+    message.oldSecretUntil = (object.oldSecretUntil !== undefined && object.oldSecretUntil !== null)
+      ? Timestamp.fromPartial(object.oldSecretUntil)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCreateHookRequest(): CreateHookRequest {
+  return { namespace: "", name: "", taskQueue: "", workflowType: "", signature: 0, secret: "" };
+}
+
+export const CreateHookRequest: MessageFns<CreateHookRequest> = {
+  encode(message: CreateHookRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    if (message.taskQueue !== "") {
+      writer.uint32(26).string(message.taskQueue);
+    }
+    if (message.workflowType !== "") {
+      writer.uint32(34).string(message.workflowType);
+    }
+    if (message.signature !== 0) {
+      writer.uint32(40).int32(message.signature);
+    }
+    if (message.secret !== "") {
+      writer.uint32(50).string(message.secret);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateHookRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateHookRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.taskQueue = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.workflowType = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.signature = reader.int32() as any;
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.secret = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CreateHookRequest>): CreateHookRequest {
+    return CreateHookRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CreateHookRequest>): CreateHookRequest {
+    const message = createBaseCreateHookRequest();
+    message.namespace = object.namespace ?? "";
+    message.name = object.name ?? "";
+    message.taskQueue = object.taskQueue ?? "";
+    message.workflowType = object.workflowType ?? "";
+    message.signature = object.signature ?? 0;
+    message.secret = object.secret ?? "";
+    return message;
+  },
+};
+
+function createBaseCreateHookResponse(): CreateHookResponse {
+  return { hook: undefined, secret: "" };
+}
+
+export const CreateHookResponse: MessageFns<CreateHookResponse> = {
+  encode(message: CreateHookResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hook !== undefined) {
+      Hook.encode(message.hook, writer.uint32(10).fork()).join();
+    }
+    if (message.secret !== "") {
+      writer.uint32(18).string(message.secret);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateHookResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateHookResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hook = Hook.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.secret = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CreateHookResponse>): CreateHookResponse {
+    return CreateHookResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CreateHookResponse>): CreateHookResponse {
+    const message = createBaseCreateHookResponse();
+    message.hook = (object.hook !== undefined && object.hook !== null) ? Hook.fromPartial(object.hook) : undefined;
+    message.secret = object.secret ?? "";
+    return message;
+  },
+};
+
+function createBaseGetHookRequest(): GetHookRequest {
+  return { namespace: "", name: "" };
+}
+
+export const GetHookRequest: MessageFns<GetHookRequest> = {
+  encode(message: GetHookRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetHookRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetHookRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GetHookRequest>): GetHookRequest {
+    return GetHookRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetHookRequest>): GetHookRequest {
+    const message = createBaseGetHookRequest();
+    message.namespace = object.namespace ?? "";
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
+function createBaseGetHookResponse(): GetHookResponse {
+  return { hook: undefined };
+}
+
+export const GetHookResponse: MessageFns<GetHookResponse> = {
+  encode(message: GetHookResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hook !== undefined) {
+      Hook.encode(message.hook, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetHookResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetHookResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hook = Hook.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GetHookResponse>): GetHookResponse {
+    return GetHookResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetHookResponse>): GetHookResponse {
+    const message = createBaseGetHookResponse();
+    message.hook = (object.hook !== undefined && object.hook !== null) ? Hook.fromPartial(object.hook) : undefined;
+    return message;
+  },
+};
+
+function createBaseListHooksRequest(): ListHooksRequest {
+  return { namespace: "", page: undefined };
+}
+
+export const ListHooksRequest: MessageFns<ListHooksRequest> = {
+  encode(message: ListHooksRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.page !== undefined) {
+      PageRequest.encode(message.page, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListHooksRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListHooksRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.page = PageRequest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ListHooksRequest>): ListHooksRequest {
+    return ListHooksRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListHooksRequest>): ListHooksRequest {
+    const message = createBaseListHooksRequest();
+    message.namespace = object.namespace ?? "";
+    message.page = (object.page !== undefined && object.page !== null)
+      ? PageRequest.fromPartial(object.page)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseListHooksResponse(): ListHooksResponse {
+  return { hooks: [], page: undefined };
+}
+
+export const ListHooksResponse: MessageFns<ListHooksResponse> = {
+  encode(message: ListHooksResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.hooks) {
+      Hook.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.page !== undefined) {
+      PageInfo.encode(message.page, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListHooksResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListHooksResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hooks.push(Hook.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.page = PageInfo.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ListHooksResponse>): ListHooksResponse {
+    return ListHooksResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListHooksResponse>): ListHooksResponse {
+    const message = createBaseListHooksResponse();
+    message.hooks = object.hooks?.map((e) => Hook.fromPartial(e)) || [];
+    message.page = (object.page !== undefined && object.page !== null) ? PageInfo.fromPartial(object.page) : undefined;
+    return message;
+  },
+};
+
+function createBaseRotateHookRequest(): RotateHookRequest {
+  return { namespace: "", name: "", secret: "", overlap: undefined };
+}
+
+export const RotateHookRequest: MessageFns<RotateHookRequest> = {
+  encode(message: RotateHookRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    if (message.secret !== "") {
+      writer.uint32(26).string(message.secret);
+    }
+    if (message.overlap !== undefined) {
+      Duration.encode(message.overlap, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RotateHookRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRotateHookRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.secret = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.overlap = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RotateHookRequest>): RotateHookRequest {
+    return RotateHookRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RotateHookRequest>): RotateHookRequest {
+    const message = createBaseRotateHookRequest();
+    message.namespace = object.namespace ?? "";
+    message.name = object.name ?? "";
+    message.secret = object.secret ?? "";
+    message.overlap = (object.overlap !== undefined && object.overlap !== null)
+      ? Duration.fromPartial(object.overlap)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseRotateHookResponse(): RotateHookResponse {
+  return { hook: undefined, secret: "" };
+}
+
+export const RotateHookResponse: MessageFns<RotateHookResponse> = {
+  encode(message: RotateHookResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hook !== undefined) {
+      Hook.encode(message.hook, writer.uint32(10).fork()).join();
+    }
+    if (message.secret !== "") {
+      writer.uint32(18).string(message.secret);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RotateHookResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRotateHookResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hook = Hook.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.secret = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RotateHookResponse>): RotateHookResponse {
+    return RotateHookResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RotateHookResponse>): RotateHookResponse {
+    const message = createBaseRotateHookResponse();
+    message.hook = (object.hook !== undefined && object.hook !== null) ? Hook.fromPartial(object.hook) : undefined;
+    message.secret = object.secret ?? "";
+    return message;
+  },
+};
+
+function createBaseDeleteHookRequest(): DeleteHookRequest {
+  return { namespace: "", name: "" };
+}
+
+export const DeleteHookRequest: MessageFns<DeleteHookRequest> = {
+  encode(message: DeleteHookRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DeleteHookRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDeleteHookRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<DeleteHookRequest>): DeleteHookRequest {
+    return DeleteHookRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DeleteHookRequest>): DeleteHookRequest {
+    const message = createBaseDeleteHookRequest();
+    message.namespace = object.namespace ?? "";
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
+function createBaseDeleteHookResponse(): DeleteHookResponse {
+  return {};
+}
+
+export const DeleteHookResponse: MessageFns<DeleteHookResponse> = {
+  encode(_: DeleteHookResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DeleteHookResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDeleteHookResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<DeleteHookResponse>): DeleteHookResponse {
+    return DeleteHookResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<DeleteHookResponse>): DeleteHookResponse {
+    const message = createBaseDeleteHookResponse();
+    return message;
+  },
+};
+
 function createBaseListAuditEventsRequest(): ListAuditEventsRequest {
   return { namespace: "", page: undefined, subjectId: undefined, query: "" };
 }
@@ -5252,7 +6232,7 @@ export const WhoAmIRequest: MessageFns<WhoAmIRequest> = {
 };
 
 function createBaseWhoAmIResponse(): WhoAmIResponse {
-  return { key: undefined, keysRequired: false, encrypted: false, certificate: "" };
+  return { key: undefined, keysRequired: false, encrypted: false, certificate: "", sessionExpiresAt: undefined };
 }
 
 export const WhoAmIResponse: MessageFns<WhoAmIResponse> = {
@@ -5268,6 +6248,9 @@ export const WhoAmIResponse: MessageFns<WhoAmIResponse> = {
     }
     if (message.certificate !== "") {
       writer.uint32(34).string(message.certificate);
+    }
+    if (message.sessionExpiresAt !== undefined) {
+      Timestamp.encode(message.sessionExpiresAt, writer.uint32(802).fork()).join();
     }
     return writer;
   },
@@ -5317,6 +6300,14 @@ export const WhoAmIResponse: MessageFns<WhoAmIResponse> = {
             message.certificate = reader.string();
             continue;
           }
+          case 100: {
+            if (tag !== 802) {
+              break;
+            }
+
+            message.sessionExpiresAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5338,6 +6329,231 @@ export const WhoAmIResponse: MessageFns<WhoAmIResponse> = {
     message.keysRequired = object.keysRequired ?? false;
     message.encrypted = object.encrypted ?? false;
     message.certificate = object.certificate ?? "";
+    message.sessionExpiresAt = (object.sessionExpiresAt !== undefined && object.sessionExpiresAt !== null)
+      ? Timestamp.fromPartial(object.sessionExpiresAt)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCreateSessionRequest(): CreateSessionRequest {
+  return {};
+}
+
+export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
+  encode(_: CreateSessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateSessionRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateSessionRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CreateSessionRequest>): CreateSessionRequest {
+    return CreateSessionRequest.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<CreateSessionRequest>): CreateSessionRequest {
+    const message = createBaseCreateSessionRequest();
+    return message;
+  },
+};
+
+function createBaseCreateSessionResponse(): CreateSessionResponse {
+  return { sessionId: "", secret: "", expiresAt: undefined, key: undefined };
+}
+
+export const CreateSessionResponse: MessageFns<CreateSessionResponse> = {
+  encode(message: CreateSessionResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.sessionId !== "") {
+      writer.uint32(10).string(message.sessionId);
+    }
+    if (message.secret !== "") {
+      writer.uint32(18).string(message.secret);
+    }
+    if (message.expiresAt !== undefined) {
+      Timestamp.encode(message.expiresAt, writer.uint32(26).fork()).join();
+    }
+    if (message.key !== undefined) {
+      Key.encode(message.key, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateSessionResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateSessionResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.sessionId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.secret = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.expiresAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.key = Key.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CreateSessionResponse>): CreateSessionResponse {
+    return CreateSessionResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CreateSessionResponse>): CreateSessionResponse {
+    const message = createBaseCreateSessionResponse();
+    message.sessionId = object.sessionId ?? "";
+    message.secret = object.secret ?? "";
+    message.expiresAt = (object.expiresAt !== undefined && object.expiresAt !== null)
+      ? Timestamp.fromPartial(object.expiresAt)
+      : undefined;
+    message.key = (object.key !== undefined && object.key !== null) ? Key.fromPartial(object.key) : undefined;
+    return message;
+  },
+};
+
+function createBaseEndSessionRequest(): EndSessionRequest {
+  return {};
+}
+
+export const EndSessionRequest: MessageFns<EndSessionRequest> = {
+  encode(_: EndSessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EndSessionRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEndSessionRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<EndSessionRequest>): EndSessionRequest {
+    return EndSessionRequest.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<EndSessionRequest>): EndSessionRequest {
+    const message = createBaseEndSessionRequest();
+    return message;
+  },
+};
+
+function createBaseEndSessionResponse(): EndSessionResponse {
+  return {};
+}
+
+export const EndSessionResponse: MessageFns<EndSessionResponse> = {
+  encode(_: EndSessionResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EndSessionResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEndSessionResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<EndSessionResponse>): EndSessionResponse {
+    return EndSessionResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<EndSessionResponse>): EndSessionResponse {
+    const message = createBaseEndSessionResponse();
     return message;
   },
 };
@@ -5483,6 +6699,46 @@ export const AdminServiceDefinition = {
       responseStream: false,
       options: {},
     },
+    createHook: {
+      name: "CreateHook",
+      requestType: CreateHookRequest as typeof CreateHookRequest,
+      requestStream: false,
+      responseType: CreateHookResponse as typeof CreateHookResponse,
+      responseStream: false,
+      options: {},
+    },
+    getHook: {
+      name: "GetHook",
+      requestType: GetHookRequest as typeof GetHookRequest,
+      requestStream: false,
+      responseType: GetHookResponse as typeof GetHookResponse,
+      responseStream: false,
+      options: {},
+    },
+    listHooks: {
+      name: "ListHooks",
+      requestType: ListHooksRequest as typeof ListHooksRequest,
+      requestStream: false,
+      responseType: ListHooksResponse as typeof ListHooksResponse,
+      responseStream: false,
+      options: {},
+    },
+    rotateHook: {
+      name: "RotateHook",
+      requestType: RotateHookRequest as typeof RotateHookRequest,
+      requestStream: false,
+      responseType: RotateHookResponse as typeof RotateHookResponse,
+      responseStream: false,
+      options: {},
+    },
+    deleteHook: {
+      name: "DeleteHook",
+      requestType: DeleteHookRequest as typeof DeleteHookRequest,
+      requestStream: false,
+      responseType: DeleteHookResponse as typeof DeleteHookResponse,
+      responseStream: false,
+      options: {},
+    },
     listAuditEvents: {
       name: "ListAuditEvents",
       requestType: ListAuditEventsRequest as typeof ListAuditEventsRequest,
@@ -5520,6 +6776,22 @@ export const AdminServiceDefinition = {
       requestType: WhoAmIRequest as typeof WhoAmIRequest,
       requestStream: false,
       responseType: WhoAmIResponse as typeof WhoAmIResponse,
+      responseStream: false,
+      options: {},
+    },
+    createSession: {
+      name: "CreateSession",
+      requestType: CreateSessionRequest as typeof CreateSessionRequest,
+      requestStream: false,
+      responseType: CreateSessionResponse as typeof CreateSessionResponse,
+      responseStream: false,
+      options: {},
+    },
+    endSession: {
+      name: "EndSession",
+      requestType: EndSessionRequest as typeof EndSessionRequest,
+      requestStream: false,
+      responseType: EndSessionResponse as typeof EndSessionResponse,
       responseStream: false,
       options: {},
     },

@@ -95,6 +95,7 @@ export interface RegisterRequest {
   pausesRuns: boolean;
   buildId: string;
   keepsRuns: number;
+  takesBatches: boolean;
 }
 
 export interface RegisterRequest_LabelsEntry {
@@ -114,6 +115,7 @@ export interface RegisterResponse {
   leaseMs: number;
   keepsOrder: boolean;
   resumesRuns: boolean;
+  takesBatches: boolean;
 }
 
 export interface HeartbeatRequest {
@@ -389,6 +391,7 @@ export interface SessionRequest {
   goodbye?: DeregisterRequest | undefined;
   setNote?: SetNote | undefined;
   after: number;
+  batch: Buffer[];
 }
 
 export interface Credit {
@@ -423,6 +426,7 @@ export interface SessionResponse {
   ack?: Ack | undefined;
   pauseTask?: PauseTask | undefined;
   waitOver?: WaitOver | undefined;
+  batch: Buffer[];
 }
 
 export interface Ack {
@@ -1174,6 +1178,7 @@ function createBaseRegisterRequest(): RegisterRequest {
     pausesRuns: false,
     buildId: "",
     keepsRuns: 0,
+    takesBatches: false,
   };
 }
 
@@ -1232,6 +1237,9 @@ export const RegisterRequest: MessageFns<RegisterRequest> = {
     }
     if (message.keepsRuns !== 0) {
       writer.uint32(864).int32(message.keepsRuns);
+    }
+    if (message.takesBatches !== false) {
+      writer.uint32(872).bool(message.takesBatches);
     }
     return writer;
   },
@@ -1399,6 +1407,14 @@ export const RegisterRequest: MessageFns<RegisterRequest> = {
             message.keepsRuns = reader.int32();
             continue;
           }
+          case 109: {
+            if (tag !== 872) {
+              break;
+            }
+
+            message.takesBatches = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1451,6 +1467,7 @@ export const RegisterRequest: MessageFns<RegisterRequest> = {
     message.pausesRuns = object.pausesRuns ?? false;
     message.buildId = object.buildId ?? "";
     message.keepsRuns = object.keepsRuns ?? 0;
+    message.takesBatches = object.takesBatches ?? false;
     return message;
   },
 };
@@ -1597,6 +1614,7 @@ function createBaseRegisterResponse(): RegisterResponse {
     leaseMs: 0,
     keepsOrder: false,
     resumesRuns: false,
+    takesBatches: false,
   };
 }
 
@@ -1619,6 +1637,9 @@ export const RegisterResponse: MessageFns<RegisterResponse> = {
     }
     if (message.resumesRuns !== false) {
       writer.uint32(824).bool(message.resumesRuns);
+    }
+    if (message.takesBatches !== false) {
+      writer.uint32(832).bool(message.takesBatches);
     }
     return writer;
   },
@@ -1684,6 +1705,14 @@ export const RegisterResponse: MessageFns<RegisterResponse> = {
             message.resumesRuns = reader.bool();
             continue;
           }
+          case 104: {
+            if (tag !== 832) {
+              break;
+            }
+
+            message.takesBatches = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1707,6 +1736,7 @@ export const RegisterResponse: MessageFns<RegisterResponse> = {
     message.leaseMs = object.leaseMs ?? 0;
     message.keepsOrder = object.keepsOrder ?? false;
     message.resumesRuns = object.resumesRuns ?? false;
+    message.takesBatches = object.takesBatches ?? false;
     return message;
   },
 };
@@ -5178,6 +5208,7 @@ function createBaseSessionRequest(): SessionRequest {
     goodbye: undefined,
     setNote: undefined,
     after: 0,
+    batch: [],
   };
 }
 
@@ -5233,6 +5264,9 @@ export const SessionRequest: MessageFns<SessionRequest> = {
     }
     if (message.after !== 0) {
       writer.uint32(800).int64(message.after);
+    }
+    for (const v of message.batch) {
+      writer.uint32(810).bytes(v!);
     }
     return writer;
   },
@@ -5386,6 +5420,14 @@ export const SessionRequest: MessageFns<SessionRequest> = {
             message.after = longToNumber(reader.int64());
             continue;
           }
+          case 101: {
+            if (tag !== 810) {
+              break;
+            }
+
+            message.batch.push(Buffer.from(reader.bytes()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5450,6 +5492,7 @@ export const SessionRequest: MessageFns<SessionRequest> = {
       ? SetNote.fromPartial(object.setNote)
       : undefined;
     message.after = object.after ?? 0;
+    message.batch = object.batch?.map((e) => e) || [];
     return message;
   },
 };
@@ -5611,6 +5654,7 @@ function createBaseSessionResponse(): SessionResponse {
     ack: undefined,
     pauseTask: undefined,
     waitOver: undefined,
+    batch: [],
   };
 }
 
@@ -5678,6 +5722,9 @@ export const SessionResponse: MessageFns<SessionResponse> = {
     }
     if (message.waitOver !== undefined) {
       WaitOver.encode(message.waitOver, writer.uint32(802).fork()).join();
+    }
+    for (const v of message.batch) {
+      writer.uint32(818).bytes(v!);
     }
     return writer;
   },
@@ -5863,6 +5910,14 @@ export const SessionResponse: MessageFns<SessionResponse> = {
             message.waitOver = WaitOver.decode(reader, reader.uint32());
             continue;
           }
+          case 102: {
+            if (tag !== 818) {
+              break;
+            }
+
+            message.batch.push(Buffer.from(reader.bytes()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5937,6 +5992,7 @@ export const SessionResponse: MessageFns<SessionResponse> = {
     message.waitOver = (object.waitOver !== undefined && object.waitOver !== null)
       ? WaitOver.fromPartial(object.waitOver)
       : undefined;
+    message.batch = object.batch?.map((e) => e) || [];
     return message;
   },
 };

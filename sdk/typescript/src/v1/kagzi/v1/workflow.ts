@@ -231,6 +231,7 @@ export interface ListWorkflowsRequest {
   search?: string | undefined;
   workflowTypes: string[];
   taskQueues: string[];
+  query: string;
 }
 
 export interface ListWorkflowsRequest_TagsEntry {
@@ -468,6 +469,7 @@ export interface BulkWorkflowsRequest {
   limit: number;
   keepAll: boolean;
   grace: Duration | undefined;
+  selection: ListWorkflowsRequest | undefined;
 }
 
 export interface BulkWorkflowsProgress {
@@ -2608,6 +2610,7 @@ function createBaseListWorkflowsRequest(): ListWorkflowsRequest {
     search: undefined,
     workflowTypes: [],
     taskQueues: [],
+    query: "",
   };
 }
 
@@ -2661,6 +2664,9 @@ export const ListWorkflowsRequest: MessageFns<ListWorkflowsRequest> = {
     }
     for (const v of message.taskQueues) {
       writer.uint32(858).string(v!);
+    }
+    if (message.query !== "") {
+      writer.uint32(866).string(message.query);
     }
     return writer;
   },
@@ -2811,6 +2817,14 @@ export const ListWorkflowsRequest: MessageFns<ListWorkflowsRequest> = {
             message.taskQueues.push(reader.string());
             continue;
           }
+          case 108: {
+            if (tag !== 866) {
+              break;
+            }
+
+            message.query = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2857,6 +2871,7 @@ export const ListWorkflowsRequest: MessageFns<ListWorkflowsRequest> = {
     message.search = object.search ?? undefined;
     message.workflowTypes = object.workflowTypes?.map((e) => e) || [];
     message.taskQueues = object.taskQueues?.map((e) => e) || [];
+    message.query = object.query ?? "";
     return message;
   },
 };
@@ -5729,7 +5744,7 @@ export const PinWorkflowResponse: MessageFns<PinWorkflowResponse> = {
 };
 
 function createBaseBulkWorkflowsRequest(): BulkWorkflowsRequest {
-  return { action: 0, filter: undefined, reason: "", limit: 0, keepAll: false, grace: undefined };
+  return { action: 0, filter: undefined, reason: "", limit: 0, keepAll: false, grace: undefined, selection: undefined };
 }
 
 export const BulkWorkflowsRequest: MessageFns<BulkWorkflowsRequest> = {
@@ -5751,6 +5766,9 @@ export const BulkWorkflowsRequest: MessageFns<BulkWorkflowsRequest> = {
     }
     if (message.grace !== undefined) {
       Duration.encode(message.grace, writer.uint32(810).fork()).join();
+    }
+    if (message.selection !== undefined) {
+      ListWorkflowsRequest.encode(message.selection, writer.uint32(818).fork()).join();
     }
     return writer;
   },
@@ -5816,6 +5834,14 @@ export const BulkWorkflowsRequest: MessageFns<BulkWorkflowsRequest> = {
             message.grace = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 102: {
+            if (tag !== 818) {
+              break;
+            }
+
+            message.selection = ListWorkflowsRequest.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5842,6 +5868,9 @@ export const BulkWorkflowsRequest: MessageFns<BulkWorkflowsRequest> = {
     message.keepAll = object.keepAll ?? false;
     message.grace = (object.grace !== undefined && object.grace !== null)
       ? Duration.fromPartial(object.grace)
+      : undefined;
+    message.selection = (object.selection !== undefined && object.selection !== null)
+      ? ListWorkflowsRequest.fromPartial(object.selection)
       : undefined;
     return message;
   },
