@@ -78,7 +78,7 @@ func (d *Door) Serve(ctx context.Context, page http.Handler) error {
 	return err
 }
 
-// guarded serves the page to whoever has the cookie, and the cookie to whoever has the token.
+// guarded serves the page to a browser with the cookie, and the cookie to one with the token.
 func (d *Door) guarded(page http.Handler) http.Handler {
 	host := d.listener.Addr().String()
 	_, port, _ := net.SplitHostPort(host) // of a listener it is valid

@@ -215,7 +215,7 @@ _facts: weakref.WeakKeyDictionary[Any, tuple[bool, Any]] = weakref.WeakKeyDictio
 
 
 def _facts_of(fn: Any) -> tuple[bool, Any]:
-    """Returns whether code of a step is async, and the type of its result; reading annotations anew takes long."""
+    """Returns whether code of a step is async, and the type of its result; to read annotations again takes long."""
     fn = getattr(fn.func if isinstance(fn, functools.partial) else fn, "__func__", fn)
     try:
         return _facts[fn]
