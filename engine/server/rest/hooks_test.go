@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ type fakeDeliverer struct {
 	started  []*kagziv1.Payload
 	verified func(ctx context.Context, header http.Header, body []byte)
 	wait     chan struct{} // until then a delivery is being started; nil: not
+	mu       sync.Mutex
 }
 
 func (f *fakeDeliverer) VerifyDelivery(ctx context.Context, hook string, header http.Header,
@@ -42,6 +44,8 @@ func (f *fakeDeliverer) Start(_ context.Context, _ string, input *kagziv1.Payloa
 	if f.wait != nil {
 		<-f.wait
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.started = append(f.started, input)
 	return &kagziv1.StartWorkflowResponse{RunId: "r"}, nil
 }

@@ -72,6 +72,7 @@ func TestOutboxJoinsMessages(t *testing.T) {
 		}
 		free <- servertest.ErrBroken
 		left := o.close()
+		synctest.Wait()
 		if want := [][]int64{{0}, {1, 2}, {3}, {4, 5}}; !slices.EqualFunc(sent, want, slices.Equal) {
 			t.Errorf("sent %v, want %v", sent, want)
 		}
