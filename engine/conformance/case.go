@@ -298,7 +298,7 @@ func (g *going) resume(accept bool) {
 	g.c.check(err)
 }
 
-// suspend takes the run away from its worker and gives it back: the code starts anew.
+// suspend takes the run away from its worker and gives it back: the code starts again.
 func (g *going) suspend() {
 	g.c.check(suspend(nil, g.c.lane, 0)(g.c.ctx, g.f, 0))
 }
