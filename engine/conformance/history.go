@@ -159,12 +159,13 @@ func place(s *kagziv1.Step) int64 {
 	return s.GetSettled()
 }
 
-// interrupted reports whether a step was running when a lease or the run ended. Whether that is recorded
-// depends on time.
+// interrupted reports whether a step was running, or was to be retried, when a lease or the run ended. Which
+// of these is recorded depends on time: a retry that has begun is announced after a while.
 func interrupted(s *kagziv1.Step) bool {
 	return s.GetKind() == kagziv1.StepKind_STEP_KIND_FUNCTION &&
 		(s.GetError().GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED || s.GetError().GetType() == "run_ended" ||
-			s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING)
+			s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING ||
+			s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED && s.GetRetryAt() != nil)
 }
 
 // dropped reports whether a row is that of a wait which the cancellation of its run ended before its result

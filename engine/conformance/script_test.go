@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine/conformance/program"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -128,6 +131,27 @@ func TestAResultAfterACancellationIsNotCompared(t *testing.T) {
 	}
 	if difference(of(1, 2, "cancelled"), of(1, 2, "run_ended")) == "" || difference(of(1, 2, "cancelled"), of(-1, 1, "cancelled")) == "" {
 		t.Error("a result that came before the cancellation is not compared")
+	}
+}
+
+// The retry of a branch that was left is running when the run ends, or not begun: seed 165.
+func TestARetryThatTheEndOfItsRunLeftIsNotCompared(t *testing.T) {
+	of := func(rows ...*kagziv1.Step) []Record {
+		return records([]member{{run: &kagziv1.Workflow{}, rows: rows}}, &program.Program{}, true)
+	}
+	row := func(kind string, change func(*kagziv1.Step)) *kagziv1.Step {
+		s := &kagziv1.Step{Name: "r2", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_FAILED,
+			Error: &kagziv1.ErrorDetail{Type: kind}}
+		change(s)
+		return s
+	}
+	waiting := row("flaky", func(s *kagziv1.Step) { s.RetryAt = timestamppb.New(time.Unix(1, 0)) })
+	running := row("run_ended", func(*kagziv1.Step) {})
+	if d := difference(of(waiting), of(running)); d != "" {
+		t.Error(d)
+	}
+	if final := row("flaky", func(s *kagziv1.Step) { s.Settled = 1 }); difference(of(waiting), of(final)) == "" {
+		t.Error("a failure that is final is not compared")
 	}
 }
 
