@@ -300,7 +300,7 @@ func (c *claim) read(ctx context.Context) error {
 }
 
 // settleWaiting settles the steps of the claimed runs that may need it.
-func (c *claim) settleWaiting() error {
+func (c *claim) settleWaiting() (err error) {
 	if len(c.waiting) == 0 {
 		return nil
 	}
@@ -308,17 +308,7 @@ func (c *claim) settleWaiting() error {
 	for i := range c.out.Tasks {
 		kept[c.out.Tasks[i].Run.ID] = c.kept(&c.out.Tasks[i])
 	}
-	var err error
-	c.since, err = writeEntered(c.store, "settle what happened to claimed runs",
-		func(t *tx) (map[engine.ID]storelogic.Since, error) {
-			since := map[engine.ID]storelogic.Since{}
-			err := t.prepare(c.waiting)
-			for i := 0; i < len(c.waiting) && err == nil; i++ {
-				id := c.waiting[i]
-				since[id], err = storelogic.SettleClaimed(t, id, kept[id], c.p.Now)
-			}
-			return since, err
-		})
+	c.since, err = c.store.settleClaimed(c.waiting, kept, c.p.Now)
 	return err
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -210,4 +212,47 @@ func (g *opGroup) settle() {
 	}
 	g.store.commits.Add(settled)
 	g.store.notifier.notify(g.tx.events)
+}
+
+// settleParams are those of the operation by which a claim settles what happened to a run.
+type settleParams struct{}
+
+// settleClaimed settles what happened to runs that were just claimed: in groups, and one after the other
+// where a group cannot. kept holds the tokens under which their workers parked them.
+func (s *Store) settleClaimed(runs []engine.ID, kept map[engine.ID]engine.Token,
+	now time.Time) (map[engine.ID]storelogic.Since, error) {
+	const doing = "settle what happened to claimed runs"
+	since := map[engine.ID]storelogic.Since{}
+	settle := func(t storelogic.Tx, run engine.ID) (storelogic.Since, error) {
+		return storelogic.SettleClaimed(t, run, kept[run], now)
+	}
+	var alone []engine.ID
+	for some := range slices.Chunk(runs, maxGroup) {
+		calls := make([]*call, len(some))
+		for i, run := range some {
+			calls[i] = &call{run: run, op: &operation{Call: storelogic.Call{Doing: doing, Params: settleParams{}},
+				do: func(t storelogic.Tx) (any, error) { return settle(t, run) }}}
+		}
+		s.writeOperations(calls)
+		for _, c := range calls {
+			switch {
+			case c.err != nil:
+				return nil, c.err
+			case c.settled:
+				since[c.run] = c.op.answer.(storelogic.Since)
+			default:
+				alone = append(alone, c.run)
+			}
+		}
+	}
+	if len(alone) == 0 {
+		return since, nil
+	}
+	return writeEntered(s, doing, func(t *tx) (map[engine.ID]storelogic.Since, error) {
+		err := t.prepare(alone)
+		for i := 0; i < len(alone) && err == nil; i++ {
+			since[alone[i]], err = settle(t, alone[i])
+		}
+		return since, err
+	})
 }

@@ -212,7 +212,7 @@ func (g *groupRows) expect(c *call) {
 		for _, what := range []wanted{wantEnding, wantWaiting, wantChildren, wantCount} {
 			run(what)
 		}
-	case engine.ReleaseParams:
+	case engine.ReleaseParams, settleParams:
 		run(wantWaiting)
 	}
 }

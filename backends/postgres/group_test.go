@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -350,4 +352,52 @@ func TestCallsOfOneKindMakeAGroup(t *testing.T) {
 			t.Errorf("%s: groups of %v begin, want %v", c.name, got, c.want)
 		}
 	}
+}
+
+// parked returns runs that wait for a signal which has come.
+func (g *grouping) parked(n int) (runs []engine.ID) {
+	var waits, signals []*call
+	for _, l := range g.leases[:n] {
+		runs = append(runs, l.RunID)
+		waits, signals = append(waits, g.wait(l, "go")), append(signals, g.signal(l.RunID, "go"))
+	}
+	g.carryOut(waits, slices.Repeat([]bool{true}, n)...)
+	g.carryOut(signals, slices.Repeat([]bool{true}, n)...)
+	return runs
+}
+
+// One after the other they would cost a few round trips each.
+func TestAClaimSettlesItsRunsInAGroup(t *testing.T) {
+	g := newGrouping(t, 5)
+	g.parked(5)
+	before := g.commits.Sizes()
+	g.claim(5)
+	after := g.commits.Sizes()
+	if commits, writes := after.Commits-before.Commits, after.Writes-before.Writes; commits != 1 || writes != 5 {
+		t.Errorf("the claim settled %d runs by %d commits, want 5 by 1", writes, commits)
+	}
+	g.wants("waits have their signal", "select count(*) from steps where status = 3 and settled > 0", 5)
+}
+
+func TestAClaimSettlesARunThatIsLockedOnceItIsFree(t *testing.T) {
+	g := newGrouping(t, 3)
+	runs := g.parked(3)
+	unlock := g.lock(runs[1])
+	ended := make(chan error, 1)
+	go func() {
+		since, err := g.settleClaimed(runs, nil, g.Now())
+		if err == nil && len(since) != 3 {
+			err = fmt.Errorf("settled %d runs, want 3", len(since))
+		}
+		ended <- err
+	}()
+	const settled = "select count(*) from steps where status = 3 and settled > 0"
+	for g.count(settled) < 2 {
+		runtime.Gosched()
+	}
+	unlock()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	g.wants("waits have their signal", settled, 3)
 }
