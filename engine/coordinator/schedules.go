@@ -19,7 +19,7 @@ const (
 	firesAtOnce = 100
 	// firesTogether is how many schedules fire concurrently, so that their commits are shared and
 	// round trips to the database overlap.
-	firesTogether = 16
+	firesTogether = 100
 	// catchupGap is the pause when CatchupRate holds ticks back.
 	catchupGap = 100 * time.Millisecond
 )
