@@ -93,7 +93,7 @@ func TestAFormOfAScheduleThatWasChangedMeanwhileIsRefused(t *testing.T) {
 		t.Fatalf("a form that is out of date = %d %s", answer.Code, page)
 	}
 	shows(t, page, "It was changed since this form was opened: ", "When is now &#34;0 10 * * *&#34;, not &#34;0 9 * * *&#34;",
-		"Queue is now &#34;other&#34;", `name="cron" required value="0 10 * * *"`, `value="mine"`)
+		"Queue is now &#34;other&#34;", `value="0 10 * * *"`, `value="mine"`)
 	schedule := func() *kagziv1.WorkflowSchedule {
 		got, err := api.GetWorkflowSchedule(t.Context(), &kagziv1.GetWorkflowScheduleRequest{ScheduleId: id})
 		if err != nil {
@@ -195,7 +195,7 @@ func TestHooksAreCreatedRotatedAndDeleted(t *testing.T) {
 	const given = "whsec_0123456789abcdef"
 	page = b.get("/n/default/act?do=rotate-hook&id=gh")
 	answer = b.post("/n/default/act", sent(t, page, "overlap", "1h", "secret", given, "preview", "1")...)
-	shows(t, answer.Body.String(), "kagzi hook rotate gh --overlap 1h0m0s --secret-file -")
+	shows(t, answer.Body.String(), "kagzi hook rotate gh --overlap 1h0m0s --secret-file=-")
 	if strings.Contains(answer.Body.String(), given) {
 		t.Error("the page shows a secret that was typed")
 	}

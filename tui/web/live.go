@@ -125,7 +125,12 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Accel-Buffering", "no")
 	raw, _ := json.Marshal(greeting) // strings
 	for text := "retry: 2000\nevent: hello\ndata: " + string(raw) + "\n\n"; out.send(text); {
-		t := <-heard
+		var t told
+		select {
+		case t = <-heard:
+		case <-ctx.Done():
+			return
+		}
 		if t.err != nil {
 			out.send("event: over\ndata: 1\n\n")
 			return
