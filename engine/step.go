@@ -123,6 +123,13 @@ func (s *Step) Interrupted() bool {
 // Open says whether the attempt has not ended: it runs, sleeps, or waits for its retry.
 func (s *Step) Open() bool { return s.Status == StepPending || s.Status == StepRunning }
 
+// StepFilter selects attempts of a run's steps. Every field that is set must match; of a list, any entry.
+type StepFilter struct {
+	Name     string
+	Statuses []StepStatus
+	Latest   bool // only the latest attempt of each step
+}
+
 // StepRef names a step of a run, by the id that BeginStep returned or by name. If both are set the
 // id is tried first, because older clients have one field for both.
 type StepRef struct {

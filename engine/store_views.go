@@ -18,9 +18,9 @@ type Views interface {
 	GetRunByExternalID(ctx context.Context, namespace, externalID string) (Run, error)
 	// ListRuns returns a page of runs, newest first, by ID.
 	ListRuns(ctx context.Context, f RunFilter, p Page) ([]Run, PageInfo, error)
-	// ListSteps returns a page of all attempts of a run's steps, by sequence and attempt; with
-	// name, of that step only. RunNotFound.
-	ListSteps(ctx context.Context, namespace string, run ID, name string, p Page) ([]Step, PageInfo, error)
+	// ListSteps returns a page of the attempts of a run's steps that the filter selects, by sequence
+	// and attempt. PageInfo.Total counts those only. RunNotFound.
+	ListSteps(ctx context.Context, namespace string, run ID, f StepFilter, p Page) ([]Step, PageInfo, error)
 	GetStep(ctx context.Context, namespace string, step ID) (Step, error) // StepNotFound
 	// GetHistory returns what Claim delivers as Task.History, from p.From on. The second result is
 	// the sequence where the rest begins; 0: there is no more.

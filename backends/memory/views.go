@@ -135,8 +135,8 @@ func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID
 	return s.someRuns(ctx, "ListRetries", func(r *Run) bool { return r.Namespace == namespace && r.RetriedFrom == run })
 }
 
-// ListSteps returns every attempt with its payloads.
-func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+// ListSteps returns attempts with their payloads.
+func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	place := func(s engine.Step, c *engine.Cursor) int {
 		return cmp.Or(cmp.Compare(s.Sequence, c.Number), cmp.Compare(s.Attempt, c.Minor))
@@ -145,7 +145,10 @@ func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, 
 		if _, err := t.run(namespace, run); err != nil {
 			return nil, err
 		}
-		return t.steps(run, func(s *engine.Step) bool { return name == "" || s.Name == name }), nil
+		return t.steps(run, func(s *engine.Step) bool {
+			return (f.Name == "" || s.Name == f.Name) && (s.Latest || !f.Latest) &&
+				(len(f.Statuses) == 0 || slices.Contains(f.Statuses, s.Status))
+		}), nil
 	})
 }
 

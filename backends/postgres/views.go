@@ -287,7 +287,7 @@ func arrayOrNull(list []string) []string {
 	return list
 }
 
-func statusArray(list []engine.RunStatus) []int16 {
+func statusArray[S engine.RunStatus | engine.StepStatus](list []S) []int16 {
 	var numbers []int16
 	for _, status := range list {
 		numbers = append(numbers, int16(status))

@@ -206,15 +206,15 @@ var countStepsSQL string
 //go:embed sql/run_exists.sql
 var runExistsSQL string
 
-// ListSteps returns every attempt with its payloads.
-func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) (
+// ListSteps returns attempts with their payloads.
+func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter, p engine.Page) (
 	steps []engine.Step, info engine.PageInfo, err error,
 ) {
 	after, before, statement := p.After.OrZero(), p.Before.OrZero(), listStepsSQL
 	if p.Before != nil {
 		statement = listStepsBackSQL
 	}
-	filter := args{"run_id": [16]byte(run), "name": name}
+	filter := args{"run_id": [16]byte(run), "name": f.Name, "statuses": statusArray(f.Statuses), "latest": f.Latest}
 	a := merge(filter, args{"after": p.After != nil, "after_sequence": after.Number, "after_attempt": after.Minor,
 		"before": p.Before != nil, "before_sequence": before.Number, "before_attempt": before.Minor,
 		"limit": p.Limit + 1})

@@ -98,7 +98,7 @@ func TestRestore(t *testing.T) {
 				err, engine.ErrLeaseLost) {
 				t.Errorf("the old token: %v, want its lease lost", err)
 			}
-			steps, _, err := r.ListSteps(t.Context(), "default", h.Lease.RunID, "", engine.Page{Limit: 10})
+			steps, _, err := r.ListSteps(t.Context(), "default", h.Lease.RunID, engine.StepFilter{}, engine.Page{Limit: 10})
 			for _, step := range steps {
 				if err != nil || step.Open() {
 					t.Errorf("step = %+v (%v), want no attempt under way", step, err)

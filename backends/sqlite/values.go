@@ -154,7 +154,7 @@ func encodeList[T any](list []T) string {
 	return encode(list)
 }
 
-func encodeStatuses(list []engine.RunStatus) string {
+func encodeStatuses[S engine.RunStatus | engine.StepStatus](list []S) string {
 	if len(list) == 0 {
 		return ""
 	}

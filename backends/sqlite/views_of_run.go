@@ -20,14 +20,17 @@ var countStepsSQL string
 //go:embed sql/run_exists.sql
 var runExistsSQL string
 
-// ListSteps returns every attempt with its payloads.
-func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+// ListSteps returns attempts with their payloads.
+func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	after, before := p.After.OrZero(), p.Before.OrZero()
 	return list(ctx, s, "ListSteps", p, listing[engine.Step]{
 		forth: &listStepsSQL, back: &listStepsBackSQL, count: &countStepsSQL, read: readStep,
-		check:  func(r session) error { return r.exists(namespace, run) },
-		filter: []arg{idArg("run_id", run), text("name", name)},
+		check: func(r session) error { return r.exists(namespace, run) },
+		filter: []arg{
+			idArg("run_id", run), text("name", f.Name), text("statuses", encodeStatuses(f.Statuses)),
+			flag("latest", f.Latest),
+		},
 		place: []arg{
 			flag("after", p.After != nil), num("after_sequence", after.Number), num("after_attempt", after.Minor),
 			flag("before", p.Before != nil), num("before_sequence", before.Number), num("before_attempt", before.Minor),

@@ -22,6 +22,9 @@ var aroundSabotages = []sabotage{
 	{"children end as their policy says", func(s engine.Store) engine.Store {
 		return abandonsChildren{s}
 	}, []string{"child"}},
+	{"a selection of steps leaves others out", func(s engine.Store) engine.Store {
+		return ignoresStatuses{s}
+	}, []string{"list"}},
 	{"a wait for all is no wait for any", func(s engine.Store) engine.Store {
 		return wakesAtTheFirst{s}
 	}, []string{"child"}},
@@ -109,13 +112,22 @@ func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildr
 // namesTheFirstRun names the run that a step started instead of the run that its output came from.
 type namesTheFirstRun struct{ engine.Store }
 
-func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
-	steps, info, err := d.Store.ListSteps(ctx, namespace, run, name, p)
+	steps, info, err := d.Store.ListSteps(ctx, namespace, run, f, p)
 	for i := range steps {
 		steps[i].Output = engine.ChildOutput(steps[i].Output, steps[i].ChildRunID, steps[i].ChildRunID)
 	}
 	return steps, info, err
+}
+
+// ignoresStatuses lists steps of all statuses.
+type ignoresStatuses struct{ engine.Store }
+
+func (d ignoresStatuses) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter,
+	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+	f.Statuses = nil
+	return d.Store.ListSteps(ctx, namespace, run, f, p)
 }
 
 type neverExpires struct{ engine.Store }

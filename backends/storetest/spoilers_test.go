@@ -316,7 +316,7 @@ func (d countsSleeps) GetRun(ctx context.Context, namespace string, id engine.ID
 	if err != nil {
 		return r, err
 	}
-	steps, _, err := d.ListSteps(ctx, namespace, id, "", engine.Page{Limit: engine.MaxPage})
+	steps, _, err := d.ListSteps(ctx, namespace, id, engine.StepFilter{}, engine.Page{Limit: engine.MaxPage})
 	for _, s := range steps {
 		if s.Kind == engine.StepSleep {
 			r.Attempts++
@@ -511,14 +511,14 @@ func (d repeatsRows) ListRuns(ctx context.Context, f engine.RunFilter, p engine.
 // losesRows skips a row between pages.
 type losesRows struct{ engine.Store }
 
-func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	if p.After != nil {
 		after := *p.After
 		after.Minor++
 		p.After = &after
 	}
-	return d.Store.ListSteps(ctx, namespace, run, name, p)
+	return d.Store.ListSteps(ctx, namespace, run, f, p)
 }
 
 // sortsByLocale orders names by locale instead of by byte.

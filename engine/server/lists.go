@@ -90,21 +90,22 @@ func (s *Server) scheduleID(ctx context.Context, namespace, ref string) (string,
 	return id.String(), nil
 }
 
-// ListSteps returns a page of all attempts of a run's steps. A page ends early if it would be too
+// ListSteps returns a page of the attempts of a run's steps that the request selects. A page ends early if it would be too
 // large to send.
 func (s *Server) ListSteps(ctx context.Context, request *kagziv1.ListStepsRequest) (*kagziv1.ListStepsResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
 	}
-	if err := engine.CheckOptionalName("step_name", request.GetStepName()); err != nil {
+	filter, err := wire.StepFilterOf(request)
+	if err != nil {
 		return nil, err
 	}
 	page, err := wire.PageOf(request, request.Page, wire.BehindSeries)
 	if err != nil {
 		return nil, err
 	}
-	steps, info, err := s.store.ListSteps(ctx, namespace, id, request.GetStepName(), page)
+	steps, info, err := s.store.ListSteps(ctx, namespace, id, filter, page)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (archive) GetQueueDepth(context.Context, string, string, time.Time) (whole 
 	return whole, nil
 }
 
-func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p engine.Page) ([]engine.Step,
+func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ engine.StepFilter, p engine.Page) ([]engine.Step,
 	engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Step {
 		return engine.Step{ID: servertest.NthID(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1}

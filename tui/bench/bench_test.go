@@ -112,7 +112,7 @@ func TestBinary(t *testing.T) {
 			t.Errorf("%v ended runs in the full table, want 1000", got)
 		}
 		for _, name := range []string{"W6-1M ratio", "W7-10K late p99", "W9 first tasks p99",
-			"W10 W1 slowdown, throughput", "W10 list page p95", "W13-100K worker memory"} {
+			"W10 W1 slowdown, throughput", "W10 list page p95", "W10 list in the web page p95", "W13-100K worker memory"} {
 			if figures[name] <= 0 {
 				t.Errorf("%s = %v, want more than 0", name, figures[name])
 			}

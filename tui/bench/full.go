@@ -3,7 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -45,12 +49,24 @@ func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) 
 	if err != nil {
 		return s, err
 	}
-	slices.Sort(pages)
-	s.figures = append(s.figures, figure{"list page p50", "ms", milliseconds(percentile(pages, 50))},
-		figure{"list page p95", "ms", milliseconds(percentile(pages, 95))},
-		figure{"list page p100", "ms", milliseconds(percentile(pages, 100))})
+	s.addTimes("list page", pages)
+	if pages, err = browserTimes(ctx, r.full); err != nil {
+		return s, err
+	}
+	s.addTimes("list in the web page", pages)
 	s.elapsed = time.Since(began)
 	return s, nil
+}
+
+// addTimes adds figures of times; none for none.
+func (s *sample) addTimes(name string, times []time.Duration) {
+	if len(times) == 0 {
+		return
+	}
+	slices.Sort(times)
+	s.figures = append(s.figures, figure{name + " p50", "ms", milliseconds(percentile(times, 50))},
+		figure{name + " p95", "ms", milliseconds(percentile(times, 95))},
+		figure{name + " p100", "ms", milliseconds(percentile(times, 100))})
 }
 
 // compare measures one workload on both tables. It compares the rate of W1 and W2, the times of W3,
@@ -193,4 +209,57 @@ func listTimes(ctx context.Context, r *fixture) (times []time.Duration, err erro
 		}
 	}
 	return times, nil
+}
+
+// browserTimes reads the lists of listTimes as a browser does: whole documents, page by page, by their
+// links. There are none if the server has no web page or asks for a login.
+func browserTimes(ctx context.Context, r *fixture) (times []time.Duration, err error) {
+	if r.servers[0].metrics == "" {
+		return nil, nil
+	}
+	site := "http://" + r.servers[0].metrics
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer browser.CloseIdleConnections()
+	for _, filter := range []string{"", "status:completed", "status:failed", "type:" + emptyType,
+		"queue:" + r.spec.queue} {
+		first := "/n/" + url.PathEscape(r.spec.namespace) + "/runs?q=" + url.QueryEscape(filter)
+		path := first
+		for range listPages {
+			from := time.Now()
+			text, err := document(ctx, browser, site+path)
+			if err != nil || text == "" {
+				return nil, err
+			}
+			times = append(times, time.Since(from))
+			path = first
+			if _, rest, more := strings.Cut(text, `rel="next" href="`); more {
+				next, _, _ := strings.Cut(rest, `"`)
+				path = strings.ReplaceAll(next, "&amp;", "&")
+			}
+		}
+	}
+	return times, nil
+}
+
+// document reads a page; it is empty if there is none for a browser without a session.
+func document(ctx context.Context, browser *http.Client, address string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := browser.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	switch {
+	case err != nil:
+		return "", err
+	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusSeeOther:
+		return "", nil
+	case answer.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("GET %s: %s", address, answer.Status)
+	}
+	return string(text), nil
 }

@@ -288,6 +288,25 @@ func TestShow_payloads_can_be_cut_whole_or_left_out(t *testing.T) {
 	}
 }
 
+func TestShow_failed_leaves_out_what_succeeded(t *testing.T) {
+	s := &session{server: sampleServer()}
+	id := "01936b2e-0000-7000-8000-000000000003"
+	out, _ := s.want(t, ExitOK, "wf", "show", id, "--failed", "-o", "json")
+	if strings.Contains(out, `"reserve"`) || strings.Count(out, `"step_id"`) != 1 || !strings.Contains(out, `"s3"`) {
+		t.Errorf("the steps are not the one that failed:\n%s", out)
+	}
+	asked := false
+	for _, r := range s.server.requests {
+		if r, ok := r.(*kagziv1.ListStepsRequest); ok {
+			asked = r.GetLatestOnly() && len(r.GetStatuses()) == 3
+		}
+	}
+	if !asked {
+		t.Error("the server is asked for more than the steps that are shown")
+	}
+	s.want(t, ExitUsage, "wf", "show", id, "--failed", "--tree")
+}
+
 func TestWait(t *testing.T) {
 	t.Run("exits with the code of the run's status", func(t *testing.T) {
 		for st, code := range map[kagziv1.WorkflowStatus]int{

@@ -21,6 +21,7 @@ type showOptions struct {
 	tree     bool
 	depth    int
 	web      bool
+	failed   bool
 }
 
 func newShow(e *env, o *showOptions) *cobra.Command {
@@ -30,6 +31,9 @@ func newShow(e *env, o *showOptions) *cobra.Command {
 		Short: "Show a run with its steps, error, input and output, or with --tree all related runs",
 		Long: `Show a run: its status, error, input, output, steps and signals, overridden steps with who changed
 them and why, and actions by people.
+
+With --failed leave out steps that succeeded, and attempts that were tried again: of a run with
+thousands of steps it reads only those that failed or are open.
 
 With --web open its page in a browser, and print the address.
 
@@ -44,6 +48,8 @@ failure, and the runs it continued as.`,
 			switch {
 			case o.web && o.tree:
 				return usagef("give either --web or --tree, not both")
+			case o.failed && (o.web || o.tree):
+				return usagef("--failed does not go with --web or --tree")
 			case o.web:
 				work = func(ctx context.Context, c *client, o *showOptions) error { return e.showPage(ctx, cmd, c, o) }
 			case o.tree && o.depth < 0:
@@ -59,6 +65,7 @@ failure, and the runs it continued as.`,
 	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id; show its newest run")
 	cmd.Flags().Var(&o.payloads, "payloads",
 		"bytes of each payload to show: a number, none or full (JSON and YAML always contain all)")
+	cmd.Flags().BoolVar(&o.failed, "failed", false, "show only steps that failed or are open")
 	cmd.Flags().BoolVar(&o.tree, "tree", false, "show the run with its children and all related runs")
 	cmd.Flags().BoolVar(&o.web, "web", false, "open the page of the run in a browser, and print its address")
 	cmd.Flags().IntVar(&o.depth, "depth", defaultTreeDepth, "with --tree: generations of children to show")
@@ -72,7 +79,7 @@ func runShow(ctx context.Context, c *client, o *showOptions) error {
 		return err
 	}
 	shown := shownRun{run: run}
-	if shown.steps, err = c.steps(ctx, run.GetRunId()); err != nil {
+	if shown.steps, err = c.steps(ctx, run.GetRunId(), o.failed); err != nil {
 		return err
 	}
 	if shown.signals, err = c.signals(ctx, run.GetRunId()); err != nil {
@@ -108,14 +115,26 @@ func (c *client) externalHint(err error) error {
 	return &callError{err: err, hint: "if this is an external id, add --external"}
 }
 
-// steps returns every attempt of a run's steps.
-func (c *client) steps(ctx context.Context, runID string) ([]*kagziv1.Step, error) {
+// steps returns every attempt of a run's steps, or the latest attempts of those that failed or are
+// open.
+func (c *client) steps(ctx context.Context, runID string, failed bool) ([]*kagziv1.Step, error) {
 	var steps []*kagziv1.Step
+	request := &kagziv1.ListStepsRequest{Namespace: c.namespace, RunId: runID, LatestOnly: failed}
+	if failed {
+		request.Statuses = []kagziv1.StepStatus{kagziv1.StepStatus_STEP_STATUS_FAILED,
+			kagziv1.StepStatus_STEP_STATUS_PENDING, kagziv1.StepStatus_STEP_STATUS_RUNNING}
+	}
 	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
-		answer, err := c.ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: c.namespace, RunId: runID, Page: page})
+		request.Page = page
+		answer, err := c.ListSteps(ctx, request)
 		steps = append(steps, answer.GetSteps()...)
 		return len(answer.GetSteps()), answer.GetPage(), err
 	})
+	if failed { // older servers select nothing
+		steps = slices.DeleteFunc(steps, func(s *kagziv1.Step) bool {
+			return !s.GetIsLatest() || !slices.Contains(request.Statuses, s.GetStatus())
+		})
+	}
 	return steps, err
 }
 

@@ -84,7 +84,7 @@ func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*re
 	g.seen[run.GetRunId()] = true
 	g.left--
 	var err error
-	if l.Steps, err = g.steps(ctx, run.GetRunId()); err != nil {
+	if l.Steps, err = g.steps(ctx, run.GetRunId(), false); err != nil {
 		return nil, err
 	}
 	children, err := g.children(ctx, run, l.Steps)

@@ -39,7 +39,7 @@ var tools = []tool{
 	},
 	{
 		name: "list_steps", method: over(tui.API.ListSteps), roles: readers,
-		arguments: "namespace run_id! step_name",
+		arguments: "namespace run_id! step_name statuses latest_only",
 		about:     "List the steps of a run in order, each attempt with its error. Long values are cut; see get_step.",
 	},
 	{

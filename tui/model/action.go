@@ -89,8 +89,8 @@ type flag struct {
 // Outcome is the result of an action on one target.
 type Outcome struct {
 	Text   string // one line of raw text: "CANCELLED", "retried as 0193…"
-	ID     string // of the created run, schedule or key
-	Secret string // of a created key
+	ID     string // of the created run, schedule or key; the path of a hook
+	Secret string // of a created key, or of a hook
 }
 
 // Result is the Outcome for a target, or its error.

@@ -159,6 +159,9 @@ func createFlags(r *kagziv1.CreateWorkflowScheduleRequest) []flag {
 	if r.GetOverlapPolicy() != kagziv1.OverlapPolicy_OVERLAP_POLICY_UNSPECIFIED {
 		flags = append(flags, overlapFlag(r.GetOverlapPolicy()))
 	}
+	if r.GetJitterMs() != 0 {
+		flags = append(flags, millisFlag("jitter", r.GetJitterMs()))
+	}
 	flags = append(flags, pairFlags("tag", r.GetTags())...)
 	flags = append(flags, payloadFlag("input", r.GetInput())...)
 	flags = append(flags, policyFlags("retry-", r.GetRetryPolicy(), false)...)
@@ -186,6 +189,9 @@ func updateFlags(old *kagziv1.WorkflowSchedule, r *kagziv1.UpdateWorkflowSchedul
 	}
 	if r.OverlapPolicy != nil {
 		flags = append(flags, overlapFlag(r.GetOverlapPolicy()))
+	}
+	if r.JitterMs != nil {
+		flags = append(flags, millisFlag("jitter", r.GetJitterMs()))
 	}
 	if r.Enabled != nil {
 		flags = append(flags, flag{name: "enabled=" + strconv.FormatBool(r.GetEnabled()), bare: true})

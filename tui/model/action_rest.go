@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
@@ -109,6 +110,27 @@ func (s Scope) TriggerSchedules(schedules []string) Action {
 	})
 }
 
+// BackfillSchedule starts the runs of the ticks in a span that have none; to is nil for now.
+func (s Scope) BackfillSchedule(id string, from, to *timestamppb.Timestamp, reason string) Action {
+	flags := append(timeFlag("from", from), timeFlag("to", to)...)
+	return s.newAction(Action{
+		Name: "backfill schedule", Targets: []string{id}, command: []string{"schedule", "backfill"}, alone: true,
+		flags: append(append(flags, flag{name: "yes", bare: true}), reasonFlag(reason)...),
+		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
+			answer, err := api.BackfillWorkflowSchedule(ctx, &kagziv1.BackfillWorkflowScheduleRequest{
+				Namespace: s.namespace(), ScheduleId: id, From: from, To: to, Reason: reason})
+			started := 0
+			for _, tick := range answer.GetTicks() {
+				if !tick.GetExisted() {
+					started++
+				}
+			}
+			return Outcome{Text: fmt.Sprintf("runs started: %d, ticks that had fired: %d", started,
+				len(answer.GetTicks())-started)}, err
+		},
+	})
+}
+
 // DeleteSchedules deletes schedules and keeps the runs that they started.
 func (s Scope) DeleteSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
@@ -159,14 +181,24 @@ func (s Scope) EnableNamespaces(names []string, reason string) Action {
 	})
 }
 
-// DeleteNamespaces deletes empty namespaces.
-func (s Scope) DeleteNamespaces(names []string, reason string) Action {
+// DeleteNamespaces deletes empty namespaces, or with force everything in them, too.
+func (s Scope) DeleteNamespaces(names []string, force bool, reason string) Action {
+	flags := []flag{{name: "yes", bare: true}}
+	if force {
+		flags = append(flags, flag{name: "force", bare: true})
+	}
 	return s.newAction(Action{
 		Name: "delete namespace", Danger: true, Targets: names, command: []string{"namespace", "delete"},
-		flags: append([]flag{{name: "yes", bare: true}}, reasonFlag(reason)...),
+		flags: append(flags, reasonFlag(reason)...),
 		do: func(ctx context.Context, api tui.API, name, _ string) (Outcome, error) {
-			_, err := api.DeleteNamespace(ctx, &kagziv1.DeleteNamespaceRequest{Namespace: name, Reason: reason})
-			return Outcome{Text: "deleted"}, err
+			request := &kagziv1.DeleteNamespaceRequest{Namespace: name, Force: force, Reason: reason}
+			for { // the server deletes a large namespace in parts
+				answer, err := api.DeleteNamespace(ctx, request)
+				if err != nil || answer.GetDeleted() || !force {
+					return Outcome{Text: "deleted"}, err
+				}
+				request.Again = true
+			}
 		},
 	})
 }

@@ -61,6 +61,8 @@ func (r *recorder) handle(_ any, stream grpc.ServerStream) error {
 		a.Schedule = r.schedule
 	case *kagziv1.DrainWorkerResponse:
 		a.Success = true
+	case *kagziv1.DeleteNamespaceResponse:
+		a.Deleted = true
 	case *kagziv1.WhoAmIResponse: // the commands for keys ask first
 		a.KeysRequired = true
 		return stream.SendMsg(answer)
@@ -182,7 +184,7 @@ func actions(s model.Scope) []model.Action {
 		s.CreateSchedule(&kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "report", CronExpr: "*/5 * * * *"}),
 		s.CreateSchedule(&kagziv1.CreateWorkflowScheduleRequest{
 			WorkflowType: "report", CronExpr: "@hourly", TimeZone: "Europe/Berlin", TaskQueue: "q", Name: "n",
-			Version: new("v1"), MaxCatchup: new(int32(0)),
+			Version: new("v1"), MaxCatchup: new(int32(0)), JitterMs: 90_000,
 			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
 			Tags:          map[string]string{"a": nasty}, Input: input, RetryPolicy: policy, Timeouts: timeouts,
 			RunRetryPolicy:    policy,
@@ -195,6 +197,7 @@ func actions(s model.Scope) []model.Action {
 		s.UpdateSchedule(old, &kagziv1.UpdateWorkflowScheduleRequest{
 			TimeZone: new(""), WorkflowType: new("t"), TaskQueue: new("q"), Name: new(""), Version: new("v"),
 			MaxCatchup: new(int32(7)), OverlapPolicy: new(kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW),
+			JitterMs:   new(int64(1500)),
 			NextFireAt: moment, Input: input, Tags: &kagziv1.ScheduleTags{
 				Tags: map[string]string{"kept": "3", "new": nasty}},
 			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, Timeouts: timeouts,
@@ -217,7 +220,11 @@ func actions(s model.Scope) []model.Action {
 			ExpiresAt: timestamppb.New(time.Date(2999, 1, 31, 12, 0, 0, 0, time.UTC))}),
 		s.RevokeKeys([]string{someRun, otherRun}),
 		s.EnableNamespaces([]string{"a", "b"}, ""), s.DisableNamespaces([]string{"a"}, nasty),
-		s.DeleteNamespaces([]string{"a", "b"}, nasty),
+		s.DeleteNamespaces([]string{"a", "b"}, false, nasty), s.DeleteNamespaces([]string{"a"}, true, ""),
+		s.BackfillSchedule(someSchedule, moment, nil, nasty), s.BackfillSchedule(someSchedule, moment, moment, ""),
+		s.CreateHook(&kagziv1.CreateHookRequest{Name: "gh", WorkflowType: nasty, TaskQueue: "ci",
+			Signature: kagziv1.HookSignature_HOOK_SIGNATURE_GITHUB}),
+		s.RotateHook("gh", "", 90*time.Minute), s.RotateHook("gh", "", 0), s.DeleteHooks([]string{"gh", nasty}),
 	}
 }
 

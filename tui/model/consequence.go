@@ -27,9 +27,15 @@ const (
 	DisabledText        = "No run starts there, none is claimed and no schedule fires."
 	DisableText         = "Runs that workers hold may finish. Nothing is deleted."
 	EnableText          = "Runs start again. Schedules catch up on missed ticks."
-	DeleteNamespaceText = "A namespace that holds runs, schedules, workers or keys is not deleted."
-	OwnKeyText          = "It is the key that you are using: you will be locked out."
-	LastKeyText         = "No key is left then: every call is allowed without one."
+	DeleteNamespaceText = "A namespace that holds runs, schedules, hooks, workers or keys is not deleted."
+	ForceText           = "Its open runs are terminated, and all its runs, schedules, hooks and workers are deleted. A key " +
+		"for this namespace alone is revoked."
+	BackfillText   = "Ticks that have fired do not fire again. The overlap policy does not hold it back."
+	CreateHookText = "Its secret is shown once. It is stored readable in the database, because signatures are " +
+		"checked with it."
+	DeleteHookText = "Deliveries to its URL are refused from now on. Its runs are kept."
+	OwnKeyText     = "It is the key that you are using: you will be locked out."
+	LastKeyText    = "No key is left then: every call is allowed without one."
 )
 
 // CancelText says what a cancellation with a grace does.

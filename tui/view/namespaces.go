@@ -313,7 +313,7 @@ func (a *App) deleteNamespaces(list []*kagziv1.Namespace) error {
 	if slices.Contains(names, "default") {
 		return errors.New("namespace default always exists and cannot be deleted; delete what is in it instead")
 	}
-	a.confirm(deed{action: a.scope().DeleteNamespaces(names, ""), what: naming(names),
+	a.confirm(deed{action: a.scope().DeleteNamespaces(names, false, ""), what: naming(names),
 		lines: []string{model.DeleteNamespaceText,
 			"This cannot be undone."}})
 	return nil

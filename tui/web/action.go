@@ -37,6 +37,9 @@ type actionKind struct {
 	makes  bool
 	danger bool
 	fields func(p *page, q *question) []field
+	// current returns the values that the fields have of the target now; nil for actions that edit
+	// nothing.
+	current func(p *page, q *question) (map[string]string, error)
 	// action returns what the form asks for, with sentences about what it does. It may be called for
 	// a form that is not complete.
 	action func(p *page, q *question) (model.Action, []string, error)
@@ -52,19 +55,8 @@ type question struct {
 	facts   []string // about the targets
 }
 
-func (q *question) value(name string) string { return strings.TrimSpace(q.values.Get(name)) }
-
-// field is an input of a form.
-type field struct {
-	name, label, note string
-	kind              string // "text", "json", "number", "choice", "check", "secret"
-	choices           []string
-	required          bool
-}
-
-var reasonField = field{name: "reason", label: "Reason", note: "kept in the audit log", kind: "text"}
-
-func withReason(*page, *question) []field { return []field{reasonField} }
+// value returns what is in a field. Browsers send lines with CRLF.
+func (q *question) value(name string) string { return strings.TrimSpace(lf(q.values.Get(name))) }
 
 // kindOf returns an action by its name, if the caller may do it.
 func (p *page) kindOf(name string) (*actionKind, error) {
@@ -138,6 +130,9 @@ func (p *page) ask() error {
 	if err != nil {
 		return err
 	}
+	if err := p.fillIn(q); err != nil {
+		return err
+	}
 	return p.showQuestion(http.StatusOK, q, "", uuid.Must(uuid.NewV7()).String())
 }
 
@@ -155,6 +150,13 @@ func (p *page) perform() error {
 		if f.required && q.value(f.name) == "" {
 			return p.showQuestion(http.StatusBadRequest, q, f.label+": enter a value", request)
 		}
+	}
+	changed, err := p.stale(q)
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		return p.showQuestion(http.StatusConflict, q, changed, request)
 	}
 	action, _, err := q.kind.action(p, q)
 	if err != nil {
@@ -236,6 +238,8 @@ func (p *page) backFrom(q *question) string {
 		return p.at("workers")
 	case "namespace":
 		return p.admin("namespaces")
+	case "hook":
+		return p.at("hooks")
 	}
 	return p.admin("keys")
 }
@@ -279,7 +283,7 @@ func (p *page) showQuestion(code int, q *question, problem, request string) erro
 			named,
 			h.Ul(h.Class("consequences"), g.Map(append(consequences, q.facts...),
 				func(s string) g.Node { return h.Li(text(s)) })),
-			g.If(len(fields) > 0, h.Div(h.Class("fields"), g.Map(fields, func(f field) g.Node { return f.node(q) }))),
+			fieldNodes(q, fields),
 			h.H2(h.Text("The same on the command line")),
 			h.Div(h.ID("command"), commandNode(command)),
 			h.Div(h.Class("choices"),
@@ -311,35 +315,6 @@ func commandNode(command string) g.Node {
 	return h.Pre(h.Class("command"), h.TabIndex("0"), h.Text(command))
 }
 
-// node returns a field with its label and note.
-func (f field) node(q *question) g.Node {
-	id := "f-" + f.name
-	value := q.values.Get(f.name)
-	attributes := g.Group{h.ID(id), h.Name(f.name), g.If(f.required, h.Required()),
-		g.If(f.note != "", h.Aria("describedby", id+"-note"))}
-	var input g.Node
-	switch f.kind {
-	case "json":
-		input = h.Textarea(attributes, h.Rows("6"), h.Attr("spellcheck", "false"), h.Class("mono"),
-			h.Text(clean(value)))
-	case "choice":
-		input = h.Select(attributes, g.Map(f.choices, func(c string) g.Node {
-			return h.Option(h.Value(c), g.If(c == value, h.Selected()), h.Text(c))
-		}))
-	case "check":
-		input = h.Input(attributes, h.Type("checkbox"), h.Value("yes"), g.If(value != "", h.Checked()))
-	case "number":
-		input = h.Input(attributes, h.Type("text"), h.Attr("inputmode", "numeric"), h.Value(clean(value)))
-	default:
-		input = h.Input(attributes, h.Type("text"), h.AutoComplete("off"), h.Value(clean(value)))
-	}
-	return h.Div(h.Class("field "+f.kind), h.Label(h.For(id), h.Text(f.label)), input,
-		g.If(f.note != "", h.P(h.Class("note"), h.ID(id+"-note"), h.Text(f.note))))
-}
-
-// clean makes text valid for a field, which shows it as it is.
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
 // outcome shows what became of an action.
 func (p *page) outcome() error {
 	d := p.once.find(p.r.PathValue("request"), ownerOf(p.cookie))
@@ -366,12 +341,7 @@ func (p *page) outcome() error {
 	for _, r := range d.result {
 		switch {
 		case r.Secret != "":
-			body = append(body, h.P(h.Text("The secret of the key "), text(r.Target), h.Text(":")),
-				h.Pre(h.Class("command secret"), h.ID("secret"), text(r.Secret)),
-				h.Button(h.Type("button"), h.Data("copy", "secret"), h.Is("hidden"), h.Text("Copy")),
-				h.P(h.Text("It is not stored, and cannot be shown again later. Put it in a file for "+
-					"--api-key-file, or in "+
-					"KAGZI_API_KEY.")))
+			body = append(body, p.secretNodes(r))
 		case r.Err != nil && r.Uncertain():
 			body = append(body, h.P(h.Class("problem"), text(r.Target+": it may have worked ("+sentence(r.Err)+")")))
 		case r.Err != nil:
@@ -382,6 +352,22 @@ func (p *page) outcome() error {
 	}
 	return p.write(http.StatusOK, p.document(title, "", body, h.P(h.A(h.Class("button"), h.Href(d.back),
 		h.Text("Back")))))
+}
+
+// secretNodes shows the secret of a new key, or of a hook with its address.
+func (p *page) secretNodes(r model.Result) g.Node {
+	what, advice := "key", "It is not stored, and cannot be shown again later. Put it in a file for --api-key-file, or in "+
+		"KAGZI_API_KEY."
+	hook := strings.HasPrefix(r.ID, "/") // the ids of keys have none
+	if hook {
+		what, advice = "hook", "It cannot be shown again later: give it to the sender now."
+	}
+	return g.Group{
+		g.If(hook, h.P(h.Text("Deliveries go to "), h.Code(text(p.site()+r.ID)))),
+		h.P(h.Text("The secret of the "+what+" "), text(r.Target), h.Text(":")),
+		h.Pre(h.Class("command secret"), h.ID("secret"), text(r.Secret)),
+		h.Button(h.Type("button"), h.Data("copy", "secret"), h.Is("hidden"), h.Text("Copy")),
+		h.P(h.Text(advice))}
 }
 
 // progress says how far a deed is.

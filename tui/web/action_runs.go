@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/query"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/internal/settings"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	h "github.com/kagzi/kagzi/tui/web/internal/markup"
@@ -24,8 +24,7 @@ import (
 var actionKinds []*actionKind
 
 func init() {
-	actionKinds = slices.Concat(runKinds, scheduleKinds,
-		otherKinds)
+	actionKinds = slices.Concat(runKinds, scheduleKinds, otherKinds, namespaceKinds, hookKinds)
 } // they refer to pages, which refer to them
 
 func (p *page) scope() model.Scope { return model.Scope{Namespace: p.ns} }
@@ -176,14 +175,11 @@ func override(p *page, q *question) (model.Action, []string, error) {
 
 // jsonOf returns the JSON of a field; nil if it is empty.
 func jsonOf(q *question, name, label string) ([]byte, error) {
-	text := q.value(name)
-	if text == "" {
-		return nil, nil
+	data, err := settings.JSON(q.value(name))
+	if err != nil {
+		err = invalid("%s: %s", label, err)
 	}
-	if !json.Valid([]byte(text)) {
-		return nil, invalid("%s: want JSON, such as {\"order\": 7} or \"text\"", label)
-	}
-	return []byte(text), nil
+	return data, err
 }
 
 func startFields(*page, *question) []field {

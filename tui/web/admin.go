@@ -34,8 +34,10 @@ func (p *page) namespaces() error {
 				return h.A(h.Href(p.nsURL(name, "act", "do", do, "id", name)), h.Text(title),
 					h.Span(h.Class("sr"), h.Text(" "+name)))
 			}
-			return g.Group{g.If(list[row].GetEnabled(), act("disable-namespace", "Disable")),
-				g.If(!list[row].GetEnabled(), act("enable-namespace", "Enable")), act("delete-namespace", "Delete")}
+			return g.Group{act("edit-namespace", "Edit"),
+				g.If(list[row].GetEnabled(), act("disable-namespace", "Disable")),
+				g.If(!list[row].GetEnabled(), act("enable-namespace", "Enable")),
+				g.If(name != "default", act("delete-namespace", "Delete"))}
 		}
 	}
 	return p.write(http.StatusOK, p.document("Namespaces", "Namespaces", h.Div(h.Class("head"),

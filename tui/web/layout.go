@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	g "maragu.dev/gomponents"
@@ -23,10 +24,11 @@ func (p *page) tabs() []tab {
 	list := []tab{
 		{"Overview", "o", p.nsURL(ns, "")}, {"Runs", "r", p.nsURL(ns, "runs")},
 		{"Schedules", "s", p.nsURL(ns, "schedules")}, {"Workers", "w", p.nsURL(ns, "workers")},
-		{"Queues", "q", p.nsURL(ns, "queues")}, {"Namespaces", "n", p.admin("namespaces")},
+		{"Queues", "q", p.nsURL(ns, "queues")}, {"Hooks", "h", p.nsURL(ns, "hooks")},
+		{"Namespaces", "n", p.admin("namespaces")},
 	}
-	if !p.monitors() { // the role does not see workers
-		list = append(list[:3], list[4:]...)
+	if !p.monitors() { // the role sees neither workers nor hooks
+		list = slices.DeleteFunc(list, func(t tab) bool { return t.key == "w" || t.key == "h" })
 	} else {
 		list = append(list, tab{"Audit", "a", p.admin("audit", "ns", ns)})
 	}
@@ -48,9 +50,9 @@ func (p *page) bare(title string, body ...g.Node) g.Node {
 func (p *page) html(title string, body ...g.Node) g.Node {
 	live := ""
 	if p.ns != "" {
-		live = p.at("live")
+		live = p.Base + "/live"
 	}
-	return h.Doctype(h.HTML(h.Lang("en"), h.Data("build", p.build), h.Data("live", live), h.Data("base", p.Base+"/"),
+	return h.Doctype(h.HTML(h.Lang("en"), h.Data("build", p.build), h.Data("live", live), h.Data("ns", p.ns), h.Data("base", p.Base+"/"),
 		h.Data("now", p.now.UTC().Format("2006-01-02T15:04:05Z")),
 		h.Head(
 			h.Meta(h.Charset("utf-8")), h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -16,6 +19,7 @@ import (
 const (
 	mostStreams       = 1000 // of this page
 	mostCallerStreams = 100  // of one session or address
+	mostNamespaces    = 16   // of one stream
 	watchEvery        = 100 * time.Millisecond
 	// sendTime limits one write to a browser.
 	sendTime = 30 * time.Second
@@ -48,8 +52,9 @@ func (s *streams) leave(caller string) {
 	}
 }
 
-// news is what a browser is told: which runs changed, and which lists to read again.
+// news is what a browser is told of a namespace: which runs changed, and which lists to read again.
 type news struct {
+	Namespace  string   `json:"ns"`
 	Runs       []string `json:"runs,omitempty"`
 	Lists      bool     `json:"lists,omitempty"` // runs were started, or too many changed to name
 	Workers    bool     `json:"workers,omitempty"`
@@ -57,7 +62,8 @@ type news struct {
 	Namespaces bool     `json:"namespaces,omitempty"`
 }
 
-func newsOf(e *kagziv1.WatchEvent) (n news, any bool) {
+func newsOf(namespace string, e *kagziv1.WatchEvent) (n news, any bool) {
+	n.Namespace = namespace
 	for _, r := range e.GetWorkflows() {
 		n.Runs = append(n.Runs, r.GetRunId())
 	}
@@ -66,13 +72,26 @@ func newsOf(e *kagziv1.WatchEvent) (n news, any bool) {
 	return n, len(n.Runs) > 0 || n.Lists || n.Workers || n.Schedules || n.Namespaces
 }
 
-// live tells a browser what changes in a namespace, by server-sent events. It sends nothing by itself:
-// the API's stream has a message now and then when nothing happens, which shows that the line is up.
+// hello begins a stream.
+type hello struct {
+	Build string   `json:"build"`
+	Live  []string `json:"live"` // the namespaces that the stream carries
+}
+
+// live tells a browser what changes in the namespaces that it asks for, by server-sent events. It has
+// no timers: news go out as they come, and the API's streams have a message now and then when nothing
+// happens, which shows that the line is up. Namespaces that cannot be watched are left out, so that a
+// tab that shows a deleted one does not end the stream of the others.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	entered, done := context.WithTimeout(r.Context(), callTime)
 	p := s.enter(entered, w, r)
 	done()
 	if p == nil {
+		return
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(r.URL.Query()["ns"])))
+	if len(names) == 0 || len(names) > mostNamespaces {
+		p.fail(status.Errorf(codes.InvalidArgument, "ns: want 1 to %d namespaces, got %d", mostNamespaces, len(names)))
 		return
 	}
 	caller := p.cookie
@@ -84,14 +103,19 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.lives.leave(caller)
-	stream, err := s.API.Watch(untimed(p.ctx, r.Context()), &kagziv1.WatchRequest{Namespace: p.ns,
-		Interval: durationpb.New(watchEvery)})
-	if err != nil {
-		p.fail(err)
-		return
+	ctx, cancel := context.WithCancel(untimed(p.ctx, r.Context()))
+	defer cancel()
+	heard := make(chan told)
+	greeting, err := hello{Build: s.build}, error(nil)
+	for _, name := range names {
+		failed := s.listen(ctx, name, heard)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		greeting.Live = append(greeting.Live, name)
 	}
-	first, err := stream.Recv()
-	if err != nil {
+	if len(greeting.Live) == 0 {
 		p.fail(err)
 		return
 	}
@@ -99,24 +123,60 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
-	build, _ := json.Marshal(s.build) // a string
-	if !out.send("retry: 2000\nevent: hello\ndata: " + string(build) + "\n\n") {
-		return
-	}
-	for e := first; ; {
-		text := ":\n\n"
-		if told, any := newsOf(e); any {
-			raw, _ := json.Marshal(told) // strings and booleans
-			text = "data: " + string(raw) + "\n\n"
-		}
-		if !out.send(text) {
+	raw, _ := json.Marshal(greeting) // strings
+	for text := "retry: 2000\nevent: hello\ndata: " + string(raw) + "\n\n"; out.send(text); {
+		var t told
+		select {
+		case t = <-heard:
+		case <-ctx.Done():
 			return
 		}
-		if e, err = stream.Recv(); err != nil {
+		if t.err != nil {
 			out.send("event: over\ndata: 1\n\n")
 			return
 		}
+		text = ":\n\n"
+		if n, any := newsOf(t.namespace, t.event); any {
+			raw, _ := json.Marshal(n) // strings and booleans
+			text = "data: " + string(raw) + "\n\n"
+		}
 	}
+}
+
+// told is what was heard of a namespace, or why nothing more will be.
+type told struct {
+	namespace string
+	event     *kagziv1.WatchEvent
+	err       error
+}
+
+// listen passes on what is told about a namespace until ctx ends. It returns an error if nothing can be
+// heard of it.
+func (s *server) listen(ctx context.Context, namespace string, heard chan<- told) error {
+	stream, err := s.API.Watch(ctx, &kagziv1.WatchRequest{Namespace: namespace,
+		Interval: durationpb.New(watchEvery)})
+	if err != nil {
+		return err
+	}
+	e, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	go func() {
+		for err == nil {
+			select {
+			case heard <- told{namespace, e, nil}:
+			case <-ctx.Done():
+				return
+			}
+			e, err = stream.Recv()
+		}
+		select {
+		case heard <- told{namespace, nil, err}:
+		case <-ctx.Done():
+		}
+	}()
+	return nil
 }
 
 // untimed returns the values of a context that has a time limit, with the end of another.

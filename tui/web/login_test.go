@@ -156,7 +156,7 @@ func TestAFormOfASessionThatIsOverAsksForALogin(t *testing.T) {
 func TestTheStreamOfASessionThatIsOverEnds(t *testing.T) {
 	b, _ := guarded(t, newShop(), "")
 	b.header.Set("Accept", "text/event-stream")
-	if code := b.do("GET", "/n/default/live", "").Code; code != http.StatusUnauthorized {
+	if code := b.do("GET", "/live?ns=default", "").Code; code != http.StatusUnauthorized {
 		t.Errorf("the stream = %d, want 401", code)
 	}
 }

@@ -50,11 +50,13 @@ func TestALongRunShowsItsEndFirstAndTheRestByCursors(t *testing.T) {
 	run := "/n/default/runs/" + longRun(t, w, 2500)
 	b, calls := counted(t, w)
 	page := b.get(run)
-	if calls["ListSteps"] != 1 || strings.Count(page, `class="step"`) != stepPage {
-		t.Errorf("the page shows %d steps by %d calls, want %d by one", strings.Count(page, `class="step"`),
-			calls["ListSteps"], stepPage)
+	const earlyFailed = 2300 / 100 // every hundredth has failed
+	if calls["ListSteps"] != 2 || strings.Count(page, `class="step"`) != stepPage+earlyFailed {
+		t.Errorf("the page shows %d steps by %d calls, want %d by two", strings.Count(page, `class="step"`),
+			calls["ListSteps"], stepPage+earlyFailed)
 	}
-	shows(t, page, "step-02499", "Steps (2 500)", `data-later="`+run+`/timeline"`)
+	shows(t, page, "step-02499", "Steps (2 500)", `data-later="`+run+`/timeline"`,
+		"Earlier steps that failed or are open", "step-00007", "step-02207", "out of luck")
 	seen := map[string]bool{}
 	for path := run + "/steps"; path != ""; {
 		page := b.get(path)
@@ -69,6 +71,13 @@ func TestALongRunShowsItsEndFirstAndTheRestByCursors(t *testing.T) {
 	if len(seen) != 2500 {
 		t.Errorf("%d steps are found by cursors, want 2500", len(seen))
 	}
+	page = b.get(run + "/steps?only=failed")
+	if n := strings.Count(page, `class="step"`); n != 2500/100 {
+		t.Errorf("%d steps are shown as failed or open, want 25", n)
+	}
+	if w := b.do("GET", run+"/steps?only=nonsense", ""); w.Code != 400 {
+		t.Errorf("an unknown selection of steps = %d, want 400", w.Code)
+	}
 	page = b.get(run + "/timeline")
 	if bars := strings.Count(page, "<rect"); bars < 50 || bars > mostBars {
 		t.Errorf("the timeline has %d bars", bars)
@@ -76,7 +85,6 @@ func TestALongRunShowsItsEndFirstAndTheRestByCursors(t *testing.T) {
 	if failed := strings.Count(page, `class="bad"`); failed < 25 {
 		t.Errorf("%d of the failed steps show in the timeline, want 25", failed)
 	}
-	shows(t, page, "Failed and open steps", "step-00007", "out of luck")
 }
 
 // BenchmarkLongRun measures the first page of a run with 10,000 steps. It should stay below 200 ms.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -67,18 +68,17 @@ func (p *page) run() error {
 		return err
 	}
 	explained := p.explanation(r)
-	steps, whole, prev, err := p.stepsToShow(r)
+	first, err := p.stepsAtFirst(r)
 	if err != nil {
 		return err
 	}
-	lanes := model.Lanes(steps)
 	return p.write(http.StatusOK, p.runDocument(r, "",
 		h.Div(h.ID("why"), h.Data("live", "run"), p.why(r, explained)),
 		h.Div(h.ID("facts"), h.Data("live", "run"), p.runFacts(r)),
 		p.errorPart(r.GetError()),
-		g.Iff(whole, func() g.Node { return p.timelineSection(r, lanes) }),
-		g.Iff(!whole, func() g.Node { return p.laterTimeline(r) }),
-		p.stepsSection(r, lanes, prev),
+		g.Iff(first.whole, func() g.Node { return p.timelineSection(r, first.lanes) }),
+		g.Iff(!first.whole, func() g.Node { return p.laterTimeline(r) }),
+		p.stepsSection(r, first),
 	))
 }
 
@@ -92,6 +92,45 @@ func (p *page) explanation(r *kagziv1.Workflow) *kagziv1.ExplainWorkflowResponse
 		return nil
 	}
 	return e
+}
+
+// firstSteps are the steps on the first page of a run.
+type firstSteps struct {
+	whole bool         // lanes has all steps of the run
+	lanes []model.Lane // the last ones
+	prev  string       // token of the attempts before; empty: there are none
+	early []model.Lane // the last of the steps before lanes that failed or are open
+	more  bool         // there are more of those
+}
+
+// failedOrOpen are the statuses of steps that a reader looks for first.
+var failedOrOpen = []kagziv1.StepStatus{kagziv1.StepStatus_STEP_STATUS_FAILED,
+	kagziv1.StepStatus_STEP_STATUS_PENDING, kagziv1.StepStatus_STEP_STATUS_RUNNING}
+
+// stepsAtFirst reads all steps of a run; of a long run the last ones, and those that failed or are open.
+func (p *page) stepsAtFirst(r *kagziv1.Workflow) (f firstSteps, err error) {
+	steps, whole, prev, err := p.stepsToShow(r)
+	if err != nil {
+		return f, err
+	}
+	f = firstSteps{whole: whole, lanes: model.Lanes(steps), prev: prev}
+	shown := map[string]bool{}
+	for _, l := range f.lanes[max(len(f.lanes)-stepPage, 0):] {
+		shown[l.Name] = true
+	}
+	f.early = f.lanes
+	if prev != "" {
+		answer, err := p.API.ListSteps(p.ctx, &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId(),
+			Statuses: failedOrOpen, LatestOnly: true, Page: &kagziv1.PageRequest{PageSize: stepPage, Last: true}})
+		if err != nil {
+			return f, err
+		}
+		f.early, f.more = model.Lanes(answer.GetSteps()), answer.GetPage().GetPrevPageToken() != ""
+	}
+	f.early = slices.DeleteFunc(slices.Clone(f.early), func(l model.Lane) bool {
+		return shown[l.Name] || !l.Failed && !l.Open
+	})
+	return f, nil
 }
 
 // stepsToShow reads all steps of a run, or the last ones of a long run; prev is then the token of those

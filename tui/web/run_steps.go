@@ -16,20 +16,13 @@ import (
 	h "github.com/kagzi/kagzi/tui/web/internal/markup"
 )
 
-// stepsSection lists steps: those that failed or are open, and the last ones. prev is the token of the
-// attempts before.
-func (p *page) stepsSection(r *kagziv1.Workflow, lanes []model.Lane, prev string) g.Node {
-	left := max(len(lanes)-stepPage, 0)
-	var early []model.Lane
-	for _, l := range lanes[:left] {
-		if l.Failed || l.Open {
-			early = append(early, l)
-		}
-	}
+// stepsSection lists steps: those that failed or are open, and the last ones.
+func (p *page) stepsSection(r *kagziv1.Workflow, f firstSteps) g.Node {
+	left := max(len(f.lanes)-stepPage, 0)
 	earlier := ""
 	switch {
-	case prev != "":
-		earlier = p.runURL(r.GetRunId(), "steps", "page", prev)
+	case f.prev != "":
+		earlier = p.runURL(r.GetRunId(), "steps", "page", f.prev)
 	case left > 0:
 		earlier = p.runURL(r.GetRunId(), "steps")
 	}
@@ -38,10 +31,14 @@ func (p *page) stepsSection(r *kagziv1.Workflow, lanes []model.Lane, prev string
 		title += " (" + format.Number(n) + ")"
 	}
 	return h.Section(h.ID("steps"), h.Data("live", "run"), h.H2(h.Text(title)),
-		g.If(len(early) > 0, h.Div(h.Class("early"), h.H3(h.Text("Earlier steps that failed or are open")),
-			p.stepList(r, early))),
+		g.Iff(len(f.early) > 0, func() g.Node {
+			return h.Div(h.Class("early"), h.H3(h.Text("Earlier steps that failed or are open")),
+				g.If(f.more, h.P(h.A(h.Href(p.runURL(r.GetRunId(), "steps", "only", onlyTrouble)),
+					h.Text("All that failed or are open")))),
+				p.stepList(r, f.early))
+		}),
 		g.If(earlier != "", h.P(h.A(h.Href(earlier), h.Text("← Earlier steps")))),
-		p.stepList(r, lanes[left:]))
+		p.stepList(r, f.lanes[left:]))
 }
 
 // stepList lists steps, one below the other, with what they took and returned.
@@ -99,22 +96,35 @@ func (p *page) stepLine(r *kagziv1.Workflow, s *kagziv1.Step) g.Node {
 	return g.If(len(parts) > 0, h.Div(h.Class("ios"), parts))
 }
 
-// runSteps lists a page of all attempts of a long run.
+// onlyTrouble is the value of "only" that selects steps that failed or are open.
+const onlyTrouble = "failed"
+
+// runSteps lists a page of the attempts of a long run: all, or those of steps that failed or are open.
 func (p *page) runSteps() error {
 	r, err := p.workflow(p.ctx, p.r.PathValue("run"))
 	if err != nil {
 		return err
 	}
-	answer, err := p.API.ListSteps(p.ctx, &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId(),
-		Page: &kagziv1.PageRequest{PageSize: stepPage, PageToken: p.r.URL.Query().Get("page")}})
+	query := p.r.URL.Query()
+	request := &kagziv1.ListStepsRequest{Namespace: p.ns, RunId: r.GetRunId(),
+		Page: &kagziv1.PageRequest{PageSize: stepPage, PageToken: query.Get("page")}}
+	title, only := "Steps", query.Get("only")
+	switch only {
+	case "":
+	case onlyTrouble:
+		title, request.Statuses, request.LatestOnly = "Steps that failed or are open", failedOrOpen, true
+	default:
+		return status.Error(codes.InvalidArgument, "only: want failed, or leave it out")
+	}
+	answer, err := p.API.ListSteps(p.ctx, request)
 	if err != nil {
 		return err
 	}
 	link := func(token string) g.Node {
-		return h.Href(p.runURL(r.GetRunId(), "steps", "page", token))
+		return h.Href(p.runURL(r.GetRunId(), "steps", "only", only, "page", token))
 	}
 	prev, next := answer.GetPage().GetPrevPageToken(), answer.GetPage().GetNextPageToken()
-	return p.write(http.StatusOK, p.runDocument(r, "", h.Section(h.ID("steps"), h.H2(h.Text("Steps")),
+	return p.write(http.StatusOK, p.runDocument(r, "", h.Section(h.ID("steps"), h.H2(h.Text(title)),
 		p.stepList(r, model.Lanes(answer.GetSteps())),
 		h.Nav(h.Class("pager"), h.Aria("label", "Pages of the steps"),
 			g.If(prev != "", h.A(h.Rel("prev"), link(prev), h.Text("← Earlier"))),

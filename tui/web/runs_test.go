@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -157,7 +158,7 @@ func TestLiveTellsWhatChanges(t *testing.T) {
 	b := visit(t, w, nil)
 	server := httptest.NewServer(b.handler)
 	defer server.Close()
-	answer, err := http.Get(server.URL + "/n/default/live")
+	answer, err := http.Get(server.URL + "/live?ns=default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +177,12 @@ func TestLiveTellsWhatChanges(t *testing.T) {
 		return ""
 	}
 	page := b.get("/n/default/runs")
-	if build := data(); !strings.Contains(page, "data-build="+build) {
-		t.Errorf("the stream is of the build %s, and the page of another", build)
+	var greeting hello
+	if err := json.Unmarshal([]byte(data()), &greeting); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page, `data-build="`+greeting.Build+`"`) || !slices.Equal(greeting.Live, []string{"default"}) {
+		t.Errorf("the stream begins with %+v, which is not of the page", greeting)
 	}
 	run := w.ID(scenario.Signalled)
 	if _, err := tui.Over(w.conn).CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: run}); err != nil {

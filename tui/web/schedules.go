@@ -109,5 +109,5 @@ func (p *page) scheduleButtons(s *kagziv1.WorkflowSchedule) g.Node {
 	return h.Div(h.Class("buttons"), button("trigger", "Trigger"),
 		g.If(s.GetEnabled(), button("pause-schedule", "Pause")), g.If(!s.GetEnabled(), button("resume-schedule",
 			"Resume")),
-		button("edit-schedule", "Edit"), button("delete-schedule", "Delete"))
+		button("backfill", "Backfill"), button("edit-schedule", "Edit"), button("delete-schedule", "Delete"))
 }

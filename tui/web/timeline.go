@@ -61,10 +61,10 @@ func (p *page) laterTimeline(r *kagziv1.Workflow) g.Node {
 	url := p.runURL(r.GetRunId(), "timeline")
 	return h.Section(h.ID("timeline"), h.Data("later", url), h.H2(h.Text("Timeline")), h.P(h.Class("empty"),
 		h.A(h.Href(url),
-			h.Text("Show the timeline and troubled steps of all "+format.Number(r.GetStepCount())+" steps"))))
+			h.Text("Show the timeline of all "+format.Number(r.GetStepCount())+" steps"))))
 }
 
-// runTimeline shows the whole timeline of a long run, and the steps that failed or are open.
+// runTimeline shows the whole timeline of a long run.
 func (p *page) runTimeline() error {
 	r, err := p.workflow(p.ctx, p.r.PathValue("run"))
 	if err != nil {
@@ -74,12 +74,8 @@ func (p *page) runTimeline() error {
 	if err != nil {
 		return err
 	}
-	lanes := model.Lanes(steps)
-	troubled := slices.DeleteFunc(slices.Clone(lanes), func(l model.Lane) bool { return !l.Failed && !l.Open })
 	return p.write(http.StatusOK, p.runDocument(r, "", h.Section(h.ID("timeline"), h.H2(h.Text("Timeline")),
-		p.timeline(r, lanes).node(),
-		g.If(len(troubled) > 0, g.Group{h.H2(h.Text("Failed and open steps")),
-			p.stepList(r, troubled[max(len(troubled)-stepPage, 0):])}))))
+		p.timeline(r, model.Lanes(steps)).node())))
 }
 
 // timeline places the lanes of a run. Of many steps, neighbours share a row, and bars that touch are

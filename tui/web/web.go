@@ -78,7 +78,7 @@ type server struct {
 }
 
 // Handler serves the page under the base path: below /n/ what belongs to a namespace, below /admin/
-// what belongs to the server, /assets/, /login and /logout. Serve it behind the checks of hosts and
+// what belongs to the server, /assets/, /live, /login and /logout. Serve it behind the checks of hosts and
 // origins.
 func Handler(o Options) http.Handler {
 	if o.Now == nil {
@@ -107,7 +107,7 @@ func Handler(o Options) http.Handler {
 		"/n/{ns}/runs/{run}/payloads": (*page).runPayloads, "/n/{ns}/runs/{run}/step": (*page).runStep,
 		"/n/{ns}/runs/{run}/diff": (*page).runDiff, "/n/{ns}/runs/{run}/download": (*page).download,
 		"/n/{ns}/workers": (*page).workers, "/n/{ns}/workers/{worker}": (*page).worker,
-		"/n/{ns}/queues": (*page).queues, "/n/{ns}/schedules": (*page).schedules,
+		"/n/{ns}/queues": (*page).queues, "/n/{ns}/hooks": (*page).hooks, "/n/{ns}/schedules": (*page).schedules,
 		"/n/{ns}/schedules/{schedule}": (*page).schedule, "/n/{ns}/act": (*page).ask,
 		"/n/{ns}/bulk": (*page).askBulk, "/n/{ns}/done/{request}": (*page).outcome,
 		"/admin/namespaces": (*page).namespaces, "/admin/keys": (*page).keys, "/admin/audit": (*page).audit,
@@ -117,7 +117,7 @@ func Handler(o Options) http.Handler {
 	}
 	at("POST", "/n/{ns}/act", s.act((*page).perform))
 	at("POST", "/n/{ns}/bulk", s.act((*page).performBulk))
-	at("GET", "/n/{ns}/live", http.HandlerFunc(s.live))
+	at("GET", "/live", http.HandlerFunc(s.live))
 	mux.Handle(s.Base+"/", s.show((*page).missing))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.secureHeaders(w, r)

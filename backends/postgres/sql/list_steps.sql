@@ -3,6 +3,7 @@ with page as materialized (
     select step_id as id
     from steps
     where run_id = @run_id and (@name = '' or name = @name)
+      and (@statuses::smallint[] is null or status = any(@statuses)) and (not @latest or latest)
       and (not @after or (sequence, attempt) > (@after_sequence, @after_attempt))
       and (not @before or (sequence, attempt) < (@before_sequence, @before_attempt))
     order by sequence asc, attempt asc

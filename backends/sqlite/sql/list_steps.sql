@@ -3,6 +3,7 @@ with page as materialized (
     select step_id as id
     from steps
     where run_id = @run_id and (@name = '' or name = @name)
+      and (@statuses = '' or status in (select value from json_each(@statuses))) and (not @latest or latest = 1)
       and (not @after or (sequence, attempt) > (@after_sequence, @after_attempt))
       and (not @before or (sequence, attempt) < (@before_sequence, @before_attempt))
     order by sequence asc, attempt asc

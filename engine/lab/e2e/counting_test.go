@@ -245,10 +245,10 @@ func (c *counting) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Pa
 	return c.store.ListRuns(ctx, f, p)
 }
 
-func (c *counting) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+func (c *counting) ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter,
 	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	defer c.call()()
-	return c.store.ListSteps(ctx, namespace, run, name, p)
+	return c.store.ListSteps(ctx, namespace, run, f, p)
 }
 
 func (c *counting) GetStep(ctx context.Context, namespace string, step engine.ID) (engine.Step, error) {

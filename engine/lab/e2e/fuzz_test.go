@@ -236,7 +236,7 @@ func (c *target) read(t testing.TB, store engine.Store) string {
 	newest := engine.Page{Limit: 3, Count: true}
 	r, err := store.GetRun(ctx, "default", run)
 	add(r, err)
-	steps, _, err := store.ListSteps(ctx, "default", run, "", engine.Page{Limit: 100})
+	steps, _, err := store.ListSteps(ctx, "default", run, engine.StepFilter{}, engine.Page{Limit: 100})
 	add(steps, err)
 	signals, _, err := store.ListSignals(ctx, "default", run, engine.Page{Limit: 100})
 	add(signals, err)

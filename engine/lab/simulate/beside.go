@@ -168,7 +168,7 @@ func runOf(s engine.Store, id engine.ID) (all []any) {
 	add := func(parts ...any) { all = append(all, parts...) }
 	run, err := s.GetRun(ctx, namespace, id)
 	add(run, err)
-	steps, _, err := s.ListSteps(ctx, namespace, id, "", everything)
+	steps, _, err := s.ListSteps(ctx, namespace, id, engine.StepFilter{}, everything)
 	add(steps, err)
 	signals, _, err := s.ListSignals(ctx, namespace, id, everything)
 	add(signals, err)

@@ -818,11 +818,14 @@ func (x *GetStepResponse) GetStep() *Step {
 }
 
 type ListStepsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	StepName      *string                `protobuf:"bytes,3,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"`
-	Page          *PageRequest           `protobuf:"bytes,4,opt,name=page,proto3" json:"page,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	RunId     string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	StepName  *string                `protobuf:"bytes,3,opt,name=step_name,json=stepName,proto3,oneof" json:"step_name,omitempty"`
+	Page      *PageRequest           `protobuf:"bytes,4,opt,name=page,proto3" json:"page,omitempty"`
+	// Older servers ignore these two.
+	Statuses      []StepStatus `protobuf:"varint,100,rep,packed,name=statuses,proto3,enum=kagzi.v1.StepStatus" json:"statuses,omitempty"` // any of them; empty means all
+	LatestOnly    bool         `protobuf:"varint,101,opt,name=latest_only,json=latestOnly,proto3" json:"latest_only,omitempty"`           // leaves out attempts that were tried again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -883,6 +886,20 @@ func (x *ListStepsRequest) GetPage() *PageRequest {
 		return x.Page
 	}
 	return nil
+}
+
+func (x *ListStepsRequest) GetStatuses() []StepStatus {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *ListStepsRequest) GetLatestOnly() bool {
+	if x != nil {
+		return x.LatestOnly
+	}
+	return false
 }
 
 type ListStepsResponse struct {
@@ -4456,12 +4473,15 @@ const file_kagzi_v1_admin_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x17\n" +
 	"\astep_id\x18\x02 \x01(\tR\x06stepId\"5\n" +
 	"\x0fGetStepResponse\x12\"\n" +
-	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xa2\x01\n" +
+	"\x04step\x18\x01 \x01(\v2\x0e.kagzi.v1.StepR\x04step\"\xf5\x01\n" +
 	"\x10ListStepsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12 \n" +
 	"\tstep_name\x18\x03 \x01(\tH\x00R\bstepName\x88\x01\x01\x12)\n" +
-	"\x04page\x18\x04 \x01(\v2\x15.kagzi.v1.PageRequestR\x04pageB\f\n" +
+	"\x04page\x18\x04 \x01(\v2\x15.kagzi.v1.PageRequestR\x04page\x120\n" +
+	"\bstatuses\x18d \x03(\x0e2\x14.kagzi.v1.StepStatusR\bstatuses\x12\x1f\n" +
+	"\vlatest_only\x18e \x01(\bR\n" +
+	"latestOnlyB\f\n" +
 	"\n" +
 	"_step_name\"a\n" +
 	"\x11ListStepsResponse\x12$\n" +
@@ -4916,9 +4936,10 @@ var file_kagzi_v1_admin_proto_goTypes = []any{
 	(*PageInfo)(nil),                   // 78: kagzi.v1.PageInfo
 	(*ErrorDetail)(nil),                // 79: kagzi.v1.ErrorDetail
 	(*Step)(nil),                       // 80: kagzi.v1.Step
-	(*timestamppb.Timestamp)(nil),      // 81: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 82: google.protobuf.Duration
-	(*Workflow)(nil),                   // 83: kagzi.v1.Workflow
+	(StepStatus)(0),                    // 81: kagzi.v1.StepStatus
+	(*timestamppb.Timestamp)(nil),      // 82: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 83: google.protobuf.Duration
+	(*Workflow)(nil),                   // 84: kagzi.v1.Workflow
 }
 var file_kagzi_v1_admin_proto_depIdxs = []int32{
 	75,  // 0: kagzi.v1.ListWorkersRequest.status_filter:type_name -> kagzi.v1.WorkerStatus
@@ -4931,130 +4952,131 @@ var file_kagzi_v1_admin_proto_depIdxs = []int32{
 	79,  // 7: kagzi.v1.DrainWorkerResponse.error:type_name -> kagzi.v1.ErrorDetail
 	80,  // 8: kagzi.v1.GetStepResponse.step:type_name -> kagzi.v1.Step
 	76,  // 9: kagzi.v1.ListStepsRequest.page:type_name -> kagzi.v1.PageRequest
-	80,  // 10: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
-	78,  // 11: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
-	0,   // 12: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
-	81,  // 13: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
-	81,  // 14: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
-	21,  // 15: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
-	22,  // 16: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
-	71,  // 17: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
-	72,  // 18: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
-	81,  // 19: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
-	82,  // 20: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	76,  // 21: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
-	73,  // 22: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
-	28,  // 23: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
-	78,  // 24: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
-	74,  // 25: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
-	76,  // 26: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
-	31,  // 27: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
-	78,  // 28: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
-	1,   // 29: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
-	81,  // 30: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
-	81,  // 31: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
-	81,  // 32: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
-	81,  // 33: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
-	34,  // 34: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
-	34,  // 35: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
-	76,  // 36: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
-	34,  // 37: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
-	78,  // 38: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
-	34,  // 39: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
-	2,   // 40: kagzi.v1.Hook.signature:type_name -> kagzi.v1.HookSignature
-	81,  // 41: kagzi.v1.Hook.created_at:type_name -> google.protobuf.Timestamp
-	81,  // 42: kagzi.v1.Hook.rotated_at:type_name -> google.protobuf.Timestamp
-	81,  // 43: kagzi.v1.Hook.old_secret_until:type_name -> google.protobuf.Timestamp
-	2,   // 44: kagzi.v1.CreateHookRequest.signature:type_name -> kagzi.v1.HookSignature
-	41,  // 45: kagzi.v1.CreateHookResponse.hook:type_name -> kagzi.v1.Hook
-	41,  // 46: kagzi.v1.GetHookResponse.hook:type_name -> kagzi.v1.Hook
-	76,  // 47: kagzi.v1.ListHooksRequest.page:type_name -> kagzi.v1.PageRequest
-	41,  // 48: kagzi.v1.ListHooksResponse.hooks:type_name -> kagzi.v1.Hook
-	78,  // 49: kagzi.v1.ListHooksResponse.page:type_name -> kagzi.v1.PageInfo
-	82,  // 50: kagzi.v1.RotateHookRequest.overlap:type_name -> google.protobuf.Duration
-	41,  // 51: kagzi.v1.RotateHookResponse.hook:type_name -> kagzi.v1.Hook
-	76,  // 52: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
-	54,  // 53: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
-	78,  // 54: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
-	81,  // 55: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
-	82,  // 56: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
-	81,  // 57: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
-	83,  // 58: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
-	82,  // 59: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
-	81,  // 60: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
-	82,  // 61: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
-	59,  // 62: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
-	81,  // 63: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
-	81,  // 64: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
-	62,  // 65: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
-	34,  // 66: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
-	81,  // 67: kagzi.v1.WhoAmIResponse.session_expires_at:type_name -> google.protobuf.Timestamp
-	81,  // 68: kagzi.v1.CreateSessionResponse.expires_at:type_name -> google.protobuf.Timestamp
-	34,  // 69: kagzi.v1.CreateSessionResponse.key:type_name -> kagzi.v1.Key
-	77,  // 70: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
-	3,   // 71: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
-	7,   // 72: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
-	5,   // 73: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
-	9,   // 74: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
-	11,  // 75: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
-	13,  // 76: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
-	15,  // 77: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
-	17,  // 78: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
-	19,  // 79: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
-	23,  // 80: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
-	25,  // 81: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
-	26,  // 82: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
-	29,  // 83: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
-	32,  // 84: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
-	35,  // 85: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
-	37,  // 86: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
-	39,  // 87: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
-	42,  // 88: kagzi.v1.AdminService.CreateHook:input_type -> kagzi.v1.CreateHookRequest
-	44,  // 89: kagzi.v1.AdminService.GetHook:input_type -> kagzi.v1.GetHookRequest
-	46,  // 90: kagzi.v1.AdminService.ListHooks:input_type -> kagzi.v1.ListHooksRequest
-	48,  // 91: kagzi.v1.AdminService.RotateHook:input_type -> kagzi.v1.RotateHookRequest
-	50,  // 92: kagzi.v1.AdminService.DeleteHook:input_type -> kagzi.v1.DeleteHookRequest
-	52,  // 93: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
-	55,  // 94: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
-	57,  // 95: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
-	60,  // 96: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
-	63,  // 97: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
-	65,  // 98: kagzi.v1.AdminService.CreateSession:input_type -> kagzi.v1.CreateSessionRequest
-	67,  // 99: kagzi.v1.AdminService.EndSession:input_type -> kagzi.v1.EndSessionRequest
-	4,   // 100: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
-	8,   // 101: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
-	6,   // 102: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
-	10,  // 103: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
-	12,  // 104: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
-	14,  // 105: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
-	16,  // 106: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
-	18,  // 107: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
-	20,  // 108: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
-	24,  // 109: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
-	24,  // 110: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
-	27,  // 111: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
-	30,  // 112: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
-	33,  // 113: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
-	36,  // 114: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
-	38,  // 115: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
-	40,  // 116: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
-	43,  // 117: kagzi.v1.AdminService.CreateHook:output_type -> kagzi.v1.CreateHookResponse
-	45,  // 118: kagzi.v1.AdminService.GetHook:output_type -> kagzi.v1.GetHookResponse
-	47,  // 119: kagzi.v1.AdminService.ListHooks:output_type -> kagzi.v1.ListHooksResponse
-	49,  // 120: kagzi.v1.AdminService.RotateHook:output_type -> kagzi.v1.RotateHookResponse
-	51,  // 121: kagzi.v1.AdminService.DeleteHook:output_type -> kagzi.v1.DeleteHookResponse
-	53,  // 122: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
-	56,  // 123: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
-	58,  // 124: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
-	61,  // 125: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
-	64,  // 126: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
-	66,  // 127: kagzi.v1.AdminService.CreateSession:output_type -> kagzi.v1.CreateSessionResponse
-	68,  // 128: kagzi.v1.AdminService.EndSession:output_type -> kagzi.v1.EndSessionResponse
-	100, // [100:129] is the sub-list for method output_type
-	71,  // [71:100] is the sub-list for method input_type
-	71,  // [71:71] is the sub-list for extension type_name
-	71,  // [71:71] is the sub-list for extension extendee
-	0,   // [0:71] is the sub-list for field type_name
+	81,  // 10: kagzi.v1.ListStepsRequest.statuses:type_name -> kagzi.v1.StepStatus
+	80,  // 11: kagzi.v1.ListStepsResponse.steps:type_name -> kagzi.v1.Step
+	78,  // 12: kagzi.v1.ListStepsResponse.page:type_name -> kagzi.v1.PageInfo
+	0,   // 13: kagzi.v1.HealthCheckResponse.status:type_name -> kagzi.v1.ServingStatus
+	82,  // 14: kagzi.v1.HealthCheckResponse.timestamp:type_name -> google.protobuf.Timestamp
+	82,  // 15: kagzi.v1.GetServerInfoResponse.started_at:type_name -> google.protobuf.Timestamp
+	21,  // 16: kagzi.v1.GetServerInfoResponse.facts:type_name -> kagzi.v1.ServerFact
+	22,  // 17: kagzi.v1.GetServerInfoResponse.methods:type_name -> kagzi.v1.MethodStats
+	71,  // 18: kagzi.v1.GetStatsResponse.workflows_by_status:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByStatusEntry
+	72,  // 19: kagzi.v1.GetStatsResponse.workflows_by_type:type_name -> kagzi.v1.GetStatsResponse.WorkflowsByTypeEntry
+	82,  // 20: kagzi.v1.GetStatsResponse.at:type_name -> google.protobuf.Timestamp
+	83,  // 21: kagzi.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	76,  // 22: kagzi.v1.GetQueueDepthRequest.page:type_name -> kagzi.v1.PageRequest
+	73,  // 23: kagzi.v1.GetQueueDepthResponse.depth_by_queue:type_name -> kagzi.v1.GetQueueDepthResponse.DepthByQueueEntry
+	28,  // 24: kagzi.v1.GetQueueDepthResponse.queues:type_name -> kagzi.v1.QueueDepth
+	78,  // 25: kagzi.v1.GetQueueDepthResponse.page:type_name -> kagzi.v1.PageInfo
+	74,  // 26: kagzi.v1.QueueDepth.unserved_by_type:type_name -> kagzi.v1.QueueDepth.UnservedByTypeEntry
+	76,  // 27: kagzi.v1.ListWorkflowTypesRequest.page:type_name -> kagzi.v1.PageRequest
+	31,  // 28: kagzi.v1.ListWorkflowTypesResponse.workflow_types:type_name -> kagzi.v1.WorkflowTypeInfo
+	78,  // 29: kagzi.v1.ListWorkflowTypesResponse.page:type_name -> kagzi.v1.PageInfo
+	1,   // 30: kagzi.v1.Key.role:type_name -> kagzi.v1.KeyRole
+	82,  // 31: kagzi.v1.Key.created_at:type_name -> google.protobuf.Timestamp
+	82,  // 32: kagzi.v1.Key.expires_at:type_name -> google.protobuf.Timestamp
+	82,  // 33: kagzi.v1.Key.last_used_at:type_name -> google.protobuf.Timestamp
+	82,  // 34: kagzi.v1.Key.revoked_at:type_name -> google.protobuf.Timestamp
+	34,  // 35: kagzi.v1.CreateKeyRequest.key:type_name -> kagzi.v1.Key
+	34,  // 36: kagzi.v1.CreateKeyResponse.key:type_name -> kagzi.v1.Key
+	76,  // 37: kagzi.v1.ListKeysRequest.page:type_name -> kagzi.v1.PageRequest
+	34,  // 38: kagzi.v1.ListKeysResponse.keys:type_name -> kagzi.v1.Key
+	78,  // 39: kagzi.v1.ListKeysResponse.page:type_name -> kagzi.v1.PageInfo
+	34,  // 40: kagzi.v1.RevokeKeyResponse.key:type_name -> kagzi.v1.Key
+	2,   // 41: kagzi.v1.Hook.signature:type_name -> kagzi.v1.HookSignature
+	82,  // 42: kagzi.v1.Hook.created_at:type_name -> google.protobuf.Timestamp
+	82,  // 43: kagzi.v1.Hook.rotated_at:type_name -> google.protobuf.Timestamp
+	82,  // 44: kagzi.v1.Hook.old_secret_until:type_name -> google.protobuf.Timestamp
+	2,   // 45: kagzi.v1.CreateHookRequest.signature:type_name -> kagzi.v1.HookSignature
+	41,  // 46: kagzi.v1.CreateHookResponse.hook:type_name -> kagzi.v1.Hook
+	41,  // 47: kagzi.v1.GetHookResponse.hook:type_name -> kagzi.v1.Hook
+	76,  // 48: kagzi.v1.ListHooksRequest.page:type_name -> kagzi.v1.PageRequest
+	41,  // 49: kagzi.v1.ListHooksResponse.hooks:type_name -> kagzi.v1.Hook
+	78,  // 50: kagzi.v1.ListHooksResponse.page:type_name -> kagzi.v1.PageInfo
+	83,  // 51: kagzi.v1.RotateHookRequest.overlap:type_name -> google.protobuf.Duration
+	41,  // 52: kagzi.v1.RotateHookResponse.hook:type_name -> kagzi.v1.Hook
+	76,  // 53: kagzi.v1.ListAuditEventsRequest.page:type_name -> kagzi.v1.PageRequest
+	54,  // 54: kagzi.v1.ListAuditEventsResponse.events:type_name -> kagzi.v1.AuditEvent
+	78,  // 55: kagzi.v1.ListAuditEventsResponse.page:type_name -> kagzi.v1.PageInfo
+	82,  // 56: kagzi.v1.AuditEvent.at:type_name -> google.protobuf.Timestamp
+	83,  // 57: kagzi.v1.WatchRequest.interval:type_name -> google.protobuf.Duration
+	82,  // 58: kagzi.v1.WatchEvent.at:type_name -> google.protobuf.Timestamp
+	84,  // 59: kagzi.v1.WatchEvent.workflows:type_name -> kagzi.v1.Workflow
+	83,  // 60: kagzi.v1.GetActivityRequest.step:type_name -> google.protobuf.Duration
+	82,  // 61: kagzi.v1.GetActivityResponse.at:type_name -> google.protobuf.Timestamp
+	83,  // 62: kagzi.v1.GetActivityResponse.step:type_name -> google.protobuf.Duration
+	59,  // 63: kagzi.v1.GetActivityResponse.points:type_name -> kagzi.v1.ActivityPoint
+	82,  // 64: kagzi.v1.WatchEventsRequest.after_at:type_name -> google.protobuf.Timestamp
+	82,  // 65: kagzi.v1.ServerEvent.at:type_name -> google.protobuf.Timestamp
+	62,  // 66: kagzi.v1.ServerEvent.attributes:type_name -> kagzi.v1.EventAttribute
+	34,  // 67: kagzi.v1.WhoAmIResponse.key:type_name -> kagzi.v1.Key
+	82,  // 68: kagzi.v1.WhoAmIResponse.session_expires_at:type_name -> google.protobuf.Timestamp
+	82,  // 69: kagzi.v1.CreateSessionResponse.expires_at:type_name -> google.protobuf.Timestamp
+	34,  // 70: kagzi.v1.CreateSessionResponse.key:type_name -> kagzi.v1.Key
+	77,  // 71: kagzi.v1.MatchWorkersResponse.Match.worker:type_name -> kagzi.v1.Worker
+	3,   // 72: kagzi.v1.AdminService.ListWorkers:input_type -> kagzi.v1.ListWorkersRequest
+	7,   // 73: kagzi.v1.AdminService.GetWorker:input_type -> kagzi.v1.GetWorkerRequest
+	5,   // 74: kagzi.v1.AdminService.MatchWorkers:input_type -> kagzi.v1.MatchWorkersRequest
+	9,   // 75: kagzi.v1.AdminService.DrainWorker:input_type -> kagzi.v1.DrainWorkerRequest
+	11,  // 76: kagzi.v1.AdminService.ForceOfflineWorker:input_type -> kagzi.v1.ForceOfflineWorkerRequest
+	13,  // 77: kagzi.v1.AdminService.GetStep:input_type -> kagzi.v1.GetStepRequest
+	15,  // 78: kagzi.v1.AdminService.ListSteps:input_type -> kagzi.v1.ListStepsRequest
+	17,  // 79: kagzi.v1.AdminService.HealthCheck:input_type -> kagzi.v1.HealthCheckRequest
+	19,  // 80: kagzi.v1.AdminService.GetServerInfo:input_type -> kagzi.v1.GetServerInfoRequest
+	23,  // 81: kagzi.v1.AdminService.GetStats:input_type -> kagzi.v1.GetStatsRequest
+	25,  // 82: kagzi.v1.AdminService.WatchStats:input_type -> kagzi.v1.WatchStatsRequest
+	26,  // 83: kagzi.v1.AdminService.GetQueueDepth:input_type -> kagzi.v1.GetQueueDepthRequest
+	29,  // 84: kagzi.v1.AdminService.ListWorkflowTypes:input_type -> kagzi.v1.ListWorkflowTypesRequest
+	32,  // 85: kagzi.v1.AdminService.Backup:input_type -> kagzi.v1.BackupRequest
+	35,  // 86: kagzi.v1.AdminService.CreateKey:input_type -> kagzi.v1.CreateKeyRequest
+	37,  // 87: kagzi.v1.AdminService.ListKeys:input_type -> kagzi.v1.ListKeysRequest
+	39,  // 88: kagzi.v1.AdminService.RevokeKey:input_type -> kagzi.v1.RevokeKeyRequest
+	42,  // 89: kagzi.v1.AdminService.CreateHook:input_type -> kagzi.v1.CreateHookRequest
+	44,  // 90: kagzi.v1.AdminService.GetHook:input_type -> kagzi.v1.GetHookRequest
+	46,  // 91: kagzi.v1.AdminService.ListHooks:input_type -> kagzi.v1.ListHooksRequest
+	48,  // 92: kagzi.v1.AdminService.RotateHook:input_type -> kagzi.v1.RotateHookRequest
+	50,  // 93: kagzi.v1.AdminService.DeleteHook:input_type -> kagzi.v1.DeleteHookRequest
+	52,  // 94: kagzi.v1.AdminService.ListAuditEvents:input_type -> kagzi.v1.ListAuditEventsRequest
+	55,  // 95: kagzi.v1.AdminService.Watch:input_type -> kagzi.v1.WatchRequest
+	57,  // 96: kagzi.v1.AdminService.GetActivity:input_type -> kagzi.v1.GetActivityRequest
+	60,  // 97: kagzi.v1.AdminService.WatchEvents:input_type -> kagzi.v1.WatchEventsRequest
+	63,  // 98: kagzi.v1.AdminService.WhoAmI:input_type -> kagzi.v1.WhoAmIRequest
+	65,  // 99: kagzi.v1.AdminService.CreateSession:input_type -> kagzi.v1.CreateSessionRequest
+	67,  // 100: kagzi.v1.AdminService.EndSession:input_type -> kagzi.v1.EndSessionRequest
+	4,   // 101: kagzi.v1.AdminService.ListWorkers:output_type -> kagzi.v1.ListWorkersResponse
+	8,   // 102: kagzi.v1.AdminService.GetWorker:output_type -> kagzi.v1.GetWorkerResponse
+	6,   // 103: kagzi.v1.AdminService.MatchWorkers:output_type -> kagzi.v1.MatchWorkersResponse
+	10,  // 104: kagzi.v1.AdminService.DrainWorker:output_type -> kagzi.v1.DrainWorkerResponse
+	12,  // 105: kagzi.v1.AdminService.ForceOfflineWorker:output_type -> kagzi.v1.ForceOfflineWorkerResponse
+	14,  // 106: kagzi.v1.AdminService.GetStep:output_type -> kagzi.v1.GetStepResponse
+	16,  // 107: kagzi.v1.AdminService.ListSteps:output_type -> kagzi.v1.ListStepsResponse
+	18,  // 108: kagzi.v1.AdminService.HealthCheck:output_type -> kagzi.v1.HealthCheckResponse
+	20,  // 109: kagzi.v1.AdminService.GetServerInfo:output_type -> kagzi.v1.GetServerInfoResponse
+	24,  // 110: kagzi.v1.AdminService.GetStats:output_type -> kagzi.v1.GetStatsResponse
+	24,  // 111: kagzi.v1.AdminService.WatchStats:output_type -> kagzi.v1.GetStatsResponse
+	27,  // 112: kagzi.v1.AdminService.GetQueueDepth:output_type -> kagzi.v1.GetQueueDepthResponse
+	30,  // 113: kagzi.v1.AdminService.ListWorkflowTypes:output_type -> kagzi.v1.ListWorkflowTypesResponse
+	33,  // 114: kagzi.v1.AdminService.Backup:output_type -> kagzi.v1.BackupChunk
+	36,  // 115: kagzi.v1.AdminService.CreateKey:output_type -> kagzi.v1.CreateKeyResponse
+	38,  // 116: kagzi.v1.AdminService.ListKeys:output_type -> kagzi.v1.ListKeysResponse
+	40,  // 117: kagzi.v1.AdminService.RevokeKey:output_type -> kagzi.v1.RevokeKeyResponse
+	43,  // 118: kagzi.v1.AdminService.CreateHook:output_type -> kagzi.v1.CreateHookResponse
+	45,  // 119: kagzi.v1.AdminService.GetHook:output_type -> kagzi.v1.GetHookResponse
+	47,  // 120: kagzi.v1.AdminService.ListHooks:output_type -> kagzi.v1.ListHooksResponse
+	49,  // 121: kagzi.v1.AdminService.RotateHook:output_type -> kagzi.v1.RotateHookResponse
+	51,  // 122: kagzi.v1.AdminService.DeleteHook:output_type -> kagzi.v1.DeleteHookResponse
+	53,  // 123: kagzi.v1.AdminService.ListAuditEvents:output_type -> kagzi.v1.ListAuditEventsResponse
+	56,  // 124: kagzi.v1.AdminService.Watch:output_type -> kagzi.v1.WatchEvent
+	58,  // 125: kagzi.v1.AdminService.GetActivity:output_type -> kagzi.v1.GetActivityResponse
+	61,  // 126: kagzi.v1.AdminService.WatchEvents:output_type -> kagzi.v1.ServerEvent
+	64,  // 127: kagzi.v1.AdminService.WhoAmI:output_type -> kagzi.v1.WhoAmIResponse
+	66,  // 128: kagzi.v1.AdminService.CreateSession:output_type -> kagzi.v1.CreateSessionResponse
+	68,  // 129: kagzi.v1.AdminService.EndSession:output_type -> kagzi.v1.EndSessionResponse
+	101, // [101:130] is the sub-list for method output_type
+	72,  // [72:101] is the sub-list for method input_type
+	72,  // [72:72] is the sub-list for extension type_name
+	72,  // [72:72] is the sub-list for extension extendee
+	0,   // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_kagzi_v1_admin_proto_init() }

@@ -126,13 +126,18 @@
     marks();
   }
 
-  // --- One stream for all tabs of a browser: the one that holds the lock reads it, and tells the others.
+  // --- One stream for all tabs of a browser: the one that holds the lock reads it, for the namespaces that
+  // visible tabs show, and tells the others.
 
-  const live = root.dataset.live, parts = $$("[data-live]");
+  const live = root.dataset.live, space = root.dataset.ns, parts = $$("[data-live]");
   const about = parts.map((part) => part.dataset.live), run = $("[data-run]")?.dataset.run;
-  const channel = live && "BroadcastChannel" in window ? new BroadcastChannel("kagzi " + live) : null;
+  const shared = live && "locks" in navigator && "BroadcastChannel" in window; // not on plain HTTP to another machine
+  const channel = shared ? new BroadcastChannel("kagzi " + live) : null;
+  const me = Math.random().toString(36).slice(2), others = new Map(); // namespaces of visible tabs, by tab
   const state = $("#live"), pauseButton = $("#pause");
-  let missed = false, since = null, release = null, source = null, asked = null, refused = 0;
+  let missed = false, since = null, release = null, asked = null, refused = 0, retry = 0, heard = false;
+  let source = null, opening = null; // the stream, and the one that replaces it once it is there
+  let requested = [], carried = []; // namespaces that were asked for, and those of the stream
 
   const paused = () => store.get("paused") === "yes";
 
@@ -160,12 +165,14 @@
   }
 
   function hear(message) {
+    if (message.carried && !message.carried.includes(space)) return;
     if (message.state) {
       say(message.state);
+      heard ||= message.state === "on";
       if (message.back) refresh();
     }
     if (message.build && message.build !== root.dataset.build) $("#renewed").hidden = false;
-    if (message.news && concerns(message.news)) refresh();
+    if (message.news && (message.news.ns === space || message.news.namespaces) && concerns(message.news)) refresh();
   }
 
   function tell(message) {
@@ -173,49 +180,76 @@
     channel?.postMessage(message);
   }
 
+  // connect opens a stream for the namespaces that are shown now. The one before stays until it is there,
+  // so that nothing is missed.
+  function connect() {
+    clearTimeout(retry);
+    opening?.close();
+    requested = [...new Set([space, ...others.values()])].slice(0, 16);
+    const next = opening = new EventSource(live + "?" + new URLSearchParams(requested.map((one) => ["ns", one])));
+    let lost = heard && source?.readyState !== EventSource.OPEN; // another tab had it
+    next.addEventListener("hello", (e) => {
+      if (opening === next) {
+        source?.close();
+        source = next;
+        opening = null;
+      }
+      refused = 0;
+      const greeting = JSON.parse(e.data);
+      carried = greeting.live;
+      tell({ state: "on", carried, build: greeting.build, back: lost });
+      lost = false;
+    });
+    next.addEventListener("over", () => { lost = true; tell({ state: "off" }); });
+    next.onmessage = (e) => tell({ news: JSON.parse(e.data) });
+    next.onerror = () => {
+      lost = true;
+      if (source?.readyState !== EventSource.OPEN) tell({ state: "off" });
+      if (next.readyState !== EventSource.CLOSED || !release || next !== opening && next !== source) return;
+      retry = setTimeout(connect, Math.min(5000 * 2 ** refused++, 300000)); // refused: try again later
+    };
+  }
+
   // lead reads the stream until this tab is hidden or closed.
   function lead() {
     return new Promise((resolve) => {
-      let lost = false;
       release = resolve;
-      source = new EventSource(live);
-      source.addEventListener("hello", (e) => {
-        refused = 0;
-        tell({ state: "on", build: JSON.parse(e.data), back: lost });
-        lost = false;
-      });
-      source.addEventListener("over", () => { lost = true; tell({ state: "off" }); });
-      source.onmessage = (e) => tell({ news: JSON.parse(e.data) });
-      source.onerror = () => {
-        lost = true;
-        tell({ state: "off" });
-        if (source.readyState === EventSource.CLOSED && release === resolve) { // refused: try again later
-          const wait = Math.min(5000 * 2 ** refused++, 300000);
-          const retry = setTimeout(() => { if (release === resolve) { stop(); start(); } }, wait);
-          asked?.signal.addEventListener("abort", () => clearTimeout(retry));
-        }
-      };
+      connect();
     });
   }
 
   function start() {
     if (!live || !parts.length || document.hidden || paused() || asked) return;
     asked = new AbortController();
-    if (!navigator.locks) { lead(); return; } // plain HTTP to another machine: each tab for itself
+    if (!shared) { lead(); return; } // each tab for itself
+    channel.postMessage({ want: space, tab: me, ask: true });
     navigator.locks.request("kagzi " + live, { signal: asked.signal }, lead).catch(() => {});
-    channel?.postMessage({ who: true });
   }
 
   function stop() {
+    clearTimeout(retry);
     source?.close();
+    opening?.close();
     release?.();
     asked?.abort();
-    source = release = asked = null;
+    if (asked) channel?.postMessage({ gone: me });
+    source = opening = release = asked = null;
   }
 
-  if (channel) channel.onmessage = (e) => {
-    if (e.data.who) { if (source?.readyState === EventSource.OPEN) channel.postMessage({ state: "on" }); return; }
-    if (!document.hidden) hear(e.data); else missed = true;
+  // A tab says what it shows when it comes, and when another one that comes asks.
+  function joined({ want, tab, ask }) {
+    others.set(tab, want);
+    if (ask && asked) channel.postMessage({ want: space, tab: me });
+    if (!release) return;
+    if (!requested.includes(want)) connect();
+    else if (ask && source?.readyState === EventSource.OPEN) channel.postMessage({ state: "on", carried });
+  }
+
+  if (channel) channel.onmessage = ({ data }) => {
+    if (data.gone) others.delete(data.gone);
+    else if (data.want) joined(data);
+    else if (!document.hidden) hear(data);
+    else missed = true;
   };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) { stop(); return; }

@@ -102,7 +102,7 @@ func seenRun(ctx context.Context, store engine.Store, id engine.ID) string {
 	if err != nil {
 		return errText(err)
 	}
-	steps, _, err := store.ListSteps(ctx, fixture.Space, id, "", engine.Page{Limit: engine.MaxPage})
+	steps, _, err := store.ListSteps(ctx, fixture.Space, id, engine.StepFilter{}, engine.Page{Limit: engine.MaxPage})
 	if err != nil {
 		return errText(err)
 	}
@@ -125,7 +125,7 @@ func everything(s *fixture.F, store engine.Store) string {
 		run, err := store.GetRun(s.Ctx, fixture.Space, listed.ID)
 		s.Must(err, "GetRun")
 		b.WriteString(fixture.RunText(run))
-		steps, _, err := store.ListSteps(s.Ctx, fixture.Space, run.ID, "", page)
+		steps, _, err := store.ListSteps(s.Ctx, fixture.Space, run.ID, engine.StepFilter{}, page)
 		s.Must(err, "ListSteps")
 		for _, step := range steps {
 			b.WriteString(fixture.StepText(step))

@@ -192,7 +192,8 @@ var ListCases = []fixture.Case{
 				got := ""
 				for _, step := range fixture.Walk(s, limit,
 					func(p engine.Page) ([]engine.Step, engine.PageInfo, error) {
-						return s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, name, p)
+						return s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID,
+							engine.StepFilter{Name: name}, p)
 					}, func(t engine.Step) engine.Cursor {
 						return engine.Cursor{Number: t.Sequence, Minor: t.Attempt}
 					}) {
@@ -201,14 +202,15 @@ var ListCases = []fixture.Case{
 				fixture.Equal(s, fmt.Sprintf("attempts of %q by %d", name, limit), got, want)
 			}
 		}
-		_, info, err := s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, "", engine.Page{Limit: 1, Count: true})
+		_, info, err := s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, engine.StepFilter{}, engine.Page{Limit: 1, Count: true})
 		s.Must(err, "ListSteps")
 		fixture.Equal(s, "total", info.Total, 5)
-		_, _, err = s.Store.ListSteps(s.Ctx, fixture.Space, s.ID(), "", engine.Page{Limit: 1})
+		_, _, err = s.Store.ListSteps(s.Ctx, fixture.Space, s.ID(), engine.StepFilter{}, engine.Page{Limit: 1})
 		s.Refused(err, engine.ErrNotFound, "ListSteps of an unknown run")
-		_, _, err = s.Store.ListSteps(s.Ctx, "other", l.RunID, "", engine.Page{Limit: 1})
+		_, _, err = s.Store.ListSteps(s.Ctx, "other", l.RunID, engine.StepFilter{}, engine.Page{Limit: 1})
 		s.Refused(err, engine.ErrNotFound, "ListSteps in another namespace")
 	}},
+	{Name: "attempts are selected by status, and by being the latest", Run: selectedSteps},
 	{Name: "workers are listed newest first and filtered", Run: listWorkers},
 	{Name: "types are listed by name with their counts", Run: func(s *fixture.F) {
 		s.Worker("w1")

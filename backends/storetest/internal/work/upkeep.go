@@ -154,7 +154,7 @@ var UpkeepCases = []fixture.Case{
 		s.Refused(err, engine.ErrNotFound, "GetRun")
 		_, err = s.Store.GetStep(s.Ctx, fixture.Space, step.ID)
 		s.Refused(err, engine.ErrNotFound, "GetStep")
-		_, _, err = s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, "", engine.Page{Limit: 1})
+		_, _, err = s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, engine.StepFilter{}, engine.Page{Limit: 1})
 		s.Refused(err, engine.ErrNotFound, "ListSteps")
 		_, err = s.Store.GetRunByExternalID(s.Ctx, fixture.Space, "ext")
 		s.Refused(err, engine.ErrNotFound, "GetRunByExternalID")

@@ -151,7 +151,7 @@ func handler(srv *server.Server, o Options) (http.Handler, error) {
 // isPage reports whether a path is one of the page's.
 func isPage(path string) bool {
 	switch path {
-	case "/", "/login", "/logout":
+	case "/", "/login", "/logout", "/live":
 		return true
 	}
 	return strings.HasPrefix(path, "/n/") || strings.HasPrefix(path, "/admin/") || strings.HasPrefix(path, "/assets/")

@@ -111,8 +111,8 @@ func (b *Books) ListRuns(_ context.Context, f engine.RunFilter, p engine.Page) (
 	return runs, info, nil
 }
 
-func (b *Books) ListSteps(_ context.Context, _ string, run engine.ID, _ string, p engine.Page) ([]engine.Step,
-	engine.PageInfo, error) {
+func (b *Books) ListSteps(_ context.Context, _ string, run engine.ID, _ engine.StepFilter, p engine.Page) (
+	[]engine.Step, engine.PageInfo, error) {
 	steps, info := part(b.Steps[run], p, func(s engine.Step, c engine.Cursor) bool {
 		return cmp.Or(cmp.Compare(s.Sequence, c.Number), cmp.Compare(s.Attempt, c.Minor)) <= 0
 	})

@@ -97,7 +97,7 @@ func (w *runWatch) look(ctx context.Context) (ended bool, err error) {
 func (w *runWatch) sendSteps(ctx context.Context) error {
 	page := engine.Page{Limit: engine.MaxPage}
 	for {
-		steps, info, err := w.service.store.ListSteps(ctx, w.namespace, w.id, "", page)
+		steps, info, err := w.service.store.ListSteps(ctx, w.namespace, w.id, engine.StepFilter{}, page)
 		if err != nil {
 			return err
 		}

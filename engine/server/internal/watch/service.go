@@ -23,7 +23,7 @@ type Store interface {
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
 	LatestOfChain(ctx context.Context, namespace string, first engine.ID) (engine.ID, error)
 	GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
-	ListSteps(ctx context.Context, namespace string, run engine.ID, name string, page engine.Page) ([]engine.Step,
+	ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter, page engine.Page) ([]engine.Step,
 		engine.PageInfo, error)
 }
 

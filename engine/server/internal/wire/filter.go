@@ -101,6 +101,23 @@ func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
 	return statuses, nil
 }
 
+// StepFilterOf returns the attempts that a request selects.
+func StepFilterOf(r *kagziv1.ListStepsRequest) (engine.StepFilter, error) {
+	f := engine.StepFilter{Name: r.GetStepName(), Latest: r.GetLatestOnly()}
+	if len(r.GetStatuses()) > engine.MaxTypes {
+		return f, engine.Invalid("statuses", "has %d entries, at most %d are allowed", len(r.GetStatuses()),
+			engine.MaxTypes)
+	}
+	for _, status := range r.GetStatuses() {
+		if _, known := kagziv1.StepStatus_name[int32(status)]; !known ||
+			status == kagziv1.StepStatus_STEP_STATUS_UNSPECIFIED {
+			return f, engine.Invalid("statuses", "has the unknown value %d", status)
+		}
+		f.Statuses = append(f.Statuses, engine.StepStatus(status))
+	}
+	return f, engine.CheckOptionalName("step_name", f.Name)
+}
+
 // BulkSelection returns the filter of a bulk change, from either field; nil if it has none.
 func BulkSelection(r *kagziv1.BulkWorkflowsRequest) *kagziv1.ListWorkflowsRequest {
 	if r.GetFilter() == nil {
