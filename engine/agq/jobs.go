@@ -26,6 +26,8 @@ type jobView struct {
 	Losses  int32           `json:"lost_workers,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Results json.RawMessage `json:"task_results,omitempty"`
+	Stdout  string          `json:"stdout,omitempty"`
+	Stderr  string          `json:"stderr,omitempty"`
 
 	input  jobInput
 	output []byte
@@ -79,10 +81,12 @@ func viewOf(run *engine.Run) jobView {
 func (v *jobView) fill(input []byte) {
 	v.input, _ = inputOf(input) // a list has none
 	var out struct {
-		Tasks json.RawMessage `json:"task_results"`
+		Tasks  json.RawMessage `json:"task_results"`
+		Stdout string          `json:"stdout"`
+		Stderr string          `json:"stderr"`
 	}
 	if json.Unmarshal(v.output, &out) == nil {
-		v.Results = out.Tasks
+		v.Results, v.Stdout, v.Stderr = out.Tasks, out.Stdout, out.Stderr
 	}
 }
 
