@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc/metadata"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // keyed is a server with keys.
@@ -18,14 +19,14 @@ func startKeyed(t *testing.T) *keyed {
 	t.Helper()
 	f := start(t)
 	k := &keyed{fixture: f}
-	k.admin = k.key(&kagziv1.CreateKeyRequest{Name: "root", Role: kagziv1.KeyRole_KEY_ROLE_ADMIN})
+	k.admin = k.key(&kagziv1.Key{Name: "root", Role: kagziv1.KeyRole_KEY_ROLE_ADMIN})
 	return k
 }
 
-func (k *keyed) key(r *kagziv1.CreateKeyRequest) string {
+func (k *keyed) key(key *kagziv1.Key) string {
 	k.Helper()
 	ctx := metadata.NewIncomingContext(k.Context(), metadata.Pairs("authorization", "Bearer "+k.admin))
-	answer, err := kagziv1.NewAdminServiceClient(k.conn).CreateKey(ctx, r)
+	answer, err := kagziv1.NewAdminServiceClient(k.conn).CreateKey(ctx, &kagziv1.CreateKeyRequest{Key: key})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -34,10 +35,10 @@ func (k *keyed) key(r *kagziv1.CreateKeyRequest) string {
 
 func TestKeysSayWhoMay(t *testing.T) {
 	k := startKeyed(t)
-	worker := k.key(&kagziv1.CreateKeyRequest{Name: "workers", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}})
-	other := k.key(&kagziv1.CreateKeyRequest{Name: "others", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}})
-	client := k.key(&kagziv1.CreateKeyRequest{Name: "clients", Role: kagziv1.KeyRole_KEY_ROLE_CLIENT, Namespaces: []string{"default"}})
-	bound := k.key(&kagziv1.CreateKeyRequest{Name: "bound", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"},
+	worker := k.key(&kagziv1.Key{Name: "workers", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}})
+	other := k.key(&kagziv1.Key{Name: "others", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}})
+	client := k.key(&kagziv1.Key{Name: "clients", Role: kagziv1.KeyRole_KEY_ROLE_CLIENT, Namespaces: []string{"default"}})
+	bound := k.key(&kagziv1.Key{Name: "bound", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"},
 		WorkerIds: []string{"press"}})
 
 	c := k.dial()
@@ -86,7 +87,7 @@ func TestKeysSayWhoMay(t *testing.T) {
 
 func TestAConnectionEndsWithItsKey(t *testing.T) {
 	k := startKeyed(t)
-	worker := k.key(&kagziv1.CreateKeyRequest{Name: "workers", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}})
+	worker := k.key(&kagziv1.Key{Name: "workers", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}})
 	w := k.dial()
 	w.want("+OK", "AUTH", "w1", worker)
 	w.send("BRPOP", "queue:ready", "0")
