@@ -71,12 +71,12 @@ func (k *APIKey) ServesType(name string) bool { return matchesAny(k.Types, name)
 func (k *APIKey) ServesAs(worker string) bool { return matchesAny(k.WorkerIDs, worker) }
 
 func matchesAny(globs []string, name string) bool {
-	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return matchesGlob(glob, name) })
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return MatchesGlob(glob, name) })
 }
 
-// matchesGlob says whether name matches pattern, in which * stands for any text, including none.
+// MatchesGlob says whether name matches pattern, in which * stands for any text, including none.
 // Its cost grows at most with the product of both lengths.
-func matchesGlob(pattern, name string) bool {
+func MatchesGlob(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == name

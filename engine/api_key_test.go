@@ -91,13 +91,13 @@ func TestGlob(t *testing.T) {
 		{"ab*ba", "aba", false}, {"*aab", "aaab", true}, {"*ab*ab", "ab", false}, {"a?", "ab", false},
 		{"[a]", "a", false}, {"a.c", "abc", false},
 	} {
-		if got := matchesGlob(c.pattern, c.name); got != c.want {
-			t.Errorf("matchesGlob(%q, %q) = %t, want %t", c.pattern, c.name, got, c.want)
+		if got := MatchesGlob(c.pattern, c.name); got != c.want {
+			t.Errorf("MatchesGlob(%q, %q) = %t, want %t", c.pattern, c.name, got, c.want)
 		}
 	}
 }
 
-// plainGlob is a simple and slow implementation of matchesGlob.
+// plainGlob is a simple and slow implementation of MatchesGlob.
 func plainGlob(pattern, name string) bool {
 	switch {
 	case pattern == "":
@@ -126,8 +126,8 @@ func TestGlobSaysTheSameAsItsPlainRule(t *testing.T) {
 	for range 50_000 {
 		pattern, name := draw("ab*", 7), draw("ab", 9) // few letters, so that much nearly matches
 		want := plainGlob(pattern, name)
-		if got := matchesGlob(pattern, name); got != want {
-			t.Fatalf("KAGZI_TEST_SEED=%d: matchesGlob(%q, %q) = %t, want %t", seed, pattern, name, got, want)
+		if got := MatchesGlob(pattern, name); got != want {
+			t.Fatalf("KAGZI_TEST_SEED=%d: MatchesGlob(%q, %q) = %t, want %t", seed, pattern, name, got, want)
 		}
 		if want {
 			matched++
@@ -140,7 +140,7 @@ func TestGlobSaysTheSameAsItsPlainRule(t *testing.T) {
 
 func TestGlobIsNotSlowedDownByManyStars(t *testing.T) {
 	pattern, name := strings.Repeat("*a", MaxName/2), strings.Repeat("a", MaxName-1)+"b"
-	if matchesGlob(pattern, name) { // a search that goes back would take longer than the universe is old
+	if MatchesGlob(pattern, name) { // a search that goes back would take longer than the universe is old
 		t.Errorf("%q ends as the pattern does, want no match", name)
 	}
 }

@@ -153,7 +153,7 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 	case r.LeaseLosses > 0:
 		e.Summary = fmt.Sprintf("lost %s in a row, runs again %s", count(r.LeaseLosses, "worker", "workers"),
 			in(r.AvailableAt, now))
-		e.add("it fails after %d in a row", MaxLeaseLosses)
+		e.add("it fails after %d in a row", LossLimit(r.Type))
 		if r.Failures > 0 {
 			e.add("before that its code failed %s%s", count(r.Failures, "time", "times"), because(r.Error))
 		}

@@ -121,11 +121,14 @@ func cutText(text string, limit int) string {
 // The failures that Kagzi itself records follow.
 
 // CrashedFailure is the error of a run that lost MaxLeaseLosses workers in a row.
-func CrashedFailure() Failure {
+func CrashedFailure() Failure { return CrashedAfter(MaxLeaseLosses) }
+
+// CrashedAfter is the error of a run that lost so many workers in a row, the LossLimit of its type.
+func CrashedAfter(losses int) Failure {
 	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
 		Message: fmt.Sprintf(
 			"Workflow crashed and exhausted all retry attempts (%d workers in a row were lost while they held this run, "+
-				"without a step recorded in between)", MaxLeaseLosses)}
+				"without a step recorded in between)", losses)}
 }
 
 // InterruptedFailure is the error of an attempt whose lease ended before its result.

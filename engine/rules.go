@@ -49,7 +49,7 @@ func decide(p RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verd
 }
 
 // MaxLeaseLosses is how many lost workers in a row fail a run: a run that kills every worker must
-// not take down all of them.
+// not take down all of them. LossLimit has what holds for a type.
 const MaxLeaseLosses = 10
 
 // ClaimTurn counts the runs claimed from a queue since the last that was taken by age. Each caller of

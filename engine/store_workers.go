@@ -22,12 +22,12 @@ import (
 //     holds, whatever their loss. Otherwise suspects of other losses would fill the places that the
 //     halving leaves empty.
 //   - A run that was the only suspect in hand, or the only run, counts the loss (LeaseLosses).
-//     MaxLeaseLosses in a row fail it.
+//     LossLimit of its type in a row fail it.
 //   - A run is no suspect any more when it records a result or a failure of its code, parks or ends,
 //     or has been in hand for SuspectFor without a loss. A run that is given back, freed without a
 //     loss or paused stays a suspect.
 //
-// So one crashing run is found after about log2(n) losses and fails after MaxLeaseLosses more, its
+// So one crashing run is found after about log2(n) losses and fails after LossLimit more, its
 // neighbours complete, and innocent runs wait for half of the capacity, not for one another.
 // AfterLeaseLost and Suspects are these rules. Runs and suspects are counted when the worker becomes
 // OFFLINE, so they do not change if the runs are freed in several transactions or later. A hand-off

@@ -105,8 +105,9 @@ type Loss struct {
 // LostRun is a run that a lost worker held.
 type LostRun struct {
 	ID         ID
-	Losses     int  // its LeaseLosses
-	Progressed bool // a step's result was recorded under the lost lease
+	Type       string // decides its LossLimit
+	Losses     int    // its LeaseLosses
+	Progressed bool   // a step's result was recorded under the lost lease
 	Suspect    Suspect
 	ClaimedAt  time.Time
 }
@@ -114,7 +115,7 @@ type LostRun struct {
 // LossVerdict says what follows for a run from losing its worker.
 type LossVerdict struct {
 	Losses      int  // the run's new LeaseLosses
-	Failed      bool // MaxLeaseLosses is reached: the run ends as FAILED with CrashedFailure
+	Failed      bool // LossLimit is reached: the run ends as FAILED with CrashedFailure
 	AvailableAt time.Time
 	Suspect     Suspect
 }
@@ -145,7 +146,7 @@ func AfterLeaseLost(r LostRun, l Loss, now time.Time) LossVerdict {
 	}
 	v.Losses++
 	v.AvailableAt = now
-	if v.Losses >= MaxLeaseLosses {
+	if v.Losses >= LossLimit(r.Type) {
 		v.Failed, v.Suspect = true, Suspect{}
 		return v
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"time"
 )
 
@@ -165,13 +166,20 @@ const KeepTime = 100 * time.Millisecond
 // Offer is one capability or label of a worker.
 type Offer struct{ Key, Value string }
 
+// offers says whether the offer is one of the key.
+func (o Offer) offers(key string) bool {
+	head, all := strings.CutSuffix(o.Key, "*")
+	return o.Key == key || all && strings.HasSuffix(head, ":") && strings.HasPrefix(key, head)
+}
+
 // Meets says whether a worker with these offers meets the requirements: each key is offered with
-// that value. A requirement without a value is met by any.
+// that value. A requirement without a value is met by any. An offer whose key ends with :* is one of
+// every key that begins like it: tool:* offers tool:jq and tool:sort.
 func Meets(offers []Offer, requirements map[string]string) bool {
 	for key, value := range requirements {
 		met := false
 		for _, o := range offers {
-			if o.Key == key && (value == "" || o.Value == value) {
+			if o.offers(key) && (value == "" || o.Value == value) {
 				met = true
 				break
 			}

@@ -146,6 +146,9 @@ func announce(w io.Writer, r Ready) {
 		fmt.Fprintf(w, "  http      %s/openapi\n", port)
 		fmt.Fprintf(w, "  metrics   %s/metrics\n", port)
 	}
+	if r.AGQ != "" {
+		fmt.Fprintf(w, "  agq       %s\n", r.AGQ)
+	}
 	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, reach)
 }
 

@@ -22,10 +22,13 @@ type Config struct {
 	HTTPBase    string   // path before all others on HTTP, such as "/kagzi"; empty: none
 	// networks of proxies whose X-Forwarded headers say from where a request is: "10.0.0.0/8"
 	TrustedProxies []string
-	Web            bool   // serve the web page on HTTP
-	WebReadOnly    bool   // the web page offers no action
-	AgentWrites    bool   // tools of agents on /mcp may change things, as far as the key's role allows
-	File           string // the settings file that was read; empty: none
+	Web            bool // serve the web page on HTTP
+	WebReadOnly    bool // the web page offers no action
+	// host:port of AGQ's protocol, for workers and clients that speak RESP; port 0 picks a free one; empty: none
+	AGQ         string
+	AGQInsecure bool   // serve it without TLS where other machines can reach it
+	AgentWrites bool   // tools of agents on /mcp may change things, as far as the key's role allows
+	File        string // the settings file that was read; empty: none
 
 	WorkerLease            time.Duration // how long a worker may go without a heartbeat; at least two heartbeats
 	HeartbeatInterval      time.Duration

@@ -97,6 +97,7 @@ type Ready struct {
 	CA       string // file of the CA that signed its certificate, if next to it; empty: none
 	Keyed    bool   // calls need a key
 	HTTP     string // host:port of the HTTP API, metrics and health, for this machine; empty: none
+	AGQ      string // host:port of AGQ's protocol, for this machine; empty: none
 	HTTPS    bool   // HTTP uses TLS
 	Base     string // path before all others on HTTP; empty: none
 	Web      bool   // the web page is served there
@@ -168,6 +169,9 @@ func (c *Config) addresses(ctx context.Context, resolve resolver) (at addresses,
 	if at.listen, err = listenAddress(ctx, "--listen", c.Listen, resolve); err == nil && c.HTTP != "" {
 		at.http, err = listenAddress(ctx, "--http", c.HTTP, resolve)
 	}
+	if err == nil && c.AGQ != "" {
+		at.agq, err = listenAddress(ctx, "--agq", c.AGQ, resolve)
+	}
 	return at, err
 }
 
@@ -217,14 +221,14 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	if err != nil {
 		return Ready{}, err
 	}
-	health, err := p.openListeners(ctx, &at)
+	doors, err := p.openListeners(ctx, &at)
 	if err != nil {
 		return Ready{}, err
 	}
-	p.startParts(options, copies, netFor(description), health, &at)
+	p.startParts(options, copies, netFor(description), doors, &at)
 	return Ready{
 		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs),
-		Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
+		Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), AGQ: dialable(p.opened.agq), HTTPS: p.webEncrypted(&at),
 		Base: c.HTTPBase, Web: c.Web && p.backends.Page != nil && p.opened.http != "",
 		Database: description, Version: c.Version,
 	}, nil
@@ -236,27 +240,38 @@ func (p *process) keyed(ctx context.Context) bool {
 	return err == nil && len(keys) > 0
 }
 
-// openListeners listens for calls, and for metrics and health; health is nil if these are not
-// served.
-func (p *process) openListeners(ctx context.Context, at *addresses) (health net.Listener, err error) {
+// doors are the listeners beside that of gRPC; nil: not served.
+type doors struct{ http, agq net.Listener }
+
+// openListeners listens for calls, and for the other doors.
+func (p *process) openListeners(ctx context.Context, at *addresses) (open doors, err error) {
 	listener, err := listen(ctx, "--listen", at.listen.address)
 	if err != nil {
-		return nil, err
+		return open, err
 	}
 	p.opened.listen = listener.Addr().String()
 	p.listener = &readyListener{Listener: listener, open: make(chan struct{})}
-	if health, err = p.listenHTTP(ctx, at.http.address, p.webEncrypted(at)); err != nil {
-		return nil, errors.Join(err, listener.Close())
+	if open.http, err = p.listenHTTP(ctx, at.http.address, p.webEncrypted(at)); err != nil {
+		return open, errors.Join(err, listener.Close())
 	}
-	if health != nil {
-		p.opened.http = health.Addr().String()
+	if open.http != nil {
+		p.opened.http = open.http.Addr().String()
+	}
+	if at.agq.address != "" {
+		if open.agq, err = listen(ctx, "--agq", at.agq.address); err != nil {
+			if open.http != nil {
+				err = errors.Join(err, open.http.Close())
+			}
+			return open, errors.Join(err, listener.Close())
+		}
+		p.opened.agq = open.agq.Addr().String()
 	}
 	p.tellHolder(p.opened.listen)
-	return health, nil
+	return open, nil
 }
 
 // startParts creates the parts of a server, connects them and starts them.
-func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, health net.Listener,
+func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, open doors,
 	at *addresses) {
 	c := p.config.Load()
 	matcher := matching.New(p.store, p.log)
@@ -278,7 +293,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	if clock, err := platform.NewClock(); err == nil && clock != nil {
 		matcher.KeepTime(clock)
 	}
-	if health != nil {
+	if open.http != nil {
 		p.parts.Start("HTTP", func(ctx context.Context) error {
 			o := web.Options{Version: c.Version, Log: p.log, Gate: rest.GateOptions{
 				Loopback: !at.http.exposed, Hosts: c.HTTPHosts, Origins: c.HTTPOrigins},
@@ -291,11 +306,12 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 			if p.backends.Page != nil && c.Web {
 				o.Page = p.page
 			}
-			return web.Serve(ctx, health, srv, o)
+			return web.Serve(ctx, open.http, srv, o)
 		})
 	}
 	p.parts.Start("matcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
+	p.startAGQ(open.agq, srv, &at.agq)
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
 	notify := func(r engine.Notification) {

@@ -21,11 +21,11 @@ type endpoint struct {
 }
 
 // addresses are the endpoints of a server.
-type addresses struct{ listen, http endpoint }
+type addresses struct{ listen, http, agq endpoint }
 
 // exposed returns the endpoints that other machines can reach.
 func (a *addresses) exposed() (reachable []endpoint) {
-	for _, e := range []endpoint{a.listen, a.http} {
+	for _, e := range []endpoint{a.listen, a.http, a.agq} {
 		if e.exposed {
 			reachable = append(reachable, e)
 		}
@@ -36,10 +36,14 @@ func (a *addresses) exposed() (reachable []endpoint) {
 // checkEncryption refuses to listen without TLS where other machines can reach it, unless
 // --insecure is given.
 func (c *Config) checkEncryption(at *addresses) error {
-	if c.encrypted() || c.Insecure || len(at.exposed()) == 0 {
+	if err := c.checkAGQ(&at.agq); err != nil {
+		return err
+	}
+	api := addresses{listen: at.listen, http: at.http}
+	if c.encrypted() || c.Insecure || len(api.exposed()) == 0 {
 		return nil
 	}
-	e := at.exposed()[0]
+	e := api.exposed()[0]
 	return unsafef("%s %q: other machines could reach this server without encryption. "+
 		"Create certificates with \"kagzi tls init --host NAME\" and pass them with --tls-cert and --tls-key; "+
 		"or listen on 127.0.0.1; or add --insecure to allow it", e.flag, e.text)
@@ -79,7 +83,11 @@ func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, 
 // warnings lists what is insecure because --insecure allows it.
 func (c *Config) warnings(at *addresses, hasKey bool) (list []string) {
 	for _, e := range at.exposed() {
-		if !c.encrypted() {
+		switch {
+		case e.flag == "--agq" && !c.agqEncrypted(&e):
+			list = append(list, fmt.Sprintf("other machines can reach --agq %s without encryption (--agq-insecure)",
+				output.Plain(e.text)))
+		case !c.encrypted():
 			list = append(list,
 				fmt.Sprintf(
 					"other machines can reach %s %s without encryption (--insecure)",

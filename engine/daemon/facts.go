@@ -34,6 +34,7 @@ type opened struct {
 	database string // URL
 	listen   string
 	http     string // empty: none
+	agq      string // empty: none
 }
 
 // settingsOf returns all settings in effect, with the database and addresses that were opened.
@@ -42,7 +43,7 @@ func settingsOf(c *Config, o opened) []server.Fact {
 	if held.DataDir == "" && held.DB == "" {
 		_, held.DataDir, _ = c.database() // it worked a moment ago
 	}
-	held.DB, held.Listen, held.HTTP = withoutPassword(o.database), o.listen, o.http
+	held.DB, held.Listen, held.HTTP, held.AGQ = withoutPassword(o.database), o.listen, o.http, o.agq
 	facts := make([]server.Fact, len(serverSettings))
 	for i := range serverSettings {
 		s := &serverSettings[i]

@@ -18,7 +18,7 @@ func printConfig(w io.Writer, c *Config) error {
 	if err != nil {
 		return err
 	}
-	facts := settingsOf(c, opened{database: database, listen: c.Listen, http: c.HTTP})
+	facts := settingsOf(c, opened{database: database, listen: c.Listen, http: c.HTTP, agq: c.AGQ})
 	lines, width := make([]string, len(facts)), 0
 	for i, f := range facts {
 		s := &serverSettings[i]

@@ -127,6 +127,16 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		parse: switchOf(func(c *Config) *bool { return &c.AgentWrites }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.AgentWrites) },
 	},
+	{
+		name: "agq", usage: `address of AGQ's protocol (RESP) for AGW workers and AGX clients; off by default`,
+		form: "host:port", parse: parseAGQ, show: func(c *Config) string { return cmp.Or(c.AGQ, off) },
+	},
+	{
+		name: "agq-insecure", usage: "allow --agq to be reachable by other machines without TLS, which AGW does not speak",
+		onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.AGQInsecure }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.AGQInsecure) },
+	},
 	duration("worker-lease", "how long a worker may go without a heartbeat before other workers get its runs",
 		func(c *Config) *time.Duration { return &c.WorkerLease }, 100*time.Millisecond, 24*time.Hour,
 		"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS"),

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -67,8 +68,13 @@ func unknownMethod(method string) error {
 	return status.Errorf(codes.Unimplemented, "unknown method %s", method)
 }
 
-// copyTo copies the message from into to.
+// copyTo copies the message from into to, which may be one that its receiver decodes.
 func copyTo(to, from any) error {
+	if to, later := to.(*wire.Undecoded); later {
+		raw, err := proto.Marshal(from.(proto.Message))
+		to.Raw = mem.SliceBuffer(raw)
+		return err
+	}
 	proto.Reset(to.(proto.Message))
 	proto.Merge(to.(proto.Message), from.(proto.Message))
 	return nil

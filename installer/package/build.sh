@@ -11,6 +11,10 @@ CGO_ENABLED=0 GOFLAGS='' GOAMD64=v1 GOARM64=v8.0 go build -trimpath \
 	-tags grpcnotrace,nopgxregisterdefaulttypes,nethttpomithttp2 \
 	-gcflags='github.com/kagzi/kagzi/tui/...=-l' \
 	-gcflags='github.com/kagzi/kagzi/engine/conformance/...=-l' \
+	-gcflags='github.com/kagzi/kagzi/engine/agq=-l' \
+	-gcflags='github.com/kagzi/kagzi/engine/daemon/...=-l' \
+	-gcflags='github.com/spf13/...=-l' \
+	-gcflags='github.com/pelletier/...=-l' \
 	-gcflags='github.com/modelcontextprotocol/...=-l' \
 	-gcflags='github.com/rivo/tview=-l' \
 	-gcflags='github.com/kagzi/kagzi/tui/bench=' \

@@ -199,11 +199,11 @@ func (u *unitOfWork) told(steps ...engine.Step) error {
 
 // lose ends the lease of a run whose worker was lost.
 func (u *unitOfWork) lose(run *Run, loss engine.Loss) error {
-	v := engine.AfterLeaseLost(engine.LostRun{ID: run.ID, Losses: run.LeaseLosses, Progressed: run.Progressed,
-		Suspect: run.Suspect, ClaimedAt: run.ClaimedAt}, loss, u.now)
+	v := engine.AfterLeaseLost(engine.LostRun{ID: run.ID, Type: run.Type, Losses: run.LeaseLosses,
+		Progressed: run.Progressed, Suspect: run.Suspect, ClaimedAt: run.ClaimedAt}, loss, u.now)
 	run.LeaseLosses, run.Progressed = v.Losses, false
 	if v.Failed {
-		failure := engine.CrashedFailure()
+		failure := engine.CrashedAfter(v.Losses)
 		effects := u.sideEffects()
 		effects.Failed = append(effects.Failed, run.ID)
 		return u.end(run, engine.RunFailed, &failure, engine.Token{})

@@ -8,7 +8,8 @@ with recursive matching as materialized (
           select from jsonb_each_text(requirements::jsonb) as r (key, value)
           where not exists (
               select from unnest(@offer_keys::text[], @offer_values::text[]) as o (key, value)
-              where o.key = r.key and (r.value = '' or o.value = r.value))))
+              where (o.key = r.key or right(o.key, 2) = ':*' and starts_with(r.key, left(o.key, -1)))
+                and (r.value = '' or o.value = r.value))))
 ), known (diverged) as (
     (select diverged from runs
      where namespace = @namespace and task_queue = @task_queue and suspect_at is not null

@@ -44,6 +44,8 @@ var arrows = []arrow{
 	{"engine/server/internal/bundle", []string{"engine", "engine/server/internal/wire", "proto/..."},
 		"a capsule is made of the store's rows and the contract's messages"},
 	{"engine/server/internal/hook", []string{"engine"}, "a signature is checked from a hook and a request alone"},
+	{"engine/agq", []string{"engine", "engine/matching", "engine/cron", "engine/server", "engine/server/internal/...",
+		"proto/..."}, "one more door of the server: it calls the API, and knows no store"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."},
 		"the store comes as a function, so that the switch on dialect stays in one place"},
 	{"engine/sandbox", []string{"engine", "engine/...", "proto/..."},

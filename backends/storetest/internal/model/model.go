@@ -224,10 +224,10 @@ func (m *model) park(r *modelRun, now time.Time) {
 func (m *model) lose(r *modelRun, now time.Time) {
 	loss := m.losses[r.holder]
 	loss.Runs = cmp.Or(loss.Runs, 1)
-	v := engine.AfterLeaseLost(engine.LostRun{ID: r.ID, Losses: r.LeaseLosses, Progressed: r.progressed,
-		Suspect: r.Suspect, ClaimedAt: r.claimedAt}, loss, now)
+	v := engine.AfterLeaseLost(engine.LostRun{ID: r.ID, Type: r.Type, Losses: r.LeaseLosses,
+		Progressed: r.progressed, Suspect: r.Suspect, ClaimedAt: r.claimedAt}, loss, now)
 	if v.Failed {
-		r.Error = fixture.Ptr(engine.CrashedFailure())
+		r.Error = fixture.Ptr(engine.CrashedAfter(v.Losses))
 		m.over(r, engine.RunFailed, now)
 	} else {
 		m.free(r, engine.RunPending, v.AvailableAt, now)

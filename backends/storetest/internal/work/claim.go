@@ -155,6 +155,21 @@ var ClaimCases = []fixture.Case{
 		s.SameIDs("with all", s.ClaimedIDs("w1", 9,
 			with(engine.Offer{Key: "gpu", Value: "a100"}, engine.Offer{Key: "zone", Value: "eu"})), []engine.ID{both})
 	}},
+	{Name: "an offer of all keys with a prefix meets each of them", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		with := func(offers ...engine.Offer) func(*engine.ClaimParams) {
+			return func(p *engine.ClaimParams) { p.Offers = offers }
+		}
+		both := s.Start(fixture.Requiring("tool:jq", "", "tool:sort", ""))
+		s.Start(fixture.Requiring("tool", ""))
+		s.Start(fixture.Requiring("toolbox:jq", ""))
+		valued := s.Start(fixture.Requiring("tool:jq", "1.7"))
+		s.SameIDs("of another prefix", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "unit:*"})), nil)
+		s.SameIDs("with no colon", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "tool*"})), nil)
+		s.SameIDs("of the prefix", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "tool:*"})), []engine.ID{both})
+		s.SameIDs("with the value", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "tool:*", Value: "1.7"})),
+			[]engine.ID{valued})
+	}},
 	{Name: "a run that no offer meets does not block those after it", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range 30 {

@@ -99,6 +99,21 @@ var LostCases = []fixture.Case{
 			fixture.IDsText([]engine.ID{long.RunID}))
 		s.Status(long.RunID, engine.RunPending)
 	}},
+	{Name: "the third loss in a row fails a job", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		job := s.Start(fixture.OfType(engine.JobType))
+		for n := range engine.MaxJobLosses {
+			s.Status(job, engine.RunPending)
+			s.Now = s.Now.Add(time.Minute)
+			s.Worker("w1")
+			s.SameIDs("claimed", s.ClaimedIDs("w1", 1, func(p *engine.ClaimParams) { p.Types = []string{engine.JobType} }),
+				[]engine.ID{job})
+			s.Pass(time.Second)
+			s.Offline("w1", engine.OfflineLost)
+			fixture.Equal(s, "losses", s.Run(job).LeaseLosses, n+1)
+		}
+		s.Failure("error", s.Status(job, engine.RunFailed).Error, engine.CrashedAfter(engine.MaxJobLosses))
+	}},
 	{Name: "delays grow from the second loss, the tenth fails the run", Run: func(s *fixture.F) {
 		l := s.Held()
 		for n := 1; n < engine.MaxLeaseLosses; n++ {
