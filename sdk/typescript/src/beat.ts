@@ -50,20 +50,22 @@ export class BeatThread {
     private readonly log: Log,
   ) {}
 
+  /** Starts the thread. */
+  start(): void {
+    const start: Start = { kagziBeat: { memory: this.#memory, endpoint: this.endpoint } };
+    const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
+    this.#thread = new Worker(new URL(import.meta.url), { workerData: start, resourceLimits, execArgv: [] });
+    this.#thread.on('message', (text: string) => this.log.warn(text));
+    this.#thread.on('error', (e) => this.log.warn(`the thread of heartbeats has ended: ${e.message}`));
+    this.#thread.unref();
+  }
+
   /** Tells of a beat of the event loop. */
   beaten(workerId: string, active: number, interval: number): void {
     this.#numbers[At.ACTIVE] = active;
     this.#numbers[At.INTERVAL] = interval;
     this.#numbers[At.BEATEN] = monotonic();
-    if (!this.#thread) {
-      const start: Start = { kagziBeat: { memory: this.#memory, endpoint: this.endpoint } };
-      const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
-      this.#thread = new Worker(new URL(import.meta.url), { workerData: start, resourceLimits, execArgv: [] });
-      this.#thread.on('message', (text: string) => this.log.warn(text));
-      this.#thread.on('error', (e) => this.log.warn(`the thread of heartbeats has ended: ${e.message}`));
-      this.#thread.unref();
-    }
-    if (this.#told !== workerId) this.#thread.postMessage((this.#told = workerId));
+    if (this.#told !== workerId) this.#thread?.postMessage((this.#told = workerId));
   }
 
   /** Returns the monotonic time of the thread's last accepted beat; 0 if there is none. */
@@ -121,6 +123,7 @@ class Beater {
       await new Promise((done) => setTimeout(done, Math.min(Math.max(interval / 10, 20), 1000)));
       const now = monotonic();
       const told = this.#numbers[At.BEATEN] as number;
+      if (told === 0) continue; // it is not registered yet
       const silent = now - Math.max(told, this.#beat) > 1.1 * interval;
       this.#look(now);
       if ((silent || this.#found) && now - told < AT_MOST) await this.#send();

@@ -98,6 +98,7 @@ export class Session {
 
   /** Connects, and serves until it is stopped. */
   async serve(): Promise<void> {
+    this.thread.start();
     this.#watch = setInterval(() => this.#look(), 1000);
     let failures = 0;
     while (!this.#stopped && !this.#parting) {
