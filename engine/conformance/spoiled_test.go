@@ -185,9 +185,9 @@ func (s *spoiledStream) RecvMsg(m any) error {
 
 // shorter makes failures quick.
 func shorter(t *testing.T) {
-	event, start := eventLimit, startLimit
-	eventLimit, startLimit = 2*time.Second, 5*time.Second
-	t.Cleanup(func() { eventLimit, startLimit = event, start })
+	event, start, block := eventLimit, startLimit, blockLimit
+	eventLimit, startLimit, blockLimit = 2*time.Second, 5*time.Second, 12*time.Second
+	t.Cleanup(func() { eventLimit, startLimit, blockLimit = event, start, block })
 }
 
 // failures runs part of the suite and returns what failed.

@@ -8,12 +8,13 @@ import { ErrorCode, type ErrorDetail, type Payload } from './v1/kagzi/v1/common.
 import type { SessionResponse, Task } from './v1/kagzi/v1/worker.js';
 import { type Call as WireCall, type Step, StepKind } from './v1/kagzi/v1/workflow.js';
 import { Branch, type NameUse, claim, recordedAs } from './branch.js';
-import { type Call, How, State, silent } from './call.js';
+import { type Call, How, State } from './call.js';
 import { tryCancel } from './cancel.js';
 import { type Schema } from './codec.js';
 import { unix } from './convert.js';
 import { atRest, diverge, fail, finish, refused } from './ending.js';
 import { ConfigError, type Misuse, cancelledError, detailOf, leaseGone } from './errors.js';
+import { Firsts } from './firsts.js';
 import * as history from './history.js';
 import { Holding } from './holding.js';
 import { OWN } from './names.js';
@@ -33,17 +34,6 @@ const MAX_TIMER = 2 ** 31 - 1;
 
 /** How the workflow function ended. */
 type Outcome = { output: Payload } | { error: unknown };
-
-/** What something that run.first waits for knows of its end. */
-export interface Ends {
-  /** Key of the result during whose handing over it ended; -1 before. */
-  endedAt: number;
-}
-
-interface First {
-  waits: readonly Ends[];
-  resolve: (index: number) => void;
-}
 
 /** One activation of a run. */
 export class Activation extends Holding {
@@ -93,7 +83,7 @@ export class Activation extends Holding {
   endings: Call[] = [];
   held: Call[] = [];
   starting: Call[] = [];
-  #firsts: First[] = [];
+  readonly firsts = new Firsts(this);
   readonly open = new Set<Call>();
   readonly parked = new Set<Call>();
   #bodies: StepCall<unknown>[] = [];
@@ -139,7 +129,6 @@ export class Activation extends Holding {
     tryCancel(this);
     this.rootBranch.replayed = this.uncalled.size > 0;
     this.resumes();
-    this.worker.watch.enter(this);
     scope.run(this, () => {
       this.worker.call(this).then(
         (output) => this.#rootDone({ output }),
@@ -156,20 +145,17 @@ export class Activation extends Holding {
 
   /** Takes note that code of the run runs until the next turn of the event loop. */
   resumes(): void {
-    queueMicrotask(() => this.worker.watch.enter(this));
-    this.busy = true;
-    this.worker.resumed(this);
-    this.schedule();
+    this.worker.turns.resumed(this);
   }
 
   /** Looks after the run in the next turn of the event loop. */
   schedule(): void {
-    this.worker.schedule(this);
+    this.worker.turns.schedule(this);
   }
 
   /** Handles an event of the run when its code is idle. */
   post(act: () => void): void {
-    this.worker.post(this, act);
+    this.worker.turns.post(this, act);
   }
 
   /** Does something later, or after 24 days if that is earlier: timers of Node go no further. */
@@ -180,7 +166,7 @@ export class Activation extends Holding {
   /** Hands over results one at a time, and goes on with what follows when all code waits. */
   go(): void {
     if (this.ended || this.quitted || this.away || this.closing) return;
-    if (this.#decideFirsts()) return;
+    if (this.firsts.decide()) return;
     if (this.mainOver && finish(this)) return;
     this.#startCalls();
     if (this.closing || handNext(this) || this.mainOver) return;
@@ -193,7 +179,7 @@ export class Activation extends Holding {
     if (this.quitted) return;
     this.quitted = true;
     this.cause = cause;
-    this.#firsts = [];
+    this.firsts.clear();
     for (const call of [...this.parked]) call.unpark();
     if (this.ended || cause !== 'finished') this.#endBodies();
   }
@@ -323,43 +309,9 @@ export class Activation extends Holding {
     tryCancel(this);
     if (this.owing > 0 || (this.cancelling && !this.cancelled)) return;
     const { held } = this;
+    if (held.length === 0) return;
     this.held = [];
     for (const call of held) this.#activate(call);
-  }
-
-  /** Waits until one of several has ended; resolves with the index of the first when the code is idle. */
-  first(waits: readonly Ends[]): Promise<number> {
-    return new Promise((resolve) => {
-      this.#firsts.push({ waits, resolve });
-      this.schedule();
-    });
-  }
-
-  #decideFirsts(): boolean {
-    let decided = false;
-    this.#firsts = this.#firsts.filter(({ waits, resolve }) => {
-      let first = -1;
-      waits.forEach((w, n) => {
-        if (w.endedAt >= 0 && (first < 0 || w.endedAt < (waits[first] as Ends).endedAt)) first = n;
-      });
-      if (first < 0) return true;
-      decided = true;
-      this.resumes();
-      resolve(first);
-      return false;
-    });
-    return decided;
-  }
-
-  /** Follows a promise of the run's code, so that run.first knows when it ended. Its errors are silent. */
-  follow<T>(promise: Promise<T>): Ends {
-    const ends: Ends = { endedAt: -1 };
-    const mark = (): void => {
-      ends.endedAt = this.current;
-      this.schedule();
-    };
-    silent(promise).then(mark, mark);
-    return ends;
   }
 
   /** Starts a step's code when all earlier results are durable and the lease can be trusted. */
@@ -390,7 +342,7 @@ export class Activation extends Holding {
   alone(call: Call): boolean {
     const one = this.working === 1 && call.working && this.open.size === 1 && this.parked.size === 0;
     const quiet = this.results.length === 0 && this.asking === 0 && this.endings.length === 0;
-    const idle = this.held.length === 0 && this.starting.length === 0 && !this.busy && this.#firsts.length === 0;
+    const idle = this.held.length === 0 && this.starting.length === 0 && !this.busy && this.firsts.length === 0;
     return one && quiet && idle && (this.cancelled || !this.cancelAsked);
   }
 
@@ -410,7 +362,7 @@ export class Activation extends Holding {
     }
     if (op.asks) this.asking++;
     this.ops.set(op.index, op);
-    this.worker.session.send(op);
+    this.worker.session.outbox.send(op);
     return op;
   }
 

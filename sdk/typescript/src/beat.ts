@@ -1,8 +1,10 @@
 // A thread that beats while code keeps the event loop to itself, and reports such code with its stack.
 //
 // It shares memory with the event loop, which says when it last beat. It beats itself, by unary calls, while it is told
-// nothing, for at most 10 minutes: a loop that never ends has to lose its lease.
-import { Session as Inspector } from 'node:inspector/promises';
+// nothing, for at most 10 minutes: a loop that never ends has to lose its lease. When the loop does not come round for some
+// seconds, the thread interrupts it for a moment, and asks whose code runs.
+import { writeSync } from 'node:fs';
+import type { Debugger, Session as Inspector } from 'node:inspector/promises';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import type { Client } from '@grpc/grpc-js';
 import { HeartbeatRequest, WorkerServiceDefinition } from './v1/kagzi/v1/worker.js';
@@ -10,12 +12,14 @@ import { BlockedCode } from './v1/kagzi/v1/workflow.js';
 import { cleanText, monotonic, wireTime } from './convert.js';
 import type { Log } from './log.js';
 import type { Endpoint } from './profile.js';
+import { WHOSE_CODE } from './scope.js';
 import { dial, metadata, unary } from './wire.js';
 
 const AT_MOST = 600_000;
 const BLOCKED_AFTER = 5000;
 const STACK = 4 << 10;
-const RUN_ID = 36;
+/** Milliseconds for which the main thread is waited for: a native function cannot be interrupted. */
+const PAUSE = 5000;
 
 /** What the shared memory says, as indexes of numbers: monotonic times in milliseconds. */
 enum At {
@@ -25,20 +29,9 @@ enum At {
   CONFIRMED,
   INTERVAL,
   ACTIVE,
-  /** Since when the code of a run runs; 0 if none does. */
+  /** Since when code of runs may run; 0 if none does. */
   RUNNING,
   COUNT,
-}
-
-interface Shared {
-  numbers: Float64Array;
-  /** Id of the run whose code runs. */
-  runId: Uint8Array;
-}
-
-function view(memory: SharedArrayBuffer): Shared {
-  const size = At.COUNT * Float64Array.BYTES_PER_ELEMENT;
-  return { numbers: new Float64Array(memory, 0, At.COUNT), runId: new Uint8Array(memory, size, RUN_ID) };
 }
 
 interface Start {
@@ -47,8 +40,8 @@ interface Start {
 
 /** The thread, as the connection of the worker sees it. */
 export class BeatThread {
-  readonly #memory = new SharedArrayBuffer(At.COUNT * Float64Array.BYTES_PER_ELEMENT + RUN_ID);
-  readonly #shared = view(this.#memory);
+  readonly #memory = new SharedArrayBuffer(At.COUNT * Float64Array.BYTES_PER_ELEMENT);
+  readonly #numbers = new Float64Array(this.#memory);
   #thread: Worker | undefined;
   #told = '';
 
@@ -57,38 +50,37 @@ export class BeatThread {
     private readonly log: Log,
   ) {}
 
+  /** Starts the thread. */
+  start(): void {
+    const start: Start = { kagziBeat: { memory: this.#memory, endpoint: this.endpoint } };
+    const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
+    this.#thread = new Worker(new URL(import.meta.url), { workerData: start, resourceLimits, execArgv: [] });
+    this.#thread.on('message', (text: string) => this.log.warn(text));
+    this.#thread.on('error', (e) => this.log.warn(`the thread of heartbeats has ended: ${e.message}`));
+    this.#thread.unref();
+  }
+
   /** Tells of a beat of the event loop. */
   beaten(workerId: string, active: number, interval: number): void {
-    const { numbers } = this.#shared;
-    numbers[At.ACTIVE] = active;
-    numbers[At.INTERVAL] = interval;
-    numbers[At.BEATEN] = monotonic();
-    if (!this.#thread) {
-      const start: Start = { kagziBeat: { memory: this.#memory, endpoint: this.endpoint } };
-      const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
-      this.#thread = new Worker(new URL(import.meta.url), { workerData: start, resourceLimits, execArgv: [] });
-      this.#thread.on('message', (text: string) => this.log.warn(text));
-      this.#thread.on('error', (e) => this.log.warn(`the thread of heartbeats has ended: ${e.message}`));
-      this.#thread.unref();
-    }
-    if (this.#told !== workerId) this.#thread.postMessage((this.#told = workerId));
+    this.#numbers[At.ACTIVE] = active;
+    this.#numbers[At.INTERVAL] = interval;
+    this.#numbers[At.BEATEN] = monotonic();
+    if (this.#told !== workerId) this.#thread?.postMessage((this.#told = workerId));
   }
 
   /** Returns the monotonic time of the thread's last accepted beat; 0 if there is none. */
   confirmed(): number {
-    return this.#shared.numbers[At.CONFIRMED] as number;
+    return this.#numbers[At.CONFIRMED] as number;
   }
 
-  /** Notes that code of a run begins to run. */
-  enter(runId: string): void {
-    const { numbers } = this.#shared;
-    for (let i = 0; i < RUN_ID; i++) this.#shared.runId[i] = runId.charCodeAt(i);
-    numbers[At.RUNNING] = monotonic();
+  /** Notes that code of runs may run until leave is called. */
+  enter(): void {
+    this.#numbers[At.RUNNING] = monotonic();
   }
 
   /** Notes that no code of a run runs. */
   leave(): void {
-    this.#shared.numbers[At.RUNNING] = 0;
+    this.#numbers[At.RUNNING] = 0;
   }
 
   /** Logs a heartbeat that came late. */
@@ -105,39 +97,46 @@ export class BeatThread {
 
 /** What the thread does. */
 class Beater {
-  readonly #shared: Shared;
+  readonly #numbers: Float64Array;
   #client: Client | undefined;
   #workerId = '';
   #beat = 0;
-  #reported = 0;
+  /** Since when the code runs that was looked at, and what of it is reported for as long as it does. */
+  #seen = 0;
+  #blocked: BlockedCode | undefined;
+  /** It was not sent yet. */
+  #found = false;
+  #looking = false;
 
   constructor(
     memory: SharedArrayBuffer,
     private readonly endpoint: Endpoint,
   ) {
-    this.#shared = view(memory);
+    this.#numbers = new Float64Array(memory);
     parentPort?.on('message', (workerId: string) => (this.#workerId = workerId));
     void this.#watch();
   }
 
   async #watch(): Promise<void> {
     for (;;) {
-      const interval = this.#shared.numbers[At.INTERVAL] as number;
+      const interval = this.#numbers[At.INTERVAL] as number;
       await new Promise((done) => setTimeout(done, Math.min(Math.max(interval / 10, 20), 1000)));
       const now = monotonic();
-      const told = this.#shared.numbers[At.BEATEN] as number;
+      const told = this.#numbers[At.BEATEN] as number;
+      if (told === 0) continue; // it is not registered yet
       const silent = now - Math.max(told, this.#beat) > 1.1 * interval;
-      const blocked = await this.#blocked(now);
-      if ((silent || blocked) && now - told < AT_MOST) await this.#send(blocked);
+      this.#look(now);
+      if ((silent || this.#found) && now - told < AT_MOST) await this.#send();
     }
   }
 
-  async #send(blocked: BlockedCode | undefined): Promise<void> {
+  async #send(): Promise<void> {
     const sent = (this.#beat = monotonic());
+    this.#found = false;
     const request = HeartbeatRequest.create({
       workerId: this.#workerId,
-      activeCount: this.#shared.numbers[At.ACTIVE],
-      blocked: blocked ? [blocked] : [],
+      activeCount: this.#numbers[At.ACTIVE],
+      blocked: this.#blocked ? [this.#blocked] : [],
     });
     const service = WorkerServiceDefinition;
     try {
@@ -150,48 +149,65 @@ class Beater {
         metadata(this.endpoint),
         5000,
       );
-      if (answer.accepted) this.#shared.numbers[At.CONFIRMED] = sent;
+      if (answer.accepted) this.#numbers[At.CONFIRMED] = sent;
     } catch {
-      this.#reported = 0; // the next one may reach the server; if none does, the lease is over, as it should be
+      // the next one may reach the server; if none does, the lease is over, as it should be
     }
   }
 
-  /** Returns code that has run for some seconds, once for each time that it does, and logs it. */
-  async #blocked(now: number): Promise<BlockedCode | undefined> {
-    const since = this.#shared.numbers[At.RUNNING] as number;
-    if (since === 0 || now - since < BLOCKED_AFTER || since === this.#reported) return undefined;
-    this.#reported = since;
-    const runId = Buffer.from(this.#shared.runId).toString('latin1');
-    const stack = cleanText(await stackOfMain(), STACK);
-    const took = `has blocked for ${((now - since) / 1000).toFixed(0)} s outside of SDK calls, and with it all runs of this worker`;
-    process.stderr.write(`kagzi: workflow code of run ${runId} ${took}; do the work in a step. Stack:\n${stack}\n`);
-    return BlockedCode.create({ runId, since: wireTime(Date.now() - (now - since)), stack });
+  /** Looks for code of a run that has run for some seconds. */
+  #look(now: number): void {
+    const since = this.#numbers[At.RUNNING] as number;
+    if (since !== this.#seen) this.#blocked = undefined;
+    if (this.#looking || since === 0 || now - since < BLOCKED_AFTER || since === this.#seen) return;
+    this.#looking = true;
+    void whatRuns().then((found) => {
+      this.#looking = false;
+      if (!found) return; // it is in native code, and is looked at again
+      this.#seen = since;
+      if (found.runId && this.#numbers[At.RUNNING] === since) this.#report(found.runId, found.stack, now - since);
+    });
+  }
+
+  #report(runId: string, stack: string, ms: number): void {
+    const text = cleanText(stack, STACK);
+    const took = `has blocked for ${(ms / 1000).toFixed(0)} s outside of SDK calls, and with it all runs of this worker`;
+    // What a thread writes to process.stderr waits for the main thread.
+    writeSync(2, `kagzi: workflow code of run ${runId} ${took}; do the work in a step. Stack:\n${text}\n`);
+    this.#blocked = BlockedCode.create({ runId, since: wireTime(Date.now() - ms), stack: text });
+    this.#found = true;
   }
 }
 
-/** Interrupts the main thread for a moment, and returns its stack. */
-async function stackOfMain(): Promise<string> {
-  const inspector = new Inspector();
+type Evaluated = Debugger.EvaluateOnCallFrameReturnType;
+
+/** Interrupts the main thread for a moment; returns the run whose code runs there, empty for none, and the stack. */
+async function whatRuns(): Promise<{ runId: string; stack: string } | undefined> {
+  let inspector: Inspector | undefined;
   try {
-    inspector.connectToMainThread();
-    await inspector.post('Debugger.enable');
-    const stack = new Promise<string>((resolve) => {
-      inspector.once('Debugger.paused', ({ params }) => {
-        const frames = params.callFrames.map(
-          (f) => `    at ${f.functionName || '<anonymous>'} (${f.url}:${f.location.lineNumber + 1})`,
-        );
-        resolve(frames.join('\n'));
-      });
+    const { Session } = await import('node:inspector/promises'); // not every runtime has it
+    inspector = new Session();
+    const connected = inspector;
+    connected.connectToMainThread();
+    await connected.post('Debugger.enable');
+    const paused = new Promise<Debugger.CallFrame[]>((resolve) => {
+      connected.once('Debugger.paused', ({ params }) => resolve(params.callFrames));
     });
-    await inspector.post('Debugger.pause');
-    const waited = new Promise<string>((resolve) => setTimeout(() => resolve(''), 1000));
-    const found = await Promise.race([stack, waited]);
-    await inspector.post('Debugger.resume').catch(() => undefined); // it was not paused
-    return found || 'the stack cannot be read: the code is not in JavaScript';
-  } catch (e) {
-    return `the stack cannot be read: ${String(e)}`;
+    await connected.post('Debugger.pause');
+    const waited = new Promise<Debugger.CallFrame[]>((resolve) => setTimeout(() => resolve([]), PAUSE));
+    const frames = await Promise.race([paused, waited]);
+    const [first] = frames;
+    if (!first) return undefined;
+    const asked = { callFrameId: first.callFrameId, expression: WHOSE_CODE, returnByValue: true, silent: true };
+    const answer = (await connected.post('Debugger.evaluateOnCallFrame', asked)) as unknown as Evaluated;
+    const lines = frames.map(
+      (f) => `    at ${f.functionName || '<anonymous>'} (${f.url}:${f.location.lineNumber + 1})`,
+    );
+    return { runId: String(answer.result.value), stack: lines.join('\n') };
+  } catch {
+    return undefined; // this runtime has no such inspector
   } finally {
-    inspector.disconnect();
+    inspector?.disconnect(); // lets the thread go on
   }
 }
 

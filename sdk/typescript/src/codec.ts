@@ -63,15 +63,16 @@ export function startOfSignals(own: string, input: Payload | undefined): string 
 
 /** Makes a payload from JSON. signals is, for the input of a run that continues another, the start of its signals. */
 export function pack(codec: Codec | undefined, text: string, info: PayloadInfo, signals = ''): PayloadMessage {
-  let p: Payload = { data: Buffer.from(text), metadata: { 'content-type': 'application/json' } };
+  let p: PayloadMessage = { data: Buffer.from(text), metadata: { 'content-type': 'application/json' } };
   if (codec) {
     if (signals) p.metadata[SIGNALS_START] = signals;
-    p = codec.encode(p, info);
+    const { data, metadata } = codec.encode(p, info);
+    p = { data: Buffer.from(data.buffer, data.byteOffset, data.byteLength), metadata };
   }
   let size = p.data.length;
   for (const [k, v] of Object.entries(p.metadata)) size += Buffer.byteLength(k) + Buffer.byteLength(v);
   if (size > MAX_PAYLOAD) throw new DecodeError(`${size} bytes are more than the limit of ${MAX_PAYLOAD} (2 MiB)`);
-  return { data: Buffer.from(p.data.buffer, p.data.byteOffset, p.data.byteLength), metadata: p.metadata };
+  return p;
 }
 
 type PayloadMessage = import('./v1/kagzi/v1/common.js').Payload;

@@ -116,7 +116,7 @@ function dropAfter(act: Activation, op: Op): void {
   for (const [index, after] of act.ops) {
     if (index < op.index) continue;
     act.ops.delete(index);
-    act.worker.session.withdraw(after);
+    act.worker.session.outbox.withdraw(after);
   }
 }
 

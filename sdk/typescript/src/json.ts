@@ -6,7 +6,7 @@ const SIMPLE = new Set(['string', 'boolean']);
 /** Returns the JSON of a value; undefined is null. Throws a DecodeError that names what has no JSON form. */
 export function encode(value: unknown): string {
   if (value === undefined || value === null) return 'null';
-  if (SIMPLE.has(typeof value)) return JSON.stringify(value);
+  if (SIMPLE.has(typeof value) || Number.isFinite(value)) return JSON.stringify(value);
   const found = { big: false };
   try {
     const plain = checked(value, '', found, 0);

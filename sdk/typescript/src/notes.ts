@@ -33,7 +33,7 @@ export class Notes {
     const note = SetNote.create({ runId, leaseToken, note: this.#text });
     this.#text = undefined;
     this.#next = performance.now() + INTERVAL;
-    this.act.worker.session.enqueue(new Op('setNote', note, undefined, 0));
+    this.act.worker.session.outbox.enqueue(new Op('setNote', note, undefined, 0));
   }
 
   /** Drops what was not sent, as the run is parked or over. */

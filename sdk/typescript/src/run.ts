@@ -2,7 +2,7 @@
 import { ErrorDetail, ParentClosePolicy } from './v1/kagzi/v1/common.js';
 import { type Step, StepStatus } from './v1/kagzi/v1/workflow.js';
 import { StartChildRequest } from './v1/kagzi/v1/worker.js';
-import type { Activation, Ends } from './activation.js';
+import type { Activation } from './activation.js';
 import { Branch } from './branch.js';
 import type { Call } from './call.js';
 import type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './calls.js';
@@ -10,6 +10,7 @@ import { type Schema, decode, encode, inputInfo, startOfSignals } from './codec.
 import { type Duration, MAX_DELAY, checkName, millis, show, when } from './convert.js';
 import { userLine } from './lines.js';
 import { ConfigError, ContinueAsNew, DecodeError, Misuse, RunError, codeName } from './errors.js';
+import { endsOf, setEnds } from './firsts.js';
 import { draw, patched, record, unreadable } from './history.js';
 import type { Fields, Level, Log } from './log.js';
 import { startRequest, wireRetry } from './policy.js';
@@ -40,9 +41,6 @@ const CLOSE = {
   terminate: ParentClosePolicy.TERMINATE,
 };
 
-/** What each promise of the SDK knows of its end. */
-const ends = new WeakMap<Promise<unknown>, Ends>();
-
 /**
  * A run, as one branch of its code sees it. Its calls are durable: their results are recorded, and a replay gets the same.
  * Between calls the code must be deterministic: no clock, no randomness, no I/O; do such work in steps.
@@ -60,20 +58,20 @@ export class Run {
   }
 
   /** Fails the run if the call comes from code of a step. */
-  #within(what: string): void {
+  #within(what: string, name?: string): void {
     const at = scope.getStore();
     if (!(at instanceof Attempt) || at.call.act !== this.#act) return;
     const error = new Misuse(
-      `${what} is called inside step ${at.step}, at ${userLine()}; a step makes no calls of its run`,
+      `${what}${name === undefined ? '' : ` ${show(name)}`} is called inside step ${at.step}, at ${userLine()}; a step makes no calls of its run`,
       'within_step',
     );
     withinStep(at, error);
     throw error;
   }
 
-  #make<T>(call: Call<T>, what: string): Promise<T> {
-    this.#within(what);
-    ends.set(call.promise, call);
+  #make<T>(call: Call<T>, what: string, name?: string): Promise<T> {
+    this.#within(what, name);
+    setEnds(call.promise, call);
     return this.#act.make(call);
   }
 
@@ -88,7 +86,7 @@ export class Run {
 
   /** Follows a promise that is made of calls. */
   #follow<T>(promise: Promise<T>): Promise<T> {
-    ends.set(promise, this.#act.follow(promise));
+    this.#act.firsts.follow(promise);
     return promise;
   }
 
@@ -107,7 +105,7 @@ export class Run {
       }
       const retry = options.retry && wireRetry(options.retry);
       const call = new StepCall(this.#act, this.#branch, name, fn, options.schema, retry, timeout, this.#clean);
-      return this.#make(call, `step ${show(name)}`);
+      return this.#make(call, 'step', name);
     });
   }
 
@@ -120,7 +118,7 @@ export class Run {
       const ms = millis(duration, `duration of sleep ${show(name)}`);
       if (ms > MAX_DELAY)
         throw new ConfigError(`duration of sleep ${show(name)} is ${show(duration)}, want at most 10 years`);
-      return this.#make(new SleepCall(this.#act, this.#branch, name, ms, 0, this.#clean), `sleep ${show(name)}`);
+      return this.#make(new SleepCall(this.#act, this.#branch, name, ms, 0, this.#clean), 'sleep', name);
     });
   }
 
@@ -130,7 +128,7 @@ export class Run {
       const until = time.getTime();
       if (Number.isNaN(until)) throw new ConfigError(`time of sleep ${show(name)} is an invalid Date`);
       const left = until - this.#act.now();
-      return this.#make(new SleepCall(this.#act, this.#branch, name, left, until, this.#clean), `sleep ${show(name)}`);
+      return this.#make(new SleepCall(this.#act, this.#branch, name, left, until, this.#clean), 'sleep', name);
     });
   }
 
@@ -145,7 +143,7 @@ export class Run {
     return this.#checked(() => {
       const limit = options.limit === undefined ? undefined : millis(options.limit, `limit of signal ${show(name)}`);
       const call = new SignalCall(this.#act, this.#branch, name, options.schema, limit, this.#clean);
-      return this.#make(call, `the wait for signal ${show(name)}`);
+      return this.#make(call, 'the wait for signal', name);
     });
   }
 
@@ -166,12 +164,10 @@ export class Run {
     const followed = all.map((promise) => {
       if (!(promise instanceof Promise))
         throw new ConfigError(`run.first: ${show(promise)} is neither a promise nor a child`);
-      const known = ends.get(promise) ?? this.#act.follow(promise);
-      ends.set(promise, known);
-      return known;
+      return endsOf(promise) ?? this.#act.firsts.follow(promise);
     });
     this.#branch.lines = this.#branch.ownResult ? [] : this.#branch.lines;
-    const index = await this.#act.first(followed);
+    const index = await this.#act.firsts.wait(followed);
     return keys ? { key: keys[index], promise: all[index] } : { index, promise: all[index] };
   }
 
@@ -256,7 +252,7 @@ export class Run {
         return StartChildRequest.create({ child, parentClosePolicy });
       };
       const call = new ChildCall(act, this.#branch, name, type, request, this.#clean);
-      return this.#make(call, `the start of child ${show(name)}`).then((state) => {
+      return this.#make(call, 'the start of child', name).then((state) => {
         state.workflowType = type;
         state.externalId = options.id ?? '';
         return new Child(this, act, state, known?.options.output);
@@ -431,7 +427,7 @@ export class Child<Out> {
       if ('error' in outcome) throw outcome.error;
       return outcome.value;
     });
-    ends.set(waits, this.#act.follow(waits));
+    this.#act.firsts.follow(waits);
     return waits;
   }
 

@@ -1,12 +1,11 @@
 // The worker's connection: one stream, on which operations of runs are pipelined.
 //
-// It keeps every operation until the server has answered it for good: a new stream sends the unanswered ones again, in
-// order, after a heartbeat that names all runs. A thread beats while code keeps the event loop to itself.
+// A new stream begins with a heartbeat that names all runs; what is unanswered follows in order. A thread beats while code
+// keeps the event loop to itself.
 import { type Client, type ClientDuplexStream, type ServiceError, status as Status } from '@grpc/grpc-js';
 import type { ErrorDetail } from './v1/kagzi/v1/common.js';
 import { ErrorCode } from './v1/kagzi/v1/common.js';
 import {
-  Credit,
   DeregisterRequest,
   GetHistoryRequest,
   HeartbeatRequest,
@@ -27,9 +26,10 @@ import { ConfigError, ServerError, callError, detailError, repeatable } from './
 import type { Events } from './events.js';
 import type { Log } from './log.js';
 import { Op } from './op.js';
+import { Outbox } from './outbox.js';
 import type { Endpoint } from './profile.js';
 import { Stats } from './stats.js';
-import { MAX_REQUEST, dial, metadata, serialize, unary } from './wire.js';
+import { dial, metadata, serialize, unary } from './wire.js';
 
 const HELLO_TIMEOUT = 15_000;
 const FATAL = new Set<Status>([
@@ -50,7 +50,7 @@ interface Moment {
 const moment = (): Moment => ({ mono: monotonic(), wall: Date.now() });
 const elapsed = (m: Moment): number => Math.max(monotonic() - m.mono, Date.now() - m.wall);
 
-type Stream = ClientDuplexStream<Buffer, SessionResponse>;
+type Stream = ClientDuplexStream<Buffer, SessionResponse[]>;
 
 /** The connection of a worker. */
 export class Session {
@@ -71,18 +71,8 @@ export class Session {
   #client: Client | undefined;
   #stream: Stream | undefined;
   #streams = 0;
-  #epoch = 0;
-  #seq = 0;
   #tasks = 0;
-  #credit = 0;
-  #full = false;
-  #queue: Op[] = [];
-  #urgent: Op[] = [];
-  readonly #sent = new Map<number, Op>();
-  readonly #outboxes = new Map<Activation, Map<number, Op>>();
-  readonly #repeats = new Map<Activation, { tries: number; waits: boolean }>();
-  /** Withdrawn operations whose answers are still to come. */
-  readonly #withdrawn = new Map<Activation, Set<Op>>();
+  readonly outbox: Outbox;
   #confirmed: Moment = { mono: 0, wall: 0 };
   #contact = moment();
   #givenUp = 0;
@@ -101,12 +91,14 @@ export class Session {
     private readonly limit: number,
   ) {
     this.thread = new BeatThread(endpoint, log);
+    this.outbox = new Outbox((op, r) => events.answer(op, r));
   }
 
   // Called by the worker.
 
   /** Connects, and serves until it is stopped. */
   async serve(): Promise<void> {
+    this.thread.start();
     this.#watch = setInterval(() => this.#look(), 1000);
     let failures = 0;
     while (!this.#stopped && !this.#parting) {
@@ -142,35 +134,9 @@ export class Session {
     this.events.stopped();
   }
 
-  /** Sends an operation of a run as soon as possible. */
-  send(op: Op): void {
-    const act = op.act as Activation;
-    const ops = this.#outboxes.get(act) ?? new Map<number, Op>();
-    if (ops.size === 0) this.#outboxes.set(act, ops);
-    for (const before of ops.values()) op.prev = before; // the last one
-    ops.set(op.index, op);
-    const { prev } = op;
-    if (this.#withdrawn.get(act)?.size) op.later = true;
-    else if (prev && (prev.later || prev.epoch !== this.#epoch))
-      op.later = prev.later; // it is sent together with that one
-    else this.enqueue(op);
-  }
-
-  /** Forgets an operation that need not be answered any more; what follows it waits for its answer. */
-  withdraw(op: Op): void {
-    const act = op.act as Activation;
-    this.#outboxes.get(act)?.delete(op.index);
-    op.unknown = 0;
-    if (!this.#epoch || this.#sent.get(op.seq) !== op) return;
-    const withdrawn = this.#withdrawn.get(act) ?? new Set();
-    this.#withdrawn.set(act, withdrawn.add(op));
-  }
-
   /** Forgets a run that is no longer held, and lets the server send another. */
   forget(act: Activation): void {
-    this.#outboxes.delete(act);
-    this.#repeats.delete(act);
-    this.#withdrawn.delete(act);
+    this.outbox.forget(act);
     this.forgetTask(act.task);
   }
 
@@ -182,9 +148,7 @@ export class Session {
 
   /** Lets the server send one more run. */
   addCredit(): void {
-    if (!this.#epoch || this.draining) return;
-    this.#credit++;
-    this.#pump();
+    if (this.outbox.epoch && !this.draining) this.outbox.addCredit(1);
   }
 
   /** Tells the server that the worker takes no more runs. */
@@ -203,7 +167,7 @@ export class Session {
         clearTimeout(timer);
         resolve();
       });
-      if (!this.#epoch) return parted();
+      if (!this.outbox.epoch) return parted();
       this.#beat(() => {
         const sent = this.#goodbye(false, (r) => {
           if (r.goodbye) this.log.info(`worker ${this.workerId} deregistered`);
@@ -271,38 +235,36 @@ export class Session {
     const stream: Stream = client.makeBidiStreamRequest(
       '/kagzi.v1.WorkerService/Session',
       (bytes: Buffer) => bytes,
-      (bytes: Buffer) => SessionResponse.decode(bytes),
+      decoded,
       metadata(this.endpoint),
     );
     this.#stream = stream;
     return new Promise((resolve) => {
       const end = (e: Error): void => {
         clearTimeout(timer);
-        stream.removeListener('data', came);
+        stream.removeListener('data', all);
         stream.cancel();
         resolve(e);
       };
       const timer = setTimeout(() => end(new Error('the server did not answer hello in time')), HELLO_TIMEOUT);
       const came = (r: SessionResponse): void => {
-        if (this.#epoch) return this.#came(r);
+        if (this.outbox.epoch) return this.#came(r);
         clearTimeout(timer);
-        if (r.welcome) return this.#welcomed(r.welcome, at);
+        if (r.welcome) return this.#welcomed(r.welcome, stream, at);
         const d = r.error;
         const passes = !d || repeatable(d) || d.code === ErrorCode.PRECONDITION_FAILED;
         end(passes ? new Error(d?.message ?? 'the server answered hello with something else') : refusal(d));
       };
-      stream.on('data', came);
-      stream.on('drain', () => {
-        this.#full = false;
-        this.#pump();
-      });
+      const all = (messages: SessionResponse[]): void => messages.forEach(came);
+      stream.on('data', all);
+      stream.on('drain', () => this.outbox.drained());
       stream.on('error', (e: ServiceError) => end(callError(e)));
       stream.on('end', () => end(new Error('the server closed the session')));
       stream.write(serialize(SessionRequest, { seq: 1, after: 0, batch: [], hello }));
     });
   }
 
-  #welcomed(r: RegisterResponse, at: Moment): void {
+  #welcomed(r: RegisterResponse, stream: Stream, at: Moment): void {
     this.interval = r.heartbeatIntervalMs || r.heartbeatIntervalSecs * 1000 || 10_000;
     this.lease = r.leaseMs || Math.max(30_000, 3 * this.interval);
     this.keepsOrder = r.keepsOrder;
@@ -312,36 +274,21 @@ export class Session {
     if (this.held.size === 0) this.#confirmed = at;
     this.#contact = at;
     this.#givenUp = 0;
-    this.#epoch = ++this.#streams;
-    this.#seq = 1;
-    this.#tasks = this.#credit = 0;
-    this.#full = false;
+    this.#tasks = 0;
+    this.outbox.open(stream, ++this.#streams, r.takesBatches);
     const { namespace, addresses } = this.endpoint;
     this.log.info(`worker ${r.workerId} registered${again}: namespace ${namespace}, server ${addresses.join(',')}`);
     this.#beat();
     this.#schedule();
     this.events.ready();
-    for (const ops of this.#outboxes.values()) {
-      for (const op of ops.values()) {
-        op.later = false;
-        this.enqueue(op);
-      }
-    }
+    this.outbox.repeat();
     if (this.draining) this.#goodbye(true);
-    else {
-      this.#credit = Math.max(this.limit - this.held.size, 0);
-      this.#pump();
-    }
+    else this.outbox.addCredit(Math.max(this.limit - this.held.size, 0));
   }
 
   #closeStream(): void {
-    const own = [...this.#urgent, ...this.#queue, ...this.#sent.values()].filter((op) => !op.act);
     clearTimeout(this.#beats);
-    this.#epoch = 0;
-    this.#queue = [];
-    this.#urgent = [];
-    this.#sent.clear();
-    this.#withdrawn.clear();
+    const own = this.outbox.close();
     this.#stream?.cancel();
     this.#stream = undefined;
     for (const op of own) {
@@ -359,113 +306,12 @@ export class Session {
     else if (r.pauseTask) this.events.pauseTask(r.pauseTask);
     else if (r.waitOver) this.events.waitOver(r.waitOver);
     else if (r.drain) this.events.drain();
-    else {
-      const op = this.#sent.get(r.seq);
-      if (!op) return;
-      this.#sent.delete(r.seq);
-      this.#answered(op, r);
-    }
-  }
-
-  #answered(op: Op, r: SessionResponse): void {
-    if (r.error) op.unknown = this.#epoch;
-    else op.prev = undefined;
-    if (!op.act) return op.answer?.(r, op);
-    const ops = this.#outboxes.get(op.act);
-    if (ops?.get(op.index) !== op) return this.#answeredLate(op);
-    if (r.error && repeatable(r.error)) return this.#repeatLater(op.act);
-    this.#repeats.delete(op.act);
-    if (!r.error || !op.ends(r.error)) {
-      op.unknown = 0; // operations after it may take effect
-      ops.delete(op.index);
-    }
-    this.events.answer(op, r);
-    if (r.error) this.#pump();
-  }
-
-  /** Takes the answer to an operation that was withdrawn: what waits for it goes on. */
-  #answeredLate(op: Op): void {
-    const act = op.act as Activation;
-    const left = this.#withdrawn.get(act);
-    left?.delete(op);
-    if (!left || left.size > 0) return;
-    this.#withdrawn.delete(act);
-    for (const waits of this.#outboxes.get(act)?.values() ?? []) {
-      if (!waits.later) continue;
-      waits.later = false;
-      this.enqueue(waits);
-    }
-  }
-
-  /** Sends the refused operations of a run again, after a pause that grows. */
-  #repeatLater(act: Activation): void {
-    for (const op of this.#outboxes.get(act)?.values() ?? []) if (op.unknown === this.#epoch) op.later = true;
-    const repeat = this.#repeats.get(act) ?? { tries: 0, waits: false };
-    if (repeat.waits) return;
-    this.#repeats.set(act, { tries: repeat.tries + 1, waits: true });
-    const delay = Math.min(100 * 2 ** Math.min(repeat.tries + 1, 10), 10_000);
-    setTimeout(
-      () => {
-        const now = this.#repeats.get(act);
-        if (now) now.waits = false;
-        for (const op of this.#outboxes.get(act)?.values() ?? []) {
-          if (!op.later) continue;
-          op.later = false;
-          op.epoch = 0;
-          this.enqueue(op);
-        }
-      },
-      between(delay / 2, delay),
-    );
-  }
-
-  /** Queues an operation for the stream; false if there is none, or if it is queued already. */
-  enqueue(op: Op, first = false): boolean {
-    if (this.#epoch === 0 || op.epoch === this.#epoch) return false;
-    op.epoch = this.#epoch;
-    (first ? this.#urgent : this.#queue).push(op);
-    this.#pump();
-    return true;
-  }
-
-  /** Writes what is queued, as far as the stream takes it: heartbeats first, credit last. */
-  #pump(): void {
-    let at = 0;
-    while (this.#epoch && !this.#full) {
-      let op = this.#urgent.shift() ?? this.#queue[at++];
-      if (!op) {
-        if (!this.#credit) break;
-        op = new Op('credit', Credit.create({ tasks: this.#credit }), undefined, 0);
-        this.#credit = 0;
-      }
-      if (op.act && this.#outboxes.get(op.act)?.get(op.index) !== op) continue; // the run is over, or it was withdrawn
-      this.#write(op);
-    }
-    if (at > 0) this.#queue.splice(0, at);
-  }
-
-  #write(op: Op): void {
-    const { prev } = op;
-    let after = 0;
-    if (prev && (this.#sent.get(prev.seq) === prev || prev.unknown === this.#epoch)) after = prev.seq;
-    else op.prev = undefined;
-    const seq = this.#seq + 1;
-    const bytes = serialize<SessionRequest>(SessionRequest, { seq, after, batch: [], [op.kind]: op.body });
-    if (bytes.length > MAX_REQUEST) {
-      const message = `the message has ${bytes.length} bytes, more than the limit of ${MAX_REQUEST} (8 MiB)`;
-      const error = { code: ErrorCode.RESOURCE_EXHAUSTED, message, nonRetryable: true };
-      queueMicrotask(() => this.#answered(op, SessionResponse.create({ error })));
-      return;
-    }
-    op.seq = this.#seq = seq;
-    op.unknown = 0;
-    this.#sent.set(seq, op);
-    this.#full = !(this.#stream as Stream).write(bytes);
+    else this.outbox.answered(r);
   }
 
   #goodbye(drain: boolean, answer?: (r: SessionResponse) => void): boolean {
     const goodbye = DeregisterRequest.create({ workerId: this.workerId, drain });
-    return this.enqueue(new Op('goodbye', goodbye, undefined, 0, answer));
+    return this.outbox.enqueue(new Op('goodbye', goodbye, undefined, 0, answer));
   }
 
   // Heartbeats and the lease.
@@ -505,7 +351,7 @@ export class Session {
       then?.();
     };
     const op = new Op('heartbeat', message, undefined, 0, answered);
-    if (!this.enqueue(op, true)) answered(SessionResponse.create());
+    if (!this.outbox.enqueue(op, true)) answered(SessionResponse.create());
   }
 
   #beaten(r: SessionResponse, sent: Moment): boolean {
@@ -549,6 +395,12 @@ const STATUS_OF: Partial<Record<ErrorCode, Status>> = {
   [ErrorCode.NOT_FOUND]: Status.NOT_FOUND,
   [ErrorCode.UNAUTHORIZED]: Status.PERMISSION_DENIED,
 };
+
+/** Returns the messages that one message of the stream has. */
+function decoded(bytes: Buffer): SessionResponse[] {
+  const r = SessionResponse.decode(bytes);
+  return r.batch.length === 0 ? [r] : r.batch.map((one) => SessionResponse.decode(one));
+}
 
 /** Returns the error of a hello that was refused in a message of the stream. */
 function refusal(d: ErrorDetail): ServerError {

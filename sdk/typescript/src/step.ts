@@ -1,6 +1,6 @@
 // Steps: a function runs, and its result is recorded.
 import { ErrorCode, ErrorDetail, type RetryPolicy } from './v1/kagzi/v1/common.js';
-import { BeginStepRequest, CompleteStepRequest, FailStepRequest } from './v1/kagzi/v1/worker.js';
+import { BeginStepRequest, type CompleteStepRequest, FailStepRequest } from './v1/kagzi/v1/worker.js';
 import { StepKind, StepStatus } from './v1/kagzi/v1/workflow.js';
 import type { Activation } from './activation.js';
 import type { Branch } from './branch.js';
@@ -11,11 +11,11 @@ import { MAX_DELAY, unix, wireTime } from './convert.js';
 import { Coded, type Misuse, cancelledError, detailOf, stepError } from './errors.js';
 import * as json from './json.js';
 import { hand, report } from './order.js';
+import { ANNOUNCE_AFTER } from './running.js';
 import { scope } from './scope.js';
 import { logFailedStep } from './worklog.js';
 
-/** Milliseconds after which the server is told of a running step, and that it gives the step more than the worker does. */
-const ANNOUNCE_AFTER = 250;
+/** Milliseconds that the server gives a step more than the worker does. */
 const MARGIN = 2000;
 const HANGS_AFTER = 10_000;
 
@@ -40,7 +40,7 @@ export type StepFunction<T> = (step: StepContext) => T | Promise<T>;
 
 /** One attempt of a step's code, as AsyncLocalStorage names it. */
 export class Attempt implements StepContext {
-  readonly #stop = new AbortController();
+  #stop: AbortController | undefined;
   /** Monotonic time at which it began. */
   readonly since = performance.now();
   done = false;
@@ -53,7 +53,7 @@ export class Attempt implements StepContext {
   ) {}
 
   get signal(): AbortSignal {
-    return this.#stop.signal;
+    return (this.#stop ??= new AbortController()).signal;
   }
 
   get idempotencyKey(): string {
@@ -79,7 +79,7 @@ export class Attempt implements StepContext {
   /** Tells the code that nobody waits for it any more, and logs it if it does not end. */
   end(why: Error): void {
     if (this.done || this.signal.aborted) return;
-    this.#stop.abort(why);
+    this.#stop?.abort(why);
     const { worker } = this.call.act;
     setTimeout(() => {
       if (this.done) return;
@@ -145,29 +145,39 @@ export class StepCall<T> extends Call<T> {
     const attempt = new Attempt(this, this.attempt);
     this.current = attempt;
     this.#started = act.now();
-    act.worker.stepsRunning.add(attempt);
-    const fn = (act.worker.replaced.get(this.written) as StepFunction<T> | undefined) ?? this.fn;
-    this.timer = act.after(Math.min(ANNOUNCE_AFTER, this.timeout), () => this.#tick(attempt));
-    void scope.run(attempt, () => this.#run(attempt, fn));
-  }
-
-  async #run(attempt: Attempt, fn: StepFunction<T>): Promise<void> {
-    let thrown: { error: unknown } | undefined;
-    let value: T | undefined;
+    const { worker } = act;
+    const fn = (worker.replaced.get(this.written) as StepFunction<T> | undefined) ?? this.fn;
+    let got: T | PromiseLike<T>;
     try {
-      value = await this.act.worker.aroundStep(attempt, fn);
+      got = scope.run(attempt, () => worker.aroundStep(attempt, fn));
     } catch (error) {
-      thrown = { error };
+      return this.finish(attempt, undefined, { error });
     }
-    this.finish(attempt, value, thrown);
+    if (!isPromise(got)) return this.finish(attempt, got);
+    worker.running.add(attempt);
+    if (this.timeout < ANNOUNCE_AFTER) this.#tickAfter(this.timeout, attempt);
+    Promise.resolve(got).then(
+      (value) => this.finish(attempt, value),
+      (error: unknown) => this.finish(attempt, undefined, { error }),
+    );
   }
 
   /** Takes the end of an attempt's code; the first one counts. */
   finish(attempt: Attempt, value: T | undefined, thrown?: { error: unknown }): void {
     if (attempt.done) return;
     attempt.done = true;
-    this.act.worker.stepsRunning.delete(attempt);
+    this.act.worker.running.delete(attempt);
     this.act.post(() => this.#done(attempt, value, thrown));
+  }
+
+  /** Takes note that the code of an attempt runs for long. */
+  long(attempt: Attempt): void {
+    this.act.post(() => this.#tick(attempt));
+  }
+
+  #tickAfter(ms: number, attempt: Attempt): void {
+    clearTimeout(this.timer);
+    this.timer = this.act.after(ms, () => this.#tick(attempt));
   }
 
   /** Announces a step that takes long, and ends one that takes too long. */
@@ -176,7 +186,7 @@ export class StepCall<T> extends Call<T> {
     const passed = performance.now() - attempt.since;
     if (passed < this.timeout - 0.5) {
       if (passed >= ANNOUNCE_AFTER - 0.5) void this.announce(attempt);
-      this.timer = this.act.after(Math.max(this.timeout - passed, 1), () => this.#tick(attempt));
+      this.#tickAfter(Math.max(this.timeout - passed, 1), attempt);
       return;
     }
     const error = new Coded(`step ${this.name} timed out after ${this.timeout / 1000} s`, '', 'TIMEOUT', false);
@@ -244,12 +254,17 @@ export class StepCall<T> extends Call<T> {
     });
     act.size += output.data.length;
     act.warnLarge('step result', output, this.name);
-    const complete = CompleteStepRequest.create();
-    Object.assign(complete, act.lease);
-    complete.stepName = this.name;
-    complete.output = output;
-    complete.branch = this.branch.path;
-    complete.startedAt = wireTime(this.#started);
+    const { namespace, runId, leaseToken } = act.lease;
+    const complete: CompleteStepRequest = {
+      namespace,
+      runId,
+      stepId: '',
+      output,
+      leaseToken,
+      startedAt: wireTime(this.#started),
+      stepName: this.name,
+      branch: this.branch.path,
+    };
     report(act, this, act.send('completeStep', complete));
   }
 
@@ -298,6 +313,10 @@ export class StepCall<T> extends Call<T> {
     if (this.failure) throw stepError(this.name, this.failure, this.attempt);
     return this.#got;
   }
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
 /** Fails the run of a step whose code makes a call of the SDK. */

@@ -9,7 +9,7 @@ import {
   type ServiceError,
   credentials,
 } from '@grpc/grpc-js';
-import type { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { type BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { ConfigError, ServerError, callError } from './errors.js';
 import { type Endpoint, readPEM } from './profile.js';
 import { between, monotonic } from './convert.js';
@@ -30,9 +30,16 @@ export interface Method<In, Out> {
   responseType: Message<Out>;
 }
 
+/** Its memory is used again for the next message. */
+let writer = new BinaryWriter();
+const KEPT = 1 << 20;
+
 /** Returns the bytes of a message. */
 export function serialize<T>(type: Message<T>, message: T): Buffer {
-  const bytes = type.encode(message).finish();
+  const used = writer;
+  writer = new BinaryWriter(); // also if the message cannot be encoded
+  const bytes = type.encode(message, used).finish();
+  if (bytes.length < KEPT) writer = used;
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 

@@ -26,9 +26,11 @@ import type { Op } from './op.js';
 import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild } from './options.js';
 import { resolve } from './profile.js';
 import { Run } from './run.js';
+import { Running } from './running.js';
 import { scope } from './scope.js';
 import { Session } from './session.js';
 import { Attempt, type StepFunction } from './step.js';
+import { Turns } from './turns.js';
 import { Workflow } from './workflow.js';
 
 /** Milliseconds for each of the last exchanges with the server. */
@@ -51,11 +53,11 @@ export class Worker implements Events {
     interceptors: readonly Interceptor[];
   };
   /** @internal */
-  readonly stepsRunning = new Set<Attempt>();
+  readonly running = new Running();
   /** @internal */
   readonly replaced = new Map<string, StepFunction<unknown>>();
   /** @internal */
-  readonly watch = { enter: (act: Activation): void => this.session.thread.enter(act.task.runId) };
+  readonly turns: Turns;
   /** @internal */
   dev: Dev | undefined;
   draining = false;
@@ -65,10 +67,6 @@ export class Worker implements Events {
   readonly #hello: RegisterRequest;
   readonly #drainTimeout: number;
   readonly #handleSignals: boolean;
-  #due = new Set<Activation>();
-  #busy = new Set<Activation>();
-  #events: { act: Activation | undefined; handle: () => void }[] = [];
-  #flushing = false;
   #begun = false;
   #signals = 0;
   #asked!: () => void;
@@ -135,6 +133,7 @@ export class Worker implements Events {
       platform: PLATFORM,
       maxConcurrent,
       pausesRuns: true,
+      takesBatches: true,
       instanceId: randomUUID(),
       buildId: o.buildId || ownBuild(workflows),
       workerId: o.workerId ?? '',
@@ -143,6 +142,7 @@ export class Worker implements Events {
       workflowTypeConcurrency: limits.map(([workflowType, limit]) => ({ workflowType, maxConcurrent: limit })),
     });
     this.session = new Session(endpoint, () => RegisterRequest.create(this.#hello), this, this.log, maxConcurrent);
+    this.turns = new Turns(this.session.thread, this.log);
     if (process.env['KAGZI_DEV'] === '1') this.dev = Dev.install();
   }
 
@@ -190,59 +190,6 @@ export class Worker implements Events {
     this.#asked();
   }
 
-  // Turns of the event loop: events first, then the runs that were scheduled.
-
-  /** @internal */
-  schedule(act: Activation): void {
-    this.#due.add(act);
-    this.#turn();
-  }
-
-  /** @internal Handles an event when the code of its run is idle. */
-  post(act: Activation | undefined, handle: () => void): void {
-    this.#events.push({ act, handle });
-    this.#turn();
-  }
-
-  /** @internal */
-  resumed(act: Activation): void {
-    this.#busy.add(act);
-  }
-
-  #turn(): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    setImmediate(this.#flush);
-  }
-
-  readonly #flush = (): void => {
-    this.#flushing = false;
-    this.session.thread.leave();
-    for (const act of this.#busy) act.busy = false;
-    this.#busy.clear();
-    const events = this.#events;
-    this.#events = [];
-    for (const event of events) {
-      if (event.act?.busy) this.#events.push(event);
-      else this.#guarded(event.handle);
-    }
-    const due = this.#due;
-    this.#due = new Set();
-    for (const act of due) {
-      if (act.busy) this.#due.add(act);
-      else this.#guarded(() => act.go());
-    }
-    if (this.#events.length > 0 || this.#due.size > 0) this.#turn();
-  };
-
-  #guarded(handle: () => void): void {
-    try {
-      handle();
-    } catch (e) {
-      this.log.error(`cannot handle an event: ${e instanceof Error ? (e.stack ?? e.message) : String(e)}`);
-    }
-  }
-
   // The code of runs and steps.
 
   /** @internal Decodes the input, calls the function of a run, and encodes its result. */
@@ -274,11 +221,12 @@ export class Worker implements Events {
   }
 
   /** @internal Calls the code of an attempt of a step. */
-  aroundStep<T>(attempt: Attempt, fn: StepFunction<T>): Promise<T> {
-    let call = (): Promise<T> => new Promise((resolve) => resolve(fn(attempt)));
+  aroundStep<T>(attempt: Attempt, fn: StepFunction<T>): T | Promise<T> {
+    let call = (): T | Promise<T> => fn(attempt);
     for (const one of [...this.options.interceptors].reverse()) {
       const next = call;
-      if (one.step) call = () => (one.step as NonNullable<Interceptor['step']>)(attempt, next);
+      const promised = (): Promise<T> => new Promise((resolve) => resolve(next()));
+      if (one.step) call = () => (one.step as NonNullable<Interceptor['step']>)(attempt, promised);
     }
     return call();
   }
@@ -287,11 +235,11 @@ export class Worker implements Events {
 
   answer(op: Op, r: SessionResponse): void {
     const act = op.act as Activation;
-    this.post(act, () => act.answered(op, r));
+    this.turns.post(act, () => act.answered(op, r));
   }
 
   task(task: Task): void {
-    this.post(this.#runs.get(task.runId), () => this.#took(task));
+    this.turns.post(this.#runs.get(task.runId), () => this.#took(task));
   }
 
   #took(task: Task): void {
@@ -349,7 +297,7 @@ export class Worker implements Events {
     present: (act: Activation) => void,
     next?: (act: Activation) => void,
   ): void {
-    this.post(this.#runs.get(m.runId), () => {
+    this.turns.post(this.#runs.get(m.runId), () => {
       const act = this.#runs.get(m.runId);
       if (act?.next?.leaseToken === m.leaseToken) next?.(act);
       const held = this.#held(m);
@@ -404,7 +352,7 @@ export class Worker implements Events {
   }
 
   renewed(): void {
-    this.post(undefined, () => {
+    this.turns.post(undefined, () => {
       for (const act of this.#runs.values()) act.startBodies();
     });
   }
@@ -487,9 +435,9 @@ export class Worker implements Events {
     this.cache.clear();
     this.session.stop();
     const until = performance.now() + PARTING;
-    while (this.stepsRunning.size > 0 && performance.now() < until) await pause(20);
-    if (this.stepsRunning.size === 0) return;
-    const names = [...this.stepsRunning].map((a) => a.step).sort();
+    while (this.running.all.size > 0 && performance.now() < until) await pause(20);
+    if (this.running.all.size === 0) return;
+    const names = [...this.running.all].map((a) => a.step).sort();
     this.log.warn(`code of steps still runs; the worker ends without it: ${names.join(', ')}`);
   }
 
