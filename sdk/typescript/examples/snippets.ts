@@ -1,14 +1,5 @@
 // The snippets of the guide in sdk/guide that no other example has; tests/examples.test.ts runs them.
-import {
-  AESCodec,
-  Client,
-  Failed,
-  type Interceptor,
-  type RunHandle,
-  StepError,
-  Worker,
-  workflow,
-} from '@kagzi/sdk';
+import { AESCodec, Client, Failed, type Interceptor, type RunHandle, StepError, Worker, workflow } from '@kagzi/sdk';
 
 /** Stands for a bank. */
 function bank(card: string, key: string): string {

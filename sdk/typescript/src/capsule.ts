@@ -46,7 +46,7 @@ export function readCapsule(file: string | URL, runId = ''): Exported {
   if (at === undefined) throw new ConfigError(`${what} has no run ${show(runId)}`);
   if (manifest.redacted) throw new ConfigError(`${what} was exported without payloads, and cannot be replayed`);
   try {
-    const run = Workflow.create(message(parse(entries, `${at}/run.json`), WorkflowStatus) as Partial<Workflow>);
+    const run = Workflow.create(message(parse(entries, `${at}/run.json`), WorkflowStatus));
     const steps = parse(entries, `${at}/steps.json`) as unknown[];
     return { run, steps: steps.map((s) => Step.create(message(s, StepStatus) as Partial<Step>)) };
   } catch (e) {
@@ -109,7 +109,7 @@ function field(name: string, value: unknown, status: Names): unknown {
   if (name === 'status') return ordinal(status, value, /^(WORKFLOW|STEP)_STATUS_/);
   if (name === 'kind') return ordinal(StepKind, value, /^STEP_KIND_/);
   if (name === 'code') return ordinal(ErrorCode, value, /^ERROR_CODE_/);
-  if (name === 'error') return ErrorDetail.create(message(value, status) as Partial<ErrorDetail>);
+  if (name === 'error') return ErrorDetail.create(message(value, status));
   if (PAYLOADS.has(name)) {
     const { data = '', metadata = {} } = value as { data?: string; metadata?: Record<string, string> };
     return Payload.create({ data: Buffer.from(data, 'base64'), metadata });

@@ -60,9 +60,7 @@ export async function check(worker: Worker, hello: RegisterRequest): Promise<boo
     client.close();
   }
   const types = `${checked} open runs of ${hello.workflowTypes.length} workflow types`;
-  console.log(
-    `checked ${types} in namespace ${printable(namespace)}: ${diverged} diverge, ${stuck} came to no end`,
-  );
+  console.log(`checked ${types} in namespace ${printable(namespace)}: ${diverged} diverge, ${stuck} came to no end`);
   return diverged + stuck === 0;
 }
 

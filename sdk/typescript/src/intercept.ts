@@ -15,11 +15,7 @@ export function aroundRun<T>(
 }
 
 /** Calls the code of an attempt of a step within its span and the interceptors. */
-export function aroundStep<T>(
-  interceptors: readonly Interceptor[],
-  attempt: Attempt,
-  fn: StepFunction<T>,
-): Promise<T> {
+export function aroundStep<T>(interceptors: readonly Interceptor[], attempt: Attempt, fn: StepFunction<T>): Promise<T> {
   const wraps = interceptors.flatMap((one): Wrap<Attempt>[] => (one.step ? [one.step.bind(one)] : []));
   const call = (): Promise<T> => within(wraps, attempt, `step ${attempt.step}`, () => fn(attempt));
   const { span } = attempt.call.act;
@@ -28,12 +24,7 @@ export function aroundStep<T>(
 
 type Wrap<A> = <T>(about: A, next: () => Promise<T>) => Promise<T>;
 
-async function within<A, T>(
-  wraps: readonly Wrap<A>[],
-  about: A,
-  what: string,
-  code: () => Promise<T> | T,
-): Promise<T> {
+async function within<A, T>(wraps: readonly Wrap<A>[], about: A, what: string, code: () => Promise<T> | T): Promise<T> {
   if (wraps.length === 0) return await code();
   let failure: { error: unknown } | undefined;
   let call = async (): Promise<T> => {

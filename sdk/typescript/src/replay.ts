@@ -11,7 +11,6 @@ import { type Duration, millis, printable, unix, wireTime } from './convert.js';
 import { callNames, divergence, owed } from './ending.js';
 import { KagziError } from './errors.js';
 import * as json from './json.js';
-import { textLog } from './log.js';
 import type { Op } from './op.js';
 import { scope } from './scope.js';
 import { Worker } from './worker.js';
@@ -157,15 +156,13 @@ export async function replay(worker: Worker, record: RunRecord, limit?: Duration
 
 function compare(act: Activation, record: RunRecord, end: Op): Divergence | undefined {
   const { run } = record;
-  const differs = (step: string, expected: string, got: string): Divergence =>
-    new Divergence(run, step, expected, got);
+  const differs = (step: string, expected: string, got: string): Divergence => new Divergence(run, step, expected, got);
   const failure = end.kind === 'failWorkflow' ? (end.body as FailWorkflowRequest).error : undefined;
   const done = end.kind === 'completeWorkflow' ? (end.body as CompleteWorkflowRequest) : undefined;
   let said = failure ? `the run failed: ${failure.message.slice(0, PREVIEW)}` : '';
   if (failure?.type === 'unreadable') return differs(act.unreadable, 'a value that the code can read', failure.message);
   if (act.rejected && !act.misfit) return differs('', 'a run that the SDK accepts', failure?.message ?? '');
-  if (done)
-    said = done.continueAs ? 'the run continued as new' : `the run completed with ${preview(act, done.output)}`;
+  if (done) said = done.continueAs ? 'the run continued as new' : `the run completed with ${preview(act, done.output)}`;
   const made = act.held.length > 0 || act.misfit ? divergence(act).made : [];
   const waits = [...act.open].filter((c) => c.record !== undefined);
   const beyond = waits.slice(0, 1).map((c) => Call.create({ name: c.name, kind: c.kind }));
@@ -202,7 +199,12 @@ function compareEnds(act: Activation, { run }: RunRecord, { failure, done, said 
   }
   if (same) return undefined;
   const [waits] = act.open;
-  return new Divergence(run, said ? '' : (waits?.name ?? ''), expected, said || `a wait for ${waits?.name ?? 'nothing'}`);
+  return new Divergence(
+    run,
+    said ? '' : (waits?.name ?? ''),
+    expected,
+    said || `a wait for ${waits?.name ?? 'nothing'}`,
+  );
 }
 
 function plain(act: Activation, p: Payload | undefined): unknown {
@@ -240,7 +242,7 @@ export async function replayCapsule<In, Out>(
   const { run, steps } = readCapsule(file, options.runId);
   const code = new Workflow<In, Out>(run.workflowType, workflow.options, workflow.fn);
   const { codec, removedPatches } = options;
-  const silent = { debug: noLine, info: noLine, warn: noLine, error: textLog('error').error };
+  const silent = { debug: noLine, info: noLine, warn: noLine, error: noLine };
   const worker = new Worker([code], {
     profile: 'off',
     handleSignals: false,

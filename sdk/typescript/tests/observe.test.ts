@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { type Context, type ContextManager, ROOT_CONTEXT, context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { Failed, type Interceptor, NonRetryable, RunError, StepError, Worker, workflow } from '@kagzi/sdk';
+import { Failed, type Interceptor, NonRetryable, type RunError, StepError, Worker, workflow } from '@kagzi/sdk';
 import { VERSION } from '#sdk/options.js';
 import { withEnv } from './env.js';
 

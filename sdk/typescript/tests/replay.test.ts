@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { ConfigError, Divergence, Failed, RunError, replayCapsule, workflow } from '@kagzi/sdk';
+import { ConfigError, type Divergence, Failed, RunError, replayCapsule, workflow } from '@kagzi/sdk';
 import { type Env, findBinary } from '@kagzi/sdk/testing';
 import { withEnv } from './env.js';
 
@@ -39,7 +39,8 @@ async function check(env: Env, code: string, namespace = env.namespace) {
   return inFolder(async (folder) => {
     const app = join(folder, 'app.mjs');
     writeFileSync(app, code);
-    const { KAGZI_CHECK: _, ...environment } = process.env;
+    const environment = { ...process.env };
+    delete environment['KAGZI_CHECK'];
     const flags = ['check', '--address', env.server.address, '-n', namespace, '--', process.execPath, app];
     const options = { env: { ...environment, KAGZI_CONFIG: 'off' }, timeout: 60_000 };
     const run = promisify(execFile)(findBinary(), flags, options);
