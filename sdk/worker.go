@@ -459,7 +459,7 @@ func (w *Worker) hello() *kagziv1.RegisterRequest {
 		Pid:           int32(os.Getpid()),
 		Version:       o.Version,
 		Labels:        o.Labels,
-		Capabilities:  o.Capabilities,
+		Capabilities:  withSDK(o.Capabilities),
 		Platform:      runtime.GOOS + "-" + runtime.GOARCH,
 		MaxConcurrent: convert.Narrow(o.MaxConcurrent),
 		PausesRuns:    true,

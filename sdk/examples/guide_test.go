@@ -28,11 +28,11 @@ func chapters(t *testing.T) []string {
 
 // quote is a code block of the guide whose first line says which declaration of which file it
 // quotes.
-var quote = regexp.MustCompile("(?ms)^```(?:go|python) (\\S+?\\.(go|py))#(\\S+)\n(.*?)^```$")
+var quote = regexp.MustCompile("(?ms)^```(?:go|python|ts) (\\S+?\\.(go|py|ts))#(\\S+)\n(.*?)^```$")
 
-// A code block of the guide that begins with ```go FILE#NAME or ```python FILE#NAME quotes the
-// declaration NAME, or TYPE.METHOD, of a file, named from the root of the repository. With UPDATE=1 in
-// the environment the quotes are written again.
+// A code block of the guide that begins with ```go FILE#NAME, ```python FILE#NAME or ```ts FILE#NAME
+// quotes the declaration NAME, or TYPE.METHOD, of a file, named from the root of the repository. With
+// UPDATE=1 in the environment the quotes are written again.
 func TestTheGuideQuotesTheExamples(t *testing.T) {
 	for _, chapter := range append(chapters(t), root+"/sdk/README.md") {
 		text, err := os.ReadFile(chapter)
@@ -42,8 +42,11 @@ func TestTheGuideQuotesTheExamples(t *testing.T) {
 		updated := quote.ReplaceAllFunc(text, func(block []byte) []byte {
 			part := quote.FindSubmatch(block)
 			file, language, declared := filepath.Join(root, string(part[1])), "go", declaration
-			if string(part[2]) == "py" {
+			switch string(part[2]) {
+			case "py":
 				language, declared = "python", pythonDeclaration
+			case "ts":
+				language, declared = "ts", typescriptDeclaration
 			}
 			code, err := declared(file, string(part[3]))
 			if err != nil {
@@ -61,9 +64,9 @@ func TestTheGuideQuotesTheExamples(t *testing.T) {
 		default:
 			t.Errorf("%s differs from the files that it quotes: UPDATE=1 go test ./sdk/examples", chapter)
 		}
-		if blocks := regexp.MustCompile("(?m)^```(go|python)").FindAll(updated, -1); len(blocks) != len(
+		if blocks := regexp.MustCompile("(?m)^```(go|python|ts)\\b").FindAll(updated, -1); len(blocks) != len(
 			quote.FindAll(updated, -1)) {
-			t.Errorf("%s has a block of Go or Python that is no quote", chapter)
+			t.Errorf("%s has a block of Go, Python or TypeScript that is no quote", chapter)
 		}
 	}
 }
@@ -88,6 +91,34 @@ func pythonDeclaration(file, name string) (string, error) {
 		first--
 	}
 	return strings.TrimSpace(strings.Join(lines[first:last], "\n")), nil
+}
+
+// typescriptDeclaration is the source of a function, class, constant or type at the top of a file, with
+// its comment; or of a test by its name. The formatter ends each with a line that is not indented.
+func typescriptDeclaration(file, name string) (string, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(string(source), "\n")
+	head := regexp.MustCompile(`^(export )?(async )?(function|class|const|interface|type) ` + regexp.QuoteMeta(name) + `\b`)
+	first := slices.IndexFunc(lines, head.MatchString)
+	if at := slices.Index(lines, "  '"+name+"',"); first < 0 && at > 0 && lines[at-1] == "test(" {
+		first = at - 1
+	}
+	if first < 0 {
+		return "", fmt.Errorf("%s declares no %s", file, name)
+	}
+	last := first
+	for last < len(lines) && !strings.HasSuffix(lines[last], ";") && lines[last] != "}" || strings.HasPrefix(lines[last], " ") {
+		if last++; last == len(lines) {
+			return "", fmt.Errorf("%s: %s has no end", file, name)
+		}
+	}
+	for first > 0 && strings.HasPrefix(lines[first-1], "/**") {
+		first--
+	}
+	return strings.Join(lines[first:last+1], "\n"), nil
 }
 
 // declaration is the source of a function, a method (TYPE.METHOD) or a type, with its comment.

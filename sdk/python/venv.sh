@@ -14,6 +14,12 @@ done
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 sum=$(cat requirements-dev.txt pyproject.toml <(pwd) | sha256sum | cut -c 1-16)
 place=${XDG_CACHE_HOME:-$HOME/.cache}/kagzi/python-$version-$sum
+# Tests of several packages may want this at the same time.
+mkdir -p "$(dirname "$place")"
+if command -v flock >/dev/null; then
+	exec 9>"$place.lock"
+	flock 9
+fi
 if [ ! -e "$place/whole" ]; then
 	rm -rf "$place"
 	"$python" -m venv "$place"

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -21,9 +22,12 @@ type Spec struct {
 	// Shell, if set, is a command for the shell in place of this binary and Args. Stop sends it SIGTERM;
 	// on Windows its standard input ends.
 	Shell string
-	Env   []string // KEY=value pairs added to the parent's environment without its KAGZI_ variables
-	Dir   string   // working directory; empty means the parent's
-	Log   io.Writer
+	// Program, if set, is run with Args in place of this binary. Like every child it has to end when its
+	// standard input does.
+	Program string
+	Env     []string // KEY=value pairs added to the parent's environment without its KAGZI_ variables
+	Dir     string   // working directory; empty means the parent's
+	Log     io.Writer
 }
 
 // Process is a running child. Its methods may be called from any goroutine, but Await only from one
@@ -31,6 +35,7 @@ type Spec struct {
 type Process struct {
 	cmd     *exec.Cmd
 	shell   bool
+	title   string // names it in errors
 	stdin   io.Closer
 	journal *journal
 	done    chan struct{}
@@ -44,7 +49,7 @@ func Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: cmd, shell: spec.Shell != "", journal: newJournal(spec.Log), done: make(chan struct{})}
+	p := &Process{cmd: cmd, shell: spec.Shell != "", title: spec.title(), journal: newJournal(spec.Log), done: make(chan struct{})}
 	p.cmd.Env = append(withoutSettings(os.Environ()), spec.Env...)
 	p.cmd.Dir = spec.Dir
 	p.cmd.Stdout, p.cmd.Stderr = p.journal, p.journal // the same value, so that exec does not write to it concurrently
@@ -63,10 +68,26 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// command returns the command to start. Its third argument names it.
+// title returns what names the process in errors: its command or its script.
+func (s Spec) title() string {
+	switch {
+	case s.Shell != "":
+		return s.Shell
+	case s.Program != "" && len(s.Args) > 0:
+		return filepath.Base(s.Args[0])
+	case s.Program != "" || len(s.Args) == 0:
+		return filepath.Base(s.Program)
+	}
+	return s.Args[0]
+}
+
+// command returns the command to start.
 func (s Spec) command() (*exec.Cmd, error) {
-	if s.Shell != "" {
+	switch {
+	case s.Shell != "":
 		return shell(s.Shell), nil
+	case s.Program != "":
+		return exec.Command(s.Program, s.Args...), nil
 	}
 	binary, err := os.Executable()
 	if err != nil {
@@ -159,7 +180,7 @@ func (p *Process) ended() bool {
 	}
 }
 
-func (p *Process) name() string { return p.cmd.Args[2] }
+func (p *Process) name() string { return p.title }
 
 func (p *Process) ending() error {
 	if p.err == nil || errors.Is(p.err, exec.ErrWaitDelay) || p.shell && terminated(p.cmd.ProcessState) {

@@ -39,7 +39,7 @@ func sampleServer() *fake {
 			Pid: 42, ActiveWorkflowCount: 3, MaxConcurrent: 100, RegisteredAt: at(-time.Hour),
 			LastHeartbeatAt: at(-4 * time.Second), TotalCompleted: 1234, TotalFailed: 5, Version: "v2",
 			Platform: "linux-arm64",
-			Labels:   map[string]string{"zone": "a"}, Capabilities: map[string]string{"gpu": ""},
+			Labels:   map[string]string{"zone": "a"}, Capabilities: map[string]string{"gpu": "", "sdk:python": "0.1.0"},
 			Stats: &kagziv1.WorkerStats{CpuPercent: 12.4, MemoryBytes: 50 << 20, DiskAvailableBytes: 3 << 30,
 				AverageRunMs: 250},
 		}},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	ossignal "os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,7 +30,8 @@ func Command() *cobra.Command {
 		Use:   "demo",
 		Short: "Run sample workflows on a private server and check every result",
 		Long: `Run sample workflows on a private server and check every result. The demo shows sagas, retries,
-sleeps, child workflows, signals, schedules and a killed worker.
+sleeps, child workflows, signals, schedules and a killed worker, and, where Python and Node have the
+packages of the SDKs, workflows in three languages.
 
 It starts a server on an embedded database in a temporary directory, and several worker processes.
 It runs workflows by hand and by a schedule, sends a signal, and kills a worker with SIGKILL halfway
@@ -61,7 +63,15 @@ Exit code: 0 when every result is correct, 1 when not, 130 when interrupted.`,
 func run(ctx context.Context, out screen, o options) (err error) {
 	began := time.Now()
 	out.line("starting a server and workers in their own processes ...")
+	var found languages
+	var missing error
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		found, missing = findLanguages(ctx)
+	}()
 	s, err := build(ctx, posts)
+	<-looked
 	if err != nil {
 		return interrupted(ctx, err)
 	}
@@ -75,10 +85,22 @@ func run(ctx context.Context, out screen, o options) (err error) {
 		render.Safe(s.server.Info.GetBackendVersion())))
 	out.line("files in " + s.dir)
 
+	scenes := scenes
+	if missing == nil {
+		if err := s.startHands(ctx, found); err != nil {
+			return interrupted(ctx, err)
+		}
+		scenes = append(scenes[:len(scenes):len(scenes)], inLanguages)
+	}
 	titles := make([]string, len(scenes))
 	for i, sc := range scenes {
 		titles[i] = sc.title
 		out.line("  " + pad(sc.title, titleWidth) + "  " + out.paint(sc.about, render.Dim))
+	}
+	if missing != nil {
+		for _, what := range strings.Split(missing.Error(), "\n") {
+			out.line(out.paint("the scene with Python and TypeScript is left out: "+render.Safe(what), render.Dim))
+		}
 	}
 	out.line("")
 	b := newBoard(out, titles)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	kagzi "github.com/kagzi/kagzi/sdk"
@@ -35,6 +37,7 @@ type environment struct {
 
 	mu      sync.Mutex
 	workers map[string]*child.Process // by name
+	hands   []*hand                   // Go, Python and TypeScript; none without them
 }
 
 // build creates the directory, starts the server and the workers, and waits until all are ready.
@@ -96,7 +99,10 @@ func (s *environment) kill(worker string) error {
 // stopAllBut stops all workers but one gracefully.
 func (s *environment) stopAllBut(but string) error {
 	var errs []error
-	for name := range posts {
+	s.mu.Lock()
+	names := slices.Collect(maps.Keys(s.workers))
+	s.mu.Unlock()
+	for _, name := range names {
 		if name == but {
 			continue
 		}

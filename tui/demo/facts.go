@@ -31,8 +31,9 @@ type facts struct {
 	// children in the order in which they were started, or a schedule's runs in the order of their
 	// ticks
 	runs   []facts
-	killed *kill // of the run whose worker was killed
-	sent   int   // signals sent to the run
+	killed *kill             // of the run whose worker was killed
+	sent   int               // signals sent to the run
+	sdks   map[string]string // of workers of several languages, by id
 
 	tick     time.Time              // of a run started by a schedule
 	schedule *kagzi.ScheduleDetails // at the end

@@ -30,7 +30,7 @@ func keep(ctx context.Context, out screen, s *environment) error {
 	out.line("the server and " + steadyWorker + " keep running, a schedule is paused, and a run waits for a signal;")
 	out.line("try these commands in another terminal:")
 	program := called(os.Args[0], exec.LookPath)
-	for _, command := range []string{
+	commands := []string{
 		"workflow list",
 		"workflow start " + napType + " --queue " + queue + " --input 10",
 		"workflow watch RUN",
@@ -44,7 +44,11 @@ func keep(ctx context.Context, out screen, s *environment) error {
 		"worker list",
 		"queue list",
 		"bench --workload W1,W3 --scale 0.1",
-	} {
+	}
+	if s.hands != nil {
+		commands = append(commands, "workflow show --external "+claimID+" --tree")
+	}
+	for _, command := range commands {
 		out.line("  " + program + " " + command + " --address " + s.server.Address)
 	}
 	out.line("Ctrl-C stops everything and removes " + s.dir)

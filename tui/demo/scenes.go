@@ -51,6 +51,12 @@ var scenes = []scene{
 	},
 }
 
+// inLanguages is the scene that needs Python, Node and the packages of their SDKs.
+var inLanguages = scene{
+	title: "languages", about: "a Go run, its Python child, its TypeScript child; each worker killed",
+	total: claimSteps, perform: threeLanguages, check: checkLanguages,
+}
+
 // post is a worker's queue and the number of runs it executes at once; 0 means the SDK's default.
 type post struct {
 	queue string

@@ -52,7 +52,13 @@ func newWorker() *cobra.Command {
 				HandleSignals: []os.Signal{}, // the parent ends the context
 				Logger:        slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 			})
-			(&author{worker: s.name, ledger: s.ledger}).handle(w)
+			client, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: s.address,
+				Namespace: namespace})
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			(&author{worker: s.name, ledger: s.ledger, client: client}).handle(w)
 			ended := make(chan struct{})
 			defer close(ended)
 			go func() {

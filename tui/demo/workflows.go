@@ -34,6 +34,7 @@ const (
 type author struct {
 	worker string // name of the worker that runs it
 	ledger ledger
+	client *kagzi.Client // for signals that steps send
 }
 
 func (a *author) handle(w *kagzi.Worker) {
@@ -45,6 +46,7 @@ func (a *author) handle(w *kagzi.Worker) {
 	kagzi.Handle(w, tickType, a.tick)
 	kagzi.Handle(w, purchaseType, a.purchase)
 	kagzi.Handle(w, quoteType, a.quote)
+	kagzi.Handle(w, claimType, a.claim)
 }
 
 // do returns a step that first writes each execution to the ledger and then does some work.

@@ -18,7 +18,7 @@ func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 		{Title: "TYPES", Flex: true},
 		{Title: "HEARTBEAT", Spare: 1}, {Title: "DONE", Right: true, Spare: 3},
 		{Title: "FAILED", Right: true, Spare: 2}, {Title: "VERSION", Flex: true, Spare: 5},
-		{Title: "HOST", Flex: true, Spare: 4}, {Title: "BUILD", Flex: true, Spare: 6},
+		{Title: "HOST", Flex: true, Spare: 4}, {Title: "SDK", Flex: true, Spare: 6}, {Title: "BUILD", Flex: true, Spare: 7},
 	}}
 	for _, w := range workers {
 		t.Rows = append(t.Rows, []Cell{
@@ -27,7 +27,7 @@ func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 			Text(strings.Join(queuesOf(w), ",")), Text(strings.Join(w.GetWorkflowTypes(), ",")),
 			{Text: v.Time(w.GetLastHeartbeatAt())},
 			{Text: strconv.FormatInt(w.GetTotalCompleted(), 10)}, {Text: strconv.FormatInt(w.GetTotalFailed(), 10)},
-			Text(w.GetVersion()), Text(w.GetHostname()), Text(w.GetBuildId()),
+			Text(w.GetVersion()), Text(w.GetHostname()), Text(SDK(w)), Text(w.GetBuildId()),
 		})
 	}
 	return t
@@ -70,6 +70,7 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	p.number("Completed", w.GetTotalCompleted())
 	p.number("Failed", w.GetTotalFailed())
 	p.text("Version", w.GetVersion())
+	p.text("SDK", SDK(w))
 	p.text("Build", w.GetBuildId())
 	p.text("Host", w.GetHostname())
 	p.number("Process", int64(w.GetPid()))
@@ -87,6 +88,22 @@ func WorkerPairs(w *kagziv1.Worker, v View) []Pair {
 	p.time("Heartbeat", w.GetLastHeartbeatAt(), v)
 	p.time(Gone(w), w.GetDeregisteredAt(), v)
 	return p
+}
+
+// sdkCapability begins the capability that names the language of a worker; its value is the version of the SDK.
+const sdkCapability = "sdk:"
+
+// SDK returns the language of a worker and the version of its SDK as raw text, like "python 0.1.0"; empty if the
+// worker does not say.
+func SDK(w *kagziv1.Worker) string {
+	var named []string
+	for key, version := range w.GetCapabilities() {
+		if language, is := strings.CutPrefix(key, sdkCapability); is {
+			named = append(named, strings.TrimSpace(language+" "+version))
+		}
+	}
+	slices.Sort(named)
+	return strings.Join(named, ", ")
 }
 
 // MeasuredBytes writes a size measured by a worker; empty for 0, which means not known.

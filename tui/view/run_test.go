@@ -166,12 +166,26 @@ func TestAStepThatWasOpenWhenItsRunEndedIsNotShownAsRunning(t *testing.T) {
 		Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, StartedAt: timestamppb.New(begin), IsLatest: true}
 	lanes := model.Lanes([]*kagziv1.Step{s})
 	end := begin.Add(time.Minute)
-	if lane := timelineLane(nil, &lanes[0], end); lane.Sign.Word != "stopped" || !lane.Spans[0].To.Equal(end) {
+	if lane := timelineLane(nil, &lanes[0], end, noSDK); lane.Sign.Word != "stopped" || !lane.Spans[0].To.Equal(end) {
 		t.Errorf("after the end the step is %s until %s, want stopped until %s", lane.Sign.Word, lane.Spans[0].To, end)
 	}
-	if lane := timelineLane(nil, &lanes[0], time.Time{}); lane.Sign.Word != "running" || !lane.Spans[0].To.IsZero() {
+	if lane := timelineLane(nil, &lanes[0], time.Time{}, noSDK); lane.Sign.Word != "running" || !lane.Spans[0].To.IsZero() {
 		t.Errorf("before the end the step is %s until %s, want running without an end", lane.Sign.Word,
 			lane.Spans[0].To)
+	}
+}
+
+func noSDK(string) string { return "" }
+
+func TestTheTimelineNamesTheSDKOfAStepsWorker(t *testing.T) {
+	lane := model.Lanes([]*kagziv1.Step{{Name: "parse", AttemptNumber: 2, WorkerId: "py-1",
+		Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, StartedAt: timestamppb.New(begin), IsLatest: true}})[0]
+	sdk := func(worker string) string { return map[string]string{"py-1": "python 0.1.0"}[worker] }
+	if got := laneNote(&lane, sdk); got != "attempt 2  py-1 (python 0.1.0)" {
+		t.Errorf("got %q", got)
+	}
+	if got := laneNote(&lane, noSDK); got != "attempt 2  py-1" {
+		t.Errorf("without an answer got %q", got)
 	}
 }
 

@@ -20,13 +20,16 @@ import (
 type timelineTab struct {
 	tabBase
 	gantt  *widget.Gantt
+	sdks   *model.SDKs
 	placed bool   // the cursor was placed initially
 	chosen bool   // whether to show earlier attempts was decided
 	last   string // the step that began last
 }
 
 func newTimelineTab(p *runPage) *timelineTab {
-	t := &timelineTab{tabBase: newTabBase(p), gantt: widget.NewGantt(p.app.theme)}
+	t := &timelineTab{tabBase: newTabBase(p), gantt: widget.NewGantt(p.app.theme),
+		sdks: model.NewSDKs(p.app.link)}
+	t.sdks.Changed = t.Changed
 	t.gantt.Clock = p.app.clock.Exact
 	t.gantt.OnEnter(func(l widget.Lane) { p.showAttempts(l.ID) })
 	return t
@@ -53,7 +56,7 @@ func (t *timelineTab) load(end, now time.Time) {
 	list := make([]widget.Lane, len(lanes))
 	earlier := false
 	for i := range lanes {
-		list[i] = timelineLane(t.p.workflow(), &lanes[i], end)
+		list[i] = timelineLane(t.p.workflow(), &lanes[i], end, t.sdks.Of)
 		earlier = earlier || len(list[i].Overlay) > 0
 	}
 	if earlier && !t.chosen {
@@ -129,9 +132,9 @@ var spanKinds = map[model.SpanKind]widget.SpanKind{
 
 // timelineLane returns a step as a row: its latest attempt, with earlier ones to overlay. end is
 // when the run ended: no span goes beyond it. A step that a retry kept has no spans: they would
-// stretch the time of the run to that of the run before.
-func timelineLane(r *kagziv1.Workflow, l *model.Lane, end time.Time) widget.Lane {
-	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: theme.OfAttempt(l.Step, !end.IsZero()), Note: laneNote(l)}
+// stretch the time of the run to that of the run before. sdk tells the SDK of a worker.
+func timelineLane(r *kagziv1.Workflow, l *model.Lane, end time.Time, sdk func(worker string) string) widget.Lane {
+	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: theme.OfAttempt(l.Step, !end.IsZero()), Note: laneNote(l, sdk)}
 	for _, s := range l.Spans {
 		if model.Kept(r, s.Step) {
 			lane.Instead = "kept from run " + format.ShortID(r.GetRetriedFromRunId())
@@ -173,13 +176,17 @@ func spanStyle(s model.Span) render.Style {
 	return render.StepStyle(s.Step.GetStatus())
 }
 
-// laneNote returns what to show of a step beside its times.
-func laneNote(l *model.Lane) string {
+// laneNote returns what to show of a step beside its times: "attempt 2  worker-1 (python 0.1.0)  run 0199…".
+func laneNote(l *model.Lane, sdk func(worker string) string) string {
 	note := ""
 	if n := l.Step.GetAttemptNumber(); n > 1 {
 		note = "attempt " + strconv.Itoa(int(n))
 	}
-	for _, part := range []string{l.Step.GetWorkerId(), l.Note} {
+	worker := l.Step.GetWorkerId()
+	if by := sdk(worker); by != "" {
+		worker += " (" + by + ")"
+	}
+	for _, part := range []string{worker, l.Note} {
 		if part == "" {
 			continue
 		}
@@ -190,6 +197,9 @@ func laneNote(l *model.Lane) string {
 	}
 	return note
 }
+
+// Close ends the questions about workers.
+func (t *timelineTab) Close() { t.sdks.Close() }
 
 func (t *timelineTab) Key(event *tcell.EventKey) bool { return t.gantt.Key(event) }
 

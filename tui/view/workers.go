@@ -43,7 +43,7 @@ func openWorkers(a *App, _ []string) (page, error) {
 		return []widget.Line{
 			widget.TextLine("No worker is connected.", render.Plain), {},
 			widget.TextLine(where+" go run ./worker", render.Dim),
-			widget.TextLine("A worker is your own program that uses the Go SDK.", render.Dim),
+			widget.TextLine("A worker is your own program that uses the SDK for Go, Python or TypeScript.", render.Dim),
 		}
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("worker", id)) }
@@ -251,7 +251,7 @@ func (p *workerPage) workerFacts() []fact {
 		text("completed", format.Number(w.GetTotalCompleted())), failed,
 		text("since", a.clock.Show(w.GetRegisteredAt())),
 		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))),
-		text("platform", w.GetPlatform()), text("build", w.GetBuildId()),
+		text("platform", w.GetPlatform()), text("sdk", render.SDK(w)), text("build", w.GetBuildId()),
 	}
 	if s := w.GetStats(); s != nil {
 		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())),

@@ -46,6 +46,10 @@ export class Activation extends Holding {
   next: Task | undefined;
   nextPauses = false;
 
+  /** Against a record, without a server. */
+  replaying = false;
+  /** Name of the step whose recorded result cannot be read. */
+  unreadable = '';
   quitted = false;
   closing = false;
   ended = false;
@@ -300,7 +304,9 @@ export class Activation extends Holding {
   #startCalls(): void {
     while (this.starting.length > 0 && !this.closing && !this.quitted) {
       const call = this.starting.shift() as Call;
-      if (call.state === State.ACTIVE) call.start();
+      if (call.state !== State.ACTIVE) continue;
+      if (this.replaying) call.halt();
+      else call.start();
     }
   }
 

@@ -90,6 +90,13 @@ export abstract class Call<T = unknown> {
   /** Returns the result for the code, or throws its error. */
   abstract value(): T;
 
+  /** Waits for good: in a replay without a server a call that has no recorded result does not take effect. */
+  halt(): void {
+    this.setWorking(false);
+    this.parked = this.asked = true;
+    this.act.parked.add(this);
+  }
+
   /** Waits for some milliseconds as a call that need not keep the run on its worker. */
   park(ms: number): void {
     this.setWorking(false);

@@ -15,6 +15,8 @@ import { type ConnectOptions, resolve } from './profile.js';
 import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
 import { scope } from './scope.js';
 import { Attempt } from './step.js';
+import { traceparent } from './trace.js';
+import { importFrom } from './transfer.js';
 import { type Method, Rpc } from './wire.js';
 import { type Workflow } from './workflow.js';
 
@@ -180,7 +182,9 @@ export class Client {
   #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): f.StartWorkflowRequest {
     const { type, queue } = targetOf(workflow);
     const p = encode(this.codec, input, inputInfo(type, o.id ?? ''), `input of workflow type ${type}`);
-    return startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
+    const r = startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
+    r.traceparent = traceparent();
+    return r;
   }
 
   #started(
@@ -246,6 +250,17 @@ export class Client {
       return this.ask(f.WorkflowServiceDefinition.methods.listWorkflows, request);
     };
     return this.pages(ask, (a) => a.workflows.map((w) => details(w, this.codec, undefined)), pageSize);
+  }
+
+  /**
+   * Adds the runs of an exported file to the namespace, under new ids, and returns the exported one. All runs are imported
+   * or none. Open ones are imported paused; resume continues them. They show their external ids but do not reserve them.
+   * `existed` says that the request id was imported before. A file has at most 256 MiB.
+   */
+  async importRun(file: string | URL, requestId = uuid7()): Promise<RunHandle<unknown>> {
+    const head = { namespace: this.namespace, requestId };
+    const a = await this.around('ImportWorkflow', (metadata) => importFrom(this.rpc, head, file, metadata));
+    return new RunHandle(this, a.runId, undefined, a.alreadyImported);
   }
 
   /** Creates a schedule that starts a run at each tick of a cron expression, such as `0 9 * * MON-FRI` or `@every 90s`. */

@@ -18,7 +18,7 @@ const MOST_SAID = 100;
 
 /** Sends the end of the run right after its last results; false if it waits for owed calls. */
 export function finish(act: Activation): boolean {
-  if (act.owing > 0) {
+  if (act.owing > 0 && !act.replaying) {
     if (act.cause !== 'ending') {
       act.cause = 'ending';
       act.after(END_REST, () => endNow(act));
@@ -156,7 +156,8 @@ export function diverge(act: Activation): void {
   act.quit('finished');
 }
 
-function divergence(act: Activation): Divergence {
+/** Returns the calls of the code without a record, and the recorded ones that it owes. */
+export function divergence(act: Activation): Divergence {
   const made = [...act.held]
     .sort((a, b) => a.number - b.number)
     .map((c) => Call.create({ name: c.name, kind: c.kind, branch: c.branch.path, detail: detail(c) }));
@@ -169,7 +170,8 @@ function detail(call: CodeCall): string {
   return call.kind === StepKind.CHILD_WORKFLOW || call.kind === StepKind.SIGNAL ? call.detail : '';
 }
 
-function owed(act: Activation): Call[] {
+/** Returns the recorded calls that the code owes. */
+export function owed(act: Activation): Call[] {
   const names = [...act.uncalled].filter(([, owes]) => owes).map(([name]) => name);
   const steps = names.map((name) => act.history.get(name)).filter((s) => s !== undefined);
   return steps
@@ -179,7 +181,7 @@ function owed(act: Activation): Call[] {
 }
 
 /** Lists calls for a log or an error. */
-function callNames(calls: readonly Call[]): string {
+export function callNames(calls: readonly Call[]): string {
   const named = calls.map((c) => `${kindName(c.kind)} ${printable(c.name)}${c.branch ? ` in branch ${c.branch}` : ''}`);
   return named.join(', ') || 'none';
 }

@@ -16,6 +16,7 @@ import {
 import { type Duration, millis, when, wireDuration } from './convert.js';
 import { KagziError, RunError, ServerError, codeName } from './errors.js';
 import type { Client } from './client.js';
+import { exportTo } from './transfer.js';
 
 /** Milliseconds that one call waits for the end of a run. */
 const WAIT = 50_000;
@@ -218,6 +219,22 @@ export class RunHandle<Out> {
       );
     }
     await this.#client.ask(f.WorkflowServiceDefinition.methods.overrideStep, request);
+  }
+
+  /** Keeps the run from being deleted by retention, or ends that. */
+  async pin(options: { reason?: string; pinned?: boolean } = {}): Promise<void> {
+    const { reason = '', pinned = true } = options;
+    await this.#client.ask(f.WorkflowServiceDefinition.methods.pinWorkflow, { ...this.#of, reason, pinned });
+  }
+
+  /**
+   * Writes the run with its children, payloads and signals to a zip file, which is overwritten, and is incomplete after an
+   * error. With redactPayloads it has only sizes and hashes, and cannot be imported or replayed.
+   */
+  async export(file: string | URL, options: { redactPayloads?: boolean } = {}): Promise<void> {
+    const request = { ...this.#of, redactPayloads: options.redactPayloads ?? false };
+    const { rpc } = this.#client;
+    await this.#client.around('ExportWorkflow', (metadata) => exportTo(rpc, request, file, metadata));
   }
 
   /** Says what the run waits for, since when, and what happens next. */

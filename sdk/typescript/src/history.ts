@@ -18,6 +18,7 @@ export function readRecord<T>(act: Activation, name: string, p: Payload | undefi
   try {
     return decode(act.codec, p, act.payloadInfo('step', name), `recorded result of step ${name}`, schema);
   } catch (e) {
+    act.unreadable = name;
     throw act.reject(e instanceof DecodeError ? unreadable(e) : e);
   }
 }

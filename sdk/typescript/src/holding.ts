@@ -3,6 +3,7 @@ import type { Payload } from './v1/kagzi/v1/common.js';
 import type { Task } from './v1/kagzi/v1/worker.js';
 import { type PayloadInfo, startDigest } from './codec.js';
 import { unix } from './convert.js';
+import * as trace from './trace.js';
 import type { Worker } from './worker.js';
 
 /** A run that a worker holds: its task, the server's time, and what its payloads are bound to. */
@@ -13,6 +14,8 @@ export class Holding {
   since = 0;
   stepTimeout = 0;
   heartbeatTimeout = 0;
+  /** Of this activation, with tracing. */
+  span: trace.Span | undefined;
   #received = 0;
   #ahead = 0;
   #start = '';
@@ -28,7 +31,14 @@ export class Holding {
     this.stepTimeout = task.timeouts?.startToCloseTimeoutMs || 600_000;
     this.heartbeatTimeout = task.timeouts?.heartbeatTimeoutMs ?? 0;
     const length = Math.max(this.worker.session.lease, this.heartbeatTimeout);
+    this.span = task.leaseToken ? trace.activation(task) : undefined; // a replay has no lease
     this.#ahead = task.leaseExpiresAt ? unix(task.leaseExpiresAt) - length - this.#received : 0;
+  }
+
+  /** Ends the span of this activation. */
+  endSpan(outcome: string): void {
+    trace.end(this.span, outcome);
+    this.span = undefined;
   }
 
   get codec(): Worker['options']['codec'] {

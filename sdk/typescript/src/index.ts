@@ -33,6 +33,7 @@ export type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './cal
 export { Child, type FirstNamed, type FirstOf, Run, type Waitable } from './run.js';
 export type { StepContext, StepFunction } from './step.js';
 export type { Interceptor, RunAbout, WorkerOptions } from './options.js';
+export { Divergence, type ReplayOptions, replayCapsule } from './replay.js';
 export { Worker, serve } from './worker.js';
 export { Workflow, type WorkflowFunction, type WorkflowOptions, workflow } from './workflow.js';
 export { Client, type ClientInterceptor, type ClientOptions, type ListFilters } from './client.js';

@@ -23,6 +23,8 @@ export interface RunAbout {
   attempt: number;
   /** Whether the run has a history, so that the code is replayed. */
   replaying: boolean;
+  /** Whether the run is only checked, or a capsule is replayed: nothing of it counts. */
+  check: boolean;
 }
 
 /** Options of a worker. */
@@ -75,6 +77,19 @@ const ARCHITECTURES: Record<string, string> = { x64: 'amd64' };
 const SYSTEMS: Record<string, string> = { win32: 'windows' };
 /** System and architecture, as Go names them. */
 export const PLATFORM = `${SYSTEMS[process.platform] ?? process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
+
+/** Of this package. */
+export const VERSION = '0.1.0';
+
+/** Names the language of a worker to people and to requirements of runs (PROTOCOL.md, §1.8). */
+const SDK_CAPABILITY = 'sdk:typescript';
+const MAX_CAPABILITIES = 1024;
+
+/** Returns capabilities with the SDK among them, unless there is no room for one more. */
+export function withSDK(capabilities: Readonly<Record<string, string>> = {}): Record<string, string> {
+  if (Object.keys(capabilities).length >= MAX_CAPABILITIES) return capabilities;
+  return { ...capabilities, [SDK_CAPABILITY]: VERSION };
+}
 
 /** Returns a hash of the version of Node, the program's main file and the text of the workflow functions. */
 export function ownBuild(workflows: readonly Workflow<never, unknown>[]): string {

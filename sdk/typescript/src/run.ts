@@ -383,7 +383,7 @@ export class Run {
     const at =
       (level: Level) =>
       (message: string, fields: Fields = {}) => {
-        if (this.#act.quitted) return;
+        if (this.#act.quitted || this.#act.replaying) return;
         const { runId: run, workflowType: type, attempt, traceparent } = task;
         const trace = traceparent.split('-')[1];
         const write = (): void =>
@@ -455,6 +455,7 @@ export class Child<Out> {
     try {
       return { value: decode(act.codec, p, info, `result of child ${name}`, this.#schema) };
     } catch (e) {
+      act.unreadable = name;
       throw act.reject(e instanceof DecodeError ? unreadable(e) : e);
     }
   }

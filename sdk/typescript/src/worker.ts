@@ -15,15 +15,17 @@ import {
 import { Activation } from './activation.js';
 import { Cache, resume } from './cache.js';
 import { askCancel } from './cancel.js';
+import { check, isCheck } from './check.js';
 import { type Codec, decode, encode, inputInfo } from './codec.js';
 import { MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, DecodeError, KagziError, ServerError } from './errors.js';
 import type { Events } from './events.js';
 import { unreadable } from './history.js';
+import { aroundRun, aroundStep } from './intercept.js';
 import { type Log, textLog } from './log.js';
 import type { Op } from './op.js';
-import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild } from './options.js';
+import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild, withSDK } from './options.js';
 import { resolve } from './profile.js';
 import { Run } from './run.js';
 import { Running } from './running.js';
@@ -129,7 +131,7 @@ export class Worker implements Events {
       pid: process.pid,
       version: o.version ?? '',
       labels: o.labels ?? {},
-      capabilities: o.capabilities ?? {},
+      capabilities: withSDK(o.capabilities),
       platform: PLATFORM,
       maxConcurrent,
       pausesRuns: true,
@@ -159,10 +161,17 @@ export class Worker implements Events {
   /**
    * Registers the worker and runs workflows until a signal, until stop is called, or until an operator drains it. It rejects
    * when the server refuses the worker, and when runs were released unfinished.
+   *
+   * With the argument `-kagzi-check`, which the SDK removes when it is imported, or with KAGZI_CHECK=1 in the environment, it
+   * runs no step but replays the open runs of its types, as `kagzi check` wants it. Then the exit code tells whether all fit.
    */
   async run(): Promise<void> {
     if (this.#begun) throw new ConfigError('the worker has run already: make a new one');
     this.#begun = true;
+    if (isCheck()) {
+      if (!(await check(this, this.#hello))) process.exitCode = 1;
+      return;
+    }
     const asked = new Promise<void>((done) => (this.#asked = done));
     const served = new Promise<void>((done) => (this.#served = done));
     const again = new Promise<void>((done) => (this.#again = done));
@@ -207,14 +216,9 @@ export class Worker implements Events {
       throw e instanceof DecodeError ? unreadable(e) : e;
     }
     const run = new Run(act, act.rootBranch, false);
-    let call = (): Promise<unknown> => new Promise((resolve) => resolve(fn(run, input)));
     const { runId, workflowType, attempt } = task;
-    const about: RunAbout = { runId, workflowType, attempt, replaying: act.history.size > 0 };
-    for (const one of [...interceptors].reverse()) {
-      const next = call;
-      if (one.run) call = () => (one.run as NonNullable<Interceptor['run']>)(about, next);
-    }
-    const output = await call();
+    const about: RunAbout = { runId, workflowType, attempt, replaying: act.history.size > 0, check: act.replaying };
+    const output = await aroundRun(interceptors, about, () => fn(run, input));
     const p = encode(codec, output, { kind: 'output', runId: task.runId }, `output of workflow type ${name}`);
     act.warnLarge('output', p, name);
     return p;
@@ -222,13 +226,9 @@ export class Worker implements Events {
 
   /** @internal Calls the code of an attempt of a step. */
   aroundStep<T>(attempt: Attempt, fn: StepFunction<T>): T | Promise<T> {
-    let call = (): T | Promise<T> => fn(attempt);
-    for (const one of [...this.options.interceptors].reverse()) {
-      const next = call;
-      const promised = (): Promise<T> => new Promise((resolve) => resolve(next()));
-      if (one.step) call = () => (one.step as NonNullable<Interceptor['step']>)(attempt, promised);
-    }
-    return call();
+    const { interceptors } = this.options;
+    const plain = interceptors.length === 0 && !attempt.call.act.span;
+    return plain ? fn(attempt) : aroundStep(interceptors, attempt, fn);
   }
 
   // Events of the connection.
@@ -392,6 +392,7 @@ export class Worker implements Events {
   forget(act: Activation, keep = false): void {
     const { next } = act;
     act.next = undefined;
+    act.endSpan(keep ? 'suspended' : act.cause);
     if (this.#runs.get(act.task.runId) === act) this.#runs.delete(act.task.runId);
     this.session.forget(act);
     if (keep) this.cache.put(act);

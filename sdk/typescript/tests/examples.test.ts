@@ -14,6 +14,8 @@ import { greet } from '../examples/hello.js';
 import { add, compress } from '../examples/pipeline.js';
 import { processOrder } from '../examples/saga.js';
 import { plan, report } from '../examples/schedule.js';
+import { review } from '../examples/review.js';
+import * as snippets from '../examples/snippets.js';
 import { countdown } from '../examples/twoservers.js';
 import { withEnv } from './env.js';
 
@@ -137,3 +139,46 @@ test('twoservers goes on when its worker is stopped', async () => {
     await server.close();
   }
 });
+
+test(
+  'review',
+  withEnv(async (env) => {
+    const run = await env.start(review, { claim: 'c-1', label: 'water damage' });
+    await run.signal('offer', 1000);
+    await env.until(async () => (await run.get()).note === 'offers 1000, waits for a decision');
+    await run.signal('decision', { approved: true, by: 'Ada' });
+    assert.deepEqual(await run.result('20s'), { approved: true, by: 'Ada' });
+  }),
+);
+
+test(
+  'the snippets of the guide',
+  withEnv(async (env) => {
+    const { pay, prepare, approve, ledger, deliver } = snippets;
+    const figures = { began: 0, ended: 0, steps: 0 };
+    await env.worker([pay, prepare, approve, ledger, deliver], { interceptors: [snippets.measured(figures)] });
+    const { client } = env;
+    assert.equal(await env.result(await client.start(pay, 'visa')), 'visa charge');
+    assert.equal(await env.result(await client.start(pay, 'declined')), 'another card is needed');
+    const busy = await client.start(pay, 'busy');
+    const step = await env.until(async () => (await busy.steps()).find((s) => s.retryAt));
+    const after = (step?.retryAt?.seconds ?? 0) - (step?.startedAt?.seconds ?? 0);
+    assert.ok(after >= 299 && after <= 310, `the next attempt comes after ${after} s, want 300`);
+    await busy.terminate();
+    assert.deepEqual(await env.result(await snippets.startOrder(client, 'o-1')), ['o-1 is packed', 'invoice for o-1']);
+    assert.equal(await env.result(await client.start(approve, 'o-2')), 'nobody answered for o-2');
+    const run = await client.start(approve, 'o-3');
+    await run.signal('answer', true);
+    assert.equal(await run.result('20s'), 'o-3 approved: true');
+    assert.equal(await env.result(await client.start(deliver, 'o-4')), 'parcel of o-4');
+    assert.deepEqual([figures.began, figures.ended], [7, 6]);
+    const week = await client.start(ledger, { days: 0, sum: 0 });
+    await env.until(async () => (await env.jump()) && (await week.get()).continuedAsRunId);
+    const following = await client.get((await week.get()).continuedAsRunId);
+    assert.deepEqual(following.input(), { days: 7, sum: 7 });
+    await client.run(following.runId).terminate();
+    const worker = snippets.worker({ zone: 'a' });
+    assert.ok(worker.serves('deliver'));
+    snippets.encrypted(new Uint8Array(32)).close();
+  }),
+);

@@ -31,6 +31,7 @@ from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, Sch
 from ._intercept import Activation, ClientCall, ClientInterceptor, Interceptor, StepAttempt
 from ._profile import TLS
 from ._replay import Divergence, replay_capsule
+from ._version import __version__
 from .codec import AESCodec, Codec, Payload, PayloadInfo
 from .errors import (
     Cancelled,
@@ -56,8 +57,6 @@ from .errors import (
 from .policy import ChildOptions, Retry, StartOptions
 from .worker import Worker, serve
 
-__version__ = "0.1.0"
-
 __all__ = [
     "AESCodec", "Activation", "AsyncClient", "AsyncRun", "AsyncSchedule", "Cancelled", "Child", "ChildOptions",
     "Client", "ClientCall", "ClientInterceptor", "Codec", "ConfigError", "Conflict", "DecodeError", "Divergence",
@@ -68,5 +67,5 @@ __all__ = [
     "Unauthorized", "Unavailable", "Worker", "Workflow", "as_completed", "attempt", "cancelled", "cleanup",
     "continue_as_new", "do", "first", "grace_until", "idempotency_key", "info", "logger", "note", "now", "patched",
     "random", "replay_capsule", "run_child", "serve", "sleep", "sleep_until", "start_child", "step", "step_cancelled",
-    "uuid", "wait_all", "wait_signal", "workflow",
+    "__version__", "uuid", "wait_all", "wait_signal", "workflow",
 ]

@@ -25,6 +25,7 @@ from ._parking import Cache
 from ._profile import TLS, resolve
 from ._run import Run
 from ._session import PLATFORM, Session
+from ._version import with_sdk
 from .errors import ConfigError, KagziError, ServerError
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
@@ -134,9 +135,9 @@ class Worker:
         self.hello = w.RegisterRequest(
             namespace=self.endpoint.namespace, task_queue=self.queue, task_queues=self.queues,
             workflow_types=sorted(self.codes), hostname=hostname or clean_text(socket.gethostname(), MAX_NAME),
-            pid=os.getpid(), version=version, labels=labels, capabilities=capabilities, platform=PLATFORM,
-            max_concurrent=max_concurrent, pauses_runs=True, instance_id=self._instance, build_id=self.build_id,
-            worker_id=worker_id, keeps_runs=self.cache.limit, takes_batches=True)
+            pid=os.getpid(), version=version, labels=labels, platform=PLATFORM,
+            capabilities=with_sdk(dict(capabilities or {})), max_concurrent=max_concurrent, pauses_runs=True,
+            instance_id=self._instance, build_id=self.build_id, worker_id=worker_id, keeps_runs=self.cache.limit, takes_batches=True)
         if queue_limit:
             self.hello.queue_concurrency_limit = queue_limit
         for name in sorted(type_limits or {}):
