@@ -15,6 +15,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine/certs"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
+	"github.com/kagzi/kagzi/proto/near"
 )
 
 // defaultFile returns the default settings file; empty if the system has no place for it.
@@ -161,12 +162,11 @@ func fileSettings() []*setting {
 	return known
 }
 
-// instead suggests the known name nearest to an unknown one, if near enough. It and distance are
-// also in package profile, because the SDK and the engine may not import each other.
+// instead suggests the known name nearest to an unknown one, if near enough.
 func instead(name string, known []string) string {
 	nearest, least := "", max(len(name)/2, 2)+1
 	for _, candidate := range known {
-		if d := distance(name, candidate); d < least {
+		if d := near.Distance(name, candidate); d < least {
 			nearest, least = candidate, d
 		}
 	}
@@ -174,27 +174,6 @@ func instead(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", nearest)
-}
-
-// distance is the edit distance between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // credentialMark is the prefix of a file passed by the service manager, which the service may not

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
+	"github.com/kagzi/kagzi/proto/near"
 )
 
 // surroundings are the sources of settings other than flags.
@@ -77,7 +78,7 @@ func (from surroundings) misspelt() (warnings []string) {
 			continue
 		}
 		for _, meant := range known {
-			if distance(name, meant) <= 2 && !slices.Contains(otherVariables, meant) {
+			if near.Distance(name, meant) <= 2 && !slices.Contains(otherVariables, meant) {
 				warnings = append(warnings, fmt.Sprintf(
 					"ignoring %s: unknown setting; did you mean %s?", output.Plain(name), meant))
 				break

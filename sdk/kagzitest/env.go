@@ -57,6 +57,10 @@ const endLimit = 24 * time.Hour
 // codeLimit is how long code that ignores its context may run on after the test.
 const codeLimit = 24 * time.Hour
 
+// buffer is how much of a connection may be under way in each direction, in bytes. Every connection
+// takes it whole, and gRPC writes at most 32 KiB at a time.
+const buffer = 64 << 10
+
 const namespace = "default"
 
 // Env is a server with a client and a worker.
@@ -141,7 +145,7 @@ func newEnv(t *testing.T, c config, path string) *Env {
 		t.Fatalf("kagzitest: %v", err)
 	}
 	gaveUp := make(chan struct{})
-	e := &Env{t: t, store: store, ends: newEnds(store, gaveUp), address: bufconn.Listen(1 << 20), gaveUp: gaveUp,
+	e := &Env{t: t, store: store, ends: newEnds(store, gaveUp), address: bufconn.Listen(buffer), gaveUp: gaveUp,
 		replaced: map[string]seam.Step{}, wanted: map[string]bool{}, ran: map[string]bool{}}
 	e.serve(log, c)
 	e.Client, err = kagzi.NewClient(kagzi.ClientOptions{

@@ -185,8 +185,8 @@ func (a *auditor) begins(w *way, name string, t stmt, known bool) {
 // Code that was changed is reported before anything happens that the old code may have done already.
 func TestChangedCodeRepeatsNothingUnnoticed(t *testing.T) {
 	from, to := scriptsToTry(5_000)
-	counts := map[string]int{}
-	for seed := from; seed < to && !t.Failed(); seed++ {
+	var came counter
+	eachScript(t, from, to, func(t *testing.T, name string, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		s := newScript(r, 6, aRoutine, anAgain, aBoom, ifPatch)
 		places := 0
@@ -196,18 +196,19 @@ func TestChangedCodeRepeatsNothingUnnoticed(t *testing.T) {
 		})
 		changed, what := s.change(r)
 		if what == "" || !changed.whole() {
-			continue
+			return
 		}
 		d := disturbances{attempts: 1, crashes: []int{6 + r.IntN(30)}}
 		onStage(t, s, d, func(g *stage) {
-			came := g.afterChange(changed, r)
-			counts[what+": "+came]++
-			if strings.HasPrefix(came, "miss") {
+			how := g.afterChange(changed, r)
+			came.add(what+": "+how, 1)
+			if strings.HasPrefix(how, "miss") {
 				t.Errorf("%s: %s\nagain: go test ./sdk/kagzitest -run '^%s$' -args -scripts=1 -scripts.from=%d\n%s\nbecame\n%s",
-					what, came, t.Name(), seed, s, changed)
+					what, how, name, seed, s, changed)
 			}
 		})
-	}
+	})
+	counts := came.of
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%5d %s", counts[what], what)
 	}

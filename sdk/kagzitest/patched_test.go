@@ -80,19 +80,19 @@ func (g *stage) answers(run string) map[string][]string {
 // changes: also behind overrides and retries of the run, after which recorded calls are not owed.
 func TestPatchedCodeContinuesWhatItsOldBuildBegan(t *testing.T) {
 	from, to := scriptsToTry(1_000)
-	counts := map[string]int{}
-	for seed := from; seed < to && !t.Failed(); seed++ {
+	var came counter
+	eachScript(t, from, to, func(t *testing.T, name string, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		s := newScript(r, 6, aRoutine, anAgain, ifPatch)
 		changed, call := s.patched(r)
 		if call == "" || !changed.whole() {
-			continue
+			return
 		}
 		d := newDisturbances(r)
 		d.crashes, d.cancel, d.terminate, d.retries = []int{4 + r.IntN(30)}, 0, 0, ""
-		counts[playPatched(t, seed, s, changed, newWay, call, d, r)]++
-	}
-	tookBothWays(t, counts, to-from)
+		came.add(playPatched(t, name, seed, s, changed, newWay, call, d, r), 1)
+	})
+	tookBothWays(t, came.of, to-from)
 }
 
 // TestPatchedAnswersTheSameBehindAWatermark overrides and retries runs between the two builds and after
@@ -103,16 +103,16 @@ func TestPatchedAnswersTheSameBehindAWatermark(t *testing.T) {
 	changed := slices.Clone(old)
 	changed[1] = stmt{kind: ifPatch, name: "p", does: []script{{{kind: aStep, name: "charge-2"}}, {old[1]}}}
 	from, to := scriptsToTry(500)
-	counts := map[string]int{}
-	for seed := from; seed < to && !t.Failed(); seed++ {
+	var came counter
+	eachScript(t, from, to, func(t *testing.T, name string, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 23))
 		d := disturbances{attempts: 1 + r.IntN(2), booms: r.IntN(2), crashes: []int{3 + r.IntN(14)}}
 		for range r.IntN(4) {
 			d.overrides = append(d.overrides, 1+r.IntN(12))
 		}
-		counts[playPatched(t, seed, old, changed, "charge-2", "charge-1", d, r)]++
-	}
-	tookBothWays(t, counts, to-from)
+		came.add(playPatched(t, name, seed, old, changed, "charge-2", "charge-1", d, r), 1)
+	})
+	tookBothWays(t, came.of, to-from)
 }
 
 func tookBothWays(t *testing.T, counts map[string]int, tried uint64) {
@@ -127,7 +127,7 @@ func tookBothWays(t *testing.T, counts map[string]int, tried uint64) {
 
 // playPatched performs a script, replaces its code at the loss of the worker by one that does anew
 // behind a Patched where the script does old, and returns which way the run went.
-func playPatched(t *testing.T, seed uint64, s, changed script, anew, old string, d disturbances,
+func playPatched(t *testing.T, name string, seed uint64, s, changed script, anew, old string, d disturbances,
 	r *rand.Rand) (came string) {
 	onStage(t, s, d, func(g *stage) {
 		run, replaced, err := g.performPatched(changed, r)
@@ -141,7 +141,7 @@ func playPatched(t *testing.T, seed uint64, s, changed script, anew, old string,
 		}
 		if err != nil {
 			t.Errorf("%v\nagain: go test ./sdk/kagzitest -run '^%s$' -args -scripts=1 -scripts.from=%d\n%+v\n%s\nbecame\n%s",
-				err, t.Name(), seed, d, s, changed)
+				err, name, seed, d, s, changed)
 			return
 		}
 		switch row := g.db.Run(idOf(g.T, run)); {
@@ -211,8 +211,9 @@ var waiting = stmt{kind: aFork, name: "F", does: []script{{{kind: aWait, name: "
 // now and then. prepare, if given, is called when the run has started.
 func eachRollout(t *testing.T, stream uint64, prepare func(g *stage, run *kagzi.Run, r *rand.Rand)) {
 	from, to := scriptsToTry(500)
-	ends, reports := map[string]int{}, 0
-	for seed := from; seed < to && !t.Failed(); seed++ {
+	const diverged = "reports of divergence"
+	var came counter
+	eachScript(t, from, to, func(t *testing.T, name string, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, stream))
 		pair := rollouts[int(seed)%len(rollouts)]
 		d := disturbances{attempts: 1}
@@ -234,17 +235,18 @@ func eachRollout(t *testing.T, stream uint64, prepare func(g *stage, run *kagzi.
 			if err != nil || row.Status != engine.RunCompleted || row.Attempts != 1 || len(row.Unreached) > 0 {
 				t.Errorf("%s: %v, run %s, paused %t, attempt %d, without %q; again: go test ./sdk/kagzitest -run '^%s$' -args "+
 					"-scripts=1 -scripts.from=%d", pair.name, err, row.Status, row.Paused, row.Attempts, row.Unreached,
-					t.Name(), seed)
+					name, seed)
 			}
 			way := "old"
 			if row.Latest("x") != nil {
 				way = "new"
 			}
-			ends[pair.name+": "+way]++
-			reports += g.reports
+			came.add(pair.name+": "+way, 1)
+			came.add(diverged, g.reports)
 		}, pair.new)
-	}
-	t.Logf("%v, %d reports of divergence", ends, reports)
+	})
+	ends, reports := came.of, came.of[diverged]
+	t.Log(ends)
 	if to-from < 40 {
 		return
 	}

@@ -266,7 +266,8 @@ func instead(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", nearest)
 }
 
-// distance returns how many letters must be changed, added or removed to turn a into b.
+// distance returns how many letters must be changed, added or removed to turn a into b. Everything else
+// asks package near; this package imports none of ours.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

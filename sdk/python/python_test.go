@@ -59,6 +59,7 @@ func pytest(t *testing.T, environment []string, which ...string) {
 	binary := filepath.Join(t.TempDir(), "kagzi")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
 	build.Dir = filepath.Join("..", "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the server: %v\n%s", err, out)
 	}

@@ -39,6 +39,7 @@ func TestTheTypeScriptSDK(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "kagzi")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
 	build.Dir = filepath.Join("..", "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the server: %v\n%s", err, out)
 	}

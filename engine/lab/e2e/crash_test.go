@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/kagzi/kagzi/engine/lab/long"
+	"github.com/kagzi/kagzi/engine/lab/overlay"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
@@ -31,7 +32,13 @@ var rounds = flag.Int("crashes", long.Count(2, 20), "how often the server dies a
 // program returns the real binary with failpoints, built once.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, programName)
-	out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "github.com/kagzi/kagzi").CombinedOutput()
+	tags, err := overlay.Failpoints()
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", tags, "-o", path, "github.com/kagzi/kagzi")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w: %s", err, out)
 	}

@@ -27,9 +27,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kagzi/kagzi/engine/lab/torture/workload"
-
+	"github.com/kagzi/kagzi/engine/lab/overlay"
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
 )
 
 const (
@@ -305,10 +305,14 @@ var building sync.Mutex
 
 // build builds the server's binary from the module at root, with failpoints.
 func build(ctx context.Context, root, path string, flags ...string) error {
-	args := slices.Concat([]string{"build", "-tags", "failpoint", "-o", path}, flags,
-		[]string{"github.com/kagzi/kagzi"})
+	tags, err := overlay.Failpoints()
+	if err != nil {
+		return err
+	}
+	args := slices.Concat([]string{"build", tags, "-o", path}, flags, []string{"github.com/kagzi/kagzi"})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the server: %w: %s", err, out)
 	}

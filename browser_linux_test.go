@@ -36,6 +36,8 @@ const (
 	patience = 20 * time.Second
 )
 
+func init() { endBrowser = endChromium }
+
 // chromium is the browser of all tests. It ends with the process.
 var chromium struct {
 	once sync.Once
