@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 var endBrowser func()
 
 // program returns a kagzi process without KAGZI_ variables in its environment.
-func program(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+func program(ctx context.Context, t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

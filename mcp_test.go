@@ -23,7 +23,7 @@ import (
 
 // agents is a server with a key for each role, and agents that reach it.
 type agents struct {
-	t          *testing.T
+	t          testing.TB
 	grpc, http string // addresses
 	api        tui.API
 	secrets    map[kagziv1.KeyRole]string
@@ -31,7 +31,7 @@ type agents struct {
 }
 
 // startAgents starts a server with arguments, makes keys, and starts runs.
-func startAgents(t *testing.T, args ...string) *agents {
+func startAgents(t testing.TB, args ...string) *agents {
 	t.Helper()
 	cmd := program(context.Background(), t, append([]string{"server", "--data-dir", filepath.Join(t.TempDir(), "data"),
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--config", "off"}, args...)...)
@@ -108,7 +108,7 @@ func (a *agents) agent(role kagziv1.KeyRole) (*sdk.ClientSession, error) {
 	return connectAgent(a.t, over)
 }
 
-func connectAgent(t *testing.T, over sdk.Transport) (*sdk.ClientSession, error) {
+func connectAgent(t testing.TB, over sdk.Transport) (*sdk.ClientSession, error) {
 	s, err := sdk.NewClient(&sdk.Implementation{Name: "tester \u202e\"x\"", Version: "1.0"}, nil).Connect(t.Context(), over, nil)
 	if err == nil {
 		t.Cleanup(func() { _ = s.Close() }) // it may have ended

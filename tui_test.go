@@ -186,7 +186,7 @@ func (p *pane) row(texts ...string) {
 }
 
 // startWorker runs the worker of these tests.
-func startWorker(t *testing.T, address, faults string) {
+func startWorker(t testing.TB, address, faults string) {
 	t.Helper()
 	cmd := program(context.Background(), t)
 	cmd.Env = append(cmd.Env, workerAt+"="+address, faultsIn+"="+faults)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -142,8 +143,9 @@ func (p *page) runs() error {
 	typed := query.Get("q")
 	short, err := filter.ParseShort(typed)
 	var q filter.Query
+	at := momentOf(query.Get("at"), p.now)
 	if err == nil {
-		q, err = short.Compile(p.ns, p.now)
+		q, err = short.Compile(p.ns, at)
 	}
 	var list runList
 	if err == nil {
@@ -165,7 +167,11 @@ func (p *page) runs() error {
 		if token == "" {
 			return ""
 		}
-		return here("page", token)
+		stamp := "" // only where the time matters
+		if other, err := short.Compile(p.ns, at.Add(-time.Hour)); err == nil && !proto.Equal(other.Request, q.Request) {
+			stamp = strconv.FormatInt(at.UnixMilli(), 10)
+		}
+		return here("page", token, "at", stamp)
 	}
 	columns := chosenColumns(query.Get("cols"))
 	return p.write(code, p.document("Runs", "Runs",
@@ -183,6 +189,15 @@ func (p *page) runs() error {
 				pager(link(list.prev), link(list.next)))
 		}),
 	))
+}
+
+// momentOf returns the time of a list's first page, from which its filter counts: a token is for one
+// request, and "since:1h" would make another one of each page.
+func momentOf(text string, now time.Time) time.Time {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= 0 && ms <= now.UnixMilli() {
+		return time.UnixMilli(ms).UTC()
+	}
+	return now.Truncate(time.Millisecond)
 }
 
 // filterBox is the field of the filter, with what is wrong with it.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -58,6 +59,27 @@ func TestTheListIsReadByCursorsAndCountsOnlyWhenAsked(t *testing.T) {
 	total := regexp.MustCompile(`([0-9 ]+) runs</span>`).FindStringSubmatch(b.get("/n/default/runs?q=status:completed&count=1"))
 	if total == nil || strings.ReplaceAll(total[1], " ", "") != strconv.Itoa(len(seen)) {
 		t.Errorf("the count is %v, want %d", total, len(seen))
+	}
+}
+
+func TestAListThatCountsFromNowIsReadToItsEnd(t *testing.T) {
+	w := newShop()
+	now := w.box.Now()
+	b := visit(t, w, func(o *Options) {
+		o.Now = func() time.Time { now = now.Add(7 * time.Second); return now }
+	})
+	next, pages := "/n/default/runs?q=since:240h", 0
+	for ; next != ""; pages++ {
+		link := regexp.MustCompile(`rel="next" href="([^"]+)"`).FindStringSubmatch(b.get(next))
+		if next = ""; link != nil {
+			next = strings.ReplaceAll(link[1], "&amp;", "&")
+		}
+	}
+	if pages < 3 {
+		t.Errorf("%d pages were read, want some", pages)
+	}
+	if page := b.get("/n/default/runs?q=type:order*"); strings.Contains(page, "at=") {
+		t.Error("a filter that does not depend on the time has one in its links")
 	}
 }
 

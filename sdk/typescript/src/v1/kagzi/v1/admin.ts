@@ -10,7 +10,7 @@ import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import { ErrorDetail, PageInfo, PageRequest } from "./common.js";
 import { Worker, WorkerStatus } from "./worker.js";
-import { Step, Workflow } from "./workflow.js";
+import { Step, StepStatus, Workflow } from "./workflow.js";
 
 export enum ServingStatus {
   UNSPECIFIED = 0,
@@ -112,6 +112,8 @@ export interface ListStepsRequest {
   runId: string;
   stepName?: string | undefined;
   page: PageRequest | undefined;
+  statuses: StepStatus[];
+  latestOnly: boolean;
 }
 
 export interface ListStepsResponse {
@@ -1476,7 +1478,7 @@ export const GetStepResponse: MessageFns<GetStepResponse> = {
 };
 
 function createBaseListStepsRequest(): ListStepsRequest {
-  return { namespace: "", runId: "", stepName: undefined, page: undefined };
+  return { namespace: "", runId: "", stepName: undefined, page: undefined, statuses: [], latestOnly: false };
 }
 
 export const ListStepsRequest: MessageFns<ListStepsRequest> = {
@@ -1492,6 +1494,16 @@ export const ListStepsRequest: MessageFns<ListStepsRequest> = {
     }
     if (message.page !== undefined) {
       PageRequest.encode(message.page, writer.uint32(34).fork()).join();
+    }
+    if (message.statuses.length !== 0) {
+      writer.uint32(802).fork();
+      for (const v of message.statuses) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.latestOnly !== false) {
+      writer.uint32(808).bool(message.latestOnly);
     }
     return writer;
   },
@@ -1541,6 +1553,32 @@ export const ListStepsRequest: MessageFns<ListStepsRequest> = {
             message.page = PageRequest.decode(reader, reader.uint32());
             continue;
           }
+          case 100: {
+            if (tag === 800) {
+              message.statuses.push(reader.int32() as any);
+
+              continue;
+            }
+
+            if (tag === 802) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.statuses.push(reader.int32() as any);
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 101: {
+            if (tag !== 808) {
+              break;
+            }
+
+            message.latestOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1564,6 +1602,8 @@ export const ListStepsRequest: MessageFns<ListStepsRequest> = {
     message.page = (object.page !== undefined && object.page !== null)
       ? PageRequest.fromPartial(object.page)
       : undefined;
+    message.statuses = object.statuses?.map((e) => e) || [];
+    message.latestOnly = object.latestOnly ?? false;
     return message;
   },
 };
