@@ -228,15 +228,17 @@ func (w *worker) again(c *conn) {
 // begin begins the job's step: its time-out counts from now. The worker has the job already; if the step
 // cannot begin, the job has no time-out until it is handed out again, and its report counts all the same.
 func (w *worker) begin(j *job) {
-	defer close(j.begun)
-	_, err := w.door.work.BeginStep(w.ctx, &kagziv1.BeginStepRequest{
+	begin := &kagziv1.BeginStepRequest{
 		Namespace: w.who.Namespace, RunId: j.run, StepName: jobStep, LeaseToken: j.token,
 		StartToCloseTimeoutMs: j.input.timeout().Milliseconds(), RetryPolicy: jobPolicy(),
-	})
-	if err != nil {
-		w.door.log.Warn("the start of a job could not be recorded; it has no time-out", "run", j.run,
-			"worker", w.who.Worker, "error", err)
 	}
+	w.operate(func(m *kagziv1.SessionResponse) {
+		close(j.begun)
+		if failure := m.GetError(); failure != nil && failure.Code != kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST {
+			w.door.log.Warn("the start of a job could not be recorded; it has no time-out", "run", j.run,
+				"worker", w.who.Worker, "error", failure.Message)
+		}
+	}, &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: begin}})
 }
 
 // settled ends a job that needs no worker any more, and says whether it was one: its result is recorded

@@ -49,6 +49,8 @@ type reporter struct {
 	who   server.Identity
 	run   string
 	token string
+	// worker has a session over which the operations go together; nil: each is a call
+	worker *worker
 }
 
 // outcome is a worker's final report.
@@ -64,6 +66,9 @@ func (r *reporter) finish(o *outcome, staged []string) error {
 	text := fit(&o.result)
 	if !o.completed {
 		return r.fail(o)
+	}
+	if r.worker != nil && r.together(r.worker, o, staged, text) {
+		return nil
 	}
 	for _, name := range staged {
 		if err := r.completeStep(name, nil); err != nil {
@@ -121,11 +126,11 @@ func failureOf(o *outcome) *kagziv1.ErrorDetail {
 // cut short under an earlier claim; the new one is then recorded beside it.
 func (r *reporter) tasks(results []taskResult) error {
 	for _, t := range results {
-		text, err := json.Marshal(t)
+		text, err := encodeTask(&t)
 		if err != nil {
 			return err
 		}
-		name := "task-" + strconv.Itoa(t.Task)
+		name := taskStep(t.Task)
 		for again := 2; ; again++ {
 			err := r.completeStep(name, text)
 			if err == nil {
@@ -134,22 +139,34 @@ func (r *reporter) tasks(results []taskResult) error {
 			if !isConflict(err) || again > 10 {
 				return err
 			}
-			name = "task-" + strconv.Itoa(t.Task) + "." + strconv.Itoa(again)
+			name = taskStep(t.Task) + "." + strconv.Itoa(again)
 		}
 	}
 	return nil
 }
 
+func encodeTask(t *taskResult) ([]byte, error) { return json.Marshal(t) }
+
+func taskStep(task int) string { return "task-" + strconv.Itoa(task) }
+
 func (r *reporter) completeStep(name string, output []byte) error {
-	_, err := r.door.work.CompleteStep(r.ctx, &kagziv1.CompleteStepRequest{Namespace: r.who.Namespace, RunId: r.run,
-		LeaseToken: r.token, StepName: named(name), Output: jsonPayload(output)})
+	_, err := r.door.work.CompleteStep(r.ctx, r.stepRequest(name, output))
 	return err
 }
 
+func (r *reporter) stepRequest(name string, output []byte) *kagziv1.CompleteStepRequest {
+	return &kagziv1.CompleteStepRequest{Namespace: r.who.Namespace, RunId: r.run, LeaseToken: r.token,
+		StepName: named(name), Output: jsonPayload(output)}
+}
+
 func (r *reporter) endCompleted(output []byte) error {
-	_, err := r.door.work.CompleteWorkflow(r.ctx, &kagziv1.CompleteWorkflowRequest{Namespace: r.who.Namespace,
-		RunId: r.run, LeaseToken: r.token, Output: jsonPayload(output)})
+	_, err := r.door.work.CompleteWorkflow(r.ctx, r.endRequest(output))
 	return err
+}
+
+func (r *reporter) endRequest(output []byte) *kagziv1.CompleteWorkflowRequest {
+	return &kagziv1.CompleteWorkflowRequest{Namespace: r.who.Namespace, RunId: r.run, LeaseToken: r.token,
+		Output: jsonPayload(output)}
 }
 
 func (r *reporter) endFailed(failure *kagziv1.ErrorDetail) error {
@@ -227,11 +244,11 @@ func (c *conn) reportOn(id string, fresh bool) (*held, error) {
 	if w := c.worker(); w != nil {
 		w.beat()
 		if h.job = w.find(h.run); h.job != nil {
-			<-h.job.begun
-			h.token = h.job.token
+			h.token, h.worker = h.job.token, w
 			if !fresh {
 				return h, nil
 			}
+			<-h.job.begun // what is read has it
 		}
 	}
 	h.claim, err = c.door.server.Claim(c.caller.ctx, h.who, run)

@@ -170,6 +170,9 @@ func runJobUpdate(c *conn, args []string) bool {
 	}
 	h, err := c.reportOn(id, false)
 	if err == nil {
+		if h.job != nil && u.Status == "failed" {
+			<-h.job.begun // the failure is that of the attempt
+		}
 		o := outcome{completed: u.Status == "completed", message: u.Error,
 			result: jobResult{Status: u.Status, Worker: h.who.Worker, Tasks: u.Results}}
 		err = h.finish(&o, nil)

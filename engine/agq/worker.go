@@ -30,7 +30,7 @@ type worker struct {
 	end  context.CancelFunc // ends the session
 	over chan struct{}      // closed when the session has ended
 
-	// stream is used under sending.
+	// The stream is used under sending.
 	sending sync.Mutex
 	stream  grpc.BidiStreamingClient[kagziv1.SessionRequest, kagziv1.SessionResponse]
 	seq     int64
@@ -41,9 +41,9 @@ type worker struct {
 	mu     sync.Mutex
 	owner  *conn // the connection that pops; the others of this id are fenced
 	held   []*job
-	most   int   // jobs at a time
-	credit int   // tasks that the server may still send
-	cause  error // why the session has ended
+	most   int                                      // jobs at a time
+	credit int                                      // tasks that the server may still send
+	calls  map[int64]func(*kagziv1.SessionResponse) // operations without an answer, by number
 	told   *time.Timer
 }
 
@@ -336,12 +336,16 @@ func (w *worker) receive() {
 				w.drop(event.CancelTask.RunId, event.CancelTask.LeaseToken)
 			}
 		}
+		w.answered(m)
 	}
 	w.mu.Lock()
-	w.cause = err
-	owner := w.owner
-	w.mu.Unlock()
+	owner, open := w.owner, w.calls
+	w.calls = nil
 	close(w.over)
+	w.mu.Unlock()
+	for _, answered := range open {
+		answered(nil)
+	}
 	w.end()
 	w.door.mu.Lock()
 	if w.door.workers[w.who] == w {

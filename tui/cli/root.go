@@ -78,7 +78,7 @@ func Root(version string, local Local) *cobra.Command {
 }
 
 // Commands returns the client commands alone: workflow, schedule, worker, queue, namespace, key, hook,
-// audit, mcp, profile, doctor, check and version. They only talk to servers.
+// agq, audit, mcp, profile, doctor, check and version. They only talk to servers.
 func Commands(version string) []*cobra.Command { return commands(newEnv(version)) }
 
 func root(e *env) *cobra.Command {
@@ -102,7 +102,7 @@ One binary is the server, the terminal UI and this command line. Start with:
 
 func commands(e *env) []*cobra.Command {
 	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e),
-		newHook(e), newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newWeb(e, &webOptions{}), newProfile(e),
+		newHook(e), newAGQ(e), newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newWeb(e, &webOptions{}), newProfile(e),
 		newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
 }
 
