@@ -194,9 +194,13 @@ func (e *lateError) Error() string {
 	return "the subject has done nothing for " + e.after.String()
 }
 
+// lookEvery is the longest time between two looks of a suite that is not kept waiting itself.
+const lookEvery = 100 * time.Millisecond
+
 // while waits until done, for as long as the subject does something. It fails when the process has ended.
+// On a machine that is too busy to look often, it waits longer.
 func (l *lane) while(ctx context.Context, done func() (bool, error)) error {
-	began := time.Now()
+	began, busy, looks := time.Now(), int64(0), time.Duration(0)
 	return await(ctx, func() (bool, error) {
 		if l.process != nil {
 			if err := l.process.over(); err != nil {
@@ -204,7 +208,12 @@ func (l *lane) while(ctx context.Context, done func() (bool, error)) error {
 			}
 		}
 		ok, err := done()
-		if !ok && err == nil && time.Since(began) > eventLimit && time.Since(time.Unix(0, l.busy.Load())) > eventLimit {
+		if at := l.busy.Load(); at != busy {
+			busy, looks = at, 0
+		}
+		looks++
+		if !ok && err == nil && looks*lookEvery > eventLimit && time.Since(began) > eventLimit &&
+			time.Since(time.Unix(0, busy)) > eventLimit {
 			return false, &lateError{eventLimit}
 		}
 		return ok, err

@@ -73,6 +73,10 @@ export class Activation extends Holding {
   again = 0;
   /** Where the cancellation took effect, in the order of results. */
   cancelKey = 0;
+  /** The highest place that the server has told. */
+  settled = 0;
+  /** What is added to the places of the server, so that they come after everything of earlier leases. */
+  base = 0;
   /** Where the server has recorded results of this activation, by their keys. */
   readonly places = new Map<number, number>();
   /** Is unanswered, and may end the lease: nothing goes behind it. */
@@ -382,7 +386,8 @@ export class Activation extends Holding {
     }
     this.ops.delete(op.index);
     const place = r.completedStep?.step?.settled ?? (r.failedStep ?? r.sleeping ?? r.awaitedSignal)?.settled;
-    if (place && this.results.length > 0) this.places.set(this.recorded + op.index, place);
+    this.settled = Math.max(this.settled, place ?? 0);
+    if (place && (op.asks || this.results.length > 0)) this.places.set(this.recorded + op.index, this.base + place);
     if (op.asks) this.asking--;
     if (op === this.leaving) this.leaving = undefined;
     if (!r.error) op.answer?.(r, op);

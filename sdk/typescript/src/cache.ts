@@ -8,7 +8,7 @@ import type { Activation } from './activation.js';
 import { type Call, State } from './call.js';
 import { tryCancel } from './cancel.js';
 import { unix } from './convert.js';
-import { childrenKnown, queue } from './order.js';
+import { childrenKnown, placeOf, queue } from './order.js';
 import { ChildrenCall, ServerWait } from './waits.js';
 
 /** Bytes that a kept run counts beside its payloads. */
@@ -120,7 +120,10 @@ export function resume(act: Activation, task: Task): boolean {
   act.hold(task);
   // Places that the server gives go on from its own count; ours count the operations, too. So all come after those of
   // earlier leases.
-  const base = (act.recorded += act.issued);
+  act.cancelKey = placeOf(act, act.cancelKey);
+  const base = (act.base = act.recorded + act.issued);
+  act.settled = Math.max(act.settled, ...task.history.map((s) => s.settled));
+  act.recorded = base + act.settled;
   act.issued = act.again = act.asking = act.questions = 0;
   act.places.clear();
   act.away = act.closing = false;
@@ -129,10 +132,7 @@ export function resume(act: Activation, task: Task): boolean {
     call.asked = call.hinted = false;
     call.known = performance.now();
   }
-  for (const s of task.history) {
-    act.recorded = Math.max(act.recorded, base + s.settled);
-    take(act, s, base + s.settled);
-  }
+  for (const s of task.history) take(act, s, base + s.settled);
   if (task.cancelRequested) {
     act.cancelAsked = true;
     act.graceUntil = task.cancelGraceUntil ? unix(task.cancelGraceUntil) : 0;
@@ -149,7 +149,7 @@ function take(act: Activation, s: Step, key: number): void {
   act.size += s.output?.data.length ?? 0;
   const child = act.children.get(s.name);
   if (s.kind === StepKind.CHILD_WORKFLOW && child) {
-    Object.assign(child, { step: s, key, live: false });
+    Object.assign(child, { step: s, key, place: key, live: false });
     for (const call of [...act.open]) {
       if (call instanceof ChildrenCall && call.state === State.ACTIVE) childrenKnown(act, call);
     }

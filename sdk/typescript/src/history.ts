@@ -110,7 +110,7 @@ function generator(seed: Buffer): (size: number) => Buffer {
 
 /** Takes a row of the history. */
 export function remember(act: Activation, s: Step): void {
-  act.recorded = Math.max(act.recorded, s.settled);
+  act.recorded = act.settled = Math.max(act.recorded, s.settled);
   const { name } = s;
   if (name === VERDICT || name.startsWith(`${VERDICT}:`)) {
     act.verdictCount++;

@@ -91,7 +91,11 @@ export function deliverable(act: Activation): boolean {
     const [oldest] = act.ops.keys();
     if (oldest !== undefined && oldest <= act.again) return false; // the server may have recorded these in another order
     act.again = 0;
-    for (const r of act.results) if (r.live) r.key = act.places.get(r.key) ?? r.key;
+    for (const r of act.results) {
+      if (!r.live) continue;
+      const { call } = r;
+      r.key = call instanceof ChildrenCall ? Math.max(...call.children.map((c) => c.place)) : placeOf(act, r.key);
+    }
     act.results.sort(before);
   }
   if (act.asking > 0) {
@@ -121,8 +125,12 @@ export function childrenKnown(act: Activation, call: ChildrenCall): boolean {
 
 /** Whether all children had ended when the cancellation took effect; in a replay later ends may be known earlier. */
 export function knownAtCancel(act: Activation, call: ChildrenCall): boolean {
-  const place = (key: number): number => act.places.get(key) ?? key;
-  return call.children.every((c) => c.step !== undefined && place(c.key) <= place(act.cancelKey));
+  return call.children.every((c) => c.step !== undefined && c.place <= placeOf(act, act.cancelKey));
+}
+
+/** Returns where the server has recorded the result of a key, as far as it is known. */
+export function placeOf(act: Activation, key: number): number {
+  return act.places.get(key) ?? key;
 }
 
 /** Takes the steps of children that have ended; false if there are none. */
@@ -130,7 +138,7 @@ export function childrenEnded(act: Activation, steps: readonly Step[], asked: re
   const byName = new Map(steps.map((s) => [s.name, s]));
   for (const c of asked) {
     const step = byName.get(c.name);
-    if (step && !c.step) Object.assign(c, { step, key: act.recorded + op.index, live: true });
+    if (step && !c.step) c.ended(act, step, act.recorded + op.index);
   }
   for (const call of [...act.open]) {
     if (call instanceof ChildrenCall && call.state === State.ACTIVE && childrenKnown(act, call))

@@ -75,7 +75,7 @@ export class Outbox {
   send(op: Op): void {
     const act = op.act as Activation;
     let ops = this.#runs.get(act);
-    if (!ops) this.#runs.set(act, (ops = new Map()));
+    if (!ops) this.#runs.set(act, (ops = new Map<number, Op>()));
     for (const before of ops.values()) op.prev = before; // the last one
     ops.set(op.index, op);
     const { prev } = op;

@@ -179,6 +179,8 @@ export class ChildState {
   /** With the outcome; undefined before. */
   step: Step | undefined;
   live = false;
+  /** Where the server has recorded its end, in the order of results. */
+  place: number;
 
   constructor(
     readonly name: string,
@@ -186,7 +188,24 @@ export class ChildState {
     /** Monotonic time of the last answer without a result. */
     readonly known: number,
     public key: number,
-  ) {}
+  ) {
+    this.place = key;
+  }
+
+  /** Takes its end, which an operation of the activation with a key has told. */
+  ended(act: Activation, step: Step, key: number): void {
+    this.step = step;
+    this.told(act, key);
+  }
+
+  /** Takes the key of the operation that told of it. */
+  told(act: Activation, key: number): void {
+    this.key = key;
+    this.live = true;
+    const settled = this.step?.settled ?? 0;
+    this.place = settled > 0 ? act.base + settled : key;
+    act.settled = Math.max(act.settled, settled);
+  }
 
   /** Makes a child from its step. */
   static of(step: Step | undefined, name: string, known: number): ChildState {
@@ -228,8 +247,7 @@ export class ChildCall extends Call<ChildState> {
     const started = (r: SessionResponse, op: Op): void => {
       const child = ChildState.of(r.startedChild?.step, this.name, performance.now());
       child.runId = r.startedChild?.childRunId || child.runId;
-      child.key = act.recorded + op.index;
-      child.live = true;
+      child.told(act, act.recorded + op.index);
       this.#child = child;
       act.children.set(this.name, child);
       hand(act, this, How.REPORTED);

@@ -25,7 +25,7 @@ class Fixture {
 
   /** Sends results of steps of one run, each of so many bytes. */
   send(...sizes: number[]): void {
-    const act = {} as Activation;
+    const act = Object.create(null) as Activation;
     sizes.forEach((size, n) => {
       const output = { data: Buffer.alloc(size), metadata: {} };
       this.outbox.send(new Op('completeStep', CompleteStepRequest.create({ stepName: `s-${n}`, output }), act, n + 1));

@@ -455,7 +455,7 @@ class Run:
                 _ending.refused(self, op, r.error)
             return
         del self.ops[op.index]
-        if self.results and r.WhichOneof("event") in _PLACES:
+        if (self.results or op.kind in ASKS) and r.WhichOneof("event") in _PLACES:
             answer = getattr(r, r.WhichOneof("event") or "")
             place = answer.step.settled if r.HasField("completed_step") else answer.settled
             if place:
