@@ -43,7 +43,7 @@ func openWorkers(a *App, _ []string) (page, error) {
 		return []widget.Line{
 			widget.TextLine("No worker is connected.", render.Plain), {},
 			widget.TextLine(where+" go run ./worker", render.Dim),
-			widget.TextLine("A worker is your own program that uses the SDK for Go, Python or TypeScript.", render.Dim),
+			widget.TextLine("A worker is your own program that uses an SDK of Kagzi.", render.Dim),
 		}
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("worker", id)) }

@@ -229,3 +229,11 @@ def test_the_process_that_beats_ends_with_its_worker(leases, tmp_path):
     end(worker)
     leases.until(lambda: not Path(f"/proc/{beats[0]}/cmdline").exists()
                  or b"_heartbeat" not in Path(f"/proc/{beats[0]}/cmdline").read_bytes(), 30)
+
+
+def test_a_worker_names_its_sdk_among_its_capabilities():
+    from kagzi._version import with_sdk
+
+    assert with_sdk({"gpu": "a100"}) == {"gpu": "a100", "sdk:python": kagzi.__version__}
+    full = {str(i): "" for i in range(1024)}
+    assert with_sdk(full) == full

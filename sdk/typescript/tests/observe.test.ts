@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { type Context, type ContextManager, ROOT_CONTEXT, context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { Failed, type Interceptor, NonRetryable, type RunError, StepError, Worker, workflow } from '@kagzi/sdk';
-import { VERSION } from '#sdk/options.js';
+import { Failed, type Interceptor, NonRetryable, type RunError, StepError, workflow } from '@kagzi/sdk';
+import { VERSION, withSDK } from '#sdk/options.js';
 import { withEnv } from './env.js';
 
 const both = workflow('both', async (run) => {
@@ -140,8 +140,10 @@ test(
   }),
 );
 
-test('a worker names the version of the package', () => {
+test('a worker names its SDK among its capabilities', () => {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   assert.equal(VERSION, (JSON.parse(text) as { version: string }).version);
-  assert.ok(new Worker([both], { profile: 'off' }));
+  assert.deepEqual(withSDK({ gpu: 'a100' }), { gpu: 'a100', 'sdk:typescript': VERSION });
+  const full = Object.fromEntries([...Array(1024).keys()].map((n) => [String(n), '']));
+  assert.equal(withSDK(full), full);
 });

@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-SDK_CAPABILITY = "sdk:python"  # names the language of a worker to people and to requirements of runs (PROTOCOL.md, §1.8)
+SDK_CAPABILITY = "sdk:python"  # names the language to people and to requirements of runs (PROTOCOL.md, §1.8)
 _MOST = 1024
 
 

@@ -137,7 +137,8 @@ class Worker:
             workflow_types=sorted(self.codes), hostname=hostname or clean_text(socket.gethostname(), MAX_NAME),
             pid=os.getpid(), version=version, labels=labels, platform=PLATFORM,
             capabilities=with_sdk(dict(capabilities or {})), max_concurrent=max_concurrent, pauses_runs=True,
-            instance_id=self._instance, build_id=self.build_id, worker_id=worker_id, keeps_runs=self.cache.limit, takes_batches=True)
+            instance_id=self._instance, build_id=self.build_id, worker_id=worker_id, keeps_runs=self.cache.limit,
+            takes_batches=True)
         if queue_limit:
             self.hello.queue_concurrency_limit = queue_limit
         for name in sorted(type_limits or {}):
