@@ -52,6 +52,7 @@ type Client struct {
 	conn      *grpc.ClientConn
 	workflows kagziv1.WorkflowServiceClient         // within the interceptors
 	schedules kagziv1.WorkflowScheduleServiceClient // within the interceptors
+	admin     kagziv1.AdminServiceClient            // within the interceptors
 	plain     kagziv1.WorkflowServiceClient         // without them
 	starts    *mux.Starts
 	awaits    *mux.Awaits
@@ -87,6 +88,7 @@ func NewClient(options ClientOptions) (*Client, error) {
 	intercepted := interceptedConn{conn, c}
 	c.workflows = kagziv1.NewWorkflowServiceClient(intercepted)
 	c.schedules = kagziv1.NewWorkflowScheduleServiceClient(intercepted)
+	c.admin = kagziv1.NewAdminServiceClient(intercepted)
 	c.starts = mux.NewStarts(c.plain, MaxBatch)
 	c.awaits = mux.NewAwaits(mux.AwaitOptions{Namespace: options.Namespace, Conn: conn, Log: c.log,
 		Explain: func(err error) error { return statusError(status.Convert(err)) }})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,7 @@ func TestClient(t *testing.T) {
 			}
 			d.on("GetWorkflowByExternalId", &kagziv1.GetWorkflowByExternalIdResponse{
 				Workflow: &kagziv1.Workflow{RunId: "2"}})
+			d.on("GetServerInfo", &kagziv1.GetServerInfoResponse{SupportedFeatures: []string{"keys", featureQuery}})
 			c, noon := d.client(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 			var ids []string
 			for run, err := range c.List(t.Context(),
@@ -146,7 +148,7 @@ func TestClient(t *testing.T) {
 					Tags:   map[string]string{"a": "b"}, CreatedAfter: noon, CreatedBefore: noon.Add(time.Hour),
 					ParentRunID: "p",
 					ScheduleID:  "s", WorkerID: "w-1",
-					Search: "order-", PageSize: 7}) {
+					Search: "order-", Query: "attempts > 1", PageSize: 7}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -160,13 +162,25 @@ func TestClient(t *testing.T) {
 					kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 				CreatedAfter: timestamppb.New(noon), CreatedBefore: timestamppb.New(noon.Add(time.Hour)),
 				ParentRunId: new("p"), ScheduleId: new("s"),
-				WorkerId: new("w-1"), Search: new("order-"), Page: &kagziv1.PageRequest{PageSize: 7, PageToken: "t"}})
+				WorkerId: new("w-1"), Search: new("order-"), Query: "attempts > 1", Page: &kagziv1.PageRequest{PageSize: 7, PageToken: "t"}})
 			run, err := c.GetByExternalID(t.Context(), "order-17")
 			if err != nil || run.RunID != "2" {
 				t.Fatalf("%v, %v", run, err)
 			}
 			d.wants(t, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: "shop", ExternalId: "order-17"})
 		})
+
+	t.Run("a query is not sent to a server that would ignore it", func(t *testing.T) {
+		d := newFakeServer(t)
+		d.on("GetServerInfo", &kagziv1.GetServerInfoResponse{Version: "0.8", SupportedFeatures: []string{"keys"}})
+		for _, err := range d.client(t).List(t.Context(), ListOptions{Query: "status = FAILED or status = TIMED_OUT"}) {
+			refusal, is := errors.AsType[*Error](err)
+			if !is || refusal.Code != CodePreconditionFailed || !strings.Contains(refusal.Message, "version 0.8") {
+				t.Errorf("List: %v, want a refusal that names the version", err)
+			}
+		}
+		d.wants(t, &kagziv1.GetServerInfoRequest{})
+	})
 
 	t.Run("numbers and durations that do not fit are not altered", func(t *testing.T) {
 		for _, o := range []StartOptions{

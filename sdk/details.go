@@ -1,9 +1,11 @@
 package kagzi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,7 +199,10 @@ type ListOptions struct {
 	ScheduleID    string // id or name
 	WorkerID      string
 	Search        string // prefix of the run id or the external id
-	PageSize      int    // runs per request, at most 1000 (50)
+	// In the language of `kagzi help query`, such as `type = "order*" and (error = timeout or tag.team = x)`.
+	// A server that would ignore it, and list all runs, is refused with PRECONDITION_FAILED.
+	Query    string
+	PageSize int // runs per request, at most 1000 (50)
 }
 
 // List iterates over the matching runs, newest first, and fetches them page by page. An error ends
@@ -209,6 +214,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 			CreatedAfter: convert.Timestamp(opts.CreatedAfter), CreatedBefore: convert.Timestamp(opts.CreatedBefore),
 			ParentRunId: named(opts.ParentRunID),
 			ScheduleId:  named(opts.ScheduleID), WorkerId: named(opts.WorkerID), Search: named(opts.Search),
+			Query: opts.Query,
 		}
 		for _, s := range opts.Statuses {
 			if s.wire() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
@@ -216,6 +222,10 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 				return
 			}
 			req.Statuses = append(req.Statuses, s.wire())
+		}
+		if err := c.knowsQuery(ctx, opts.Query); err != nil {
+			yield(nil, callError(ctx, err))
+			return
 		}
 		for w, err := range pages(ctx, opts.PageSize,
 			func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
@@ -229,6 +239,23 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 		}
 	}
 }
+
+// knowsQuery returns an error if the server would ignore the query of a list.
+func (c *Client) knowsQuery(ctx context.Context, query string) error {
+	if query == "" {
+		return nil
+	}
+	info, err := c.admin.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+	if err != nil || slices.Contains(info.GetSupportedFeatures(), featureQuery) {
+		return err
+	}
+	return &Error{Code: CodePreconditionFailed, Subject: "server", Message: "the server (version " +
+		cmp.Or(info.GetVersion(), "unknown") + ") does not know the option Query and would list all runs: " +
+		"upgrade it, or use the other options"}
+}
+
+// featureQuery is what servers call it that lists of runs have queries.
+const featureQuery = "query-runs"
 
 func yieldRun(yield func(*RunDetails, error) bool, c *Client, w *kagziv1.Workflow, err error) bool {
 	if err != nil {

@@ -323,7 +323,7 @@ func (a *among) late(run *kagzi.Run) {
 // recordsOf returns a run's steps from the store.
 func (a *among) recordsOf(run string) []engine.Step {
 	steps, _, err := a.env.Store().ListSteps(
-		context.Background(), namespace, idOf(a.T, run), "", engine.Page{Limit: 1000})
+		context.Background(), namespace, idOf(a.T, run), engine.StepFilter{}, engine.Page{Limit: 1000})
 	if err != nil {
 		a.Error(err)
 	}

@@ -7,8 +7,9 @@ cd "$(dirname "$0")"
 folder=$1
 node generate.mjs --check
 npx --no-install eslint .
+(cd world && ../node_modules/.bin/eslint .)
 npx --no-install prettier --check --log-level warn .
-if grep -q '"resolved"' package-lock.json; then
+if grep -q '"resolved": "http' package-lock.json world/package-lock.json; then
 	echo 'package-lock.json names a registry: keep .npmrc' >&2
 	exit 1
 fi

@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'build/', 'node_modules/', 'src/v1/'] },
+  { ignores: ['dist/', 'build/', 'node_modules/', 'src/v1/', 'world/'] },
   ...tseslint.configs.strictTypeChecked,
   {
     files: ['**/*.ts'],

@@ -23,19 +23,24 @@ func notTried(t *testing.T, why string) {
 	t.Skip(why)
 }
 
-func TestTheTypeScriptSDK(t *testing.T) {
+// install runs install.sh of a package.
+func install(ctx context.Context, t *testing.T, folder string) {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		notTried(t, "install.sh needs a shell")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
-	if out, err := exec.CommandContext(ctx, "bash", "install.sh").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "bash", filepath.Join(folder, "install.sh")).CombinedOutput(); err != nil {
 		var ended *exec.ExitError
 		if errors.As(err, &ended) && ended.ExitCode() == 77 {
 			notTried(t, string(out))
 		}
 		t.Fatalf("install: %v\n%s", err, out)
 	}
+}
+
+// server builds the server and returns its path.
+func server(ctx context.Context, t *testing.T) string {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), "kagzi")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
 	build.Dir = filepath.Join("..", "..")
@@ -43,14 +48,37 @@ func TestTheTypeScriptSDK(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the server: %v\n%s", err, out)
 	}
-	arguments := []string{"--test"}
+	return binary
+}
+
+func TestTheTypeScriptSDK(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	install(ctx, t, ".")
+	tests := "build/tests/"
 	if testing.Short() {
-		arguments = append(arguments, "build/tests/data.test.js")
-	} else {
-		arguments = append(arguments, "build/tests/")
+		tests = "build/tests/data.test.js"
 	}
-	tests := exec.CommandContext(ctx, "node", arguments...)
-	tests.Env = append(os.Environ(), "KAGZI_BIN="+binary)
+	run(ctx, t, ".", tests)
+}
+
+func TestTheWorld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds and kills an app for a minute")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	install(ctx, t, ".")
+	install(ctx, t, "world")
+	run(ctx, t, "world", "build/tests/")
+}
+
+// run runs tests of a package on the server.
+func run(ctx context.Context, t *testing.T, folder, files string) {
+	t.Helper()
+	tests := exec.CommandContext(ctx, "node", "--test", files)
+	tests.Dir = folder
+	tests.Env = append(os.Environ(), "KAGZI_BIN="+server(ctx, t))
 	tests.WaitDelay = 10 * time.Second
 	out, err := tests.CombinedOutput()
 	if err != nil {

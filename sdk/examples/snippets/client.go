@@ -59,10 +59,9 @@ func StartAll(ctx context.Context, c *kagzi.Client, totals []int) (ids []string,
 // Failures lists the runs of the last day that failed, newest first.
 func Failures(ctx context.Context, c *kagzi.Client) (texts []string, err error) {
 	for d, err := range c.List(ctx, kagzi.ListOptions{
-		Statuses:      []kagzi.Status{kagzi.StatusFailed, kagzi.StatusTimedOut},
-		WorkflowTypes: []string{"order"},
-		Tags:          map[string]string{"customer": "ada"},
-		CreatedAfter:  time.Now().Add(-24 * time.Hour),
+		Statuses:     []kagzi.Status{kagzi.StatusFailed, kagzi.StatusTimedOut},
+		CreatedAfter: time.Now().Add(-24 * time.Hour),
+		Query:        `type = "order*" and not tag.customer = test`,
 	}) {
 		if err != nil {
 			return texts, err

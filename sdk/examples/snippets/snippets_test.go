@@ -191,6 +191,16 @@ func TestClient(t *testing.T) {
 		if texts, err := Failures(ctx, c); err != nil || len(texts) != 0 {
 			t.Errorf("got %q, %v, want none that was started within a day", texts, err)
 		}
+		for _, customer := range []string{"ada", "test"} {
+			o := kagzi.StartOptions{Tags: map[string]string{"customer": customer}, ExecutionTimeout: time.Minute}
+			if _, err := kagzi.Start(ctx, c, "orders", 1, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		env.Pass(time.Hour)
+		if texts, err := Failures(ctx, c); err != nil || len(texts) != 1 {
+			t.Errorf("got %q, %v, want the order that is no test", texts, err)
+		}
 	})
 }
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import kagzi
+from kagzi import _details as details
+from kagzi.v1 import admin_pb2 as admin
 
 
 @kagzi.workflow
@@ -93,10 +95,23 @@ def test_runs_are_listed_and_waited_for(kagzi_env):
     assert {d.run_id for d in c.list(["COMPLETED"], page_size=2)} == {r.id for r in runs}
     assert [d.run_id for d in c.list(tags={"n": "3"})] == [runs[3].id]
     assert not list(c.list(["FAILED"], workflow_types=["echo"]))
+    assert [d.run_id for d in c.list(query="tag.n in (3, 4) and not tag.n = 4")] == [runs[3].id]
+    assert [d.run_id for d in c.list(query="tag.n = 1 or tag.n = 2", tags={"n": "2"}, page_size=1)] == [runs[2].id]
+    with pytest.raises(kagzi.InvalidArgument) as e:
+        list(c.list(query="colour = red"))
+    assert e.value.field == "query"
     with pytest.raises(kagzi.ConfigError, match="status 'DONE'"):
         list(c.list(["DONE"]))
     assert runs[0].get().input(str) == "0"
     assert runs[0].get().output(str) == "0"
+
+
+def test_a_query_is_not_sent_to_a_server_that_would_ignore_it():
+    info = admin.GetServerInfoResponse(version="0.8", supported_features=["keys"])
+    with pytest.raises(kagzi.PreconditionFailed, match=r"version 0\.8.*upgrade it"):
+        details.knows_query(info)
+    info.supported_features.append("query-runs")
+    details.knows_query(info)
 
 
 def test_a_failed_run_raises_typed_and_is_retried(kagzi_env):
@@ -334,6 +349,9 @@ def test_interceptors_wrap_calls_of_clients(kagzi_env):
         assert run.result(20) == "x"
         with pytest.raises(PermissionError, match="not here"):
             run.terminate()
-    assert seen == ["StartWorkflow", "done", "WaitWorkflow", "done", "TerminateWorkflow"]
+        assert seen == ["StartWorkflow", "done", "WaitWorkflow", "done", "TerminateWorkflow"]
+        seen.clear()
+        assert len(list(c.list(query="type = echo"))) == 1
+        assert seen == ["GetServerInfo", "done", "ListWorkflows", "done"]
     with kagzi.Client(**options, interceptors=[hide]) as c, pytest.raises(kagzi.KagziError, match="hides the failure"):
         c.get("01a22221-0db9-716c-8af6-4572c1433311")

@@ -1,4 +1,5 @@
 // The client: it starts, reads and controls runs.
+import { AdminServiceDefinition as Admin, GetServerInfoRequest } from './v1/kagzi/v1/admin.js';
 import { type PageInfo, PageRequest } from './v1/kagzi/v1/common.js';
 import * as f from './v1/kagzi/v1/workflow.js';
 import { Schedule, type ScheduleDetails, type ScheduleOptions, createRequest, scheduleDetails } from './schedule.js';
@@ -9,7 +10,7 @@ import {
 } from './v1/kagzi/v1/workflow_schedule.js';
 import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
 import { show, stamp, when } from './convert.js';
-import { ConfigError, type ServerError, detailError } from './errors.js';
+import { ConfigError, ServerError, detailError } from './errors.js';
 import { type StartOptions, startRequest } from './policy.js';
 import { type ConnectOptions, resolve } from './profile.js';
 import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
@@ -49,6 +50,11 @@ export interface ListFilters {
   workerId?: string;
   /** Prefix of the run id or external id. */
   search?: string;
+  /**
+   * In the language of `kagzi help query`, such as `type = "order*" and (error = timeout or tag.team = x)`. A server that
+   * would ignore it, and list all runs, is refused with PRECONDITION_FAILED.
+   */
+  query?: string;
   /** Runs that one call to the server returns (50), at most 1,000. */
   pageSize?: number;
 }
@@ -227,29 +233,37 @@ export class Client {
   }
 
   /** Yields matching runs, newest first, page by page. */
-  list(filters: ListFilters = {}): AsyncGenerator<RunDetails> {
+  async *list(filters: ListFilters = {}): AsyncGenerator<RunDetails> {
+    let pageToken = '';
+    do {
+      const page = await this.listPage(filters, pageToken);
+      yield* page.runs;
+      pageToken = page.nextPageToken;
+    } while (pageToken);
+  }
+
+  /** Returns one page of matching runs, newest first. The token of the next page is empty on the last one. */
+  async listPage(filters: ListFilters = {}, pageToken = ''): Promise<{ runs: RunDetails[]; nextPageToken: string }> {
     const { status = [], workflowTypes = [], queues = [], createdAfter, createdBefore, pageSize, ...same } = filters;
     const statuses = status.map((s) => {
       const number = f.WorkflowStatus[s] as f.WorkflowStatus | undefined;
       if (number === undefined) throw new ConfigError(`status ${show(s)} is unknown: want one such as RUNNING`);
       return number;
     });
-    const ask = (page: PageRequest): Promise<f.ListWorkflowsResponse> => {
-      const request = f.ListWorkflowsRequest.create({
-        ...{
-          ...same,
-          namespace: this.namespace,
-          statuses,
-          workflowTypes: [...workflowTypes],
-          taskQueues: [...queues],
-          page,
-        },
-        createdAfter: stamp(createdAfter, 'createdAfter'),
-        createdBefore: stamp(createdBefore, 'createdBefore'),
-      });
-      return this.ask(f.WorkflowServiceDefinition.methods.listWorkflows, request);
-    };
-    return this.pages(ask, (a) => a.workflows.map((w) => details(w, this.codec, undefined)), pageSize);
+    const request = f.ListWorkflowsRequest.create({
+      ...same,
+      namespace: this.namespace,
+      statuses,
+      workflowTypes: [...workflowTypes],
+      taskQueues: [...queues],
+      page: PageRequest.create({ pageSize: pageSize ?? 0, pageToken }),
+      createdAfter: stamp(createdAfter, 'createdAfter'),
+      createdBefore: stamp(createdBefore, 'createdBefore'),
+    });
+    if (request.query && !pageToken) await this.#knowsQuery();
+    const a = await this.ask(f.WorkflowServiceDefinition.methods.listWorkflows, request);
+    const runs = a.workflows.map((w) => details(w, this.codec, undefined));
+    return { runs, nextPageToken: a.page?.nextPageToken ?? '' };
   }
 
   /**
@@ -280,6 +294,15 @@ export class Client {
     const request = createRequest(this, targetOf(workflow), cron, input, options);
     const a = await this.call(Schedules, Schedules.methods.createWorkflowSchedule, request);
     return new Schedule(this, a.schedule?.scheduleId ?? '');
+  }
+
+  /** Refuses a server that would ignore the query of a list. */
+  async #knowsQuery(): Promise<void> {
+    const info = await this.call(Admin, Admin.methods.getServerInfo, GetServerInfoRequest.create());
+    if (info.supportedFeatures.includes('query-runs')) return;
+    const version = info.version || 'unknown';
+    const text = `the server (version ${version}) does not know the filter query and would list all runs: upgrade it, or use the other filters`;
+    throw new ServerError(text, 'PRECONDITION_FAILED', 'server');
   }
 
   /** Returns a handle to the schedule with an id or name; it does not call the server. */

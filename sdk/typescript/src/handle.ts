@@ -1,7 +1,7 @@
 // Handles to runs, and what they know of them.
 import { randomBytes } from 'node:crypto';
 import { AdminServiceDefinition, ListStepsRequest } from './v1/kagzi/v1/admin.js';
-import { type PageRequest } from './v1/kagzi/v1/common.js';
+import { PageRequest } from './v1/kagzi/v1/common.js';
 import * as f from './v1/kagzi/v1/workflow.js';
 import {
   type Codec,
@@ -58,6 +58,20 @@ export interface RunDetails<Out = unknown> {
 
 /** What is recorded of a step. */
 export type StepDetails = f.Step;
+
+/** A signal of a run, whether the run has taken it or not. */
+export interface SignalDetails {
+  /** Place in the order of arrival, from 1, without gaps. */
+  sequence: number;
+  name: string;
+  /** The sender's id. */
+  id: string;
+  receivedAt: Date | undefined;
+  /** The wait that took it; empty while none has. */
+  takenBy: string;
+  /** Returns the value. */
+  value(): unknown;
+}
 
 /** Returns a new UUID of version 7, for request ids. */
 export function uuid7(): string {
@@ -251,6 +265,39 @@ export class RunHandle<Out> {
       this.#client.call(AdminServiceDefinition, methods.listSteps, ListStepsRequest.create({ ...this.#of, page }));
     for await (const one of this.#client.pages(ask, (a) => a.steps, 1000)) found.push(one);
     return found;
+  }
+
+  /**
+   * Yields the signals of the run in order of arrival, with `after` those behind a sequence. Then it reads from the end, so
+   * that a reader that has the first thousand reads only what is new.
+   */
+  async *signals(options: { after?: number; pageSize?: number } = {}): AsyncGenerator<SignalDetails> {
+    const { after = 0, pageSize = 0 } = options;
+    const ask = (page: PageRequest): Promise<f.ListSignalsResponse> =>
+      this.#client.ask(f.WorkflowServiceDefinition.methods.listSignals, { ...this.#of, page });
+    const codec = this.#client.codec;
+    let run: f.Workflow | undefined; // with a codec, whose payloads name the start that they belong to
+    const told = async (s: f.Signal): Promise<SignalDetails> => {
+      if (codec) run ??= (await this.get()).wire;
+      const info: PayloadInfo =
+        codec && run ? signalInfo(codec, run, s.name) : { kind: 'signal', start: '', step: s.name };
+      const { sequence, name, signalId: id } = s;
+      const value = (): unknown => decode(codec, s.payload, info, `value of signal ${name}`);
+      return { sequence, name, id, receivedAt: when(s.receivedAt), takenBy: s.stepName ?? '', value };
+    };
+    if (!after) {
+      for await (const s of this.#client.pages(ask, (a) => a.signals, pageSize)) yield await told(s);
+      return;
+    }
+    const found: f.Signal[] = [];
+    let page = PageRequest.create({ pageSize, last: true });
+    for (;;) {
+      const a = await ask(page);
+      found.unshift(...a.signals);
+      if (!a.page?.prevPageToken || (found[0]?.sequence ?? 0) <= after + 1) break;
+      page = PageRequest.create({ pageSize, pageToken: a.page.prevPageToken });
+    }
+    for (const s of found) if (s.sequence > after) yield await told(s);
   }
 
   /** Acts on the run, and, if it continued as new, on the run that it continued as. */

@@ -37,5 +37,5 @@ export { Divergence, type ReplayOptions, replayCapsule } from './replay.js';
 export { Worker, serve } from './worker.js';
 export { Workflow, type WorkflowFunction, type WorkflowOptions, workflow } from './workflow.js';
 export { Client, type ClientInterceptor, type ClientOptions, type ListFilters } from './client.js';
-export { type RunDetails, RunHandle, type Status, type StepDetails } from './handle.js';
+export { type RunDetails, RunHandle, type SignalDetails, type Status, type StepDetails } from './handle.js';
 export { Schedule, type ScheduleChanges, type ScheduleDetails, type ScheduleOptions } from './schedule.js';

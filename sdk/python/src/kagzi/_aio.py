@@ -307,6 +307,8 @@ class AsyncClient:
 
     async def _pages(self, method: str, r: Any, name: str,
                      convert: Callable[[Any], Any] = lambda one: one) -> AsyncIterator[Any]:
+        if name == "workflows" and r.query:
+            details.knows_query(await self._call("GetServerInfo", admin.GetServerInfoRequest()))
         while True:
             answer = await self._call(method, r)
             for one in getattr(answer, name):

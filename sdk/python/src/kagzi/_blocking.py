@@ -307,6 +307,8 @@ class Client:
 
     def _pages(self, method: str, r: Any, name: str,
                      convert: Callable[[Any], Any] = lambda one: one) -> Iterator[Any]:
+        if name == "workflows" and r.query:
+            details.knows_query(self._call("GetServerInfo", admin.GetServerInfoRequest()))
         while True:
             answer = self._call(method, r)
             for one in getattr(answer, name):

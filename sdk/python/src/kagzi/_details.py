@@ -20,8 +20,9 @@ from . import codec as codecs
 from ._calls import StepInfo, step_info
 from ._convert import Duration, stamp, when
 from ._define import Workflow
-from .errors import ConfigError, DecodeError, Misuse, RunError, ServerError, code_name
+from .errors import ConfigError, DecodeError, Misuse, PreconditionFailed, RunError, ServerError, code_name
 from .policy import RunPolicies, StartOptions, check_options, start_request, wire_fields
+from .v1 import admin_pb2 as admin
 from .v1 import common_pb2 as common
 from .v1 import workflow_pb2 as f
 from .v1 import workflow_schedule_pb2 as s
@@ -224,7 +225,9 @@ class ScheduleChanges(_ScheduleFields, total=False):
 class ListFilters(TypedDict, total=False):
     """Which runs a list has: those that match all filters, and of a filter with several values any of them.
 
-    search: Prefix of the run id or external id. page_size: Runs that one call to the server returns (50).
+    search: Prefix of the run id or external id. query: In the language of ``kagzi help query``, such as
+    ``type = "order*" and (error = timeout or tag.team = x)``; servers that would ignore it are refused.
+    page_size: Runs that one call to the server returns (50).
     """
 
     workflow_types: Iterable[str]
@@ -236,6 +239,7 @@ class ListFilters(TypedDict, total=False):
     schedule_id: str
     worker_id: str
     search: str
+    query: str
     page_size: int
 
 
@@ -316,7 +320,15 @@ def list_request(namespace: str, statuses: Iterable[str], o: ListFilters) -> f.L
         namespace=namespace, statuses=numbers, workflow_types=o.get("workflow_types"), task_queues=o.get("queues"),
         tags=o.get("tags"), created_after=stamp(o.get("created_after")), created_before=stamp(o.get("created_before")),
         parent_run_id=o.get("parent_run_id"), schedule_id=o.get("schedule_id"), worker_id=o.get("worker_id"),
-        search=o.get("search"), page=common.PageRequest(page_size=o.get("page_size", 0)))
+        search=o.get("search"), query=o.get("query"), page=common.PageRequest(page_size=o.get("page_size", 0)))
+
+
+def knows_query(server: admin.GetServerInfoResponse) -> None:
+    """Refuses a server that would ignore a query, and so list all runs."""
+    if "query-runs" not in server.supported_features:
+        raise PreconditionFailed(
+            f"the server (version {server.version or 'unknown'}) does not know the filter query and would list all "
+            "runs: upgrade it, or use the other filters", "PRECONDITION_FAILED", subject="server")
 
 
 def schedule_request(namespace: str, codec: codecs.Codec | None, workflow: Workflow[Any, Any] | str, cron: str,
