@@ -69,7 +69,7 @@ func TestPageReadsAListAtMostOnceASecond(t *testing.T) {
 		}
 		p.until(fmt.Sprintf(`reads.length > %d && !document.hidden`, i))
 	}
-	if least := value[int](p, `Math.min(...reads.slice(1).map((at, i) => at - reads[i]))`); least < 1000 {
+	if least := value[int](p, `Math.min(...reads.slice(1).map((at, i) => at - reads[i]))`); least < 990 { // a timer may fire some milliseconds before its time
 		t.Errorf("the list was read again after %d ms, want at least 1000", least)
 	}
 	p.until(`/^\d+\+? new: show$/.test(document.querySelector("#list .more").innerText)`)
