@@ -48,7 +48,7 @@ func TestThreeLanguages(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		notTried(t, "the scripts of the SDKs need a shell")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // it may install and build
 	defer cancel()
 	sdks, err := filepath.Abs(filepath.Join("..", "..", "sdk"))
 	if err != nil {

@@ -100,7 +100,7 @@ func TestSettleThroughThreeLanguagesWhoseWorkersAreKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs and starts three languages")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // it may install and build
 	defer cancel()
 	sdks := filepath.Join("..", "..")
 	self, err := os.Executable()
