@@ -88,8 +88,8 @@ func TestThreeLanguages(t *testing.T) {
 		return string(out)
 	}
 	tree := said("workflow", "show", "--external", claimID, "--tree")
-	order := regexp.MustCompile(
-		`(?s)claim .*─ assess .*─ child: claim-assess .*─ child: claim-review .*─ decide .*─ send-limit .*─ pay `)
+	order := regexp.MustCompile(`(?s)claim .*─ assess .*─ child: claim-assess .*─ child: claim-review .*─ decide ` +
+		`.*─ send-limit .*─ pay `)
 	if !order.MatchString(tree) {
 		t.Errorf("the tree does not show the three runs below each other:\n%s", tree)
 	}
