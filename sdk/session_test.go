@@ -82,7 +82,7 @@ func TestAWorkerCopiesItsOptions(t *testing.T) {
 		hello := f.sessions[0].hello
 		equal(t, fmt.Sprint(hello.GetTaskQueues(), hello.GetLabels(), hello.GetCapabilities(),
 			hello.GetWorkflowTypeConcurrency()[0].GetMaxConcurrent()),
-			"[low] map[shard:1] map[gpu:a] 1")
+			"[low] map[shard:1] map[gpu:a sdk:go:"+sdkVersion()+"] 1")
 	})
 }
 
@@ -106,8 +106,9 @@ func TestAllOptionsOfAWorkerReachTheServer(t *testing.T) {
 			Version: "2.4.1",
 			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{
 				{WorkflowType: "bill", MaxConcurrent: 2}, {WorkflowType: "ship", MaxConcurrent: 1}},
-			Labels: map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"},
-			Pid: int32(os.Getpid())}
+			Labels:       map[string]string{"shard": "1"},
+			Capabilities: map[string]string{"tool:jq": "1.7", "sdk:go": sdkVersion()},
+			Pid:          int32(os.Getpid())}
 		if diff := cmp.Diff(want, f.sessions[0].hello, protocmp.Transform(),
 			protocmp.IgnoreFields(want, "hostname", "platform", "instance_id", "build_id")); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)

@@ -101,7 +101,8 @@ func typescriptDeclaration(file, name string) (string, error) {
 		return "", err
 	}
 	lines := strings.Split(string(source), "\n")
-	head := regexp.MustCompile(`^(export )?(async )?(function|class|const|interface|type) ` + regexp.QuoteMeta(name) + `\b`)
+	head := regexp.MustCompile(`^(export )?(async )?(function|class|const|interface|type) ` +
+		regexp.QuoteMeta(name) + `\b`)
 	first := slices.IndexFunc(lines, head.MatchString)
 	if at := slices.Index(lines, "  '"+name+"',"); first < 0 && at > 0 && lines[at-1] == "test(" {
 		first = at - 1
@@ -110,7 +111,10 @@ func typescriptDeclaration(file, name string) (string, error) {
 		return "", fmt.Errorf("%s declares no %s", file, name)
 	}
 	last := first
-	for last < len(lines) && !strings.HasSuffix(lines[last], ";") && lines[last] != "}" || strings.HasPrefix(lines[last], " ") {
+	ends := func(line string) bool {
+		return !strings.HasPrefix(line, " ") && (strings.HasSuffix(line, ";") || line == "}")
+	}
+	for !ends(lines[last]) {
 		if last++; last == len(lines) {
 			return "", fmt.Errorf("%s: %s has no end", file, name)
 		}

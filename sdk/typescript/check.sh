@@ -17,7 +17,8 @@ mkdir -p "$folder/project"
 npm pack --silent --ignore-scripts --pack-destination "$folder"
 cd "$folder/project"
 echo '{"type": "module", "private": true}' >package.json
-npm install --offline --no-audit --no-fund --loglevel=error "$folder"/kagzi-sdk-*.tgz
+# The package has its dependencies in it: it needs neither a registry nor what npm has in its cache.
+npm install --offline --cache "$folder/npm-cache" --no-audit --no-fund --loglevel=error "$folder"/kagzi-sdk-*.tgz
 cat >main.js <<'JS'
 import { Client, Worker, workflow } from '@kagzi/sdk';
 import { Server } from '@kagzi/sdk/testing';

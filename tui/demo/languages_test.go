@@ -48,7 +48,7 @@ func TestThreeLanguages(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		notTried(t, "the scripts of the SDKs need a shell")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // it may install and build
 	defer cancel()
 	sdks, err := filepath.Abs(filepath.Join("..", "..", "sdk"))
 	if err != nil {
@@ -88,8 +88,8 @@ func TestThreeLanguages(t *testing.T) {
 		return string(out)
 	}
 	tree := said("workflow", "show", "--external", claimID, "--tree")
-	order := regexp.MustCompile(
-		`(?s)claim .*─ assess .*─ child: claim-assess .*─ child: claim-review .*─ decide .*─ send-limit .*─ pay `)
+	order := regexp.MustCompile(`(?s)claim .*─ assess .*─ child: claim-assess .*─ child: claim-review .*─ decide ` +
+		`.*─ send-limit .*─ pay `)
 	if !order.MatchString(tree) {
 		t.Errorf("the tree does not show the three runs below each other:\n%s", tree)
 	}

@@ -100,7 +100,7 @@ func TestSettleThroughThreeLanguagesWhoseWorkersAreKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("installs and starts three languages")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // it may install and build
 	defer cancel()
 	sdks := filepath.Join("..", "..")
 	self, err := os.Executable()
@@ -155,7 +155,8 @@ func TestSettleThroughThreeLanguagesWhoseWorkersAreKilled(t *testing.T) {
 		t.Fatalf("got %q, %v, want %q", got, err, want)
 	}
 
-	tree := command(ctx, t, binary, "workflow", "show", "--external", "settle:c-1", "--tree", "--address", server.Address)
+	tree := command(ctx, t, binary, "workflow", "show", "--external", "settle:c-1", "--tree", "--address",
+		server.Address)
 	at := -1
 	for _, line := range []string{"settle ", "child: assess ", "child: review ", "decision ", "send-limit ", "pay "} {
 		next := strings.Index(tree, line)
