@@ -152,8 +152,8 @@ func (d *Door) newWorker(c *conn, who server.Identity, p *profile) (*worker, err
 		end()
 		return nil, err
 	}
-	w := &worker{door: d, who: who, ctx: calls, end: end, over: make(chan struct{}), stream: stream, seq: 1, most: max(p.most, 1),
-		beaten: time.Now()}
+	w := &worker{door: d, who: who, ctx: calls, end: end, over: make(chan struct{}), stream: stream, seq: 1,
+		most: max(p.most, 1), beaten: time.Now()}
 	hello := &kagziv1.SessionRequest{Seq: 1,
 		Operation: &kagziv1.SessionRequest_Hello{Hello: p.register(who)}}
 	if err := stream.Send(hello); err != nil && !errors.Is(err, io.EOF) {
