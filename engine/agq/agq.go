@@ -160,7 +160,8 @@ func isTemporary(err error) bool {
 // accept starts to serve a connection, or refuses it.
 func (d *Door) accept(raw net.Conn) {
 	if tcp, ok := raw.(*net.TCPConn); ok {
-		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive / 3, Count: 3})
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
+			Enable: true, Idle: keepAlive, Interval: keepAlive / 3, Count: 3})
 	}
 	if d.tls != nil {
 		raw = tls.Server(raw, d.tls)

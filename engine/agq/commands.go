@@ -1,9 +1,6 @@
 package agq
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // command is an entry of the table.
 type command struct {
@@ -130,13 +127,4 @@ func (c *conn) heard() {
 		c.beaten = now
 		_ = c.heartbeat(nil) // an unknown worker has none, and PING does not make it known
 	}
-}
-
-func isOption(text string, options ...string) bool {
-	for _, o := range options {
-		if strings.EqualFold(text, o) {
-			return true
-		}
-	}
-	return false
 }

@@ -288,3 +288,18 @@ func (f *fixture) wantStatus(id, status string) {
 		f.Fatalf("job %s is %s, want status %q", id, got, status)
 	}
 }
+
+// passUntil moves the time until a job has a status. A machine that is busy looks to the coordinator as if it had
+// slept, and silence during a sleep does not count.
+func (w *world) passUntil(f *fixture, id, status string) {
+	f.Helper()
+	c := f.dial()
+	defer func() { _ = c.raw.Close() }()
+	for range 600 {
+		w.pass(time.Second, f)
+		if strings.Contains(c.do("JOB.STATUS", id), `"status":"`+status+`"`) {
+			return
+		}
+	}
+	f.wantStatus(id, status)
+}

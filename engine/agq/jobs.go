@@ -62,9 +62,10 @@ func statuses(of string) (all []kagziv1.WorkflowStatus) {
 // viewRun returns the view of a job's run as the API has it. Runs of lists have no input and output.
 func viewRun(run *kagziv1.Workflow) jobView {
 	v := jobView{JobID: run.RunId, Action: run.Tags[tagAction], Plan: run.Tags[tagPlan],
-		Status: statusOf(engine.RunStatus(run.Status)), Created: stampOf(run.CreatedAt), Started: stampOf(run.StartedAt),
-		Ended: stampOf(run.FinishedAt), Worker: run.GetWorkerId(), Retries: run.GetStepRetries(), Losses: run.LeaseLosses,
-		Error: run.GetError().GetMessage(), output: run.Output.GetData()}
+		Status: statusOf(engine.RunStatus(run.Status)), Created: stampOf(run.CreatedAt),
+		Started: stampOf(run.StartedAt), Ended: stampOf(run.FinishedAt), Worker: run.GetWorkerId(),
+		Retries: run.GetStepRetries(), Losses: run.LeaseLosses, Error: run.GetError().GetMessage(),
+		output: run.Output.GetData()}
 	v.fill(run.Input.GetData())
 	return v
 }

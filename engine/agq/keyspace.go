@@ -108,9 +108,9 @@ func runGet(c *conn, args []string) bool {
 // getJob carries out GET job:ID, with which AGW fetches the job that it popped. The status is the one that the
 // job had when it was popped, as AGQ stores it.
 func (c *conn) getJob(id string) bool {
-	input := jobInput{}
 	if h, err := c.reportOn(id, false); err == nil {
-		if input, err = h.input(); err != nil {
+		input, err := h.input()
+		if err != nil {
 			c.fail("ERR Job cannot be read: " + err.Error())
 			return true
 		}

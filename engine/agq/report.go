@@ -350,7 +350,8 @@ func (h *held) stage(of int, text string) error {
 		name += "." + strconv.Itoa(n)
 	}
 	if n > maxStage {
-		return status.Errorf(codes.FailedPrecondition, "the %s of a job was set %d times; a worker sets it once", streamNames[of], maxStage)
+		return status.Errorf(codes.FailedPrecondition, "the %s of a job was set %d times; a worker sets it once",
+			streamNames[of], maxStage)
 	}
 	timeout := h.timeout()
 	for again := n; ; again++ {

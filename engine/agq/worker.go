@@ -124,7 +124,7 @@ func (c *conn) attend(said *profile) (*worker, error) {
 			said.tools = c.tools
 		}
 	}
-	next, err := d.newWorker(c, who, said)
+	next, err := d.newWorker(c.caller.ctx, who, said)
 	if err != nil {
 		return nil, err
 	}
@@ -144,16 +144,16 @@ func (c *conn) attend(said *profile) (*worker, error) {
 }
 
 // newWorker opens the session of a worker.
-func (d *Door) newWorker(c *conn, who server.Identity, p *profile) (*worker, error) {
-	calls := context.WithoutCancel(c.caller.ctx)
+func (d *Door) newWorker(caller context.Context, who server.Identity, p *profile) (*worker, error) {
+	calls := context.WithoutCancel(caller)
 	ctx, end := context.WithCancel(calls)
 	stream, err := d.work.Session(ctx)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	w := &worker{door: d, who: who, ctx: calls, end: end, over: make(chan struct{}), stream: stream, seq: 1, most: max(p.most, 1),
-		beaten: time.Now()}
+	w := &worker{door: d, who: who, ctx: calls, end: end, over: make(chan struct{}), stream: stream, seq: 1,
+		most: max(p.most, 1), beaten: time.Now()}
 	hello := &kagziv1.SessionRequest{Seq: 1,
 		Operation: &kagziv1.SessionRequest_Hello{Hello: p.register(who)}}
 	if err := stream.Send(hello); err != nil && !errors.Is(err, io.EOF) {
@@ -359,7 +359,52 @@ func (w *worker) receive() {
 		owner.finish() // its key has ended
 		return
 	}
-	owner.giveUp()
+	if !w.resume(owner) {
+		owner.giveUp()
+	}
+}
+
+// resume opens another session for a pop that waits while its session has ended, such as that of a worker which
+// was lost in the meantime. It says whether the pop goes on.
+func (w *worker) resume(c *conn) bool {
+	c.mu.Lock()
+	p, gone := c.pop, c.fenced || c.closing
+	c.mu.Unlock()
+	if p == nil || gone || w.door.stopping() {
+		return false
+	}
+	known, held, err := w.door.server.WorkerOf(w.ctx, w.who)
+	if err != nil || known.Status == engine.WorkerDraining ||
+		known.Status == engine.WorkerOffline && known.Reason != engine.OfflineLost {
+		return false
+	}
+	next, err := w.door.newWorker(w.ctx, w.who, profileOf(&known))
+	if err != nil {
+		return false
+	}
+	if err := next.adopt(held); err != nil {
+		next.close()
+		return false
+	}
+	d := w.door
+	d.mu.Lock()
+	_, other := d.workers[w.who]
+	if !other {
+		d.workers[w.who] = next
+		next.mu.Lock()
+		next.owner = c
+		next.mu.Unlock()
+	}
+	d.mu.Unlock()
+	if other { // a newer command or connection was faster
+		next.close()
+		return false
+	}
+	if next.want() != nil {
+		return false
+	}
+	next.keepAlive(p, c)
+	return true
 }
 
 // drop forgets a job. With a token, only if the worker holds it under this one.

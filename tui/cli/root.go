@@ -102,8 +102,8 @@ One binary is the server, the terminal UI and this command line. Start with:
 
 func commands(e *env) []*cobra.Command {
 	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e),
-		newHook(e), newAGQ(e), newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newWeb(e, &webOptions{}), newProfile(e),
-		newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
+		newHook(e), newAGQ(e), newAudit(e, &auditOptions{}), newMCP(e, &mcpOptions{}), newWeb(e, &webOptions{}),
+		newProfile(e), newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
 }
 
 func newWorkflow(e *env) *cobra.Command {

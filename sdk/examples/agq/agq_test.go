@@ -183,7 +183,10 @@ func TestRedisPyConnectsWithoutOptions(t *testing.T) {
 	code := fmt.Sprintf(`
 import redis
 for protocol in (2, 3):
-    r = redis.Redis.from_url("redis://w%%d@%s" %% protocol, protocol=protocol, decode_responses=True)
+    of = {"protocol": protocol}
+    if int(redis.__version__.split(".")[0]) < 5: # it has RESP2 alone
+        of = {}
+    r = redis.Redis.from_url("redis://w%%d@%s" %% protocol, decode_responses=True, **of)
     assert r.ping() is True, "ping"
     assert r.brpop("queue:ready", 1) is None, "brpop"
     assert r.brpoplpush("queue:ready", "queue:processing", 1) is None, "brpoplpush"
