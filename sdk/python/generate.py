@@ -60,7 +60,7 @@ def generate(out: Path) -> None:
             copy.write_text(without_routes((PROTO / name).read_text()))
         venv.create(scratch, with_pip=True)
         python = str(Path(scratch) / "bin" / "python")
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         subprocess.run([*install, *GENERATOR], check=True)
         protoc = [python, "-m", "grpc_tools.protoc", f"-I{source}", f"--python_out={out}", f"--pyi_out={out}"]
         subprocess.run([*protoc, *files], check=True)
