@@ -205,7 +205,8 @@ func TestPageSaysWhenItIsNotLiveAndKeepsFocusAndSelection(t *testing.T) {
 	run := a.begin(nil)
 	pin := func(pinned bool) {
 		t.Helper()
-		_, err := a.api.PinWorkflow(a.as(kagziv1.KeyRole_KEY_ROLE_ADMIN), &kagziv1.PinWorkflowRequest{RunId: run, Pinned: pinned})
+		_, err := a.api.PinWorkflow(a.as(kagziv1.KeyRole_KEY_ROLE_ADMIN), &kagziv1.PinWorkflowRequest{RunId: run,
+			Pinned: pinned})
 		if err != nil {
 			t.Fatal(err)
 		}
