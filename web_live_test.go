@@ -199,3 +199,54 @@ func TestPageSharesOneStreamBetweenTwoNamespaces(t *testing.T) {
 		t.Errorf("the stream carries %d namespaces, want 2", n)
 	}
 }
+
+func TestPageSaysWhenItIsNotLiveAndKeepsFocusAndSelection(t *testing.T) {
+	a, again := startSite(t)
+	run := a.begin(nil)
+	pin := func(pinned bool) {
+		t.Helper()
+		_, err := a.api.PinWorkflow(a.as(kagziv1.KeyRole_KEY_ROLE_ADMIN), &kagziv1.PinWorkflowRequest{RunId: run,
+			Pinned: pinned})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func(pinned bool) string {
+		return fmt.Sprintf(`document.querySelector("#state h1").innerText.toLowerCase().includes("pinned") === %t`, pinned)
+	}
+	p := profile(t, "http://"+a.http)
+	_, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: streamCounter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.open(runPage(run))
+	p.until(`document.querySelector("#live").innerText === "live"`)
+	value[bool](p, `(() => {
+		window.focused = document.querySelector("#state a.button");
+		focused.focus();
+		getSelection().selectAllChildren(document.querySelector("#facts dd"));
+		window.selected = getSelection().toString();
+		return true;
+	})()`)
+	pin(true)
+	p.until(state(true))
+	if !value[bool](p, `document.activeElement === focused && selected !== "" && getSelection().toString() === selected`) {
+		t.Error("an update has moved the focus or the selection")
+	}
+	p.click("#pause")
+	p.until(`document.querySelector("#live").innerText === "paused" && ` + openStreams + ` === 0`)
+	pin(false)
+	p.click("#pause")
+	p.until(state(false))
+	p.until(`document.querySelector("#live").innerText === "live"`)
+	// The page is then of another program than the server that comes back.
+	value[bool](p, `document.documentElement.dataset.build = "before"; document.querySelector("#renewed").hidden`)
+	p.expect("/live")
+	a.stop()
+	p.until(`/^not live since \d/.test(document.querySelector("#live").innerText)`)
+	a = again()
+	p.until(`document.querySelector("#live").innerText === "live" && !document.querySelector("#renewed").hidden`)
+	pin(true)
+	p.until(state(true))
+}

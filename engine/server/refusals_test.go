@@ -74,6 +74,10 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 			"signal_id"},
 		{"ListSignals", &kagziv1.ListSignalsRequest{RunId: servertest.AnID, Page: &kagziv1.PageRequest{PageSize: 1001}},
 			"page_size"},
+		{"ListSteps", &kagziv1.ListStepsRequest{RunId: servertest.AnID, Statuses: []kagziv1.StepStatus{5}}, "statuses"},
+		{"ListSteps", &kagziv1.ListStepsRequest{RunId: servertest.AnID, Statuses: []kagziv1.StepStatus{0}}, "statuses"},
+		{"ListSteps", &kagziv1.ListStepsRequest{RunId: servertest.AnID, Statuses: make([]kagziv1.StepStatus, 1001)},
+			"statuses"},
 		{"BulkWorkflows", &kagziv1.BulkWorkflowsRequest{Action: 1}, "filter"},
 		{"BulkWorkflows", &kagziv1.BulkWorkflowsRequest{Filter: &kagziv1.ListWorkflowsRequest{}}, "action"},
 		{"BulkWorkflows", &kagziv1.BulkWorkflowsRequest{

@@ -218,7 +218,9 @@ func browserTimes(ctx context.Context, r *fixture) (times []time.Duration, err e
 		return nil, nil
 	}
 	site := "http://" + r.servers[0].metrics
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	defer browser.CloseIdleConnections()
 	for _, filter := range []string{"", "status:completed", "status:failed", "type:" + emptyType,
 		"queue:" + r.spec.queue} {

@@ -156,7 +156,7 @@ func TestNamespacesAreCreatedChangedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	page = b.get("/n/payments/act?do=delete-namespace&id=payments")
-	answer = b.post("/n/payments/act", sent(t, page, "act", "1")...)
+	b.post("/n/payments/act", sent(t, page, "act", "1")...)
 	if _, err := namespace(); err != nil {
 		t.Fatalf("a namespace with a run was deleted: %v", err)
 	}

@@ -388,6 +388,11 @@ func TestStepsTimeOutByTheServer(t *testing.T) {
 		if err != nil || len(steps.Steps) != 2 {
 			t.Errorf("steps: %v, %v, want two attempts", steps, err)
 		}
+		steps, err = s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run, LatestOnly: true,
+			Statuses: []kagziv1.StepStatus{kagziv1.StepStatus_STEP_STATUS_FAILED}})
+		if err != nil || len(steps.Steps) != 1 || steps.Steps[0].AttemptNumber != 2 {
+			t.Errorf("failed steps: %v, %v, want the second attempt", steps, err)
+		}
 	})
 }
 

@@ -14,7 +14,8 @@ func Changes(was, is *kagziv1.WorkflowSchedule) (r *kagziv1.UpdateWorkflowSchedu
 	for _, text := range []struct {
 		was, is string
 		to      **string
-	}{{was.GetWorkflowType(), is.GetWorkflowType(), &r.WorkflowType}, {was.GetTaskQueue(), is.GetTaskQueue(), &r.TaskQueue},
+	}{{was.GetWorkflowType(), is.GetWorkflowType(), &r.WorkflowType},
+		{was.GetTaskQueue(), is.GetTaskQueue(), &r.TaskQueue},
 		{was.GetCronExpr(), is.GetCronExpr(), &r.CronExpr}, {was.GetTimeZone(), is.GetTimeZone(), &r.TimeZone},
 		{was.GetName(), is.GetName(), &r.Name}, {was.GetVersion(), is.GetVersion(), &r.Version},
 		{was.GetOnFailureWorkflow(), is.GetOnFailureWorkflow(), &r.OnFailureWorkflow},

@@ -18,13 +18,20 @@ import (
 // outcomes are the final statuses that may have a retention of their own.
 var outcomes = []string{"completed", "failed", "cancelled", "timed_out", "terminated"}
 
+// Labels that errors name.
+const (
+	keptLabel   = "Keep runs for"
+	keptByLabel = "Keep by outcome"
+	limitLabel  = "Concurrency limit"
+)
+
 // NamespaceFields are the fields of a namespace except its name.
 var NamespaceFields = []Field{
 	{Name: "title", Label: "Title", Kind: "text", Note: "shown beside the name"},
 	{Name: "description", Label: "Description", Kind: "text"},
-	{Name: "retention", Label: "Keep runs for", Kind: "text",
+	{Name: "retention", Label: keptLabel, Kind: "text",
 		Note: "ended ones, such as 720h or 30d; empty means the server's setting"},
-	{Name: "keep", Label: "Keep by outcome", Kind: "text",
+	{Name: "keep", Label: keptByLabel, Kind: "text",
 		Note: "such as completed=3d, failed=90d; also cancelled, timed_out, terminated"},
 	{Name: "failures", Label: "Failures to", Kind: "text",
 		Note: "queue for failure handler runs if no online worker serves the handler"},
@@ -47,7 +54,7 @@ func SetNamespace(n *kagziv1.Namespace, values map[string]string) error {
 	if value, has := values["retention"]; has {
 		d, err := kept(trimmed(value))
 		if err != nil {
-			return fmt.Errorf("Keep runs for: %w", err)
+			return fmt.Errorf("%s: %w", keptLabel, err)
 		}
 		if n.Retention = nil; d != 0 {
 			n.Retention = durationpb.New(d)
@@ -56,7 +63,7 @@ func SetNamespace(n *kagziv1.Namespace, values map[string]string) error {
 	if value, has := values["keep"]; has {
 		keep, err := keptBy(trimmed(value))
 		if err != nil {
-			return fmt.Errorf("Keep by outcome: %w", err)
+			return fmt.Errorf("%s: %w", keptByLabel, err)
 		}
 		n.Keep = keep
 	}
@@ -69,7 +76,8 @@ func NamespaceChanges(was, is *kagziv1.Namespace) (r *kagziv1.UpdateNamespaceReq
 	for _, text := range []struct {
 		was, is string
 		to      **string
-	}{{was.GetDisplayName(), is.GetDisplayName(), &r.DisplayName}, {was.GetDescription(), is.GetDescription(), &r.Description},
+	}{{was.GetDisplayName(), is.GetDisplayName(), &r.DisplayName},
+		{was.GetDescription(), is.GetDescription(), &r.Description},
 		{was.GetFailureTaskQueue(), is.GetFailureTaskQueue(), &r.FailureTaskQueue}} {
 		if text.was != text.is {
 			*text.to, changed = new(text.is), true
@@ -99,7 +107,7 @@ func kept(text string) (time.Duration, error) {
 // keptBy reads retentions by outcome.
 func keptBy(text string) (map[string]*durationpb.Duration, error) {
 	keep := map[string]*durationpb.Duration{}
-	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
 		outcome, length, found := strings.Cut(part, "=")
 		if !found || !slices.Contains(outcomes, outcome) || keep[outcome] != nil {
 			return nil, fmt.Errorf("want each of %s at most once, as in failed=90d", strings.Join(outcomes, ", "))

@@ -107,7 +107,7 @@ func furtherSettings() []setting {
 		plain(Field{Name: "concurrency-key", Label: "Concurrency key", Kind: "text",
 			Note: "runs of the type with this key run one at a time, or up to the limit"},
 			func(s *kagziv1.WorkflowSchedule) *string { return &s.ConcurrencyKey }),
-		number32(Field{Name: "concurrency-limit", Label: "Concurrency limit", Kind: "number", Note: "empty means 1"}, 0,
+		number32(Field{Name: "concurrency-limit", Label: limitLabel, Kind: "number", Note: "empty means 1"}, 0,
 			func(s *kagziv1.WorkflowSchedule) *int32 { return &s.ConcurrencyLimit }),
 		{Field{Name: "concurrency-scope", Label: "Concurrency scope", Kind: "choice", Choices: []string{"slot", "open"},
 			Note: "when a run counts: while a worker holds it, or from its first claim to its end"}, scopeText, setScope},
@@ -373,7 +373,7 @@ func SetSchedule(s *kagziv1.WorkflowSchedule, values map[string]string) error {
 	}
 	if s.GetConcurrencyKey() == "" {
 		if s.GetConcurrencyLimit() != 0 && trimmed(values["concurrency-limit"]) != "" {
-			return errors.New("Concurrency limit: it needs a concurrency key")
+			return fmt.Errorf("%s: it needs a concurrency key", limitLabel)
 		}
 		s.ConcurrencyLimit, s.ConcurrencyScope = 0, kagziv1.ConcurrencyScope_CONCURRENCY_SCOPE_UNSPECIFIED
 	}

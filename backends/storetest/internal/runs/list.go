@@ -202,7 +202,8 @@ var ListCases = []fixture.Case{
 				fixture.Equal(s, fmt.Sprintf("attempts of %q by %d", name, limit), got, want)
 			}
 		}
-		_, info, err := s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, engine.StepFilter{}, engine.Page{Limit: 1, Count: true})
+		_, info, err := s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, engine.StepFilter{},
+			engine.Page{Limit: 1, Count: true})
 		s.Must(err, "ListSteps")
 		fixture.Equal(s, "total", info.Total, 5)
 		_, _, err = s.Store.ListSteps(s.Ctx, fixture.Space, s.ID(), engine.StepFilter{}, engine.Page{Limit: 1})

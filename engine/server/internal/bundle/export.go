@@ -24,8 +24,8 @@ const (
 type Reader interface {
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
 	ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
-	ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter, page engine.Page) ([]engine.Step,
-		engine.PageInfo, error)
+	ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter, page engine.Page) (
+		[]engine.Step, engine.PageInfo, error)
 	ListSignals(ctx context.Context, namespace string, run engine.ID, page engine.Page) ([]engine.Signal,
 		engine.PageInfo, error)
 	ListAuditEvents(context.Context, engine.AuditFilter, engine.Page) ([]engine.AuditEvent, engine.PageInfo, error)
@@ -240,7 +240,8 @@ func writeArray(x *export, name string, read reader) error {
 
 func (x *export) stepsOf(id engine.ID) reader {
 	return func(after *engine.Cursor) ([]proto.Message, engine.Cursor, bool, error) {
-		steps, info, err := x.store.ListSteps(x.ctx, x.namespace, id, engine.StepFilter{}, engine.Page{Limit: capsulePage, After: after})
+		steps, info, err := x.store.ListSteps(x.ctx, x.namespace, id, engine.StepFilter{},
+			engine.Page{Limit: capsulePage, After: after})
 		var last engine.Cursor
 		messages := make([]proto.Message, len(steps))
 		for i := range steps {

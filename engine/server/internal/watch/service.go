@@ -23,8 +23,8 @@ type Store interface {
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
 	LatestOfChain(ctx context.Context, namespace string, first engine.ID) (engine.ID, error)
 	GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
-	ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter, page engine.Page) ([]engine.Step,
-		engine.PageInfo, error)
+	ListSteps(ctx context.Context, namespace string, run engine.ID, f engine.StepFilter, page engine.Page) (
+		[]engine.Step, engine.PageInfo, error)
 }
 
 // Service implements the calls that watch and wait. Nothing in its memory must survive a restart.

@@ -163,16 +163,20 @@ class GetStepResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[_workflow_pb2.Step, _Mapping]] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
-    __slots__ = ("namespace", "run_id", "step_name", "page")
+    __slots__ = ("namespace", "run_id", "step_name", "page", "statuses", "latest_only")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     STEP_NAME_FIELD_NUMBER: _ClassVar[int]
     PAGE_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    LATEST_ONLY_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     run_id: str
     step_name: str
     page: _common_pb2.PageRequest
-    def __init__(self, namespace: _Optional[str] = ..., run_id: _Optional[str] = ..., step_name: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ...) -> None: ...
+    statuses: _containers.RepeatedScalarFieldContainer[_workflow_pb2.StepStatus]
+    latest_only: bool
+    def __init__(self, namespace: _Optional[str] = ..., run_id: _Optional[str] = ..., step_name: _Optional[str] = ..., page: _Optional[_Union[_common_pb2.PageRequest, _Mapping]] = ..., statuses: _Optional[_Iterable[_Union[_workflow_pb2.StepStatus, str]]] = ..., latest_only: bool = ...) -> None: ...
 
 class ListStepsResponse(_message.Message):
     __slots__ = ("steps", "page")
