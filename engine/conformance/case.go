@@ -22,6 +22,7 @@ type fixed struct {
 	run      func(c *attempt)
 	alone    bool   // it disturbs everybody on its lane
 	long     bool   // it takes so long that it has a lane of its own
+	patient  bool   // that lane's leases outlast a machine that is busy
 	needs    string // another section that it uses; "": none
 	when     setting
 	keeps    bool // the runs go on after it
