@@ -22,6 +22,7 @@ type fixed struct {
 	run      func(c *attempt)
 	alone    bool   // it disturbs everybody on its lane
 	long     bool   // it takes so long that it has a lane of its own
+	patient  bool   // that lane's leases outlast a machine that is busy
 	needs    string // another section that it uses; "": none
 	when     setting
 	keeps    bool // the runs go on after it
@@ -320,15 +321,17 @@ func (g *going) waiting(steps string) {
 
 // forgotten waits for a heartbeat that the subject sends from now on and that does not name the run: its
 // activation is over.
-func (g *going) forgotten() {
+func (g *going) forgotten() (at time.Time) {
 	from := g.c.board.length()
 	g.until("a heartbeat without the run", func() bool {
 		return slices.ContainsFunc(g.c.board.since(from), func(m message) bool {
 			of := func(held *kagziv1.Lease) bool { return held.GetRunId() == g.id() }
 			beat := m.up.GetHeartbeat()
+			at = m.at
 			return beat != nil && !slices.ContainsFunc(beat.GetHeld(), of)
 		})
 	})
+	return at
 }
 
 // message waits for the first message about the run that f accepts.

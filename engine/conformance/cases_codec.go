@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/kagzi/kagzi/engine/conformance/program"
 	"github.com/kagzi/kagzi/engine/conformance/subject"
@@ -145,7 +146,7 @@ func codecCases() []fixed {
 			for _, name := range []string{"kagzi:now", "kagzi:seed"} {
 				s.open(name, g.row(name).GetOutput(), s.step(name))
 			}
-			g.cancel(2e9)
+			g.cancel(time.Minute)
 			g.ends()
 			c.want(sameJSON(g.row("kagzi:cancelled").GetOutput().GetData(), []byte(`{}`)), "it is %s", g.row("kagzi:cancelled").GetOutput())
 		}),

@@ -178,7 +178,7 @@ func startCases() []fixed {
 			g.give("m", "1")
 			g.failsWith("deadlock", noCode)
 		}},
-		{id: "17.8", name: "code that blocks for long is reported", long: true, run: func(c *attempt) {
+		{id: "17.8", name: "code that blocks for long is reported", long: true, patient: true, run: func(c *attempt) {
 			g := c.start(step("a-m"), &program.Op{Op: "block", MS: blockLimit.Milliseconds()})
 			var blocked []*kagziv1.BlockedCode
 			c.check(await(c.ctx, func() (bool, error) {

@@ -113,8 +113,8 @@ func together(parts []func() error) error {
 }
 
 // laneFor makes a lane for cases and starts its subject.
-func (o *Options) laneFor(ctx context.Context, env map[string]string) (*lane, *board, error) {
-	l, err := newLane(o.Stores, "cases", o.Command, false, caseLease)
+func (o *Options) laneFor(ctx context.Context, env map[string]string, lease time.Duration) (*lane, *board, error) {
+	l, err := newLane(o.Stores, "cases", o.Command, false, lease)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +133,11 @@ func (o *Options) cases(ctx context.Context, all []fixed, atOnce int, env map[st
 	if len(all) == 0 {
 		return nil
 	}
-	l, b, err := o.laneFor(ctx, env)
+	lease := caseLease
+	if all[0].patient {
+		lease = programLease
+	}
+	l, b, err := o.laneFor(ctx, env, lease)
 	if err != nil {
 		return err
 	}
@@ -194,7 +198,7 @@ func (o *Options) changes(ctx context.Context) error {
 
 func (o *Options) change(ctx context.Context, how string, all []changed) error {
 	env := map[string]string{"KAGZI_CONFORMANCE_ON_DIVERGENCE": how, "KAGZI_CONFORMANCE_REMOVED_PATCHES": "gone"}
-	l, b, err := o.laneFor(ctx, env)
+	l, b, err := o.laneFor(ctx, env, programLease) // no case about code that changes waits for the end of a lease
 	if err != nil {
 		return err
 	}

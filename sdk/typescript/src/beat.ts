@@ -19,7 +19,7 @@ const AT_MOST = 600_000;
 const BLOCKED_AFTER = 5000;
 const STACK = 4 << 10;
 /** Milliseconds for which the main thread is waited for: a native function cannot be interrupted. */
-const PAUSE = 5000;
+const PAUSE = 20_000;
 
 /** What the shared memory says, as indexes of numbers: monotonic times in milliseconds. */
 enum At {
@@ -53,7 +53,7 @@ export class BeatThread {
   /** Starts the thread. */
   start(): void {
     const start: Start = { kagziBeat: { memory: this.#memory, endpoint: this.endpoint } };
-    const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
+    const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
     this.#thread = new Worker(new URL(import.meta.url), { workerData: start, resourceLimits, execArgv: [] });
     this.#thread.on('message', (text: string) => this.log.warn(text));
     this.#thread.on('error', (e) => this.log.warn(`the thread of heartbeats has ended: ${e.message}`));

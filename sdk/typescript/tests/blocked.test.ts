@@ -9,18 +9,19 @@ import { type RunHandle, ServerError, workflow } from '@kagzi/sdk';
 import { Env, Server } from '@kagzi/sdk/testing';
 
 test('a step that blocks the event loop keeps its lease', async () => {
-  const server = await Server.start({ lease: '1s' });
+  const server = await Server.start({ lease: '5s' });
   const env = new Env(server);
   try {
     let bodies = 0;
     const blocks = workflow('blocks', async (run) =>
-      run.step('block', () => {
+      run.step('block', async () => {
         bodies++;
-        for (const end = performance.now() + 4000; performance.now() < end;);
+        await new Promise((done) => setTimeout(done, 2000)); // the thread of heartbeats starts meanwhile
+        for (const end = performance.now() + 11_000; performance.now() < end;);
         return 'kept';
       }),
     );
-    assert.equal(await (await env.start(blocks, null)).result('20s'), 'kept');
+    assert.equal(await (await env.start(blocks, null)).result('60s'), 'kept');
     assert.equal(bodies, 1);
   } finally {
     await env.close();

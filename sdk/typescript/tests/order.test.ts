@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Activation } from '#sdk/activation.js';
+import { State } from '#sdk/call.js';
 import type { Op } from '#sdk/op.js';
 import { deliverable } from '#sdk/order.js';
 import { AwaitSignalRequest, SessionResponse, Task } from '#sdk/v1/kagzi/v1/worker.js';
@@ -22,7 +23,7 @@ function orderOf(answers: readonly (readonly [wait: number, settled: number])[])
   const ops: Op[] = [];
   const calls = answers.map((_, n) => {
     const call = new SignalCall(act, act.rootBranch, `s-${n}`, undefined, undefined, false);
-    call.state = 1; // ACTIVE
+    call.state = State.ACTIVE;
     ops.push(act.send('awaitSignal', AwaitSignalRequest.create({ hold: true }), (r, op) => void call.answered(r, op)));
     return call;
   });
