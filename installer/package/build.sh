@@ -22,9 +22,13 @@ CGO_ENABLED=0 GOFLAGS='' GOAMD64=v1 GOARM64=v8.0 go build -trimpath \
 	-gcflags='go.opentelemetry.io/proto/...=-l' \
 	-gcflags='github.com/modelcontextprotocol/...=-l' \
 	-gcflags='github.com/rivo/tview=-l' \
+	-gcflags='net/http=-l' \
 	-gcflags='github.com/kagzi/kagzi/installer=-l' \
 	-gcflags='github.com/kagzi/kagzi/backends/memory=-l' \
 	-gcflags='github.com/segmentio/encoding/json=-l' \
-	-gcflags='github.com/google/jsonschema-go/...=-l' \
+	-gcflags='github.com/gdamore/...=-l' \
+	-gcflags='github.com/grpc-ecosystem/...=-l' \
+	-gcflags='github.com/kagzi/kagzi/backends/move=-l' \
+	-gcflags='github.com/google/...=-l' \
 	-gcflags='github.com/kagzi/kagzi/tui/bench=' \
 	-ldflags "-s -w${2:+ -X main.version=$2}" -o "$1" .
