@@ -196,14 +196,17 @@ async function whatRuns(): Promise<{ runId: string; stack: string } | undefined>
     await connected.post('Debugger.pause');
     const waited = new Promise<Debugger.CallFrame[]>((resolve) => setTimeout(() => resolve([]), PAUSE));
     const frames = await Promise.race([paused, waited]);
-    const [first] = frames;
-    if (!first) return undefined;
-    const asked = { callFrameId: first.callFrameId, expression: WHOSE_CODE, returnByValue: true, silent: true };
-    const answer = (await connected.post('Debugger.evaluateOnCallFrame', asked)) as unknown as Evaluated;
     const lines = frames.map(
       (f) => `    at ${f.functionName || '<anonymous>'} (${f.url}:${f.location.lineNumber + 1})`,
     );
-    return { runId: String(answer.result.value), stack: lines.join('\n') };
+    for (const { callFrameId } of frames) {
+      // a frame of the runtime itself may not know the expression
+      const asked = { callFrameId, expression: WHOSE_CODE, returnByValue: true, silent: true };
+      const answer = (await connected.post('Debugger.evaluateOnCallFrame', asked)) as unknown as Evaluated;
+      const runId: unknown = answer.result.value;
+      if (typeof runId === 'string') return { runId, stack: lines.join('\n') };
+    }
+    return undefined;
   } catch {
     return undefined; // this runtime has no such inspector
   } finally {
