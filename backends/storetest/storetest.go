@@ -80,7 +80,7 @@ func suites() []suite {
 		{"notification", slices.Concat(work.NotificationCases, work.NotificationAroundCases)},
 		{"upkeep", work.UpkeepCases},
 		{"ticket", work.TicketCases},
-		{"race", slices.Concat(race.RaceCases, race.RaceAroundCases)},
+		{"race", slices.Concat(race.RaceCases, race.RaceWorkerCases, race.RaceAroundCases)},
 		{"model", model.ModelCases()},
 	}
 }

@@ -7,7 +7,7 @@ import (
 // Operations of a job that its worker popped on this server go over the worker's session. Those that build on
 // one another are sent together, so they share a commit; over unary calls each would wait for its own.
 
-// operate sends operations, each of which builds on the one before. answered is called once for each, from
+// operate sends operations. Each builds on the one before. answered is called once for each, from
 // another goroutine, with its answer; nil: the session has ended, and it may have taken effect or not.
 func (w *worker) operate(answered func(*kagziv1.SessionResponse), operations ...*kagziv1.SessionRequest) {
 	w.sending.Lock()

@@ -17,7 +17,7 @@ import (
 // Limits of what a worker says about itself.
 const (
 	maxTools    = 100
-	maxTool     = 58 // bytes: a requirement has 63, of which tool: takes 5
+	maxTool     = 58 // bytes: a requirement has 63, and tool: takes 5
 	maxTogether = 100
 )
 

@@ -49,7 +49,7 @@ func newReader(from io.Reader, extend func(bool)) *reader {
 	return &reader{r: bufio.NewReaderSize(from, 4<<10), limit: maxStranger, extend: extend}
 }
 
-// next returns the arguments of the next command, of which there is at least one. A protocolError says
+// next returns the arguments of the next command, at least one. A protocolError says
 // that what came is no command; then nothing more can be read.
 func (d *reader) next() ([][]byte, error) {
 	for {

@@ -44,7 +44,7 @@ export class Firsts {
     });
   }
 
-  /** Resolves those of which one has ended; false if there are none. */
+  /** Resolves the waits that have an ended call; false if there are none. */
   decide(): boolean {
     if (this.#open.length === 0) return false;
     const { length } = this.#open;

@@ -7,7 +7,7 @@ import { type EventRecord, RunState, type Verdict } from './state.js';
 import { TYPES, isOpen } from './types.js';
 import { pack, unpack } from './values.js';
 
-/** Events of a run; the server keeps 10,000 signals, of which some may be refused events. */
+/** Events of a run; the server keeps 10,000 signals, and some may be refused events. */
 export const MAX_EVENTS = 9000;
 const CACHED = 500;
 const GAP_TRIES = 50;

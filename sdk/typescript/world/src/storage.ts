@@ -289,7 +289,7 @@ function resultOf(
   return result;
 }
 
-/** The tokens of hooks. Each is the external id of an open run, of which the server has only one. */
+/** The tokens of hooks. Each is the external id of an open run; the server has only one such run. */
 class Tokens {
   constructor(
     private readonly client: Client,
