@@ -7,6 +7,7 @@ cd "$(dirname "$0")"
 folder=$1
 node generate.mjs --check
 npx --no-install eslint .
+bash world/install.sh
 (cd world && ../node_modules/.bin/eslint .)
 npx --no-install prettier --check --log-level warn .
 if grep -q '"resolved": "http' package-lock.json world/package-lock.json; then
