@@ -11,9 +11,10 @@ import (
 
 func parseAGQ(c *Config, text string) error {
 	if text == off {
-		text = ""
+		c.AGQ = ""
+		return nil
 	}
-	if text != "" && !isHostPort(text) {
+	if !isHostPort(text) {
 		return errors.New("want host:port such as 127.0.0.1:6380, or off")
 	}
 	c.AGQ = text
