@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// pop is a pop that waits for a job. It is answered once, by the goroutine that takes it from its connection: a job, its
+// pop is a pop that waits for a job. It is answered once, by what takes it from its connection: a job, its
 // time-out, the next command, a newer connection of the worker, or the end of the connection or the server.
 type pop struct {
 	pair  bool // answer the key and the job; otherwise one value
