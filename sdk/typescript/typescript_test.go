@@ -52,7 +52,7 @@ func server(ctx context.Context, t *testing.T) string {
 }
 
 func TestTheTypeScriptSDK(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	install(ctx, t, ".")
 	tests := "build/tests/"
@@ -66,7 +66,7 @@ func TestTheWorld(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds and kills an app for a minute")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	install(ctx, t, ".")
 	install(ctx, t, "world")
