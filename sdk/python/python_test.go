@@ -46,7 +46,7 @@ func pytest(t *testing.T, environment []string, which ...string) {
 	if runtime.GOOS == "windows" {
 		notTried(t, "venv.sh needs a shell")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	interpreter, err := exec.CommandContext(ctx, "bash", "venv.sh").Output()
 	if err != nil {
