@@ -12,6 +12,7 @@ import { callNames, divergence, owed } from './ending.js';
 import { KagziError } from './errors.js';
 import * as json from './json.js';
 import type { Op } from './op.js';
+import type { Outbox } from './outbox.js';
 import { scope } from './scope.js';
 import { Worker } from './worker.js';
 import { Workflow } from './workflow.js';
@@ -96,23 +97,19 @@ class Recorded {
   readonly thread = { enter: (): void => undefined, leave: (): void => undefined };
   readonly stats = { count: (): void => undefined };
 
+  /** All but the ends of a run are of no effect, and nothing waits for their answers. */
+  readonly outbox: Pick<Outbox, 'send' | 'withdraw' | 'enqueue'> = {
+    send: (op) => {
+      if (ENDS.has(op.kind)) this.ended(op);
+    },
+    withdraw: () => undefined,
+    enqueue: () => false,
+  };
+
   constructor(private readonly ended: (op: Op) => void) {}
-
-  /** Takes an operation. All but the ends are of no effect, and nothing waits for their answers. */
-  send(op: Op): void {
-    if (ENDS.has(op.kind)) this.ended(op);
-  }
-
-  withdraw(): void {
-    // there is nothing to withdraw
-  }
 
   forget(): void {
     // no run is held
-  }
-
-  enqueue(): boolean {
-    return false;
   }
 
   /** No code of a step begins. */
