@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -376,21 +374,6 @@ func quote(text string) string {
 
 // escaped writes a text for a query.
 func escaped(text string) string { return url.QueryEscape(text) }
-
-// fetched returns an answer to a program that is no browser.
-func fetched(t *testing.T, address, path string) (code int, text string) {
-	t.Helper()
-	answer, err := http.Get("http://" + address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(body)
-}
 
 func TestTheBrowserTellsWhatNoPageMayDo(t *testing.T) {
 	a := startAgents(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -90,4 +91,19 @@ func TestFormsOfferWhatTheCommandLineDoes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// fetched returns an answer to a program that is no browser.
+func fetched(t *testing.T, address, path string) (code int, text string) {
+	t.Helper()
+	answer, err := http.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
 }
