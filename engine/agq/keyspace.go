@@ -355,25 +355,18 @@ func statsTo(w *kagziv1.Worker) any {
 }
 
 func runExists(c *conn, args []string) bool {
-	kind, id, field := keyParts(args[0])
-	if kind != "worker" || field != "alive" {
-		c.fail(unknownKey)
-		return true
-	}
-	w, err := c.lookUp(id)
-	switch {
-	case err == nil && c.alive(w):
-		c.integer(1)
-	case err == nil || errors.Is(err, errNoJob) || notFound(err):
-		c.integer(0)
-	default:
-		c.refuse(err)
-	}
-	return true
+	return c.alivenessOf(args[0], 0, func(*kagziv1.Worker) int64 { return 1 })
 }
 
 func runTTL(c *conn, args []string) bool {
-	kind, id, field := keyParts(args[0])
+	return c.alivenessOf(args[0], -2, func(w *kagziv1.Worker) int64 {
+		return int64(aliveUntil(w).Sub(c.door.now()).Seconds())
+	})
+}
+
+// alivenessOf answers a question about a key worker:ID:alive: with none if that worker is not alive.
+func (c *conn) alivenessOf(key string, none int64, of func(*kagziv1.Worker) int64) bool {
+	kind, id, field := keyParts(key)
 	if kind != "worker" || field != "alive" {
 		c.fail(unknownKey)
 		return true
@@ -381,9 +374,9 @@ func runTTL(c *conn, args []string) bool {
 	w, err := c.lookUp(id)
 	switch {
 	case err == nil && c.alive(w):
-		c.integer(int64(aliveUntil(w).Sub(c.door.now()).Seconds()))
+		c.integer(of(w))
 	case err == nil || errors.Is(err, errNoJob) || notFound(err):
-		c.integer(-2)
+		c.integer(none)
 	default:
 		c.refuse(err)
 	}

@@ -110,7 +110,7 @@ func (s Scope) TriggerSchedules(schedules []string) Action {
 	})
 }
 
-// BackfillSchedule starts the runs of the ticks in a span that have none; to is nil for now.
+// BackfillSchedule starts the runs of the ticks in a span that have none. Without to, the span ends now.
 func (s Scope) BackfillSchedule(id string, from, to *timestamppb.Timestamp, reason string) Action {
 	flags := append(timeFlag("from", from), timeFlag("to", to)...)
 	return s.newAction(Action{
