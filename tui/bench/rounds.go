@@ -21,6 +21,7 @@ const (
 	entitySignals = 1000 // of an entity of W12
 	entityChain   = 500  // signals after which an entity continues as new, in its second part
 	sleepLead     = 3 * time.Second
+	sleepersLeast = 200             // a few runs weigh less than what the worker's memory changes by between two looks
 	sleepMeasured = 5 * time.Second // between the last park of W13 and the first wake, plus
 )
 
