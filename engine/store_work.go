@@ -196,6 +196,10 @@ type Work interface {
 	// SLEEP that is COMPLETED already is returned with Over and, if the timer is the same, with Hold
 	// or Stay. Any other SLEEP that has ended is a StepConflict, and Over of a step that was not begun
 	// is StepNotFound.
+	//
+	// A Sleep without Hold and Over that is repeated after the lease has ended returns the step as
+	// RUNNING, as when it parked the run, also if the step has a result by now: Settled would say that
+	// the lease continues.
 	Sleep(ctx context.Context, p SleepParams) (Step, error)
 	// AwaitSignal consumes the oldest signal of that name for the step, or waits for one. If there
 	// is one that was received by the step's WakeAt, the step is COMPLETED with its payload and the

@@ -187,7 +187,7 @@ func (u *unitOfWork) sleepAgain(run *Run, p *engine.SleepParams) (engine.Step, e
 			return engine.Step{}, err
 		}
 		if set != nil && rec.repeats(sleepReceipt(set.Name, p)) {
-			return *set, nil
+			return asParked(set), nil
 		}
 	}
 	step, err := u.writtenUnder(run, p.Lease, p.Step)
@@ -199,8 +199,18 @@ func (u *unitOfWork) sleepAgain(run *Run, p *engine.SleepParams) (engine.Step, e
 		return engine.Step{}, engine.LeaseLost(run.ID, run.Status)
 	case p.Over && step.Kind == engine.StepSleep && step.Status != engine.StepCompleted:
 		return engine.Step{}, engine.LeaseLost(run.ID, run.Status)
-	case step.Kind == engine.StepSleep && (p.Over || sameTimer(step, p)):
+	case step.Kind == engine.StepSleep && (p.Over || p.Hold && sameTimer(step, p)):
 		return *step, nil
+	case step.Kind == engine.StepSleep && sameTimer(step, p):
+		return asParked(step), nil
 	}
 	return engine.Step{}, engine.StepConflict(step.Name, step.Status)
+}
+
+// asParked returns a SLEEP as it was when it parked the run. What became of it since is the matter of a
+// later lease: a result would tell the caller that its own continues.
+func asParked(set *engine.Step) engine.Step {
+	step := *set
+	step.Status, step.Settled, step.FinishedAt, step.Error = engine.StepRunning, 0, time.Time{}, nil
+	return step
 }

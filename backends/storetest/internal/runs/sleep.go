@@ -60,6 +60,37 @@ var SleepCases = []fixture.Case{
 		s.Must(err, "BeginStep of a timer that is over")
 		fixture.Equal(s, "execute", begun.Execute, false)
 	}},
+	{Name: "a repeated sleep is still parked, whatever became of its timer", Run: func(s *fixture.F) {
+		parked := func(when string, l engine.Lease, d time.Duration, changes ...func(*engine.SleepParams)) {
+			step, err := s.Slept(l, "nap", d, changes...)
+			s.Must(err, "Sleep again "+when)
+			fixture.Equal(s, "status "+when, step.Status, engine.StepRunning)
+			fixture.Equal(s, "place "+when, step.Settled, 0)
+			s.SameTime("finished at "+when, step.FinishedAt, time.Time{})
+		}
+		for name, changes := range map[string][]func(*engine.SleepParams){
+			"of a worker that stays": {fixture.Staying}, "of an older worker": nil} {
+			l := s.HeldAgain()
+			s.Sleep(l, "nap", time.Second, changes...)
+			parked(name+" while it sleeps", l, time.Second, changes...)
+			s.Pass(time.Second)
+			parked(name+" while it is due", l, time.Second, changes...)
+			woken := s.Claim("w1")
+			parked(name+" while another lease goes on", l, time.Second, changes...)
+			s.Finish(woken.Lease, "done")
+			parked(name+" after the end", l, time.Second, changes...)
+		}
+		// The timer is set by one lease, and the run is parked by the next.
+		first := s.HeldAgain()
+		s.Sleep(first, "nap", time.Second, fixture.Held)
+		s.Release(first, false)
+		second := s.Claim("w1").Lease
+		s.Sleep(second, "nap", time.Second, fixture.Staying)
+		s.Pass(time.Second)
+		woken := s.Claim("w1")
+		parked("of the lease that did not set the timer", second, time.Second, fixture.Staying)
+		s.Finish(woken.Lease, "done")
+	}},
 	{Name: "a sleep until a time wakes at that time", Run: func(s *fixture.F) {
 		l := s.Held()
 		moment := s.Now.Add(42*time.Minute + 7*time.Microsecond)
