@@ -299,6 +299,7 @@ func sessionCases() []fixed {
 			lostAnswer(c, wait("late"), func(r *kagziv1.SessionRequest) bool { return r.GetAwaitSignal() != nil },
 				func(g *going) { g.signal("late", "1") }, "1")
 		}),
+		one("6.2", "a sleep that is repeated after its run has woken still parks", func(c *attempt) { wokenUnheard(c) }),
 		one("25.1", "a worker that is asked to end lets its runs end first", func(c *attempt) { drains(c) }),
 		one("25.3", "a worker that is killed leaves its runs to another", func(c *attempt) {
 			g := c.start(step("m"), step("n"))
@@ -354,6 +355,29 @@ func lostAnswer(c *attempt, o *program.Op, is func(*kagziv1.SessionRequest) bool
 	c.board.mu.Unlock()
 	c.proxy.cut()
 	g.traced(g.completes(), "begin", "0", "n", "1", "m", "2", "late", result)
+}
+
+// wokenUnheard loses the answer to a sleep that parks, and the task when the timer has ended. The repeated
+// sleep must not be taken for one that is over: its lease is.
+func wokenUnheard(c *attempt) {
+	g := gated(c, list(nap("late", 500), step("m")), func(g *going) {
+		c.board.mu.Lock()
+		defer c.board.mu.Unlock()
+		c.board.inject = func(_ int64, r *kagziv1.SessionResponse) []*kagziv1.SessionResponse {
+			if r.GetSleeping() != nil || r.GetTask().GetRunId() == g.id() {
+				return nil
+			}
+			return []*kagziv1.SessionResponse{r}
+		}
+	})
+	g.recorded("late") // by the claim of the task
+	c.board.mu.Lock()
+	c.board.inject = nil
+	c.board.mu.Unlock()
+	c.proxy.cut()
+	g.give("m", "1")
+	g.traced(g.completes(), "begin", "0", "late", "null", "m", "1")
+	c.want(len(c.gate.questions(g.id()+"/m")) == 1, "step m ran under the lease that the sleep had ended")
 }
 
 // drains stops the subject while a run is in hand.
