@@ -179,6 +179,14 @@ func (m *member) dropped(s *kagziv1.Step) bool {
 	})
 }
 
+// late reports whether a row is an own record that a branch made after the cancellation of its run. Calls fail
+// at once then, so a sibling may end the branch before it comes so far: that depends on time.
+func (m *member) late(s *kagziv1.Step) bool {
+	return isOwn(s.GetName()) && s.GetBranch() != "" && slices.ContainsFunc(m.rows, func(c *kagziv1.Step) bool {
+		return c.GetName() == "kagzi:cancelled" && s.GetSettled() > c.GetSettled()
+	})
+}
+
 // record normalises a run. With attempts, the numbers of attempts are compared, too.
 func (m member) record(p *program.Program, attempts bool) Record {
 	r := Record{Path: m.path, Status: trimmed(m.run.GetStatus().String(), "WORKFLOW_STATUS_"), Error: errorText(m.run.GetError())}
@@ -187,7 +195,7 @@ func (m member) record(p *program.Program, attempts bool) Record {
 	} else if m.run.Output != nil {
 		r.Output = resultText(m.run.GetOutput().GetData(), chance(p))
 	}
-	rows := slices.DeleteFunc(slices.Clone(m.rows), interrupted)
+	rows := slices.DeleteFunc(slices.Clone(m.rows), func(s *kagziv1.Step) bool { return interrupted(s) || m.late(s) })
 	at := func(s *kagziv1.Step) int64 {
 		if m.dropped(s) {
 			return 0

@@ -155,6 +155,28 @@ func TestARetryThatTheEndOfItsRunLeftIsNotCompared(t *testing.T) {
 	}
 }
 
+// After the cancellation a sibling's failure may end a branch before or after it makes a record of its own.
+func TestAnOwnRecordOfABranchAfterTheCancellationIsNotCompared(t *testing.T) {
+	own := func(branch string, settled int64) *kagziv1.Step {
+		return &kagziv1.Step{Name: "kagzi:patched:p/1", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Branch: branch,
+			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Settled: settled}
+	}
+	of := func(more ...*kagziv1.Step) []Record {
+		cancelled := &kagziv1.Step{Name: "kagzi:cancelled", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION,
+			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Settled: 3}
+		return records([]member{{run: &kagziv1.Workflow{}, rows: append(more, cancelled)}}, &program.Program{}, true)
+	}
+	if d := difference(of(own("1.2", 4)), of()); d != "" {
+		t.Error(d)
+	}
+	if difference(of(own("1.2", 2)), of()) == "" {
+		t.Error("a record before the cancellation is not compared")
+	}
+	if difference(of(own("", 4)), of()) == "" {
+		t.Error("a record of the workflow function is not compared")
+	}
+}
+
 // Whether a step that runs has been announced depends on time, and is not part of the state.
 func TestAnAnnouncedStepIsInNoState(t *testing.T) {
 	pending, running := kagziv1.StepStatus_STEP_STATUS_PENDING, kagziv1.StepStatus_STEP_STATUS_RUNNING
