@@ -45,6 +45,7 @@ type conn struct {
 	closing bool // no more answers: what is pending is written, then the connection closes
 	pop     *pop // the pop that waits; nil: none
 	fenced  bool // another connection has taken its worker over
+	popped  int  // the number of the session in which it popped last; 0: it never popped
 }
 
 func newConn(d *Door, raw net.Conn) *conn {
@@ -118,17 +119,11 @@ func (c *conn) carryOut(args [][]byte) bool {
 	case len(texts) < one.least || one.most >= 0 && len(texts) > one.most:
 		c.fail("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
 	case c.isFenced() && one.worker:
-		c.fail("ERR worker " + c.identity + " has a newer connection, which has taken its jobs over")
+		c.refuse(c.errFenced())
 	default:
 		more = one.run(c, texts)
 	}
 	return more && c.mayRead()
-}
-
-func (c *conn) isFenced() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.fenced
 }
 
 // say adds an answer.

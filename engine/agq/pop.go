@@ -180,6 +180,12 @@ func (w *worker) deliver(t *kagziv1.Task) {
 		w.release(t.RunId, t.LeaseToken)
 		return
 	}
+	if w.takenOver() {
+		w.release(t.RunId, t.LeaseToken)
+		w.close()
+		c.fence()
+		return
+	}
 	input, err := inputOf(t.Input.GetData())
 	if err != nil {
 		w.refuseTask(t, err)

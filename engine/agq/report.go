@@ -242,11 +242,14 @@ func (c *conn) reportOn(id string, fresh bool) (*held, error) {
 	}
 	h := &held{reporter: reporter{door: c.door, ctx: c.caller.ctx, who: c.who(), run: run.String()}}
 	if w := c.worker(); w != nil {
+		if c.isTakenOver(w.number) {
+			return nil, c.errFenced()
+		}
 		w.beat()
 		if h.job = w.find(h.run); h.job != nil {
 			h.token, h.worker = h.job.token, w
 			if !fresh {
-				return h, nil
+				return h, c.checkNewest(w)
 			}
 			<-h.job.begun // what is read has it
 		}
@@ -261,6 +264,9 @@ func (c *conn) reportOn(id string, fresh bool) (*held, error) {
 	h.token = h.claim.Token
 	if h.token == "" {
 		return h, errNotHeld
+	}
+	if c.isTakenOver(h.claim.PID) {
+		return nil, c.errFenced()
 	}
 	return h, nil
 }

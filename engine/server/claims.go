@@ -16,6 +16,7 @@ type Claim struct {
 	Run   engine.Run
 	Token string        // of the lease under which the worker holds the run; empty: it does not
 	Steps []engine.Step // the latest attempt of each step, in sequence order
+	PID   int           // with a Token: the pid with which the worker registered last
 }
 
 // Identity names a worker. Only the instance that registered under an id has the id's runs.
@@ -46,16 +47,32 @@ func (d Direct) WorkerOf(ctx context.Context, who Identity) (engine.Worker, []en
 	if err != nil {
 		return engine.Worker{}, nil, s.errors.Status(err)
 	}
-	w, err := s.store.GetWorker(ctx, who.Worker)
-	if err == nil && !who.is(&w) {
-		err = &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: who.Worker,
-			Message: "no worker " + who.Worker}
-	}
+	w, err := s.registered(ctx, who)
 	if err != nil {
 		return engine.Worker{}, nil, s.errors.Status(err)
 	}
 	held, err := s.store.HeldBy(ctx, who.Worker)
 	return w, held, s.errors.Status(err)
+}
+
+// PIDOf returns the pid with which a worker registered last, or the error of WorkerOf.
+func (d Direct) PIDOf(ctx context.Context, who Identity) (int, error) {
+	ctx, err := d.asWorker(ctx, who)
+	if err != nil {
+		return 0, d.server.errors.Status(err)
+	}
+	w, err := d.server.registered(ctx, who)
+	return w.PID, d.server.errors.Status(err)
+}
+
+// registered returns the worker that an instance has registered.
+func (s *Server) registered(ctx context.Context, who Identity) (engine.Worker, error) {
+	w, err := s.store.GetWorker(ctx, who.Worker)
+	if err == nil && !who.is(&w) {
+		err = &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: who.Worker,
+			Message: "no worker " + who.Worker}
+	}
+	return w, err
 }
 
 func (i Identity) is(w *engine.Worker) bool {
@@ -111,7 +128,7 @@ func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (c Cl
 	}
 	after, err := s.leaseToken(ctx, who.Namespace, run)
 	if err == nil && after == before {
-		c.Token = after.Wire()
+		c.Token, c.PID = after.Wire(), w.PID
 	}
 	return c, err
 }

@@ -126,7 +126,8 @@ func (l *Load) awaitEnds(ctx context.Context) {
 	r := rand.New(rand.NewPCG(l.o.Seed, 2000))
 	var c *conn
 	defer func() { c.close() }()
-	for pause(ctx, 50*time.Millisecond) {
+	for wait := time.Duration(0); pause(ctx, wait); {
+		wait = 50 * time.Millisecond
 		l.mu.Lock()
 		open := l.actions
 		l.mu.Unlock()
@@ -152,6 +153,7 @@ func (l *Load) awaitEnds(ctx context.Context) {
 		} else if s.Pending+s.Running > 0 {
 			continue
 		}
+		wait = 0
 		l.Ended.Add(1)
 		l.mu.Lock()
 		l.actions = l.actions[1:]

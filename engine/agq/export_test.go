@@ -1,0 +1,6 @@
+package agq
+
+import "time"
+
+// BeatEvery changes how often a door passes heartbeats on. It must not serve yet.
+func (d *Door) BeatEvery(interval time.Duration) { d.beat = interval }
