@@ -41,6 +41,18 @@ func (c *conn) fence() {
 	c.giveUp()
 }
 
+// fenceOf is fence for a connection whose session has been taken over, unless it has a newer one itself.
+func (c *conn) fenceOf(session int) {
+	c.mu.Lock()
+	if c.popped != session {
+		c.mu.Unlock()
+		return
+	}
+	c.fenced = true
+	c.mu.Unlock()
+	c.giveUp()
+}
+
 // takenOver says whether another session of the worker is the newest, as the store has it. That is one of
 // another server: the one before on this server knows it already.
 func (w *worker) takenOver() bool {

@@ -1,9 +1,11 @@
 package agq_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,5 +146,48 @@ func TestAClaimThatNeverReachedItsWorkerComesBack(t *testing.T) {
 	c.want("+OK", "SET", "job:"+job+":status", "completed")
 	if run := f.run(job); run.LeaseLosses != 0 {
 		t.Errorf("the job counts %d losses", run.LeaseLosses)
+	}
+}
+
+// between runs something once, before a read of a run or before the begin of a step that stages an output.
+type between struct {
+	engine.Store
+	once            sync.Once
+	beforeRead, end func()
+}
+
+func (b *between) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
+	if b.beforeRead != nil {
+		b.once.Do(b.beforeRead)
+	}
+	return b.Store.GetHistory(ctx, p)
+}
+
+func (b *between) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	if b.end != nil && p.Name == "stdout" {
+		b.once.Do(b.end)
+	}
+	return b.Store.BeginStep(ctx, p)
+}
+
+// TestAReportIsRepeatedWhileItCounts has a worker that repeats its report over another connection while the
+// first is still being carried out.
+func TestAReportIsRepeatedWhileItCounts(t *testing.T) {
+	for name, hook := range map[string]func(*between, func()){
+		"the job ends between two reads of it":       func(b *between, end func()) { b.beforeRead = end },
+		"the job ends before the output is recorded": func(b *between, end func()) { b.end = end },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			store := &between{Store: w.db.Open(nil)}
+			f := serve(t, store, w.now)
+			job := f.submit("a", 1)[0]
+			c := f.as("w1")
+			c.want("$"+job, "BRPOPLPUSH", "queue:ready", "queue:processing", "20")
+			again := f.as("w1")
+			hook(store, func() { c.want("+OK", "JOB.UPDATE", job, `{"status":"completed"}`) })
+			again.want("+OK", "SET", "job:"+job+":stdout", "x")
+			again.want("+OK", "SET", "job:"+job+":status", "completed")
+		})
 	}
 }

@@ -183,7 +183,7 @@ func (w *worker) deliver(t *kagziv1.Task) {
 	if w.takenOver() {
 		w.release(t.RunId, t.LeaseToken)
 		w.close()
-		c.fence()
+		c.fenceOf(w.number)
 		return
 	}
 	input, err := inputOf(t.Input.GetData())

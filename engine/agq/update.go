@@ -13,20 +13,25 @@ import (
 
 // setOutput carries out SET job:ID:stdout and SET job:ID:stderr.
 func (c *conn) setOutput(id string, of int, text string) bool {
-	h, err := c.reportOn(id, true)
-	switch {
-	case errors.Is(err, errNotHeld) && h.reportedBefore("completed", "failed"):
-		c.ok() // all of a report is repeated when the answer to its end was lost
-	case err != nil:
-		c.refuseReport(id, "running", h, err)
-	default:
-		if err := h.stage(of, text); err != nil {
-			c.refuseReport(id, "running", h, err)
+	for again := false; ; again = true {
+		h, err := c.reportOn(id, true)
+		if errors.Is(err, errNotHeld) && h.reportedBefore("completed", "failed") {
+			c.ok() // all of a report is repeated when the answer to its end was lost
 			return true
 		}
-		c.ok()
+		if err == nil {
+			err = h.stage(of, text)
+		}
+		switch {
+		case err == nil:
+			c.ok()
+		case isLost(err) && !again:
+			continue // it ended meanwhile, perhaps by the report that this repeats
+		default:
+			c.refuseReport(id, "running", h, err)
+		}
+		return true
 	}
-	return true
 }
 
 // setStatus carries out SET job:ID:status.

@@ -341,21 +341,31 @@ func (w *worker) receive() {
 		return
 	}
 	if w.takenOver() {
-		owner.fence()
+		owner.fenceOf(w.number)
 		return
 	}
-	if !w.resume(owner) {
-		owner.giveUp()
+	if p := owner.popOf(w.number); p != nil && !w.resume(owner, p) {
+		owner.answerPop(p, nil)
 	}
+}
+
+// popOf returns the pop that waits for a session; nil: none does.
+func (c *conn) popOf(session int) *pop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.popped != session {
+		return nil // it has a newer session
+	}
+	return c.pop
 }
 
 // resume opens another session for a pop that waits while its session has ended, such as that of a worker which
 // was lost in the meantime. It says whether the pop goes on.
-func (w *worker) resume(c *conn) bool {
+func (w *worker) resume(c *conn, p *pop) bool {
 	c.mu.Lock()
-	p, gone := c.pop, c.fenced || c.closing
+	gone := c.pop != p || c.fenced || c.closing
 	c.mu.Unlock()
-	if p == nil || gone || w.door.stopping() {
+	if gone || w.door.stopping() {
 		return false
 	}
 	known, held, err := w.door.server.WorkerOf(w.ctx, w.who)

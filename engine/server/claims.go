@@ -95,21 +95,34 @@ func (d Direct) asWorker(ctx context.Context, who Identity) (context.Context, er
 	return ctx, auth.MayActAs(ctx, who.Worker)
 }
 
-// claimOf reads a run and its lease. The run may be claimed again in between, so the lease counts only if
-// it was current before and after the run was read.
-func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (c Claim, err error) {
+// rereads limits how often a run is read again because its lease changed meanwhile.
+const rereads = 10
+
+// claimOf reads a run and its lease. The run may end or be claimed again in between, so the lease counts only
+// if it was current before and after the run was read; otherwise the run is read again.
+func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (Claim, error) {
+	for n := 0; ; n++ {
+		c, changed, err := s.readClaim(ctx, who, run)
+		if err != nil || !changed || n == rereads {
+			return c, err
+		}
+	}
+}
+
+// readClaim reads a run and its lease once. changed says that the lease ended while the run was read.
+func (s *Server) readClaim(ctx context.Context, who Identity, run engine.ID) (c Claim, changed bool, err error) {
 	before, err := s.leaseToken(ctx, who.Namespace, run)
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	if c.Run, err = s.store.GetRun(ctx, who.Namespace, run); err != nil {
-		return c, err
+		return c, false, err
 	}
 	for from := int64(0); ; {
 		steps, next, err := s.store.GetHistory(ctx, engine.HistoryParams{Namespace: who.Namespace, RunID: run,
 			From: from, Bytes: engine.HistoryBytes})
 		if err != nil {
-			return c, err
+			return c, false, err
 		}
 		if c.Steps = append(c.Steps, steps...); next == 0 {
 			break
@@ -117,20 +130,20 @@ func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (c Cl
 		from = next
 	}
 	if before.IsZero() || c.Run.WorkerID != who.Worker || c.Run.Status != engine.RunRunning {
-		return c, nil
+		return c, false, nil
 	}
 	w, err := s.store.GetWorker(ctx, who.Worker)
 	if engine.KindOf(err) == engine.KindNotFound || err == nil && !who.is(&w) {
-		return c, nil
+		return c, false, nil
 	}
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	after, err := s.leaseToken(ctx, who.Namespace, run)
 	if err == nil && after == before {
 		c.Token, c.PID = after.Wire(), w.PID
 	}
-	return c, err
+	return c, err == nil && after != before, err
 }
 
 // leaseToken returns the token of a run's lease; zero if nobody holds the run.
