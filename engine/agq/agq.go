@@ -21,6 +21,7 @@
 //   - identity.go: which worker a connection speaks for. worker.go, pop.go: the workers that pop.
 //   - fence.go: what a worker's older connections may no longer say.
 //   - report.go, update.go: reports of jobs. keyspace.go: keys, as a view of runs and workers.
+//   - verify.go: an operator asks what a worker's tool says.
 //   - plan.go: what a plan may be. plans.go, actions.go, jobs.go, lists.go: the commands of clients.
 package agq
 
@@ -91,6 +92,7 @@ type Options struct {
 	Now func() time.Time
 	// Shared says that other servers may use the same store: a worker's connection there fences the ones here.
 	Shared bool
+	Verify bool // operators may have workers run their tools (WORKER.VERIFY)
 }
 
 // Door serves AGQ's protocol for one server.
@@ -103,6 +105,7 @@ type Door struct {
 	tls     *tls.Config
 	now     func() time.Time
 	shared  bool
+	verify  bool
 	beat    time.Duration // see beatEvery
 	stop    chan struct{} // closed when pops are answered nil and connections end
 	numbers atomic.Int64
@@ -123,7 +126,7 @@ func New(s Server, o Options) *Door {
 	}
 	return &Door{
 		server: s, runs: kagziv1.NewWorkflowServiceClient(s), work: kagziv1.NewWorkerServiceClient(s),
-		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, shared: o.Shared, beat: beatEvery, stop: make(chan struct{}),
+		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, shared: o.Shared, verify: o.Verify, beat: beatEvery, stop: make(chan struct{}),
 		conns: map[*conn]struct{}{}, workers: map[server.Identity]*worker{},
 	}
 }

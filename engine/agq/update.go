@@ -48,9 +48,20 @@ func (c *conn) setStatus(id, to string) bool {
 		texts, steps := h.staged()
 		o := outcome{completed: to == "completed",
 			result: jobResult{Status: to, Worker: h.who.Worker, Stdout: texts[0], Stderr: texts[1]}}
-		err = h.finish(&o, steps)
+		err = c.conclude(h, &o, steps)
 	}
 	return c.answerReport(id, to, h, err)
+}
+
+// conclude records the end of a job.
+func (c *conn) conclude(h *held, o *outcome, staged []string) error {
+	if input, err := h.input(); err == nil && input.Verify != "" {
+		h.policy = input.policy()
+		if err := c.noteVerified(h, input.Verify, o); err != nil {
+			return err
+		}
+	}
+	return h.finish(o, staged)
 }
 
 // answerReport answers a final report.
@@ -180,7 +191,7 @@ func runJobUpdate(c *conn, args []string) bool {
 		}
 		o := outcome{completed: u.Status == "completed", message: u.Error,
 			result: jobResult{Status: u.Status, Worker: h.who.Worker, Tasks: u.Results}}
-		err = h.finish(&o, nil)
+		err = c.conclude(h, &o, nil)
 	}
 	return c.answerReport(id, u.Status, h, err)
 }

@@ -63,17 +63,24 @@ type profile struct {
 	hostname, platform, version string
 	tools                       *[]string // nil: it never named any
 	units                       []string
+	says                        map[string]string // by tool or unit: what it said when an operator asked
 	most                        int
 	session                     int // the number of the worker's session; it is stored as the worker's pid
 	tags                        map[string]string
 }
 
-// register makes the request for a worker.
-func (p *profile) register(who server.Identity) *kagziv1.RegisterRequest {
+// registration makes the request for a worker.
+func (d *Door) registration(p *profile, who server.Identity) *kagziv1.RegisterRequest {
 	r := &kagziv1.RegisterRequest{
 		Namespace: who.Namespace, TaskQueue: readyQueue, WorkflowTypes: []string{jobType}, WorkerId: who.Worker,
 		InstanceId: who.Instance, Hostname: p.hostname, Platform: p.platform, Version: p.version,
 		MaxConcurrent: int32(max(p.most, 1)), Pid: int32(p.session), Labels: p.tags, Capabilities: map[string]string{},
+	}
+	if d.verify { // first: a worker that always has jobs is asked all the same
+		r.TaskQueue, r.TaskQueues = verifyQueue+who.Worker, []string{readyQueue}
+	}
+	for name, text := range p.says {
+		r.Capabilities[saysPrefix+name] = text
 	}
 	for _, unit := range p.units {
 		r.Capabilities[unitPrefix+unit] = ""
@@ -91,11 +98,14 @@ func (p *profile) register(who server.Identity) *kagziv1.RegisterRequest {
 // profileOf returns the profile of a registered worker.
 func profileOf(w *engine.Worker) *profile {
 	p := &profile{hostname: w.Hostname, platform: w.Platform, version: w.Version, most: w.MaxConcurrent, session: w.PID,
-		tags: w.Labels}
+		tags: w.Labels, says: map[string]string{}}
 	if _, any := w.Capabilities[anyTool]; !any {
 		p.tools = &[]string{}
 	}
-	for key := range w.Capabilities {
+	for key, value := range w.Capabilities {
+		if name, is := strings.CutPrefix(key, saysPrefix); is {
+			p.says[name] = value
+		}
 		if tool, is := strings.CutPrefix(key, toolPrefix); is && key != anyTool {
 			*p.tools = append(*p.tools, tool)
 		}
@@ -162,7 +172,7 @@ func (d *Door) newWorker(caller context.Context, who server.Identity, p *profile
 	w := &worker{door: d, who: who, ctx: calls, end: end, over: make(chan struct{}), stream: stream, seq: 1,
 		number: as.session, most: max(p.most, 1), beaten: time.Now()}
 	hello := &kagziv1.SessionRequest{Seq: 1,
-		Operation: &kagziv1.SessionRequest_Hello{Hello: as.register(who)}}
+		Operation: &kagziv1.SessionRequest_Hello{Hello: d.registration(&as, who)}}
 	if err := stream.Send(hello); err != nil && !errors.Is(err, io.EOF) {
 		end()
 		return nil, err

@@ -40,8 +40,9 @@ func (p *process) startAGQ(l net.Listener, srv *server.Server, e *endpoint, shar
 	if l == nil {
 		return
 	}
-	o := agq.Options{Log: p.log, Now: p.store.Now, Shared: shared}
-	if p.config.Load().agqEncrypted(e) {
+	c := p.config.Load()
+	o := agq.Options{Log: p.log, Now: p.store.Now, Shared: shared, Verify: c.AGQVerify}
+	if c.agqEncrypted(e) {
 		o.TLS = p.certs.RPC()
 	}
 	door := agq.New(srv.Direct(), o)
