@@ -107,6 +107,7 @@ type Door struct {
 	shared  bool
 	verify  bool
 	beat    time.Duration // see beatEvery
+	writing time.Duration // see writeTime
 	stop    chan struct{} // closed when pops are answered nil and connections end
 	numbers atomic.Int64
 
@@ -126,7 +127,7 @@ func New(s Server, o Options) *Door {
 	}
 	return &Door{
 		server: s, runs: kagziv1.NewWorkflowServiceClient(s), work: kagziv1.NewWorkerServiceClient(s),
-		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, shared: o.Shared, verify: o.Verify, beat: beatEvery, stop: make(chan struct{}),
+		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, shared: o.Shared, verify: o.Verify, beat: beatEvery, writing: writeTime, stop: make(chan struct{}),
 		conns: map[*conn]struct{}{}, workers: map[server.Identity]*worker{},
 	}
 }

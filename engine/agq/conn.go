@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -79,7 +80,9 @@ func (c *conn) serve() {
 	}()
 	_ = c.raw.SetReadDeadline(time.Now().Add(strangerTime))
 	if t, ok := c.raw.(*tls.Conn); ok {
+		_ = c.raw.SetWriteDeadline(time.Now().Add(c.door.writing))
 		if err := t.HandshakeContext(c.ctx); err != nil {
+			c.noHandshake(err)
 			return
 		}
 	}
@@ -97,6 +100,20 @@ func (c *conn) serve() {
 		if !c.carryOut(args) {
 			return
 		}
+	}
+}
+
+// noHandshake tells the log, and a client that speaks no TLS, why the connection closes.
+func (c *conn) noHandshake(err error) {
+	if errors.Is(err, io.EOF) || c.door.stopping() {
+		return // it said nothing, as a probe of the port
+	}
+	c.door.log.Info("TLS handshake on the AGQ port failed; the connection is closed", "from", c.raw.RemoteAddr(),
+		"error", err)
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil {
+		_ = plain.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = io.WriteString(plain.Conn, "-ERR this port speaks TLS; connect with TLS\r\n")
 	}
 }
 
@@ -189,7 +206,7 @@ func (c *conn) write() {
 		if len(text) == 0 {
 			return // closing, and all is written
 		}
-		_ = c.raw.SetWriteDeadline(time.Now().Add(writeTime))
+		_ = c.raw.SetWriteDeadline(time.Now().Add(c.door.writing))
 		if _, err := c.raw.Write(text); err != nil {
 			c.mu.Lock()
 			c.closing, c.pending.text = true, nil
