@@ -19,7 +19,9 @@
 //   - agq.go: Door, its connections and its limits. resp.go, reply.go: the protocol.
 //   - conn.go: one connection; hello.go: what clients of Redis send first; commands.go: the table.
 //   - identity.go: which worker a connection speaks for. worker.go, pop.go: the workers that pop.
+//   - fence.go: what a worker's older connections may no longer say.
 //   - report.go, update.go: reports of jobs. keyspace.go: keys, as a view of runs and workers.
+//   - verify.go: an operator asks what a worker's tool says.
 //   - plan.go: what a plan may be. plans.go, actions.go, jobs.go, lists.go: the commands of clients.
 package agq
 
@@ -80,6 +82,7 @@ type Server interface {
 	Keyless(ctx context.Context) bool
 	Claim(ctx context.Context, who server.Identity, run engine.ID) (server.Claim, error)
 	WorkerOf(ctx context.Context, who server.Identity) (engine.Worker, []engine.Held, error)
+	PIDOf(ctx context.Context, who server.Identity) (int, error)
 }
 
 // Options configures a Door.
@@ -87,6 +90,9 @@ type Options struct {
 	Log *slog.Logger
 	TLS *tls.Config // nil: plaintext
 	Now func() time.Time
+	// Shared says that other servers may use the same store: a worker's connection there fences the ones here.
+	Shared bool
+	Verify bool // operators may have workers run their tools (WORKER.VERIFY)
 }
 
 // Door serves AGQ's protocol for one server.
@@ -98,6 +104,10 @@ type Door struct {
 	log     *slog.Logger
 	tls     *tls.Config
 	now     func() time.Time
+	shared  bool
+	verify  bool
+	beat    time.Duration // see beatEvery
+	writing time.Duration // see writeTime
 	stop    chan struct{} // closed when pops are answered nil and connections end
 	numbers atomic.Int64
 
@@ -117,7 +127,7 @@ func New(s Server, o Options) *Door {
 	}
 	return &Door{
 		server: s, runs: kagziv1.NewWorkflowServiceClient(s), work: kagziv1.NewWorkerServiceClient(s),
-		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, stop: make(chan struct{}),
+		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, shared: o.Shared, verify: o.Verify, beat: beatEvery, writing: writeTime, stop: make(chan struct{}),
 		conns: map[*conn]struct{}{}, workers: map[server.Identity]*worker{},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -45,6 +46,7 @@ type conn struct {
 	closing bool // no more answers: what is pending is written, then the connection closes
 	pop     *pop // the pop that waits; nil: none
 	fenced  bool // another connection has taken its worker over
+	popped  int  // the number of the session in which it popped last; 0: it never popped
 }
 
 func newConn(d *Door, raw net.Conn) *conn {
@@ -78,7 +80,9 @@ func (c *conn) serve() {
 	}()
 	_ = c.raw.SetReadDeadline(time.Now().Add(strangerTime))
 	if t, ok := c.raw.(*tls.Conn); ok {
+		_ = c.raw.SetWriteDeadline(time.Now().Add(c.door.writing))
 		if err := t.HandshakeContext(c.ctx); err != nil {
+			c.noHandshake(err)
 			return
 		}
 	}
@@ -96,6 +100,20 @@ func (c *conn) serve() {
 		if !c.carryOut(args) {
 			return
 		}
+	}
+}
+
+// noHandshake tells the log, and a client that speaks no TLS, why the connection closes.
+func (c *conn) noHandshake(err error) {
+	if errors.Is(err, io.EOF) || c.door.stopping() {
+		return // it said nothing, as a probe of the port
+	}
+	c.door.log.Info("TLS handshake on the AGQ port failed; the connection is closed", "from", c.raw.RemoteAddr(),
+		"error", err)
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil {
+		_ = plain.Conn.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = io.WriteString(plain.Conn, "-ERR this port speaks TLS; connect with TLS\r\n")
 	}
 }
 
@@ -118,17 +136,11 @@ func (c *conn) carryOut(args [][]byte) bool {
 	case len(texts) < one.least || one.most >= 0 && len(texts) > one.most:
 		c.fail("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
 	case c.isFenced() && one.worker:
-		c.fail("ERR worker " + c.identity + " has a newer connection, which has taken its jobs over")
+		c.refuse(c.errFenced())
 	default:
 		more = one.run(c, texts)
 	}
 	return more && c.mayRead()
-}
-
-func (c *conn) isFenced() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.fenced
 }
 
 // say adds an answer.
@@ -194,7 +206,7 @@ func (c *conn) write() {
 		if len(text) == 0 {
 			return // closing, and all is written
 		}
-		_ = c.raw.SetWriteDeadline(time.Now().Add(writeTime))
+		_ = c.raw.SetWriteDeadline(time.Now().Add(c.door.writing))
 		if _, err := c.raw.Write(text); err != nil {
 			c.mu.Lock()
 			c.closing, c.pending.text = true, nil

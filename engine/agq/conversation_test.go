@@ -95,7 +95,7 @@ func TestConversations(t *testing.T) {
 			says("-ERR worker_id: …", "WORKER.REGISTER", strings.Replace(registration, "w7", "w 7", 1)),
 			says("-ERR Invalid capabilities format: tools[0] has 59 characters…",
 				"SET", "worker:w:tools", strings.Repeat("x", 59)),
-			says("-ERR WORKER.VERIFY is not served…", "WORKER.VERIFY", "agx-ocr", "{}"),
+			says("-ERR WORKER.VERIFY is off…", "WORKER.VERIFY", "agx-ocr", "{}"),
 		},
 		"of a client": {
 			says("*[]", "PLAN.LIST"),

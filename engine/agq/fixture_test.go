@@ -75,9 +75,17 @@ func start(t testing.TB) *fixture {
 // serve starts a server and its door on a store.
 func serve(t testing.TB, store engine.Store, now func() time.Time) *fixture {
 	t.Helper()
+	return serveWith(t, store, now, server.Options{}, nil)
+}
+
+// serveWith is serve with options of the server, and with a change to its door.
+func serveWith(t testing.TB, store engine.Store, now func() time.Time, o server.Options,
+	change func(*agq.Door)) *fixture {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	matcher := matching.New(store, log)
-	f := &fixture{TB: t, store: store, server: server.New(store, matcher, server.Options{Log: log})}
+	o.Log = log
+	f := &fixture{TB: t, store: store, server: server.New(store, matcher, o)}
 	f.conn = f.server.Direct()
 	f.upkeep = coordinator.New(store, coordinator.Options{Clock: now, Log: log, Observer: f.server})
 	f.upkeep.Begin()
@@ -101,7 +109,10 @@ func serve(t testing.TB, store engine.Store, now func() time.Time) *fixture {
 		t.Fatal(err)
 	}
 	f.at = l.Addr().String()
-	door := agq.New(f.server.Direct(), agq.Options{Log: log, Now: now})
+	door := agq.New(f.server.Direct(), agq.Options{Log: log, Now: now, Shared: true})
+	if change != nil {
+		change(door)
+	}
 	parts.Go(func() {
 		if err := door.Serve(ctx, l); err != nil {
 			t.Errorf("Serve: %v", err)

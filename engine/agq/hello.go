@@ -159,7 +159,7 @@ func runReset(c *conn, _ []string) bool {
 		c.caller, c.reader.limit = caller{}, maxStranger
 	}
 	c.mu.Lock()
-	c.fenced = false
+	c.fenced, c.popped = false, 0
 	c.sayLocked(func(r *reply) {
 		r.three = false
 		r.simple("RESET")

@@ -59,6 +59,9 @@ func (c *conn) authenticate(user, secret string) (refusal string) {
 	if c.identity != "" && as.key != c.caller.key {
 		c.leave() // another key: the worker of the first is another one
 		c.identity, c.tools = "", nil
+		c.mu.Lock()
+		c.fenced, c.popped = false, 0
+		c.mu.Unlock()
 	}
 	before := c.secret
 	c.secret = secret

@@ -328,6 +328,17 @@ func toolsOf(w *kagziv1.Worker) (tools, units []string, any bool) {
 	return tools, units, any
 }
 
+// verifiedOf returns what tools and units of a worker said when an operator asked, by their names.
+func verifiedOf(w *kagziv1.Worker) map[string]string {
+	all := map[string]string{}
+	for key, text := range w.Capabilities {
+		if name, is := strings.CutPrefix(key, saysPrefix); is {
+			all[name] = text
+		}
+	}
+	return all
+}
+
 func metadataTo(w *kagziv1.Worker) any {
 	type capabilities struct {
 		Tools []string `json:"tools"`
@@ -342,8 +353,9 @@ func metadataTo(w *kagziv1.Worker) any {
 		Capabilities capabilities      `json:"capabilities"`
 		Most         int32             `json:"max_concurrent_jobs"`
 		Tags         map[string]string `json:"tags"`
+		Verified     map[string]string `json:"verified,omitempty"`
 		Registered   string            `json:"registered_at"`
-	}{w.WorkerId, w.Hostname, w.Platform, w.Version, capabilities{tools, units}, w.MaxConcurrent, w.Labels,
+	}{w.WorkerId, w.Hostname, w.Platform, w.Version, capabilities{tools, units}, w.MaxConcurrent, w.Labels, verifiedOf(w),
 		w.RegisteredAt.AsTime().Format(time.RFC3339)}
 }
 

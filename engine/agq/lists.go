@@ -101,16 +101,17 @@ func runWorkersList(c *conn, _ []string) bool {
 	for _, w := range workers {
 		tools, units, any := toolsOf(w)
 		one := struct {
-			Worker   string          `json:"worker_id"`
-			Status   string          `json:"status"`
-			Hostname string          `json:"hostname,omitempty"`
-			Tools    json.RawMessage `json:"tools"`
-			Units    []string        `json:"agentic_units"`
-			Active   int32           `json:"active_jobs"`
-			Most     int32           `json:"max_concurrent_jobs"`
-			Seen     string          `json:"last_heartbeat"`
-			Silent   int64           `json:"seconds_since_heartbeat"`
-		}{w.WorkerId, c.stateOf(w), w.Hostname, []byte("null"), units, w.ActiveWorkflowCount, w.MaxConcurrent,
+			Worker   string            `json:"worker_id"`
+			Status   string            `json:"status"`
+			Hostname string            `json:"hostname,omitempty"`
+			Tools    json.RawMessage   `json:"tools"`
+			Units    []string          `json:"agentic_units"`
+			Verified map[string]string `json:"verified,omitempty"`
+			Active   int32             `json:"active_jobs"`
+			Most     int32             `json:"max_concurrent_jobs"`
+			Seen     string            `json:"last_heartbeat"`
+			Silent   int64             `json:"seconds_since_heartbeat"`
+		}{w.WorkerId, c.stateOf(w), w.Hostname, []byte("null"), units, verifiedOf(w), w.ActiveWorkflowCount, w.MaxConcurrent,
 			stampOf(w.LastHeartbeatAt), c.age(w.LastHeartbeatAt)}
 		if !any {
 			if one.Tools, err = json.Marshal(tools); err != nil {

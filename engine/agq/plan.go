@@ -50,6 +50,7 @@ type plan struct {
 type jobInput struct {
 	ActionID string          `json:"action_id"`
 	PlanID   string          `json:"plan_id"`
+	Verify   string          `json:"verify,omitempty"` // the tool or unit that an operator asks about
 	Seconds  int64           `json:"timeout_secs"`
 	Input    json.RawMessage `json:"input"`
 	Plan     json.RawMessage `json:"plan"`

@@ -180,6 +180,12 @@ func (w *worker) deliver(t *kagziv1.Task) {
 		w.release(t.RunId, t.LeaseToken)
 		return
 	}
+	if w.takenOver() {
+		w.release(t.RunId, t.LeaseToken)
+		w.close()
+		c.fenceOf(w.number)
+		return
+	}
 	input, err := inputOf(t.Input.GetData())
 	if err != nil {
 		w.refuseTask(t, err)
@@ -230,7 +236,7 @@ func (w *worker) again(c *conn) {
 func (w *worker) begin(j *job) {
 	begin := &kagziv1.BeginStepRequest{
 		Namespace: w.who.Namespace, RunId: j.run, StepName: jobStep, LeaseToken: j.token,
-		StartToCloseTimeoutMs: j.input.timeout().Milliseconds(), RetryPolicy: jobPolicy(),
+		StartToCloseTimeoutMs: j.input.timeout().Milliseconds(), RetryPolicy: j.input.policy(),
 	}
 	w.operate(func(m *kagziv1.SessionResponse) {
 		close(j.begun)

@@ -195,7 +195,7 @@ func (c *conn) heartbeat(stats *kagziv1.WorkerStats) error {
 		if known.Reason == engine.OfflineDeregistered {
 			return status.Error(codes.NotFound, "the worker has unregistered")
 		}
-		if _, err := d.work.Register(c.caller.ctx, profileOf(&known).register(who)); err != nil {
+		if _, err := d.work.Register(c.caller.ctx, d.registration(profileOf(&known), who)); err != nil {
 			return err
 		}
 	}
@@ -233,13 +233,5 @@ func runUnregister(c *conn, args []string) bool {
 	}
 	c.tools = nil
 	c.ok()
-	return true
-}
-
-// runVerify refuses WORKER.VERIFY, which seed 002 leaves to a later phase: a capability is what the worker
-// says.
-func runVerify(c *conn, _ []string) bool {
-	c.fail("ERR WORKER.VERIFY is not served: jobs trust the tools that a worker names; " +
-		"submit a plan with the command to see what it answers")
 	return true
 }

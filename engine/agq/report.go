@@ -1,6 +1,7 @@
 package agq
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,11 +45,12 @@ type jobResult struct {
 
 // reporter writes about one job under a lease.
 type reporter struct {
-	door  *Door
-	ctx   context.Context
-	who   server.Identity
-	run   string
-	token string
+	door   *Door
+	ctx    context.Context
+	who    server.Identity
+	run    string
+	token  string
+	policy *kagziv1.RetryPolicy // of the job; nil: the usual one
 	// worker has a session over which the operations go together; nil: each is a call
 	worker *worker
 }
@@ -89,7 +91,7 @@ func (r *reporter) finish(o *outcome, staged []string) error {
 func (r *reporter) fail(o *outcome) error {
 	failure := failureOf(o)
 	answer, err := r.door.work.FailStep(r.ctx, &kagziv1.FailStepRequest{Namespace: r.who.Namespace, RunId: r.run,
-		LeaseToken: r.token, StepName: named(jobStep), Error: failure, RetryPolicy: jobPolicy()})
+		LeaseToken: r.token, StepName: named(jobStep), Error: failure, RetryPolicy: cmp.Or(r.policy, jobPolicy())})
 	if err != nil || answer.ScheduledRetry {
 		return err
 	}
@@ -242,11 +244,14 @@ func (c *conn) reportOn(id string, fresh bool) (*held, error) {
 	}
 	h := &held{reporter: reporter{door: c.door, ctx: c.caller.ctx, who: c.who(), run: run.String()}}
 	if w := c.worker(); w != nil {
+		if c.isTakenOver(w.number) {
+			return nil, c.errFenced()
+		}
 		w.beat()
 		if h.job = w.find(h.run); h.job != nil {
 			h.token, h.worker = h.job.token, w
 			if !fresh {
-				return h, nil
+				return h, c.checkNewest(w)
 			}
 			<-h.job.begun // what is read has it
 		}
@@ -261,6 +266,9 @@ func (c *conn) reportOn(id string, fresh bool) (*held, error) {
 	h.token = h.claim.Token
 	if h.token == "" {
 		return h, errNotHeld
+	}
+	if c.isTakenOver(h.claim.PID) {
+		return nil, c.errFenced()
 	}
 	return h, nil
 }

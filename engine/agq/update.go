@@ -13,20 +13,25 @@ import (
 
 // setOutput carries out SET job:ID:stdout and SET job:ID:stderr.
 func (c *conn) setOutput(id string, of int, text string) bool {
-	h, err := c.reportOn(id, true)
-	switch {
-	case errors.Is(err, errNotHeld) && h.reportedBefore("completed", "failed"):
-		c.ok() // all of a report is repeated when the answer to its end was lost
-	case err != nil:
-		c.refuseReport(id, "running", h, err)
-	default:
-		if err := h.stage(of, text); err != nil {
-			c.refuseReport(id, "running", h, err)
+	for again := false; ; again = true {
+		h, err := c.reportOn(id, true)
+		if errors.Is(err, errNotHeld) && h.reportedBefore("completed", "failed") {
+			c.ok() // all of a report is repeated when the answer to its end was lost
 			return true
 		}
-		c.ok()
+		if err == nil {
+			err = h.stage(of, text)
+		}
+		switch {
+		case err == nil:
+			c.ok()
+		case isLost(err) && !again:
+			continue // it ended meanwhile, perhaps by the report that this repeats
+		default:
+			c.refuseReport(id, "running", h, err)
+		}
+		return true
 	}
-	return true
 }
 
 // setStatus carries out SET job:ID:status.
@@ -43,9 +48,20 @@ func (c *conn) setStatus(id, to string) bool {
 		texts, steps := h.staged()
 		o := outcome{completed: to == "completed",
 			result: jobResult{Status: to, Worker: h.who.Worker, Stdout: texts[0], Stderr: texts[1]}}
-		err = h.finish(&o, steps)
+		err = c.conclude(h, &o, steps)
 	}
 	return c.answerReport(id, to, h, err)
+}
+
+// conclude records the end of a job.
+func (c *conn) conclude(h *held, o *outcome, staged []string) error {
+	if input, err := h.input(); err == nil && input.Verify != "" {
+		h.policy = input.policy()
+		if err := c.noteVerified(h, input.Verify, o); err != nil {
+			return err
+		}
+	}
+	return h.finish(o, staged)
 }
 
 // answerReport answers a final report.
@@ -175,7 +191,7 @@ func runJobUpdate(c *conn, args []string) bool {
 		}
 		o := outcome{completed: u.Status == "completed", message: u.Error,
 			result: jobResult{Status: u.Status, Worker: h.who.Worker, Tasks: u.Results}}
-		err = h.finish(&o, nil)
+		err = c.conclude(h, &o, nil)
 	}
 	return c.answerReport(id, u.Status, h, err)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +43,7 @@ type worker struct {
 	mu     sync.Mutex
 	owner  *conn // the connection that pops; the others of this id are fenced
 	held   []*job
+	number int                                      // of the session, by which other servers know it
 	most   int                                      // jobs at a time
 	credit int                                      // tasks that the server may still send
 	calls  map[int64]func(*kagziv1.SessionResponse) // operations without an answer, by number
@@ -60,16 +63,24 @@ type profile struct {
 	hostname, platform, version string
 	tools                       *[]string // nil: it never named any
 	units                       []string
+	says                        map[string]string // by tool or unit: what it said when an operator asked
 	most                        int
+	session                     int // the number of the worker's session; it is stored as the worker's pid
 	tags                        map[string]string
 }
 
-// register makes the request for a worker.
-func (p *profile) register(who server.Identity) *kagziv1.RegisterRequest {
+// registration makes the request for a worker.
+func (d *Door) registration(p *profile, who server.Identity) *kagziv1.RegisterRequest {
 	r := &kagziv1.RegisterRequest{
 		Namespace: who.Namespace, TaskQueue: readyQueue, WorkflowTypes: []string{jobType}, WorkerId: who.Worker,
 		InstanceId: who.Instance, Hostname: p.hostname, Platform: p.platform, Version: p.version,
-		MaxConcurrent: int32(max(p.most, 1)), Labels: p.tags, Capabilities: map[string]string{},
+		MaxConcurrent: int32(max(p.most, 1)), Pid: int32(p.session), Labels: p.tags, Capabilities: map[string]string{},
+	}
+	if d.verify { // first: a worker that always has jobs is asked all the same
+		r.TaskQueue, r.TaskQueues = verifyQueue+who.Worker, []string{readyQueue}
+	}
+	for name, text := range p.says {
+		r.Capabilities[saysPrefix+name] = text
 	}
 	for _, unit := range p.units {
 		r.Capabilities[unitPrefix+unit] = ""
@@ -86,11 +97,15 @@ func (p *profile) register(who server.Identity) *kagziv1.RegisterRequest {
 
 // profileOf returns the profile of a registered worker.
 func profileOf(w *engine.Worker) *profile {
-	p := &profile{hostname: w.Hostname, platform: w.Platform, version: w.Version, most: w.MaxConcurrent, tags: w.Labels}
+	p := &profile{hostname: w.Hostname, platform: w.Platform, version: w.Version, most: w.MaxConcurrent, session: w.PID,
+		tags: w.Labels, says: map[string]string{}}
 	if _, any := w.Capabilities[anyTool]; !any {
 		p.tools = &[]string{}
 	}
-	for key := range w.Capabilities {
+	for key, value := range w.Capabilities {
+		if name, is := strings.CutPrefix(key, saysPrefix); is {
+			p.says[name] = value
+		}
 		if tool, is := strings.CutPrefix(key, toolPrefix); is && key != anyTool {
 			*p.tools = append(*p.tools, tool)
 		}
@@ -106,7 +121,7 @@ func profileOf(w *engine.Worker) *profile {
 func (c *conn) attend(said *profile) (*worker, error) {
 	who, d := c.who(), c.door
 	w := c.worker()
-	if w != nil && w.isOpen() && said == nil {
+	if w != nil && w.isOpen() && said == nil && !w.goneFor(c) {
 		w.takeOver(c)
 		return w, nil
 	}
@@ -146,6 +161,8 @@ func (c *conn) attend(said *profile) (*worker, error) {
 // newWorker opens the session of a worker.
 func (d *Door) newWorker(caller context.Context, who server.Identity, p *profile) (*worker, error) {
 	calls := context.WithoutCancel(caller)
+	as := *p
+	as.session = 1 + rand.IntN(math.MaxInt32)
 	ctx, end := context.WithCancel(calls)
 	stream, err := d.work.Session(ctx)
 	if err != nil {
@@ -153,9 +170,9 @@ func (d *Door) newWorker(caller context.Context, who server.Identity, p *profile
 		return nil, err
 	}
 	w := &worker{door: d, who: who, ctx: calls, end: end, over: make(chan struct{}), stream: stream, seq: 1,
-		most: max(p.most, 1), beaten: time.Now()}
+		number: as.session, most: max(p.most, 1), beaten: time.Now()}
 	hello := &kagziv1.SessionRequest{Seq: 1,
-		Operation: &kagziv1.SessionRequest_Hello{Hello: p.register(who)}}
+		Operation: &kagziv1.SessionRequest_Hello{Hello: d.registration(&as, who)}}
 	if err := stream.Send(hello); err != nil && !errors.Is(err, io.EOF) {
 		end()
 		return nil, err
@@ -202,40 +219,6 @@ func (w *worker) isOpen() bool {
 	default:
 		return true
 	}
-}
-
-// takeOver makes a connection the one that pops for the worker, and fences the one before.
-func (w *worker) takeOver(c *conn) {
-	w.mu.Lock()
-	before := w.owner
-	w.owner = c
-	w.mu.Unlock()
-	if before != nil && before != c {
-		before.fence()
-	}
-	c.mu.Lock()
-	c.fenced = false
-	c.mu.Unlock()
-}
-
-// replaced ends a worker's session for a newer one of the same worker, opened by c.
-func (w *worker) replaced(c *conn) {
-	w.close()
-	w.mu.Lock()
-	before := w.owner
-	w.owner = nil
-	w.mu.Unlock()
-	if before != nil && before != c {
-		before.fence()
-	}
-}
-
-// fence gives up the pop of a connection whose worker has a newer one, and refuses what it says from now on.
-func (c *conn) fence() {
-	c.giveUp()
-	c.mu.Lock()
-	c.fenced = true
-	c.mu.Unlock()
 }
 
 func (w *worker) close() { w.end() }
@@ -293,17 +276,21 @@ func (w *worker) send(build func(*kagziv1.SessionRequest)) error {
 func (w *worker) beat() {
 	w.sending.Lock()
 	defer w.sending.Unlock()
-	if now := time.Now(); now.Sub(w.beaten) >= beatEvery {
+	if now := time.Now(); now.Sub(w.beaten) >= w.door.beat {
 		w.beaten = now
 	} else {
 		return
 	}
+	// what it does not name is given back: a claim whose answer never came to this server
+	r := &kagziv1.HeartbeatRequest{WorkerId: w.who.Worker, CompletedDelta: int32(w.ended),
+		FailedDelta: int32(w.failed), HeldIsWhole: true}
 	w.mu.Lock()
-	active := len(w.held)
+	for _, j := range w.held {
+		r.Held = append(r.Held, &kagziv1.Lease{RunId: j.run, LeaseToken: j.token})
+	}
 	w.mu.Unlock()
+	r.ActiveCount = int32(len(r.Held))
 	w.seq++
-	r := &kagziv1.HeartbeatRequest{WorkerId: w.who.Worker, ActiveCount: int32(active),
-		CompletedDelta: int32(w.ended), FailedDelta: int32(w.failed)}
 	w.ended, w.failed = 0, 0
 	_ = w.stream.Send(&kagziv1.SessionRequest{Seq: w.seq,
 		Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: r}}) // a session that has ended says so itself
@@ -335,6 +322,10 @@ func (w *worker) receive() {
 			if event.CancelTask.GraceUntil == nil {
 				w.drop(event.CancelTask.RunId, event.CancelTask.LeaseToken)
 			}
+		case *kagziv1.SessionResponse_Heartbeat:
+			for _, lost := range event.Heartbeat.Lost {
+				w.drop(lost.RunId, lost.LeaseToken)
+			}
 		}
 		w.answered(m)
 	}
@@ -359,18 +350,32 @@ func (w *worker) receive() {
 		owner.finish() // its key has ended
 		return
 	}
-	if !w.resume(owner) {
-		owner.giveUp()
+	if w.takenOver() {
+		owner.fenceOf(w.number)
+		return
 	}
+	if p := owner.popOf(w.number); p != nil && !w.resume(owner, p) {
+		owner.answerPop(p, nil)
+	}
+}
+
+// popOf returns the pop that waits for a session; nil: none does.
+func (c *conn) popOf(session int) *pop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.popped != session {
+		return nil // it has a newer session
+	}
+	return c.pop
 }
 
 // resume opens another session for a pop that waits while its session has ended, such as that of a worker which
 // was lost in the meantime. It says whether the pop goes on.
-func (w *worker) resume(c *conn) bool {
+func (w *worker) resume(c *conn, p *pop) bool {
 	c.mu.Lock()
-	p, gone := c.pop, c.fenced || c.closing
+	gone := c.pop != p || c.fenced || c.closing
 	c.mu.Unlock()
-	if p == nil || gone || w.door.stopping() {
+	if gone || w.door.stopping() {
 		return false
 	}
 	known, held, err := w.door.server.WorkerOf(w.ctx, w.who)
@@ -394,6 +399,9 @@ func (w *worker) resume(c *conn) bool {
 		next.mu.Lock()
 		next.owner = c
 		next.mu.Unlock()
+		c.mu.Lock()
+		c.popped = next.number
+		c.mu.Unlock()
 	}
 	d.mu.Unlock()
 	if other { // a newer command or connection was faster

@@ -35,13 +35,14 @@ func (c *Config) checkAGQ(e *endpoint) error {
 		"or add --agq-insecure to allow it", e.flag, e.text)
 }
 
-// startAGQ serves AGQ's protocol on l, if it is wanted.
-func (p *process) startAGQ(l net.Listener, srv *server.Server, e *endpoint) {
+// startAGQ serves AGQ's protocol on l, if it is wanted. shared says that other servers may use the store.
+func (p *process) startAGQ(l net.Listener, srv *server.Server, e *endpoint, shared bool) {
 	if l == nil {
 		return
 	}
-	o := agq.Options{Log: p.log, Now: p.store.Now}
-	if p.config.Load().agqEncrypted(e) {
+	c := p.config.Load()
+	o := agq.Options{Log: p.log, Now: p.store.Now, Shared: shared, Verify: c.AGQVerify}
+	if c.agqEncrypted(e) {
 		o.TLS = p.certs.RPC()
 	}
 	door := agq.New(srv.Direct(), o)

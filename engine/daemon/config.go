@@ -27,6 +27,7 @@ type Config struct {
 	// host:port of AGQ's protocol, for workers and clients that speak RESP; port 0 picks a free one; empty: none
 	AGQ         string
 	AGQInsecure bool   // serve it without TLS where other machines can reach it
+	AGQVerify   bool   // operators may have its workers run their tools
 	AgentWrites bool   // tools of agents on /mcp may change things, as far as the key's role allows
 	File        string // the settings file that was read; empty: none
 

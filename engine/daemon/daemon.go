@@ -311,7 +311,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	}
 	p.parts.Start("matcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
-	p.startAGQ(open.agq, srv, &at.agq)
+	p.startAGQ(open.agq, srv, &at.agq, safetyNet > 0)
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
 	notify := func(r engine.Notification) {

@@ -137,6 +137,12 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		parse: switchOf(func(c *Config) *bool { return &c.AGQInsecure }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.AGQInsecure) },
 	},
+	{
+		name: "agq-verify", usage: "let operators have AGQ's workers run their tools, to see what they are (WORKER.VERIFY)",
+		onOff: true,
+		parse: switchOf(func(c *Config) *bool { return &c.AGQVerify }),
+		show:  func(c *Config) string { return strconv.FormatBool(c.AGQVerify) },
+	},
 	duration("worker-lease", "how long a worker may go without a heartbeat before other workers get its runs",
 		func(c *Config) *time.Duration { return &c.WorkerLease }, 100*time.Millisecond, 24*time.Hour,
 		"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS"),

@@ -16,6 +16,7 @@ type Claim struct {
 	Run   engine.Run
 	Token string        // of the lease under which the worker holds the run; empty: it does not
 	Steps []engine.Step // the latest attempt of each step, in sequence order
+	PID   int           // with a Token: the pid with which the worker registered last
 }
 
 // Identity names a worker. Only the instance that registered under an id has the id's runs.
@@ -46,16 +47,32 @@ func (d Direct) WorkerOf(ctx context.Context, who Identity) (engine.Worker, []en
 	if err != nil {
 		return engine.Worker{}, nil, s.errors.Status(err)
 	}
-	w, err := s.store.GetWorker(ctx, who.Worker)
-	if err == nil && !who.is(&w) {
-		err = &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: who.Worker,
-			Message: "no worker " + who.Worker}
-	}
+	w, err := s.registered(ctx, who)
 	if err != nil {
 		return engine.Worker{}, nil, s.errors.Status(err)
 	}
 	held, err := s.store.HeldBy(ctx, who.Worker)
 	return w, held, s.errors.Status(err)
+}
+
+// PIDOf returns the pid with which a worker registered last, or the error of WorkerOf.
+func (d Direct) PIDOf(ctx context.Context, who Identity) (int, error) {
+	ctx, err := d.asWorker(ctx, who)
+	if err != nil {
+		return 0, d.server.errors.Status(err)
+	}
+	w, err := d.server.registered(ctx, who)
+	return w.PID, d.server.errors.Status(err)
+}
+
+// registered returns the worker that an instance has registered.
+func (s *Server) registered(ctx context.Context, who Identity) (engine.Worker, error) {
+	w, err := s.store.GetWorker(ctx, who.Worker)
+	if err == nil && !who.is(&w) {
+		err = &engine.Error{Kind: engine.KindNotFound, Subject: "worker", SubjectID: who.Worker,
+			Message: "no worker " + who.Worker}
+	}
+	return w, err
 }
 
 func (i Identity) is(w *engine.Worker) bool {
@@ -78,21 +95,34 @@ func (d Direct) asWorker(ctx context.Context, who Identity) (context.Context, er
 	return ctx, auth.MayActAs(ctx, who.Worker)
 }
 
-// claimOf reads a run and its lease. The run may be claimed again in between, so the lease counts only if
-// it was current before and after the run was read.
-func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (c Claim, err error) {
+// rereads limits how often a run is read again because its lease changed meanwhile.
+const rereads = 10
+
+// claimOf reads a run and its lease. The run may end or be claimed again in between, so the lease counts only
+// if it was current before and after the run was read; otherwise the run is read again.
+func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (Claim, error) {
+	for n := 0; ; n++ {
+		c, changed, err := s.readClaim(ctx, who, run)
+		if err != nil || !changed || n == rereads {
+			return c, err
+		}
+	}
+}
+
+// readClaim reads a run and its lease once. changed says that the lease ended while the run was read.
+func (s *Server) readClaim(ctx context.Context, who Identity, run engine.ID) (c Claim, changed bool, err error) {
 	before, err := s.leaseToken(ctx, who.Namespace, run)
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	if c.Run, err = s.store.GetRun(ctx, who.Namespace, run); err != nil {
-		return c, err
+		return c, false, err
 	}
 	for from := int64(0); ; {
 		steps, next, err := s.store.GetHistory(ctx, engine.HistoryParams{Namespace: who.Namespace, RunID: run,
 			From: from, Bytes: engine.HistoryBytes})
 		if err != nil {
-			return c, err
+			return c, false, err
 		}
 		if c.Steps = append(c.Steps, steps...); next == 0 {
 			break
@@ -100,20 +130,20 @@ func (s *Server) claimOf(ctx context.Context, who Identity, run engine.ID) (c Cl
 		from = next
 	}
 	if before.IsZero() || c.Run.WorkerID != who.Worker || c.Run.Status != engine.RunRunning {
-		return c, nil
+		return c, false, nil
 	}
 	w, err := s.store.GetWorker(ctx, who.Worker)
 	if engine.KindOf(err) == engine.KindNotFound || err == nil && !who.is(&w) {
-		return c, nil
+		return c, false, nil
 	}
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	after, err := s.leaseToken(ctx, who.Namespace, run)
 	if err == nil && after == before {
-		c.Token = after.Wire()
+		c.Token, c.PID = after.Wire(), w.PID
 	}
-	return c, err
+	return c, err == nil && after != before, err
 }
 
 // leaseToken returns the token of a run's lease; zero if nobody holds the run.

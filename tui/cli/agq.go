@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +30,7 @@ Show, cancel, retry and explain jobs as other runs.`,
 	}
 	cmd.PersistentFlags().StringVar(&at.address, "agq-address", "",
 		"address of the server's AGQ port, host:port (default: the address that the server listens on)")
-	cmd.AddCommand(newAGQSubmit(e, at, &agqSubmitOptions{}), newAGQStatus(e, at), newAGQWorkers(e, at))
+	cmd.AddCommand(newAGQSubmit(e, at, &agqSubmitOptions{}), newAGQStatus(e, at), newAGQWorkers(e, at), newAGQVerify(e, at))
 	e.register(cmd)
 	return cmd
 }
@@ -118,18 +120,58 @@ func newAGQWorkers(e *env, at *agqAddress) *cobra.Command {
 	}
 }
 
+func newAGQVerify(e *env, at *agqAddress) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify WORKER TOOL [ARG...]",
+		Short: "Have a worker run one of its tools, and record what it says",
+		Long: `Have a worker run one of its tools or agentic units, and record the first line that it prints on the worker.
+Without arguments the tool gets --version. Give arguments that begin with - after --. The server must have been
+started with --agq-verify.`,
+		Example: "  kagzi agq verify w1 sort\n  kagzi agq verify w1 agx-ocr -- --describe",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked := map[string]any{"worker_id": args[0]}
+			if len(args) > 2 {
+				asked["args"] = args[2:]
+			}
+			text, err := json.Marshal(asked)
+			if err != nil {
+				return err
+			}
+			return e.agq(cmd, at, func(r *agqConn, out *output) error {
+				answer, err := r.text("WORKER.VERIFY", args[1], string(text))
+				if err != nil {
+					return err
+				}
+				says, err := strconv.Unquote(strings.TrimPrefix(answer, "OK output="))
+				if err != nil {
+					return fmt.Errorf("the server's answer to WORKER.VERIFY: %w", errNotRESP)
+				}
+				return out.print(result{document: map[string]any{"worker_id": args[0], "tool": args[1], "output": says},
+					human: func() []string { return []string{render.Safe(says)} }})
+			})
+		},
+	}
+}
+
 func agqWorkersTable(workers []map[string]any) render.Table {
 	t := render.Table{Columns: []render.Column{{Title: "WORKER"}, {Title: "STATUS"}, {Title: "JOBS", Right: true},
-		{Title: "SILENT", Right: true}, {Title: "TOOLS", Flex: true}}}
+		{Title: "SILENT", Right: true}, {Title: "VERIFIED"}, {Title: "TOOLS", Flex: true}}}
 	for _, w := range workers {
 		tools := "any"
 		if list, some := w["tools"].([]any); some {
 			tools = strings.Trim(fmt.Sprint(list), "[]")
 		}
+		says, _ := w["verified"].(map[string]any) // without it nobody has asked
+		var verified []string
+		for _, name := range slices.Sorted(maps.Keys(says)) {
+			verified = append(verified, fmt.Sprintf("%s: %v", name, says[name]))
+		}
 		t.Rows = append(t.Rows, []render.Cell{render.Text(fmt.Sprint(w["worker_id"])),
 			render.Text(fmt.Sprint(w["status"])),
 			render.Text(fmt.Sprintf("%v/%v", w["active_jobs"], w["max_concurrent_jobs"])),
-			render.Text(fmt.Sprintf("%vs", w["seconds_since_heartbeat"])), render.Text(tools)})
+			render.Text(fmt.Sprintf("%vs", w["seconds_since_heartbeat"])), render.Text(strings.Join(verified, "; ")),
+			render.Text(tools)})
 	}
 	return t
 }

@@ -27,6 +27,7 @@ const (
 var shortSelection = []string{
 	"F-01 postgres", "F-02 postgres", "F-03 sqlite", "F-04 sqlite", "F-06 sqlite", "F-14 postgres", "F-29 postgres",
 	"F-40 sqlite", "F-40-control sqlite", "F-44 sqlite", "F-53 sqlite",
+	"Q-01 sqlite", "Q-01 postgres",
 }
 
 // scenarios are the rows of the matrix.
@@ -278,6 +279,8 @@ var scenarios = []scenario{
 			s.Slots = 10
 		}, scaled: true, settle: 5 * time.Minute, inject: overload,
 		figures: []func(*torture) figure{noLeaseLost, clientErrors}, need: need{faults: 1}},
+	{id: "Q-01", name: "AGQ workers, while connections break, answers are lost and servers are killed",
+		alone: agqWorkers, pass: "each report counts once, late ones are refused, no job waits for a lease"},
 }
 
 // calmLeases sets leases that a busy machine does not lose, so that only the fault loses one.

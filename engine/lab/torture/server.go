@@ -23,6 +23,7 @@ type server struct {
 	name     string
 	program  string             // its binary
 	door     *fixture.Proxy     // for clients and workers
+	agq      *fixture.Proxy     // for those of AGQ; nil: there is none
 	database *fixture.Proxy     // to Postgres; nil with SQLite
 	clock    *fixture.WallClock // nil: that of the machine
 
@@ -40,6 +41,11 @@ func (r *system) addServer(name string) (*server, error) {
 	var err error
 	if s.door, err = fixture.NewProxy("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
+	}
+	if r.shape.AGQ {
+		if s.agq, err = fixture.NewProxy("tcp", "127.0.0.1:0"); err != nil {
+			return nil, err
+		}
 	}
 	if r.shape.Clocks {
 		if s.clock, err = fixture.NewWallClock(filepath.Join(r.dir, name+".clock")); err != nil {
@@ -65,6 +71,9 @@ func (s *server) url() string {
 // listening matches what a server prints when it serves.
 var listening = regexp.MustCompile(`address +(127\.0\.0\.1:[1-9][0-9]*)`)
 
+// listeningAGQ matches the line that says where it serves AGQ.
+var listeningAGQ = regexp.MustCompile(`agq +(127\.0\.0\.1:[1-9][0-9]*)`)
+
 // command returns the command line of a server on this slot's database.
 func (s *server) command(flags ...string) *exec.Cmd {
 	r := s.system
@@ -73,6 +82,9 @@ func (s *server) command(flags ...string) *exec.Cmd {
 		"--data-dir", filepath.Join(r.dir, s.name), "--worker-lease", r.shape.Lease.String(), "--heartbeat-interval",
 		r.shape.Heartbeat.String(),
 		"--coordinator-interval", "1s", "--drain-timeout", "10s", "--log-format", "json"}, r.shape.ServerFlags, flags)
+	if s.agq != nil {
+		args = append(args, "--agq", "127.0.0.1:0")
+	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+s.url())
 	cmd.Env = append(append(cmd.Env, r.shape.ServerEnv...), s.env...)
@@ -102,6 +114,13 @@ func (s *server) start(ctx context.Context) error {
 	address, err := life.Await(ctx, listening)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if s.agq != nil {
+		at, err := life.Await(ctx, listeningAGQ)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		s.agq.Aim(at)
 	}
 	s.direct = address
 	s.door.Aim(address)

@@ -63,6 +63,7 @@ type shape struct {
 	Ends          []fixture.Ending // how servers may end by themselves
 	Clocks        bool             // the wall clock of each server can be set
 	DatabaseClock bool             // and that of Postgres
+	AGQ           bool             // the servers have a port for AGQ workers
 }
 
 // random is a source of random numbers for concurrent use.
@@ -261,6 +262,9 @@ func (r *system) proxies() []*fixture.Proxy {
 	var all []*fixture.Proxy
 	for _, s := range r.servers {
 		all = append(all, s.door)
+		if s.agq != nil {
+			all = append(all, s.agq)
+		}
 		if s.database != nil {
 			all = append(all, s.database)
 		}

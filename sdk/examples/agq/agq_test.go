@@ -4,6 +4,7 @@ package agq
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // built is the directory with the program, which all tests share.
@@ -83,7 +83,7 @@ func server(t *testing.T) (agq string, kagzi func(args ...string) string) {
 	file := program(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, file, "server", "--data-dir", t.TempDir(), "--config", "off",
-		"--listen", "127.0.0.1:0", "--http", "off", "--agq", "127.0.0.1:0")
+		"--listen", "127.0.0.1:0", "--http", "off", "--agq", "127.0.0.1:0", "--agq-verify")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	said, err := cmd.StdoutPipe()
 	if err != nil {
@@ -133,11 +133,11 @@ func begin(t *testing.T, name string, args ...string) {
 }
 
 func TestWorkersRunThePlan(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T, address string){
-		"in Python": func(t *testing.T, address string) {
+	for worker, start := range map[string]func(t *testing.T, address string){
+		"py-1": func(t *testing.T, address string) {
 			begin(t, python(t), "worker.py", "py-1", "redis://"+address)
 		},
-		"in shell": func(t *testing.T, address string) {
+		"sh-1": func(t *testing.T, address string) {
 			tool(t, "redis-cli")
 			tool(t, "jq")
 			_, port, err := net.SplitHostPort(address)
@@ -147,33 +147,34 @@ func TestWorkersRunThePlan(t *testing.T) {
 			begin(t, tool(t, "bash"), "worker.sh", "sh-1", port)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(worker, func(t *testing.T) {
 			address, kagzi := server(t)
 			start(t, address)
 			out := kagzi("agq", "submit", "plan.json", "--action", "a1", "--input", `{"first":"b","second":"a","third":"b"}`,
-				"--input", `{"first":1,"second":2,"third":3}`)
-			if !strings.Contains(out, "a1") {
-				t.Fatalf("submit says %s", out)
+				"--input", `{"first":1,"second":2,"third":3}`, "-o", "json")
+			var made struct {
+				Action string   `json:"action_id"`
+				Jobs   []string `json:"job_ids"`
 			}
-			until(t, func() bool { return strings.Contains(kagzi("agq", "status", "a1", "-o", "json"), `"completed": 2`) })
+			if err := json.Unmarshal([]byte(out), &made); err != nil || made.Action != "a1" || len(made.Jobs) != 2 {
+				t.Fatalf("submit says %s: %v", out, err)
+			}
+			kagzi(append([]string{"workflow", "wait", "--timeout", "2m"}, made.Jobs...)...)
+			if status := kagzi("agq", "status", "a1", "-o", "json"); !strings.Contains(status, `"completed": 2`) {
+				t.Fatalf("the action is %s", status)
+			}
+			if says := kagzi("agq", "verify", worker, "sort"); !strings.HasPrefix(says, "sort (") {
+				t.Errorf("the worker's sort says %q", says)
+			}
 			list := kagzi("workflow", "list", "-q", `type = "agq.job" and tag.agq.action = a1`, "-o", "jsonl")
 			if n := strings.Count(list, "WORKFLOW_STATUS_COMPLETED") + strings.Count(list, `"COMPLETED"`); n != 2 {
 				t.Errorf("the list of runs is %s", list)
 			}
-			if workers := kagzi("agq", "workers"); !strings.Contains(workers, "ACTIVE") {
+			if workers := kagzi("agq", "workers"); !strings.Contains(workers, "ACTIVE") ||
+				!strings.Contains(workers, "sort: sort (") {
 				t.Errorf("the list of workers is %s", workers)
 			}
 		})
-	}
-}
-
-// until waits until a condition holds.
-func until(t *testing.T, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not come to that within a minute")
-		}
 	}
 }
 

@@ -383,6 +383,11 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 // followStatus acts on the worker's status. dropped says that the matcher had dropped its poller
 // before the status was read.
 func (w *session) followStatus(worker *engine.Worker, dropped bool) {
+	if worker.PID != w.worker.PID {
+		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID,
+			Message: "replaced by a newer session of this worker, on another server"})
+		return
+	}
 	switch worker.Status {
 	case engine.WorkerOffline:
 		w.mu.Lock()
