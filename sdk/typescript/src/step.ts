@@ -146,6 +146,7 @@ export class StepCall<T> extends Call<T> {
     this.current = attempt;
     this.#started = act.now();
     const { worker } = act;
+    worker.turns.flushLate();
     const fn = (worker.replaced.get(this.written) as StepFunction<T> | undefined) ?? this.fn;
     let got: T | PromiseLike<T>;
     try {

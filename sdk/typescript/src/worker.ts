@@ -144,7 +144,7 @@ export class Worker implements Events {
       workflowTypeConcurrency: limits.map(([workflowType, limit]) => ({ workflowType, maxConcurrent: limit })),
     });
     this.session = new Session(endpoint, () => RegisterRequest.create(this.#hello), this, this.log, maxConcurrent);
-    this.turns = new Turns(this.session.thread, this.log);
+    this.turns = new Turns(this.session.thread, this.session.outbox, this.log);
     if (process.env['KAGZI_DEV'] === '1') this.dev = Dev.install();
   }
 
