@@ -11,7 +11,8 @@ import {
 import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
 import { show, stamp, when } from './convert.js';
 import { ConfigError, ServerError, detailError } from './errors.js';
-import { type StartOptions, startRequest } from './policy.js';
+import { checkOptions, names } from './known.js';
+import { type StartOptions, checkStart, startRequest } from './policy.js';
 import { type ConnectOptions, resolve } from './profile.js';
 import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
 import { scope } from './scope.js';
@@ -22,6 +23,10 @@ import { type Method, Rpc } from './wire.js';
 import { type Workflow } from './workflow.js';
 
 const MAX_BATCH = 1000;
+const OPTIONS = names<ClientOptions>()('profile address namespace apiKey tls codec interceptors');
+const FILTERS = names<ListFilters>()(
+  'status workflowTypes queues tags createdAfter createdBefore parentRunId scheduleId workerId search query pageSize',
+);
 
 /** Is called around each call of a client; a wait is one call. */
 export type ClientInterceptor = <T>(
@@ -83,6 +88,7 @@ export class Client {
 
   /** Throws a ConfigError if an option, the environment or the profile is invalid. */
   constructor(options: ClientOptions = {}) {
+    checkOptions(() => 'the client', options, OPTIONS);
     const endpoint = resolve(options);
     this.namespace = endpoint.namespace;
     this.codec = options.codec;
@@ -187,6 +193,7 @@ export class Client {
 
   #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): f.StartWorkflowRequest {
     const { type, queue } = targetOf(workflow);
+    checkStart(type, o);
     const p = encode(this.codec, input, inputInfo(type, o.id ?? ''), `input of workflow type ${type}`);
     const r = startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
     r.traceparent = traceparent();
@@ -244,6 +251,7 @@ export class Client {
 
   /** Returns one page of matching runs, newest first. The token of the next page is empty on the last one. */
   async listPage(filters: ListFilters = {}, pageToken = ''): Promise<{ runs: RunDetails[]; nextPageToken: string }> {
+    checkOptions(() => 'a list', filters, FILTERS);
     const { status = [], workflowTypes = [], queues = [], createdAfter, createdBefore, pageSize, ...same } = filters;
     const statuses = status.map((s) => {
       const number = f.WorkflowStatus[s] as f.WorkflowStatus | undefined;

@@ -14,6 +14,7 @@ import { type RunDetails, type RunHandle, details, uuid7 } from './handle.js';
 import { encode, inputInfo } from './codec.js';
 import { type Duration, show, stamp, when, wholeMs } from './convert.js';
 import { ConfigError } from './errors.js';
+import { checkOptions, names } from './known.js';
 import { type Retry, policies, timeouts } from './policy.js';
 
 /** What can be changed of a schedule. */
@@ -31,6 +32,14 @@ export interface ScheduleChanges {
   /** A run starts up to this much after its tick. At most 24 h. */
   jitter?: Duration;
   tags?: Readonly<Record<string, string>>;
+}
+
+/** An update of a schedule. */
+interface ScheduleUpdate extends ScheduleChanges {
+  cron?: string;
+  input?: unknown;
+  nextFireAt?: Date;
+  reason?: string;
 }
 
 /** Options of a new schedule. */
@@ -68,6 +77,13 @@ export interface ScheduleDetails {
   wire: WorkflowSchedule;
 }
 
+const CHANGES = ['name timeZone queue overlap maxCatchup jitter tags'] as const;
+const OPTIONS = names<ScheduleOptions>()(
+  ...CHANGES,
+  'orUpdate paused version stepRetry runRetry stepTimeout executionTimeout onFailure onFailureQueue requestId',
+);
+const UPDATE = names<ScheduleUpdate>()(...CHANGES, 'cron input nextFireAt reason');
+
 const OVERLAP = { allow: OverlapPolicy.ALLOW, skip: OverlapPolicy.SKIP, buffer_one: OverlapPolicy.BUFFER_ONE };
 
 function overlapOf(overlap: keyof typeof OVERLAP | undefined): OverlapPolicy {
@@ -84,6 +100,7 @@ export function createRequest(
   input: unknown,
   o: ScheduleOptions,
 ): CreateWorkflowScheduleRequest {
+  checkOptions(() => `the schedule of ${target.type}`, o, OPTIONS);
   const keeps = o.orUpdate === true && o.paused === undefined;
   return CreateWorkflowScheduleRequest.create({
     namespace: client.namespace,
@@ -148,9 +165,8 @@ export class Schedule {
   }
 
   /** Changes the schedule in one commit; what is not given keeps its value. */
-  async update(
-    changes: ScheduleChanges & { cron?: string; input?: unknown; nextFireAt?: Date; reason?: string },
-  ): Promise<ScheduleDetails> {
+  async update(changes: ScheduleUpdate): Promise<ScheduleDetails> {
+    checkOptions(() => 'an update of a schedule', changes, UPDATE);
     const { cron, queue, overlap, jitter, tags, input, nextFireAt, ...same } = changes;
     const request = UpdateWorkflowScheduleRequest.create({
       ...this.#of,

@@ -25,7 +25,16 @@ import { unreadable } from './history.js';
 import { aroundRun, aroundStep } from './intercept.js';
 import { type Log, textLog } from './log.js';
 import type { Op } from './op.js';
-import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild, withSDK } from './options.js';
+import { checkOptions } from './known.js';
+import {
+  type Interceptor,
+  PLATFORM,
+  type RunAbout,
+  WORKER_OPTIONS,
+  type WorkerOptions,
+  ownBuild,
+  withSDK,
+} from './options.js';
 import { resolve } from './profile.js';
 import { Run } from './run.js';
 import { Running } from './running.js';
@@ -80,6 +89,7 @@ export class Worker implements Events {
   readonly registered = new Promise<void>((resolve) => (this.#registered = resolve));
 
   constructor(workflows: readonly AnyWorkflow[], o: WorkerOptions = {}) {
+    checkOptions(() => 'the worker', o, WORKER_OPTIONS);
     if (workflows.length === 0) throw new ConfigError('a worker needs at least one workflow: serve([order])');
     for (const one of workflows) {
       if (!(one instanceof Workflow))
