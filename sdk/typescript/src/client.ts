@@ -23,6 +23,7 @@ import { type Method, Rpc } from './wire.js';
 import { type Workflow } from './workflow.js';
 
 const MAX_BATCH = 1000;
+const { methods } = f.WorkflowServiceDefinition;
 const OPTIONS = names<ClientOptions>()('profile address namespace apiKey tls codec interceptors');
 const FILTERS = names<ListFilters>()(
   'status workflowTypes queues tags createdAfter createdBefore parentRunId scheduleId workerId search query pageSize',
@@ -149,7 +150,7 @@ export class Client {
   ): Promise<RunHandle<unknown>> {
     const request = this.#startRequest(workflow, input, options);
     await this.#nameParent([request]);
-    const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflow, request);
+    const answer = await this.ask(methods.startWorkflow, request);
     return this.#started(request, answer, workflow);
   }
 
@@ -183,7 +184,7 @@ export class Client {
       return this.#startRequest(workflow, input, { ...options, ...requestId, ...each(i) });
     });
     await this.#nameParent(requests);
-    const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflows, { requests });
+    const answer = await this.ask(methods.startWorkflows, { requests });
     return answer.results.map((a, i) =>
       a.started
         ? this.#started(requests[i] as f.StartWorkflowRequest, a.started, workflow)
@@ -227,14 +228,12 @@ export class Client {
 
   /** Returns a run; NOT_FOUND if there is none. */
   async get(runId: string): Promise<RunDetails> {
-    const { methods } = f.WorkflowServiceDefinition;
     const a = await this.ask(methods.getWorkflow, { namespace: this.namespace, runId });
     return details(a.workflow as f.Workflow, this.codec, undefined);
   }
 
   /** Returns the newest run with an external id; NOT_FOUND if there is none. */
   async getById(externalId: string): Promise<RunDetails> {
-    const { methods } = f.WorkflowServiceDefinition;
     const a = await this.ask(methods.getWorkflowByExternalId, { namespace: this.namespace, externalId });
     return details(a.workflow as f.Workflow, this.codec, undefined);
   }
@@ -269,7 +268,7 @@ export class Client {
       createdBefore: stamp(createdBefore, 'createdBefore'),
     });
     if (request.query && !pageToken) await this.#knowsQuery();
-    const a = await this.ask(f.WorkflowServiceDefinition.methods.listWorkflows, request);
+    const a = await this.ask(methods.listWorkflows, request);
     const runs = a.workflows.map((w) => details(w, this.codec, undefined));
     return { runs, nextPageToken: a.page?.nextPageToken ?? '' };
   }

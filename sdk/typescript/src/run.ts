@@ -20,7 +20,7 @@ import { checkOptions } from './known.js';
 import { userLine } from './lines.js';
 import { ConfigError, ContinueAsNew, DecodeError, Misuse, RunError, codeName } from './errors.js';
 import { endsOf, setEnds } from './firsts.js';
-import { draw, patched, record, unreadable } from './history.js';
+import { draw, patched, readRecord, record, unreadable } from './history.js';
 import type { Fields, Level, Log } from './log.js';
 import { startRequest, wireRetry } from './policy.js';
 import { scope } from './scope.js';
@@ -460,7 +460,7 @@ export class Child<Out> {
       const facts = { type, code: codeName(code), stack, step: name, workflowType, externalId, withParent };
       return { error: new RunError(runId, metadata['child_status'] || 'FAILED', message, facts) };
     }
-    if (step.overriddenBy) return { value: act.readRecord(name, step.output, this.#schema) };
+    if (step.overriddenBy) return { value: readRecord(act, name, step.output, this.#schema) };
     const { child_run_id: owner, ...metadata } = step.output?.metadata ?? {};
     const p = { data: step.output?.data ?? new Uint8Array(), metadata };
     const info = { kind: 'output' as const, runId: owner || step.childRunId || this.runId };

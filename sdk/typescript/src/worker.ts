@@ -20,7 +20,6 @@ import { type Codec, decode, encode, inputInfo } from './codec.js';
 import { MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, DecodeError, KagziError, ServerError } from './errors.js';
-import type { Events } from './events.js';
 import { unreadable } from './history.js';
 import { aroundRun, aroundStep } from './intercept.js';
 import { type Log, textLog } from './log.js';
@@ -51,7 +50,7 @@ const MAX_CACHE = 100_000;
 type AnyWorkflow = Workflow<never, unknown>;
 
 /** Runs workflows for a server. */
-export class Worker implements Events {
+export class Worker {
   readonly log: Log;
   readonly session: Session;
   readonly cache: Cache;
