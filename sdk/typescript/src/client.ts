@@ -12,6 +12,7 @@ import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec
 import { show, stamp, when } from './convert.js';
 import { ConfigError, ServerError, detailError } from './errors.js';
 import { checkOptions, names } from './known.js';
+import { WORKER_OPTIONS } from './options.js';
 import { type StartOptions, checkStart, startRequest } from './policy.js';
 import { type ConnectOptions, resolve } from './profile.js';
 import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
@@ -89,7 +90,7 @@ export class Client {
 
   /** Throws a ConfigError if an option, the environment or the profile is invalid. */
   constructor(options: ClientOptions = {}) {
-    checkOptions(() => 'the client', options, OPTIONS);
+    checkOptions(() => 'the client', options, OPTIONS, WORKER_OPTIONS);
     const endpoint = resolve(options);
     this.namespace = endpoint.namespace;
     this.codec = options.codec;

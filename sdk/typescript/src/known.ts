@@ -11,10 +11,15 @@ export function names<Options>() {
     texts.flatMap((text) => text.split(' '));
 }
 
-/** Throws a ConfigError for an option that does not exist. */
-export function checkOptions(of: () => string, options: object, known: readonly string[]): void {
+/** Throws a ConfigError for an option that does not exist; others may be there, because their options are shared. */
+export function checkOptions(
+  of: () => string,
+  options: object,
+  known: readonly string[],
+  others: readonly string[] = [],
+): void {
   for (const name in options) {
-    if (known.includes(name)) continue;
+    if (known.includes(name) || others.includes(name)) continue;
     throw new ConfigError(`${of()} has no option ${show(name)}; there are ${known.join(', ')}`);
   }
 }
