@@ -2,6 +2,12 @@ module github.com/kagzi/kagzi
 
 go 1.26.0
 
+// Packages of npm bring Go files along.
+ignore (
+	./sdk/typescript/node_modules
+	./sdk/typescript/world/node_modules
+)
+
 tool (
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	google.golang.org/protobuf/cmd/protoc-gen-go

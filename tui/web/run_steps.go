@@ -189,7 +189,7 @@ func (p *page) attemptPairs(s *kagziv1.Step) []render.Pair {
 	add("Ended", v.FullTime(s.GetFinishedAt()))
 	add("Again", v.FullTime(s.GetRetryAt()))
 	add("Due", v.FullTime(s.GetWakeUpAt()))
-	add("Worker", s.GetWorkerId())
+	add("Worker", p.workerName(s.GetWorkerId()))
 	add("Branch", s.GetBranch())
 	add("Signal", s.GetSignalName())
 	add("Child type", s.GetChildType())

@@ -36,6 +36,7 @@ type bar struct {
 // row is a line of a timeline: a step, or several neighbours.
 type row struct {
 	label, url string
+	worker     string // raw text
 	sign       theme.Sign
 	bars       []bar
 }
@@ -105,7 +106,7 @@ func (p *page) timeline(r *kagziv1.Workflow, lanes []model.Lane) *timeline {
 	for i := 0; i < len(lanes); i += each {
 		group := lanes[i:min(i+each, len(lanes))]
 		one := row{label: group[0].Name, url: p.runURL(r.GetRunId(), "step", "name", group[0].Name),
-			sign: theme.OfAttempt(group[0].Step, !end.IsZero())}
+			worker: p.workerOf(group), sign: theme.OfAttempt(group[0].Step, !end.IsZero())}
 		if len(group) > 1 {
 			one.label = fmt.Sprintf("%s … %s", group[0].Name, group[len(group)-1].Name)
 			one.url, one.sign = "", worst(group, !end.IsZero())
@@ -123,6 +124,9 @@ func (p *page) timeline(r *kagziv1.Workflow, lanes []model.Lane) *timeline {
 					work: s.Kind == model.Work}
 				b.title = fmt.Sprintf("%s, attempt %d: %s from +%s", l.Name, s.Step.GetAttemptNumber(),
 					render.Duration(b.to-b.from), render.Duration(b.from))
+				if worker := p.workerName(s.Step.GetWorkerId()); worker != "" && b.work {
+					b.title += " on " + worker
+				}
 				if b.work {
 					busy = append(busy, timescale.Stretch{From: b.from, To: b.to})
 				}
@@ -203,7 +207,11 @@ func (t *timeline) percent(cells float64) string {
 
 // node draws the timeline. Places are attributes in percent: the page may have no inline styles.
 func (t *timeline) node() g.Node {
-	return h.Div(h.Class("lanes"), h.Div(h.Class("lane axis"), h.Span(), t.axis()), g.Map(t.rows, func(r row) g.Node {
+	class := "lanes"
+	if slices.ContainsFunc(t.rows, func(r row) bool { return r.worker != "" }) {
+		class = "lanes by"
+	}
+	return h.Div(h.Class(class), h.Div(h.Class("lane axis"), h.Span(), t.axis()), g.Map(t.rows, func(r row) g.Node {
 		label := g.Node(h.Span(h.Class("label"), cut(r.label, 48)))
 		if r.url != "" {
 			label = h.A(h.Class("label"), h.Href(r.url), cut(r.label, 48))
@@ -215,7 +223,8 @@ func (t *timeline) node() g.Node {
 						x, to := t.scale.Cell(gap.From), t.scale.Cell(gap.To)
 						return h.El("rect", h.Class("gap"), h.Attr("x", t.percent(x)), h.Attr("width", t.percent(to-x)),
 							h.Attr("y", "0"), h.Attr("height", "16"))
-					})))
+					})),
+			g.Iff(r.worker != "", func() g.Node { return h.Span(h.Class("worker"), cut(r.worker, 48)) }))
 	}))
 }
 

@@ -4,7 +4,7 @@
 //
 //   - web.go: options, routes, headers, errors. session.go: login, cookies, tokens of forms.
 //   - layout.go, parts.go: what all pages share. urls.go: every link; none is made of users' texts.
-//   - runs.go, run*.go, diff.go, timeline.go: runs. overview.go, lists.go, schedule*.go, admin.go: the rest.
+//   - runs.go, run*.go, diff.go, timeline.go, sdks.go: runs. overview.go, lists.go, schedule*.go, admin.go: the rest.
 //   - action*.go: questions before actions, and what they do; once.go lets each act once. bulk.go: many runs.
 //   - live.go, assets/page.js: live updates.
 //
@@ -158,6 +158,7 @@ type page struct {
 	ns     string                  // of the path; empty on pages of the server
 	now    time.Time
 	clock  *clock.Clock
+	sdks   map[string]string // by worker id: raw text, empty for a worker that does not say; see workerName
 }
 
 // show serves a page.

@@ -10,12 +10,11 @@ import { type Call as WireCall, type Step, StepKind } from './v1/kagzi/v1/workfl
 import { Branch, type NameUse, claim, recordedAs } from './branch.js';
 import { type Call, How, State } from './call.js';
 import { tryCancel } from './cancel.js';
-import { type Schema } from './codec.js';
 import { unix } from './convert.js';
 import { atRest, diverge, fail, finish, refused } from './ending.js';
 import { ConfigError, type Misuse, cancelledError, detailOf, leaseGone } from './errors.js';
 import { Firsts } from './firsts.js';
-import * as history from './history.js';
+import { remember } from './history.js';
 import { Holding } from './holding.js';
 import { OWN } from './names.js';
 import { Notes } from './notes.js';
@@ -132,7 +131,7 @@ export class Activation extends Holding {
   begin(steps: readonly Step[]): void {
     for (const s of steps) {
       this.size += s.output?.data.length ?? 0;
-      history.remember(this, s);
+      remember(this, s);
     }
     tryCancel(this);
     this.rootBranch.replayed = this.uncalled.size > 0;
@@ -458,17 +457,5 @@ export class Activation extends Holding {
     this.closing = true;
     sendRelease(this, 'paused');
     this.quit('paused');
-  }
-
-  readRecord<T>(name: string, p: Payload | undefined, schema?: Schema<T>): T {
-    return history.readRecord(this, name, p, schema);
-  }
-
-  judge(call: Call, d: ErrorDetail): void {
-    history.judge(this, call, d);
-  }
-
-  completeOwn(name: string, branch: string, p: Payload): Op {
-    return history.completeOwn(this, name, branch, p);
   }
 }

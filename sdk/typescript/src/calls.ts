@@ -1,7 +1,8 @@
 // Options of calls, and what a run knows of itself.
 import type { Schema } from './codec.js';
 import type { Duration } from './convert.js';
-import type { ChildOptions, Retry } from './policy.js';
+import { names } from './known.js';
+import { CHILD, type ChildOptions, type Retry } from './policy.js';
 
 /** Options of a step. */
 export interface StepOptions<T = unknown> {
@@ -26,6 +27,10 @@ export interface RunChildOptions extends ChildOptions {
   /** What happens to an open child when this run ends (`abandon`). */
   parentClose?: 'abandon' | 'cancel' | 'terminate';
 }
+
+export const STEP_OPTIONS = names<StepOptions>()('retry timeout schema');
+export const SIGNAL_OPTIONS = names<SignalOptions>()('limit schema');
+export const RUN_CHILD_OPTIONS = names<RunChildOptions>()(...CHILD, 'parentClose');
 
 /** What the run was started with, and which worker runs it: the same in every replay, but attempt and workerId. */
 export interface RunInfo {

@@ -1,11 +1,10 @@
 // Cancellation: it is recorded once the code owes nothing, and takes effect when that record is handed over.
 import { ErrorCode, ErrorDetail } from './v1/kagzi/v1/common.js';
-import { FailStepRequest } from './v1/kagzi/v1/worker.js';
 import { type Step, StepKind } from './v1/kagzi/v1/workflow.js';
 import type { Activation } from './activation.js';
 import { type Call, State, compare } from './call.js';
-import { wireTime } from './convert.js';
 import { KagziError } from './errors.js';
+import { completeOwn, failNow } from './history.js';
 import * as json from './json.js';
 import { CANCEL_NAME } from './names.js';
 import { insert, report } from './order.js';
@@ -29,7 +28,7 @@ export function tryCancel(act: Activation): void {
   const running = [...act.open].filter((c) => c.running && !c.clean).map((c) => c.name);
   act.atWork = new Set(running);
   const data = Buffer.from(JSON.stringify(running.length > 0 ? { running: running.sort() } : {}));
-  const op = act.completeOwn(CANCEL_NAME, '', { data, metadata: { 'content-type': 'application/json' } });
+  const op = completeOwn(act, CANCEL_NAME, '', { data, metadata: { 'content-type': 'application/json' } });
   insert(act, { key: act.recorded + op.index, sub: 0, live: true, call: undefined });
 }
 
@@ -79,13 +78,5 @@ function failLost(act: Activation, call: Call): void {
     type: 'cancelled',
     message: 'the run was cancelled while the step ran on a worker that is lost',
   });
-  const fail = FailStepRequest.create({
-    ...act.lease,
-    stepName: call.name,
-    error: call.failure,
-    startedAt: wireTime(act.now()),
-    hold: true,
-    branch: call.branch.path,
-  });
-  act.send('failStep', fail, (_, op) => report(act, call, op));
+  failNow(act, call.name, call, call.failure, (_, op) => report(act, call, op));
 }

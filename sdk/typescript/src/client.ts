@@ -11,7 +11,9 @@ import {
 import { type Codec, type Schema, encode, inputInfo, startDigest } from './codec.js';
 import { show, stamp, when } from './convert.js';
 import { ConfigError, ServerError, detailError } from './errors.js';
-import { type StartOptions, startRequest } from './policy.js';
+import { checkOptions, names } from './known.js';
+import { WORKER_OPTIONS } from './options.js';
+import { type StartOptions, checkStart, startRequest } from './policy.js';
 import { type ConnectOptions, resolve } from './profile.js';
 import { type RunDetails, RunHandle, type Status, details, uuid7 } from './handle.js';
 import { scope } from './scope.js';
@@ -22,6 +24,11 @@ import { type Method, Rpc } from './wire.js';
 import { type Workflow } from './workflow.js';
 
 const MAX_BATCH = 1000;
+const { methods } = f.WorkflowServiceDefinition;
+const OPTIONS = names<ClientOptions>()('profile address namespace apiKey tls codec interceptors');
+const FILTERS = names<ListFilters>()(
+  'status workflowTypes queues tags createdAfter createdBefore parentRunId scheduleId workerId search query pageSize',
+);
 
 /** Is called around each call of a client; a wait is one call. */
 export type ClientInterceptor = <T>(
@@ -83,6 +90,7 @@ export class Client {
 
   /** Throws a ConfigError if an option, the environment or the profile is invalid. */
   constructor(options: ClientOptions = {}) {
+    checkOptions(() => 'the client', options, OPTIONS, WORKER_OPTIONS);
     const endpoint = resolve(options);
     this.namespace = endpoint.namespace;
     this.codec = options.codec;
@@ -143,7 +151,7 @@ export class Client {
   ): Promise<RunHandle<unknown>> {
     const request = this.#startRequest(workflow, input, options);
     await this.#nameParent([request]);
-    const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflow, request);
+    const answer = await this.ask(methods.startWorkflow, request);
     return this.#started(request, answer, workflow);
   }
 
@@ -177,7 +185,7 @@ export class Client {
       return this.#startRequest(workflow, input, { ...options, ...requestId, ...each(i) });
     });
     await this.#nameParent(requests);
-    const answer = await this.ask(f.WorkflowServiceDefinition.methods.startWorkflows, { requests });
+    const answer = await this.ask(methods.startWorkflows, { requests });
     return answer.results.map((a, i) =>
       a.started
         ? this.#started(requests[i] as f.StartWorkflowRequest, a.started, workflow)
@@ -187,6 +195,7 @@ export class Client {
 
   #startRequest(workflow: Workflow<never, unknown> | string, input: unknown, o: StartOptions): f.StartWorkflowRequest {
     const { type, queue } = targetOf(workflow);
+    checkStart(type, o);
     const p = encode(this.codec, input, inputInfo(type, o.id ?? ''), `input of workflow type ${type}`);
     const r = startRequest(this.namespace, type, p, queue, Date.now(), { ...o, requestId: o.requestId ?? uuid7() });
     r.traceparent = traceparent();
@@ -220,14 +229,12 @@ export class Client {
 
   /** Returns a run; NOT_FOUND if there is none. */
   async get(runId: string): Promise<RunDetails> {
-    const { methods } = f.WorkflowServiceDefinition;
     const a = await this.ask(methods.getWorkflow, { namespace: this.namespace, runId });
     return details(a.workflow as f.Workflow, this.codec, undefined);
   }
 
   /** Returns the newest run with an external id; NOT_FOUND if there is none. */
   async getById(externalId: string): Promise<RunDetails> {
-    const { methods } = f.WorkflowServiceDefinition;
     const a = await this.ask(methods.getWorkflowByExternalId, { namespace: this.namespace, externalId });
     return details(a.workflow as f.Workflow, this.codec, undefined);
   }
@@ -244,6 +251,7 @@ export class Client {
 
   /** Returns one page of matching runs, newest first. The token of the next page is empty on the last one. */
   async listPage(filters: ListFilters = {}, pageToken = ''): Promise<{ runs: RunDetails[]; nextPageToken: string }> {
+    checkOptions(() => 'a list', filters, FILTERS);
     const { status = [], workflowTypes = [], queues = [], createdAfter, createdBefore, pageSize, ...same } = filters;
     const statuses = status.map((s) => {
       const number = f.WorkflowStatus[s] as f.WorkflowStatus | undefined;
@@ -261,7 +269,7 @@ export class Client {
       createdBefore: stamp(createdBefore, 'createdBefore'),
     });
     if (request.query && !pageToken) await this.#knowsQuery();
-    const a = await this.ask(f.WorkflowServiceDefinition.methods.listWorkflows, request);
+    const a = await this.ask(methods.listWorkflows, request);
     const runs = a.workflows.map((w) => details(w, this.codec, undefined));
     return { runs, nextPageToken: a.page?.nextPageToken ?? '' };
   }

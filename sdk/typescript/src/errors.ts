@@ -3,6 +3,7 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { status as Status } from '@grpc/grpc-js';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { ErrorCode, ErrorDetail } from './v1/kagzi/v1/common.js';
+import { userStack } from './lines.js';
 import { MAX_ERROR_TEXT, MAX_ERROR_TYPE, type Duration, cleanText, millis } from './convert.js';
 
 /** Base of all errors of this package. */
@@ -297,7 +298,7 @@ function describe(d: ErrorDetail, e: Error): void {
     d.code = codeNumber(e.code);
     d.nonRetryable = e.final;
   } else if (!(e instanceof KagziError) && e.stack) {
-    d.stack = cleanText(e.stack, MAX_ERROR_TEXT);
+    d.stack = cleanText(userStack(e.stack), MAX_ERROR_TEXT);
   }
 }
 

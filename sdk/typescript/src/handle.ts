@@ -20,6 +20,7 @@ import { exportTo } from './transfer.js';
 
 /** Milliseconds that one call waits for the end of a run. */
 const WAIT = 50_000;
+const { methods } = f.WorkflowServiceDefinition;
 
 /** Status of a run. */
 export type Status = Exclude<keyof typeof f.WorkflowStatus, 'UNSPECIFIED' | 'SCHEDULED' | 'PAUSED'>;
@@ -122,7 +123,6 @@ export class RunHandle<Out> {
   /** Waits for the end of the run, and of those that it continued as, in whatever status, and returns it. */
   wait(timeout?: Duration): Promise<RunDetails<Out>> {
     const most = timeout === undefined ? Infinity : millis(timeout, 'timeout');
-    const { methods } = f.WorkflowServiceDefinition;
     const until = performance.now() + most;
     return this.#client.around(methods.waitWorkflow.name, async (metadata) => {
       let { runId } = this.#of;
@@ -155,38 +155,33 @@ export class RunHandle<Out> {
 
   /** Returns the current state. */
   async get(): Promise<RunDetails<Out>> {
-    const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.getWorkflow, this.#of);
+    const a = await this.#client.ask(methods.getWorkflow, this.#of);
     return details(a.workflow as f.Workflow, this.#client.codec, this.#schema);
   }
 
   /** Asks the code to stop and clean up within the grace (30 s); waits for neither. */
   async cancel(options: { reason?: string; grace?: Duration } = {}): Promise<void> {
     const grace = wireDuration(Math.max(millis(options.grace ?? 30_000, 'grace'), 1));
-    await this.#client.ask(f.WorkflowServiceDefinition.methods.cancelWorkflow, {
-      ...this.#of,
-      grace,
-      reason: options.reason ?? '',
-    });
+    await this.#client.ask(methods.cancelWorkflow, { ...this.#of, grace, reason: options.reason ?? '' });
   }
 
   /** Ends the run at once, without letting it clean up. */
   async terminate(reason = ''): Promise<void> {
-    await this.#client.ask(f.WorkflowServiceDefinition.methods.terminateWorkflow, { ...this.#of, reason });
+    await this.#client.ask(methods.terminateWorkflow, { ...this.#of, reason });
   }
 
   /** Keeps the run from going on until it is resumed. Steps that run finish first, unless now is set. */
   async pause(options: { reason?: string; now?: boolean } = {}): Promise<void> {
     const { reason = '', now = false } = options;
-    await this.#follow((runId) =>
-      this.#client.ask(f.WorkflowServiceDefinition.methods.pauseWorkflow, { ...this.#of, runId, reason, now }),
-    );
+    await this.#follow((runId) => this.#client.ask(methods.pauseWorkflow, { ...this.#of, runId, reason, now }));
   }
 
   /** Lets a paused run go on; acceptDivergence: its code need not reach what is recorded so far. */
   async resume(options: { reason?: string; acceptDivergence?: boolean } = {}): Promise<void> {
     const { reason = '', acceptDivergence = false } = options;
-    const { resumeWorkflow } = f.WorkflowServiceDefinition.methods;
-    await this.#follow((runId) => this.#client.ask(resumeWorkflow, { ...this.#of, runId, reason, acceptDivergence }));
+    await this.#follow((runId) =>
+      this.#client.ask(methods.resumeWorkflow, { ...this.#of, runId, reason, acceptDivergence }),
+    );
   }
 
   /**
@@ -197,7 +192,7 @@ export class RunHandle<Out> {
     options: { fromStep?: string; restart?: boolean; keepAll?: boolean; reason?: string; requestId?: string } = {},
   ): Promise<RunHandle<Out>> {
     const request = f.RetryWorkflowRequest.create({ ...this.#of, ...options, requestId: options.requestId ?? uuid7() });
-    const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.retryWorkflow, request);
+    const a = await this.#client.ask(methods.retryWorkflow, request);
     return new RunHandle(this.#client, a.newRunId, this.#schema, a.alreadyRunning);
   }
 
@@ -209,13 +204,7 @@ export class RunHandle<Out> {
       if (this.#client.codec && !info.start)
         info = signalInfo(this.#client.codec, (await this.#client.get(runId)).wire, name);
       const payload = encode(this.#client.codec, value, info, `value of signal ${name}`);
-      await this.#client.ask(f.WorkflowServiceDefinition.methods.signalWorkflow, {
-        ...this.#of,
-        runId,
-        name,
-        payload,
-        signalId,
-      });
+      await this.#client.ask(methods.signalWorkflow, { ...this.#of, runId, name, payload, signalId });
     });
   }
 
@@ -232,13 +221,13 @@ export class RunHandle<Out> {
         `result of step ${stepName}`,
       );
     }
-    await this.#client.ask(f.WorkflowServiceDefinition.methods.overrideStep, request);
+    await this.#client.ask(methods.overrideStep, request);
   }
 
   /** Keeps the run from being deleted by retention, or ends that. */
   async pin(options: { reason?: string; pinned?: boolean } = {}): Promise<void> {
     const { reason = '', pinned = true } = options;
-    await this.#client.ask(f.WorkflowServiceDefinition.methods.pinWorkflow, { ...this.#of, reason, pinned });
+    await this.#client.ask(methods.pinWorkflow, { ...this.#of, reason, pinned });
   }
 
   /**
@@ -253,16 +242,19 @@ export class RunHandle<Out> {
 
   /** Says what the run waits for, since when, and what happens next. */
   async explain(): Promise<{ summary: string; details: string[]; since: Date | undefined; nextAt: Date | undefined }> {
-    const a = await this.#client.ask(f.WorkflowServiceDefinition.methods.explainWorkflow, this.#of);
+    const a = await this.#client.ask(methods.explainWorkflow, this.#of);
     return { summary: a.summary, details: a.details, since: when(a.since), nextAt: when(a.nextAt) };
   }
 
   /** Returns all attempts of its steps as on the wire, in the order in which they began. */
   async steps(): Promise<StepDetails[]> {
-    const { methods } = AdminServiceDefinition;
     const found: StepDetails[] = [];
     const ask = (page: PageRequest) =>
-      this.#client.call(AdminServiceDefinition, methods.listSteps, ListStepsRequest.create({ ...this.#of, page }));
+      this.#client.call(
+        AdminServiceDefinition,
+        AdminServiceDefinition.methods.listSteps,
+        ListStepsRequest.create({ ...this.#of, page }),
+      );
     for await (const one of this.#client.pages(ask, (a) => a.steps, 1000)) found.push(one);
     return found;
   }
@@ -274,7 +266,7 @@ export class RunHandle<Out> {
   async *signals(options: { after?: number; pageSize?: number } = {}): AsyncGenerator<SignalDetails> {
     const { after = 0, pageSize = 0 } = options;
     const ask = (page: PageRequest): Promise<f.ListSignalsResponse> =>
-      this.#client.ask(f.WorkflowServiceDefinition.methods.listSignals, { ...this.#of, page });
+      this.#client.ask(methods.listSignals, { ...this.#of, page });
     const codec = this.#client.codec;
     let run: f.Workflow | undefined; // with a codec, whose payloads name the start that they belong to
     const told = async (s: f.Signal): Promise<SignalDetails> => {

@@ -34,15 +34,20 @@ export function judge(act: Activation, call: Call, d: ErrorDetail): void {
   act.verdicts.set(call.name, d);
   act.verdictCount++;
   const stepName = act.verdictCount === 1 ? VERDICT : `${VERDICT}:${act.verdictCount}`;
-  const fail = FailStepRequest.create({
-    ...act.lease,
-    stepName,
-    error: d,
-    startedAt: wireTime(act.now()),
-    hold: true,
-    branch: call.branch.path,
-  });
-  act.send('failStep', fail);
+  failNow(act, stepName, call, d);
+}
+
+/** Records a step of a call as failed for good. */
+export function failNow(
+  act: Activation,
+  stepName: string,
+  call: Call,
+  error: ErrorDetail,
+  answer?: Op['answer'],
+): void {
+  const branch = call.branch.path;
+  const fail = { ...act.lease, stepName, error, startedAt: wireTime(act.now()), hold: true, branch };
+  act.send('failStep', FailStepRequest.create(fail), answer);
 }
 
 /** Records a step of the SDK's own. */

@@ -1,9 +1,20 @@
 // Lines of the user's code, for messages.
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** The folder of this package's code. */
 export const SDK = dirname(fileURLToPath(import.meta.url));
+
+const OWN_URL = pathToFileURL(SDK).href;
+
+/** Returns a stack without its outermost frames that are the SDK's and the runtime's, unless it has no others. */
+export function userStack(stack: string): string {
+  const lines = stack.split('\n');
+  const own = (line: string): boolean =>
+    /^\s+at /.test(line) && (/[( ]node:/.test(line) || line.includes(SDK) || line.includes(OWN_URL));
+  const last = lines.findLastIndex((line) => !own(line));
+  return /^\s+at /.test(lines[last] ?? '') ? lines.slice(0, last + 1).join('\n') : stack;
+}
 
 /** Returns the innermost line of the user's code on the stack, for messages. */
 export function userLine(): string {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Codec } from './codec.js';
 import type { Duration } from './convert.js';
+import { names } from './known.js';
 import type { Log } from './log.js';
 import type { ConnectOptions } from './profile.js';
 import type { Attempt } from './step.js';
@@ -72,6 +73,12 @@ export interface WorkerOptions extends ConnectOptions {
   /** For tests: give the run back at every result, so that each await is replayed. */
   alwaysSuspend?: boolean;
 }
+
+export const WORKER_OPTIONS = names<WorkerOptions>()(
+  'profile address namespace apiKey tls queue queues maxConcurrent typeLimits queueLimit workerId hostname version',
+  'labels capabilities buildId onDivergence removedPatches drainTimeout handleSignals log codec cache cacheBytes',
+  'interceptors alwaysSuspend',
+);
 
 const ARCHITECTURES: Record<string, string> = { x64: 'amd64' };
 const SYSTEMS: Record<string, string> = { win32: 'windows' };

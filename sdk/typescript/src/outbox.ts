@@ -28,6 +28,8 @@ export class Outbox {
   #credit = 0;
   #full = false;
   #due = false;
+  /** The sender calls flush when it has sent what belongs together. */
+  gathering = false;
   #queue: Op[] = [];
   #urgent: Op[] = [];
   readonly #sent = new Map<number, Op>();
@@ -126,7 +128,17 @@ export class Outbox {
   #kick(): void {
     if (this.#due) return;
     this.#due = true;
-    queueMicrotask(this.#pump);
+    if (!this.gathering) queueMicrotask(this.#pump);
+  }
+
+  /** Whether messages wait for flush. */
+  get waits(): boolean {
+    return this.#due;
+  }
+
+  /** Writes the messages that wait. */
+  flush(): void {
+    if (this.#due) this.#pump();
   }
 
   /** Writes what is queued, as far as the stream takes it: heartbeats first, and each alone; credit last. */

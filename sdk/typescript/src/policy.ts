@@ -14,6 +14,7 @@ import {
   wireTime,
 } from './convert.js';
 import { ConfigError } from './errors.js';
+import { checkOptions, names } from './known.js';
 
 /**
  * A retry policy. Only failures of the code count as attempts; sleeps, drains and lost workers do not. The delay after
@@ -34,8 +35,11 @@ export interface Retry {
   nonRetryable?: readonly string[];
 }
 
+const RETRY = names<Retry>()('attempts initial max coefficient jitter nonRetryable');
+
 /** Returns a policy for the wire. Throws a ConfigError. */
 export function wireRetry(r: Retry): RetryPolicy {
+  checkOptions(() => 'a retry policy', r, RETRY);
   const { attempts = 0, coefficient = 0, jitter = 0, nonRetryable = [] } = r;
   if (!Number.isInteger(attempts) || attempts < -1 || attempts > 10_000) {
     throw new ConfigError(`retry.attempts is ${show(attempts)}, want 1 to 10000, or -1 for no limit`);
@@ -111,6 +115,18 @@ export interface StartOptions extends ChildOptions {
   reuse?: 'when_ended' | 'never' | 'reject';
   /** Identifies the call: repeating it always returns the same run (a new UUIDv7). At most 64 bytes. */
   requestId?: string;
+}
+
+/** Names of the options that a start and a child have in common. */
+export const CHILD = [
+  'id queue version stepRetry runRetry stepTimeout heartbeatTimeout executionTimeout deadline startAt delay priority',
+  'tags requirements concurrencyKey concurrencyLimit concurrencyScope onFailure onFailureQueue',
+] as const;
+const START = names<StartOptions>()(...CHILD, 'reuse requestId');
+
+/** Throws a ConfigError for an option of a start that does not exist. */
+export function checkStart(workflowType: string, o: StartOptions): void {
+  checkOptions(() => `the start of ${workflowType}`, o, START);
 }
 
 const REUSE = { when_ended: ExternalIdReuse.UNSPECIFIED, never: ExternalIdReuse.NEVER, reject: ExternalIdReuse.REJECT };

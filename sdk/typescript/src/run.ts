@@ -5,13 +5,22 @@ import { StartChildRequest } from './v1/kagzi/v1/worker.js';
 import type { Activation } from './activation.js';
 import { Branch } from './branch.js';
 import type { Call } from './call.js';
-import type { RunChildOptions, RunInfo, SignalOptions, StepOptions } from './calls.js';
+import {
+  RUN_CHILD_OPTIONS,
+  type RunChildOptions,
+  type RunInfo,
+  SIGNAL_OPTIONS,
+  STEP_OPTIONS,
+  type SignalOptions,
+  type StepOptions,
+} from './calls.js';
 import { type Schema, decode, encode, inputInfo, startOfSignals } from './codec.js';
 import { type Duration, MAX_DELAY, checkName, millis, show, when } from './convert.js';
+import { checkOptions } from './known.js';
 import { userLine } from './lines.js';
 import { ConfigError, ContinueAsNew, DecodeError, Misuse, RunError, codeName } from './errors.js';
 import { endsOf, setEnds } from './firsts.js';
-import { draw, patched, record, unreadable } from './history.js';
+import { draw, patched, readRecord, record, unreadable } from './history.js';
 import type { Fields, Level, Log } from './log.js';
 import { startRequest, wireRetry } from './policy.js';
 import { scope } from './scope.js';
@@ -99,6 +108,7 @@ export class Run {
    */
   step<T>(name: string, fn: StepFunction<T>, options: StepOptions<T> = {}): Promise<T> {
     return this.#checked(() => {
+      checkOptions(() => `step ${show(name)}`, options, STEP_OPTIONS);
       const timeout = options.timeout === undefined ? 0 : millis(options.timeout, `timeout of step ${show(name)}`);
       if (options.timeout !== undefined && !(timeout > 0)) {
         throw new ConfigError(`timeout of step ${show(name)} is ${show(options.timeout)}, want more than 0`);
@@ -141,6 +151,7 @@ export class Run {
    */
   signal<T = unknown>(name: string, options: SignalOptions<T> = {}): Promise<T> {
     return this.#checked(() => {
+      checkOptions(() => `the wait for signal ${show(name)}`, options, SIGNAL_OPTIONS);
       const limit = options.limit === undefined ? undefined : millis(options.limit, `limit of signal ${show(name)}`);
       const call = new SignalCall(this.#act, this.#branch, name, options.schema, limit, this.#clean);
       return this.#make(call, 'the wait for signal', name);
@@ -239,6 +250,7 @@ export class Run {
       const act = this.#act;
       const known = workflow instanceof Workflow ? (workflow as Workflow<unknown, unknown>) : undefined;
       const type = checkName('workflow', known?.name ?? workflow);
+      checkOptions(() => `child ${show(name)}`, options, RUN_CHILD_OPTIONS);
       const parentClosePolicy = CLOSE[options.parentClose ?? 'abandon'] as ParentClosePolicy | undefined;
       if (parentClosePolicy === undefined) {
         throw new ConfigError(`parentClose is ${show(options.parentClose)}, want abandon, cancel or terminate`);
@@ -448,7 +460,7 @@ export class Child<Out> {
       const facts = { type, code: codeName(code), stack, step: name, workflowType, externalId, withParent };
       return { error: new RunError(runId, metadata['child_status'] || 'FAILED', message, facts) };
     }
-    if (step.overriddenBy) return { value: act.readRecord(name, step.output, this.#schema) };
+    if (step.overriddenBy) return { value: readRecord(act, name, step.output, this.#schema) };
     const { child_run_id: owner, ...metadata } = step.output?.metadata ?? {};
     const p = { data: step.output?.data ?? new Uint8Array(), metadata };
     const info = { kind: 'output' as const, runId: owner || step.childRunId || this.runId };

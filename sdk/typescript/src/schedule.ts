@@ -14,7 +14,9 @@ import { type RunDetails, type RunHandle, details, uuid7 } from './handle.js';
 import { encode, inputInfo } from './codec.js';
 import { type Duration, show, stamp, when, wholeMs } from './convert.js';
 import { ConfigError } from './errors.js';
+import { checkOptions, names } from './known.js';
 import { type Retry, policies, timeouts } from './policy.js';
+import type { Method } from './wire.js';
 
 /** What can be changed of a schedule. */
 export interface ScheduleChanges {
@@ -31,6 +33,14 @@ export interface ScheduleChanges {
   /** A run starts up to this much after its tick. At most 24 h. */
   jitter?: Duration;
   tags?: Readonly<Record<string, string>>;
+}
+
+/** An update of a schedule. */
+interface ScheduleUpdate extends ScheduleChanges {
+  cron?: string;
+  input?: unknown;
+  nextFireAt?: Date;
+  reason?: string;
 }
 
 /** Options of a new schedule. */
@@ -68,6 +78,13 @@ export interface ScheduleDetails {
   wire: WorkflowSchedule;
 }
 
+const CHANGES = ['name timeZone queue overlap maxCatchup jitter tags'] as const;
+const OPTIONS = names<ScheduleOptions>()(
+  ...CHANGES,
+  'orUpdate paused version stepRetry runRetry stepTimeout executionTimeout onFailure onFailureQueue requestId',
+);
+const UPDATE = names<ScheduleUpdate>()(...CHANGES, 'cron input nextFireAt reason');
+
 const OVERLAP = { allow: OverlapPolicy.ALLOW, skip: OverlapPolicy.SKIP, buffer_one: OverlapPolicy.BUFFER_ONE };
 
 function overlapOf(overlap: keyof typeof OVERLAP | undefined): OverlapPolicy {
@@ -84,6 +101,7 @@ export function createRequest(
   input: unknown,
   o: ScheduleOptions,
 ): CreateWorkflowScheduleRequest {
+  checkOptions(() => `the schedule of ${target.type}`, o, OPTIONS);
   const keeps = o.orUpdate === true && o.paused === undefined;
   return CreateWorkflowScheduleRequest.create({
     namespace: client.namespace,
@@ -141,16 +159,19 @@ export class Schedule {
     return { namespace: this.#client.namespace, scheduleId: this.id };
   }
 
+  #ask<In, Out>(method: Method<In, Out>, request: In): Promise<Out> {
+    return this.#client.call(Schedules, method, request);
+  }
+
   /** Returns the current state. */
   async get(): Promise<ScheduleDetails> {
-    const a = await this.#client.call(Schedules, Schedules.methods.getWorkflowSchedule, this.#of);
+    const a = await this.#ask(Schedules.methods.getWorkflowSchedule, this.#of);
     return scheduleDetails(a.schedule as WorkflowSchedule);
   }
 
   /** Changes the schedule in one commit; what is not given keeps its value. */
-  async update(
-    changes: ScheduleChanges & { cron?: string; input?: unknown; nextFireAt?: Date; reason?: string },
-  ): Promise<ScheduleDetails> {
+  async update(changes: ScheduleUpdate): Promise<ScheduleDetails> {
+    checkOptions(() => 'an update of a schedule', changes, UPDATE);
     const { cron, queue, overlap, jitter, tags, input, nextFireAt, ...same } = changes;
     const request = UpdateWorkflowScheduleRequest.create({
       ...this.#of,
@@ -171,32 +192,28 @@ export class Schedule {
         `input of workflow type ${workflowType}`,
       );
     }
-    const a = await this.#client.call(Schedules, Schedules.methods.updateWorkflowSchedule, request);
+    const a = await this.#ask(Schedules.methods.updateWorkflowSchedule, request);
     return scheduleDetails(a.schedule as WorkflowSchedule);
   }
 
   /** Stops it from firing. */
   async pause(reason = ''): Promise<void> {
-    await this.#client.call(Schedules, Schedules.methods.pauseWorkflowSchedule, { ...this.#of, reason });
+    await this.#ask(Schedules.methods.pauseWorkflowSchedule, { ...this.#of, reason });
   }
 
   /** Lets it fire again. */
   async resume(reason = ''): Promise<void> {
-    await this.#client.call(Schedules, Schedules.methods.resumeWorkflowSchedule, {
-      ...this.#of,
-      reason,
-      catchup: undefined,
-    });
+    await this.#ask(Schedules.methods.resumeWorkflowSchedule, { ...this.#of, reason, catchup: undefined });
   }
 
   /** Deletes it; runs that it started remain. */
   async delete(reason = ''): Promise<void> {
-    await this.#client.call(Schedules, Schedules.methods.deleteWorkflowSchedule, { ...this.#of, reason });
+    await this.#ask(Schedules.methods.deleteWorkflowSchedule, { ...this.#of, reason });
   }
 
   /** Fires it once now, in addition to its ticks. */
   async trigger(requestId = uuid7()): Promise<RunHandle<unknown>> {
-    const a = await this.#client.call(Schedules, Schedules.methods.triggerWorkflowSchedule, { ...this.#of, requestId });
+    const a = await this.#ask(Schedules.methods.triggerWorkflowSchedule, { ...this.#of, requestId });
     return this.#client.run(a.runId);
   }
 
@@ -212,18 +229,14 @@ export class Schedule {
       to: stamp(to, 'to'),
       reason,
     });
-    const a = await this.#client.call(Schedules, Schedules.methods.backfillWorkflowSchedule, request);
+    const a = await this.#ask(Schedules.methods.backfillWorkflowSchedule, request);
     return a.ticks.map((t) => ({ tick: when(t.tick), runId: t.runId, existed: t.existed }));
   }
 
   /** Yields the runs that it started, newest first. */
   runs(): AsyncGenerator<RunDetails> {
     const ask = (page: PageRequest) =>
-      this.#client.call(
-        Schedules,
-        Schedules.methods.listScheduleRuns,
-        ListScheduleRunsRequest.create({ ...this.#of, page }),
-      );
+      this.#ask(Schedules.methods.listScheduleRuns, ListScheduleRunsRequest.create({ ...this.#of, page }));
     return this.#client.pages(ask, (a) => a.runs.map((w) => details(w, this.#client.codec, undefined)));
   }
 }

@@ -23,13 +23,13 @@ import type { Activation } from './activation.js';
 import { BeatThread } from './beat.js';
 import { between, monotonic } from './convert.js';
 import { ConfigError, ServerError, callError, detailError, repeatable } from './errors.js';
-import type { Events } from './events.js';
 import type { Log } from './log.js';
 import { Op } from './op.js';
 import { Outbox } from './outbox.js';
 import type { Endpoint } from './profile.js';
 import { Stats } from './stats.js';
 import { dial, metadata, serialize, unary } from './wire.js';
+import type { Worker } from './worker.js';
 
 const HELLO_TIMEOUT = 15_000;
 const FATAL = new Set<Status>([
@@ -86,7 +86,7 @@ export class Session {
   constructor(
     readonly endpoint: Endpoint,
     private readonly hello: () => RegisterRequest,
-    private readonly events: Events,
+    private readonly events: Worker,
     private readonly log: Log,
     private readonly limit: number,
   ) {

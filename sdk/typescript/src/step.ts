@@ -9,6 +9,7 @@ import { Call, How, State } from './call.js';
 import { type Schema, pack, told, validated } from './codec.js';
 import { MAX_DELAY, unix, wireTime } from './convert.js';
 import { Coded, type Misuse, cancelledError, detailOf, stepError } from './errors.js';
+import { readRecord } from './history.js';
 import * as json from './json.js';
 import { hand, report } from './order.js';
 import { ANNOUNCE_AFTER } from './running.js';
@@ -146,6 +147,7 @@ export class StepCall<T> extends Call<T> {
     this.current = attempt;
     this.#started = act.now();
     const { worker } = act;
+    worker.turns.flushLate();
     const fn = (worker.replaced.get(this.written) as StepFunction<T> | undefined) ?? this.fn;
     let got: T | PromiseLike<T>;
     try {
@@ -308,7 +310,7 @@ export class StepCall<T> extends Call<T> {
       if (this.record.status === StepStatus.FAILED) {
         throw stepError(this.name, this.record.error ?? ErrorDetail.create(), this.record.attemptNumber);
       }
-      return this.act.readRecord(this.name, this.record.output, this.schema);
+      return readRecord(this.act, this.name, this.record.output, this.schema);
     }
     if (this.failure) throw stepError(this.name, this.failure, this.attempt);
     return this.#got;

@@ -1,6 +1,8 @@
 // Turns of the event loop: events first, then the runs that were scheduled.
 //
 // Code that a turn resumes runs when the turn is over. At the next turn it is idle, so that its run may be served again.
+// What a turn sends waits for the next one if code was resumed: a result and the end of the run that follows from it are
+// one message and one commit. It does not wait while code of a step runs, which may take long.
 import type { Activation } from './activation.js';
 import type { Log } from './log.js';
 import { scope } from './scope.js';
@@ -14,8 +16,17 @@ interface Watch {
   leave(): void;
 }
 
+/** What gathers messages until it is told to write them. */
+interface Sends {
+  gathering: boolean;
+  readonly waits: boolean;
+  flush(): void;
+}
+
 /** Serves the runs of a worker. */
 export class Turns {
+  /** Messages wait since the last turn. */
+  #late = false;
   #due = new Set<Activation>();
   #busy: Activation[] = [];
   #events: { act: Activation | undefined; handle: () => void }[] = [];
@@ -23,8 +34,16 @@ export class Turns {
 
   constructor(
     private readonly watch: Watch,
+    private readonly sends: Sends,
     private readonly log: Log,
   ) {}
+
+  /** Lets nothing wait that the last turn sent: code runs that may take long. */
+  flushLate(): void {
+    if (!this.#late) return;
+    this.#late = false;
+    this.sends.flush();
+  }
 
   /** Looks after a run. */
   schedule(act: Activation): void {
@@ -53,10 +72,17 @@ export class Turns {
 
   readonly #serve = (): void => {
     this.watch.enter();
+    this.sends.gathering = true;
     for (const act of this.#busy) act.busy = false;
     this.#busy = [];
     scope.run(undefined, this.#rounds); // the code that asked for the turn is that of some run
     this.#begun = false;
+    this.sends.gathering = false;
+    if (this.#busy.length > 0 && this.sends.waits && !this.#late) this.#late = true;
+    else {
+      this.#late = false;
+      this.sends.flush();
+    }
     if (this.#events.length > 0 || this.#due.size > 0) this.#begin();
     else this.watch.leave();
   };

@@ -16,6 +16,7 @@ import { Call, How, PARK_SETTLE, State } from './call.js';
 import { type Schema, decode, startOfSignals } from './codec.js';
 import { unix, wireDuration } from './convert.js';
 import { DecodeError, StepError, cancelledError, detailOf, stepError } from './errors.js';
+import { judge } from './history.js';
 import type { Body, Op } from './op.js';
 import { childrenEnded, hand, report } from './order.js';
 
@@ -259,7 +260,7 @@ export class ChildCall extends Call<ChildState> {
   #refuse(d: ErrorDetail): void {
     const { code, type, message } = d;
     this.failure = ErrorDetail.create({ code, type, message, nonRetryable: true, metadata: { step: this.name } });
-    this.act.judge(this, this.failure);
+    judge(this.act, this, this.failure);
     hand(this.act, this, How.REPORTED);
   }
 

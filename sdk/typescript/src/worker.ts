@@ -20,12 +20,20 @@ import { type Codec, decode, encode, inputInfo } from './codec.js';
 import { MAX_NAME, cleanText, millis, printable, show, unix } from './convert.js';
 import { Dev } from './dev.js';
 import { ConfigError, DecodeError, KagziError, ServerError } from './errors.js';
-import type { Events } from './events.js';
 import { unreadable } from './history.js';
 import { aroundRun, aroundStep } from './intercept.js';
 import { type Log, textLog } from './log.js';
 import type { Op } from './op.js';
-import { type Interceptor, PLATFORM, type RunAbout, type WorkerOptions, ownBuild, withSDK } from './options.js';
+import { checkOptions } from './known.js';
+import {
+  type Interceptor,
+  PLATFORM,
+  type RunAbout,
+  WORKER_OPTIONS,
+  type WorkerOptions,
+  ownBuild,
+  withSDK,
+} from './options.js';
 import { resolve } from './profile.js';
 import { Run } from './run.js';
 import { Running } from './running.js';
@@ -42,7 +50,7 @@ const MAX_CACHE = 100_000;
 type AnyWorkflow = Workflow<never, unknown>;
 
 /** Runs workflows for a server. */
-export class Worker implements Events {
+export class Worker {
   readonly log: Log;
   readonly session: Session;
   readonly cache: Cache;
@@ -80,6 +88,7 @@ export class Worker implements Events {
   readonly registered = new Promise<void>((resolve) => (this.#registered = resolve));
 
   constructor(workflows: readonly AnyWorkflow[], o: WorkerOptions = {}) {
+    checkOptions(() => 'the worker', o, WORKER_OPTIONS);
     if (workflows.length === 0) throw new ConfigError('a worker needs at least one workflow: serve([order])');
     for (const one of workflows) {
       if (!(one instanceof Workflow))
@@ -144,7 +153,7 @@ export class Worker implements Events {
       workflowTypeConcurrency: limits.map(([workflowType, limit]) => ({ workflowType, maxConcurrent: limit })),
     });
     this.session = new Session(endpoint, () => RegisterRequest.create(this.#hello), this, this.log, maxConcurrent);
-    this.turns = new Turns(this.session.thread, this.log);
+    this.turns = new Turns(this.session.thread, this.session.outbox, this.log);
     if (process.env['KAGZI_DEV'] === '1') this.dev = Dev.install();
   }
 

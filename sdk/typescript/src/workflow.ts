@@ -3,6 +3,7 @@ import type { Run } from './run.js';
 import type { Schema } from './codec.js';
 import { checkName } from './convert.js';
 import { ConfigError } from './errors.js';
+import { checkOptions, names } from './known.js';
 
 /** Options of a workflow. */
 export interface WorkflowOptions<In = unknown, Out = unknown> {
@@ -28,6 +29,8 @@ export class Workflow<In, Out> {
   ) {}
 }
 
+const OPTIONS = names<WorkflowOptions>()('queue input output');
+
 /** Makes a workflow of a function: `workflow('order', { queue: 'orders' }, async (run, order: Order) => …)`. */
 export function workflow<In = null, Out = unknown>(name: string, fn: WorkflowFunction<In, Out>): Workflow<In, Out>;
 export function workflow<In = null, Out = unknown>(
@@ -44,5 +47,6 @@ export function workflow<In, Out>(
   const code = typeof options === 'function' ? options : fn;
   if (typeof code !== 'function')
     throw new ConfigError(`workflow ${name} has no function: workflow('${name}', async (run, input) => …)`);
+  if (typeof options !== 'function') checkOptions(() => `workflow ${name}`, options, OPTIONS);
   return new Workflow(name, typeof options === 'function' ? {} : options, code);
 }
