@@ -65,7 +65,7 @@ def beat(session: Session, then: Callable[[], None] | None = None) -> None:
         if then is not None:
             then()
 
-    op = Op(w.SessionRequest(heartbeat=message), None, 0, answered, None)
+    op = Op(w.SessionRequest(heartbeat=message), "heartbeat", answer=answered)
     if not session._enqueue(op, first=True):
         answered(w.SessionResponse())
 

@@ -230,6 +230,10 @@ class RunLoop(_Base):  # type: ignore[misc]
         self._generators.clear()
         self._ready.clear()
 
+    def let_go(self) -> None:
+        """Forgets the run, after close."""
+        self._forked = self._misused = _ignore
+
     def _close_one(self, coro: Any) -> None:
         """Throws Dropped where the code awaits. close() would do from the outside in, and orphan what awaits again."""
         if getattr(coro, "cr_frame", None) is None or inspect.getcoroutinestate(coro) == inspect.CORO_CREATED:
@@ -308,7 +312,7 @@ class _Entered:
         self._loop.running = self._was
 
 
-def _ignore(_: Any) -> None:
+def _ignore(*_: Any) -> Any:
     pass
 
 

@@ -44,7 +44,7 @@ def flush(run: Run) -> None:
         return
     text, run._note, run._note_next = run._note, None, time.monotonic() + _NOTE_INTERVAL
     run.worker.session.post(Op(w.SessionRequest(set_note=w.SetNote(
-        run_id=run.task.run_id, lease_token=run.task.lease_token, note=text)), None, 0, None, None))
+        run_id=run.task.run_id, lease_token=run.task.lease_token, note=text)), "set_note"))
 
 
 def rest(run: Run) -> None:

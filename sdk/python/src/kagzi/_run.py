@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 _SCALARS = (str, int)  # faster to look for than str | int
+_NO_INFO = codec.PayloadInfo("")
 _PLACES = frozenset(("completed_step", "failed_step", "sleeping", "awaited_signal"))
 _RESULTS = frozenset(("complete_step", "fail_step", "start_child"))  # the code may have seen what they record
 
@@ -92,7 +92,7 @@ class Run:
         self.endings: list[Call] = []
         self.held: list[Call] = []
         self.starting: list[Call] = []
-        self.orders: weakref.WeakKeyDictionary[asyncio.Task[Any], Branch] = weakref.WeakKeyDictionary()
+        self.orders: dict[asyncio.Task[Any], Branch] = {}
         self.open: dict[Call, None] = {}
         self.parked: dict[Call, None] = {}
         self.bodies: list[StepCall] = []
@@ -145,8 +145,8 @@ class Run:
         return self._start
 
     def payload_info(self, kind: str, step: str) -> codec.PayloadInfo:
-        """Describes a step result or a signal for the codec."""
-        return codec.PayloadInfo(kind, start=self.start_digest() if self.codec is not None else "", step=step)
+        """Describes a step result or a signal for the codec; without one it says nothing."""
+        return _NO_INFO if self.codec is None else codec.PayloadInfo(kind, start=self.start_digest(), step=step)
 
     def warn_large(self, what: str, p: common.Payload, name: str) -> None:
         """Logs a payload that is better stored elsewhere."""
@@ -249,6 +249,17 @@ class Run:
         if self.ended or self.cause != "finished":
             self._end_bodies()
         self.loop.close()
+        if self.ended:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Cuts the cycles of references of a run that is over, so that its memory need not wait for the collector."""
+        self.loop.let_go()
+        for branch in (self.root_branch, *self.orders.values()):
+            branch.task = branch.context = None
+        self.root = None
+        self.orders, self.names, self.open = {}, {}, {}
+        del self.root_branch
 
     def _end_bodies(self) -> None:
         for call in self.open:
@@ -278,6 +289,8 @@ class Run:
         if not self.away:
             self.activation_ended(cause)
             self.worker.forget(self)
+        if self.loop.dead:
+            self._let_go()
 
     # Calls of the code.
 
@@ -381,12 +394,16 @@ class Run:
     def start_bodies(self) -> None:
         """Starts the code of the steps that may run."""
         waiting: list[StepCall] = []
-        unrecorded = next((index for index, op in self.ops.items() if op.kind in _RESULTS), self.issued + 1)
-        may = not self.pausing and (self.cancelled or not self.cancelling) and self.worker.session.trusted()
+        unrecorded = self.issued + 1
+        for index, op in self.ops.items():
+            if op.kind in _RESULTS:
+                unrecorded = index
+                break
+        may = not self.pausing and (self.cancelled or not self.cancelling)
         for call in self.bodies:
             if call.state != ACTIVE or call.failing or self.ends_with(call) or self.quitted or self.closing:
                 continue
-            if unrecorded <= call.wants_after or not may:
+            if unrecorded <= call.wants_after or not may or not self.worker.session.trusted():
                 waiting.append(call)
             else:
                 call.body()
@@ -434,11 +451,11 @@ class Run:
             elif value is not None:
                 getattr(made, name).CopyFrom(value)
         self.issued += 1
-        op = Op(msg, self, self.issued, answer, refused)
-        if may_end_lease(msg, op.kind):
+        op = Op(msg, kind, self, self.issued, answer, refused)
+        if may_end_lease(msg, kind):
             _notes.flush(self)
             self.leaving = op
-        if op.kind in ASKS:
+        if kind in ASKS:
             self.asking += 1
         self.ops[op.index] = op
         self.worker.session.post(op)
@@ -464,12 +481,13 @@ class Run:
             self.asking -= 1
         if op is self.leaving:
             self.leaving = None
+        taken, refused, op.answer, op.refused = op.answer, op.refused, None, None  # which refer to the operation
         if not r.HasField("error"):
-            if op.answer is not None:
-                op.answer(r)
-        elif op.refused is not None:
+            if taken is not None:
+                taken(r)
+        elif refused is not None:
             self.refusals = True
-            op.refused(r.error)
+            refused(r.error)
         else:
             self.refusals = True
             self.worker.log.debug("start of a step not recorded: %s", r.error.message)

@@ -146,7 +146,6 @@ class Worker:
 
         self.watch = Watch()
         self.replaced: dict[str, Callable[..., Any]] = {}
-        self.ran: set[str] = set()
         self.steps_running: dict[StepInfo, None] = {}
         self.runs: dict[str, Run] = {}
         self.pool = Pool(threads or max_concurrent)
