@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ._run import Run
 
 
-
-
 _BLOCKED_AFTER = 5.0
 
 

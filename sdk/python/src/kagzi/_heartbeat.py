@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ._session import Session
 
 
-
-
 async def beats(session: Session) -> None:
     step = min(0.25, session.interval / 40)
     while True:

@@ -204,6 +204,7 @@ class RunLoop(_Base):  # type: ignore[misc]
                 except (SystemExit, asyncio.CancelledError) as e:
                     self.exit = e
                     return
+                del handle  # an exception keeps this frame, and with it the task
 
     def hold_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         """Keeps an asynchronous generator from being finished by the collector."""

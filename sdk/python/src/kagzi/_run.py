@@ -280,8 +280,7 @@ class Run:
             return
         self.ended = True
         self.ops.clear()
-        if self._note_timer is not None:
-            self._note_timer.cancel()
+        self.rest()
         self.quit(cause)
         for call in list(self.parked):
             call.unpark()

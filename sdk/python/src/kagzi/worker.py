@@ -31,6 +31,7 @@ from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
 
 _PARTING = 5.0  # seconds for each of the last exchanges with the server
+LOG_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 _MAX_CACHE = 100_000  # as servers accept
 
 
@@ -469,5 +470,14 @@ async def _first(*waits: Coroutine[Any, Any, Any], timeout: float | None = None)
 
 
 def serve(*workflows: Workflow[Any, Any], **options: Any) -> None:
-    """Makes a Worker with the options and runs it: ``kagzi.serve(order)``."""
+    """Makes a Worker with the options and runs it: ``kagzi.serve(order)``.
+
+    If the program has set up no logging, the lines of the logger ``kagzi`` go to stderr, from INFO on.
+    """
+    log = logging.getLogger("kagzi")
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(LOG_FORMAT))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
     Worker(*workflows, **options).run()
