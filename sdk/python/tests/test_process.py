@@ -9,7 +9,9 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -227,6 +229,17 @@ def test_a_step_that_keeps_the_interpreter_is_named_by_the_late_beat(leases, tmp
         if "running steps: greedy" in line:
             break
     end(worker, signal.SIGTERM)
+
+
+def test_a_late_beat_names_steps_that_ended_meanwhile(caplog):
+    """The worker's thread may take note of the end before the connection's thread can beat."""
+    worker = kagzi.Worker(steps, profile="off")
+    worker.session = SimpleNamespace(lease=3.0)
+    now = time.monotonic()
+    worker.steps_ended.extend([("before", now - 60), ("greedy", now)])
+    worker.late_beat(2.0)
+    assert "a heartbeat came 2.0 s late" in caplog.text
+    assert "running steps: greedy." in caplog.text
 
 
 KEEPS = '''

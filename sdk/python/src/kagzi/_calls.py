@@ -316,7 +316,7 @@ class StepCall(Call):
 
     def tick(self, info: StepInfo) -> None:
         """Announces a step that takes long, and ends one that takes too long."""
-        if info is not self.info or info.done or self.run.closing:
+        if info is not self.info or info.done or self.run.closing or self.run.ended:
             return
         passed = time.monotonic() - info.since if info.since else 0.0
         if passed < self.timeout - 0.0005:
@@ -335,9 +335,15 @@ class StepCall(Call):
         self.run.go()
 
     def announce(self) -> asyncio.Future[str]:
-        """Tells the server once that the code runs; the future gets the id of the attempt."""
+        """Tells the server once that the code runs; the future gets the id of the attempt.
+
+        It is cancelled when the run is no longer held.
+        """
         if self.announced is None:
             told = self.announced = self.run.worker.loop.create_future()
+            if self.run.ended:
+                told.cancel()
+
             def answered(r: w.SessionResponse) -> None:
                 if not told.done():
                     told.set_result(r.begun_step.step_id)
@@ -363,6 +369,7 @@ class StepCall(Call):
     def _done(self, info: StepInfo, result: Any) -> None:
         info.done, info.task = True, None
         self.run.worker.steps_running.pop(info, None)
+        self.run.worker.steps_ended.append((info.name, time.monotonic()))
         if info is not self.info:
             return
         self._finished(info)

@@ -84,8 +84,17 @@ def log_line(run: Run, branch: Branch, logger: logging.Logger, record: logging.L
         logger.handle(record)
 
 
+def warn_large(run: Run, what: str, p: common.Payload, name: str) -> None:
+    """Logs a payload that is better stored elsewhere."""
+    if len(p.data) > 256 << 10:
+        run.worker.log.warning("large %s of %s: %d bytes; each activation of the run transfers it whole", what, name,
+                               len(p.data))
+
+
 def late_beat(self: Worker, late: float) -> None:
-    names = sorted({info.name for info in list(self.steps_running) if info.since})
+    due = time.monotonic() - late
+    names = sorted({info.name for info in list(self.steps_running) if info.since}
+                   | {name for name, ended in list(self.steps_ended) if ended >= due})  # its end may come first
     self.log.warning("a heartbeat came %.1f s late: code kept the interpreter to itself; running steps: %s. The "
                      "lease ends after %.0f s without one", late, ", ".join(names) or "none", self.session.lease)
 

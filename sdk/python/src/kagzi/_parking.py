@@ -55,6 +55,16 @@ def idle(run: Run) -> None:
     run.worker.loop.call_later(delay, later)
 
 
+def alone(run: Run, call: Call) -> bool:
+    """Whether nothing else of the run is active, so that the call may park it in one message.
+
+    An unanswered question counts: with its answer the code may go on.
+    """
+    return (run.working == 1 and call.working and len(run.open) == 1 and (run.cancelled or not run.cancel_asked)
+            and not (run.parked or run.results or run.asking or run.endings or run.held or run.starting
+                     or run.going_on()))
+
+
 def park_delay(run: Run) -> float:
     due = [c.due for c in run.parked if c.due]
     if due and run.issued == 0:

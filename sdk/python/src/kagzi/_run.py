@@ -47,7 +47,7 @@ class Run:
     fail, drop_after, reject, misused = _ending.fail, _ending.drop_after, _ending.reject, _ending.misused
     ask_cancel, ends_with, lose = _order.ask_cancel, _order.ends_with, _order.lose
     give_back, ask_pause = _parking.give_back, _parking.ask_pause
-    go_on, pause_if_idle = _parking.go_on, _parking.pause_if_idle
+    go_on, pause_if_idle, alone = _parking.go_on, _parking.pause_if_idle, _parking.alone
     read_record, judge, complete_own = _history.read_record, _history.judge, _history.complete_own
     hand, report, release = _order.hand, _order.report, _order.release
     children_ended = _order.children_ended
@@ -55,7 +55,7 @@ class Run:
     record, patched = _history.record, _history.patched
     note, note_lost, log_line, rest = _notes.note, _notes.note_lost, _notes.log_line, _notes.rest
     hint = hint
-    write_lines, come_to_wait = _notes.write_lines, _notes.come_to_wait
+    write_lines, come_to_wait, warn_large = _notes.write_lines, _notes.come_to_wait, _notes.warn_large
 
     def __init__(self, worker: Worker, task: w.Task, code: WorkflowCode) -> None:
         self.worker, self.code = worker, code
@@ -147,12 +147,6 @@ class Run:
     def payload_info(self, kind: str, step: str) -> codec.PayloadInfo:
         """Describes a step result or a signal for the codec; without one it says nothing."""
         return _NO_INFO if self.codec is None else codec.PayloadInfo(kind, start=self.start_digest(), step=step)
-
-    def warn_large(self, what: str, p: common.Payload, name: str) -> None:
-        """Logs a payload that is better stored elsewhere."""
-        if len(p.data) > 256 << 10:
-            self.worker.log.warning("large %s of %s: %d bytes; each activation of the run transfers it whole", what,
-                                    name, len(p.data))
 
     # The life of the code.
 
@@ -267,6 +261,8 @@ class Run:
                 call.end_body(call.info)
                 if call.timer is not None:
                     call.timer.cancel()
+                if self.ended and call.announced is not None:
+                    call.announced.cancel()
 
     def quit(self, cause: str) -> None:
         """Makes the code end: none of it runs any more, but for what dropping runs."""
@@ -408,16 +404,6 @@ class Run:
                 call.body()
         self.bodies = waiting
 
-    def alone(self, call: Call) -> bool:
-        """Whether nothing else of the run is active, so that the call may park it in one message.
-
-        An unanswered question counts: with its answer the code may go on.
-        """
-        return (self.working == 1 and call.working and len(self.open) == 1 and not self.parked and not self.results
-                and not self.asking
-                and not self.endings and not self.held and not self.starting and not self.going_on()
-                and (self.cancelled or not self.cancel_asked))
-
     def going_on(self) -> bool:
         return bool(self.loop._ready)
 
@@ -451,6 +437,8 @@ class Run:
                 getattr(made, name).CopyFrom(value)
         self.issued += 1
         op = Op(msg, kind, self, self.issued, answer, refused)
+        if self.ended:
+            return op  # it would count for nothing
         if may_end_lease(msg, kind):
             _notes.flush(self)
             self.leaving = op

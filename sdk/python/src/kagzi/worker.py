@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal
 
@@ -148,6 +149,7 @@ class Worker:
         self.watch = Watch()
         self.replaced: dict[str, Callable[..., Any]] = {}
         self.steps_running: dict[StepInfo, None] = {}
+        self.steps_ended: deque[tuple[str, float]] = deque(maxlen=32)  # names, and the monotonic times of their ends
         self.runs: dict[str, Run] = {}
         self.pool = Pool(threads or max_concurrent)
         self.loop: asyncio.AbstractEventLoop
