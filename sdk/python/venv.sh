@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-for python in "${KAGZI_PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+for python in "${KAGZI_PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
 	[ -n "$python" ] && "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
 	python=
 done

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import runpy
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Unpack
 
+import grpc
 import pytest
 
 import kagzi
-from kagzi import _details as details
 from kagzi.v1 import admin_pb2 as admin
 
 
@@ -106,12 +108,55 @@ def test_runs_are_listed_and_waited_for(kagzi_env):
     assert runs[0].get().output(str) == "0"
 
 
-def test_a_query_is_not_sent_to_a_server_that_would_ignore_it():
+async def listed(address: str, namespace: str, **filters: Unpack[kagzi.ListFilters]) -> list[str]:
+    """Returns the ids of the runs that the client for event loops lists."""
+    async with kagzi.AsyncClient(profile="off", address=address, namespace=namespace) as c:
+        return [d.run_id async for d in c.list(**filters)]
+
+
+def test_the_client_for_event_loops_lists_by_a_query(kagzi_env):
+    runs = [kagzi_env.client.start(echo, str(i), tags={"n": str(i)}).id for i in range(4)]
+
+    def found(**filters: Unpack[kagzi.ListFilters]) -> list[str]:
+        return asyncio.run(listed(kagzi_env.server.address, kagzi_env.namespace, **filters))
+
+    assert found(query="tag.n in (1, 3) and not tag.n = 1") == [runs[3]]
+    assert found(query="tag.n != 0", page_size=1) == [runs[3], runs[2], runs[1]]  # of three pages
+    assert found(query="tag.n = 1 or tag.n = 2", tags={"n": "2"}) == [runs[2]]
+    with pytest.raises(kagzi.InvalidArgument) as e:
+        found(query="colour = red")
+    assert e.value.field == "query"
+
+
+@pytest.fixture
+def older_server():
+    """The address of a server that does not know queries, and the methods that it was asked for."""
+    asked: list[str] = []
     info = admin.GetServerInfoResponse(version="0.8", supported_features=["keys"])
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+            asked.append(details.method.rpartition("/")[2])
+            answer = info.SerializeToString() if asked[-1] == "GetServerInfo" else b""
+            return grpc.unary_unary_rpc_method_handler(lambda _, context: answer)
+
+    server = grpc.server(ThreadPoolExecutor(1), handlers=[Handler()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}", asked
+    server.stop(None).wait()
+
+
+def test_a_query_is_not_sent_to_a_server_that_would_ignore_it(older_server):
+    address, asked = older_server
+    with kagzi.Client(profile="off", address=address) as c, pytest.raises(
+            kagzi.PreconditionFailed, match=r"version 0\.8.*upgrade it"):
+        list(c.list(query="tag.n = 1"))
     with pytest.raises(kagzi.PreconditionFailed, match=r"version 0\.8.*upgrade it"):
-        details.knows_query(info)
-    info.supported_features.append("query-runs")
-    details.knows_query(info)
+        asyncio.run(listed(address, "default", query="tag.n = 1"))
+    assert asked == ["GetServerInfo"] * 2
+    assert asyncio.run(listed(address, "default")) == []
+    assert asked[2:] == ["ListWorkflows"]
 
 
 def test_a_failed_run_raises_typed_and_is_retried(kagzi_env):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import threading
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import kagzi
+from kagzi import _calls
 from kagzi._outbox import Op, may_end_lease
 from kagzi._run import Run
 from kagzi._session import Session
@@ -124,3 +126,26 @@ def test_a_heartbeat_that_overtakes_the_answer_to_a_park_drops_nothing(kagzi_env
     worker.loop.call_soon_threadsafe(take, *kept[0])
     kagzi_env.until(lambda: run.id in worker.cache.runs)  # shortly after it has left worker.runs
     assert not worker.runs
+
+
+@kagzi.workflow
+async def holds() -> int:
+    return await kagzi.do("hold", int)
+
+
+def test_a_step_of_a_run_that_is_no_longer_held_is_not_announced(kagzi_env, monkeypatch):
+    """Nobody would answer: the operation would be kept, and sent again on each new session."""
+    monkeypatch.setattr(_calls, "ANNOUNCE_AFTER", 500.0)
+    gate = threading.Event()
+    kagzi_env.replace("hold", lambda: int(gate.wait(20)))
+    worker = kagzi_env.worker(holds)
+    run = kagzi_env.client.start(holds)
+    info = kagzi_env.until(lambda: next((i for i in list(worker.steps_running) if i.since), None))
+    run.terminate()
+    kagzi_env.until(lambda: not worker.runs)
+    told = asyncio.run_coroutine_threadsafe(info.announced(), worker.loop)  # as a client does that starts a run
+    with pytest.raises(concurrent.futures.CancelledError):
+        told.result(10)
+    gate.set()
+    kagzi_env.until(lambda: not worker.steps_running)
+    assert worker.session._outboxes == {}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,10 +53,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def begin(env: Env, folder: Path, *more: str) -> subprocess.Popen[str]:
+    return spawn(env, folder, "-m", "kagzi", "worker", "app:job", *more)
+
+
+def spawn(env: Env, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Runs Python."""
     environment = {**os.environ, "KAGZI_ADDRESS": env.server.address, "KAGZI_NAMESPACE": env.namespace,
                    "KAGZI_CONFIG": "off", "MARKS": str(folder / "marks")}
-    return subprocess.Popen([sys.executable, "-m", "kagzi", "worker", "app:job", *more], cwd=folder, env=environment,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, *arguments], cwd=folder, env=environment, stderr=subprocess.PIPE,
+                            text=True)
 
 
 def marks(folder: Path) -> list[str]:
@@ -104,6 +112,37 @@ def test_a_changed_file_starts_the_worker_again(leases, folder):
     leases.until(lambda: "loaded two 0" in marks(folder), 30)
     text = end(worker, signal.SIGTERM)
     assert "app.py has changed" in text
+
+
+SERVED = '''
+import kagzi
+
+@kagzi.workflow
+async def odd(how: str) -> None:
+    def sync() -> None:
+        raise ValueError("\\x1b[31mred")
+
+    async def on_the_loop() -> None:
+        sync()
+
+    await kagzi.do("boom", on_the_loop if how == "async" else sync, retry=kagzi.Retry(attempts=1))
+
+kagzi.serve(odd)
+'''
+
+
+def test_serve_logs_what_the_application_did(leases, tmp_path):
+    """No logging is set up. Stacks begin at code of the application, and texts cannot steer the terminal."""
+    (tmp_path / "served.py").write_text(SERVED)
+    worker = spawn(leases, tmp_path, "served.py")
+    runs = [leases.client.start("odd", how) for how in ("sync", "async")]
+    assert [r.wait(30).status for r in runs] == ["FAILED"] * 2
+    text = end(worker, signal.SIGTERM)
+    assert re.search(r"INFO +worker \S+ registered", text)
+    assert text.count("\\x1b[31mred") == 2 * 4  # the line of the step, two of its stack, the line of the run
+    assert "\x1b" not in text
+    files = re.findall(r'File "(.*?)"', text)
+    assert {Path(file).name for file in files} == {"served.py"}
 
 
 @pytest.mark.parametrize(("target", "text"), [
@@ -190,6 +229,17 @@ def test_a_step_that_keeps_the_interpreter_is_named_by_the_late_beat(leases, tmp
         if "running steps: greedy" in line:
             break
     end(worker, signal.SIGTERM)
+
+
+def test_a_late_beat_names_steps_that_ended_meanwhile(caplog):
+    """The worker's thread may take note of the end before the connection's thread can beat."""
+    worker = kagzi.Worker(steps, profile="off")
+    worker.session = SimpleNamespace(lease=3.0)
+    now = time.monotonic()
+    worker.steps_ended.extend([("before", now - 60), ("greedy", now)])
+    worker.late_beat(2.0)
+    assert "a heartbeat came 2.0 s late" in caplog.text
+    assert "running steps: greedy." in caplog.text
 
 
 KEEPS = '''

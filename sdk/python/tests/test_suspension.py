@@ -17,6 +17,8 @@ import pytest
 
 import kagzi
 from kagzi import _loop
+from kagzi._calls import Call
+from kagzi._naming import Branch
 from kagzi._run import Run
 
 seen: dict[str, list[str]] = {}
@@ -314,6 +316,44 @@ def cleared(worker: kagzi.Worker) -> bool:
 
 
 RUNS = 10_000 if os.environ.get("KAGZI_TEST_LONG") else 1_000
+
+
+def ours() -> list[object]:
+    return [o for o in gc.get_objects() if isinstance(o, Run | _loop.RunLoop | Branch | Call)]
+
+
+@kagzi.workflow
+async def ends(fails: bool) -> int:
+    got = sum(await asyncio.gather(*(kagzi.do(f"s-{i}", lambda i=i: i) for i in range(5))))
+    await kagzi.sleep("nap", 0.01)
+    await kagzi.run_child("child", none)
+    if fails:
+        raise ValueError("odd")
+    return got
+
+
+@kagzi.workflow
+async def none() -> None:
+    pass
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_that_is_over_leaves_nothing_to_the_collector(kagzi_env, fails):
+    """Its frames and calls are many objects, and the collector takes the time of other runs."""
+    worker = kagzi_env.worker(ends, none)
+    gc.collect()
+    before = ours()  # a worker of an earlier test may know some
+    gc.disable()
+    try:
+        runs = [kagzi_env.start(ends, fails) for _ in range(5)]
+        assert {kagzi_env.until(lambda r=r: r.get().ended and r.get().status) for r in runs} == {
+            "FAILED" if fails else "COMPLETED"}
+        kagzi_env.until(lambda: not worker.runs and not worker.young._steps)
+        kagzi_env.stop_workers()
+        left = [o for o in ours() if not any(o is b for b in before)]
+        assert left == []
+    finally:
+        gc.enable()
 
 
 def test_parked_runs_leave_nothing_behind(kagzi_env, capsys):

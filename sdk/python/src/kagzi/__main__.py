@@ -17,7 +17,7 @@ from typing import Any
 
 from ._define import Workflow
 from .errors import ConfigError, KagziError
-from .worker import Worker
+from .worker import LOG_FORMAT, Worker
 
 _LOOK_EVERY = 0.5  # seconds between two looks at the files
 
@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.reload:
         return reload([a for a in arguments if a != "--reload"], Path.cwd())
-    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)-7s %(message)s")
+    logging.basicConfig(level=options.log_level.upper(), format=LOG_FORMAT)
     sys.path.insert(0, os.getcwd())
     try:
         find(options.target).run()

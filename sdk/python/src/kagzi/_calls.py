@@ -42,24 +42,21 @@ class Call:
     """A call of workflow code that waits for a result."""
 
     kind = FUNCTION
+    # Defaults are of the class, because there is a call for each step.
+    record: f.Step | None = None
+    number = 0
+    state, outcome = HELD, RECORDED
+    working = False  # it goes on by itself
+    running = False  # its step code runs
+    failing = abandoned = in_code = parked = asked = False
+    failure: common.ErrorDetail | None = None
+    due = 0.0  # by the server's clock; 0 for none
+    timer: asyncio.TimerHandle | None = None
+    future: asyncio.Future[None] | None = None
 
     def __init__(self, run: Run, branch: Branch, name: str, *, detail: str = "", clean: bool = False) -> None:
-        self.run, self.branch, self.written, self.detail, self.clean = run, branch, name, detail, clean
-        self.name = name
-        self.record: f.Step | None = None
-        self.number = 0
-        self.state, self.outcome = HELD, RECORDED
-        self.working = False  # it goes on by itself
-        self.running = False  # its step code runs
-        self.failing = False
-        self.abandoned = False
-        self.in_code = False
-        self.failure: common.ErrorDetail | None = None
-        self.due = 0.0  # by the server's clock; 0 for none
-        self.parked = False
-        self.asked = False
-        self.timer: asyncio.TimerHandle | None = None
-        self.future: asyncio.Future[None] | None = None
+        self.run, self.branch, self.detail, self.clean = run, branch, detail, clean
+        self.written = self.name = name
 
     @property
     def order(self) -> tuple[tuple[int, ...], int]:
@@ -122,7 +119,7 @@ class Call:
         return self.run.send(kind, answer, refused, step_name=self.name, branch=self.branch.path, **fields)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class StepInfo:
     """What code of a step can know about itself."""
 
@@ -132,7 +129,8 @@ class StepInfo:
     timeout: float
     cancelled: bool = False
     since: float = 0.0  # monotonic time of the start of the body; 0 before
-    task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[Any] | None = None  # until the code has ended
+    on_loop: bool = False  # its code is async
     clean: bool = False
     timed_out: bool = False
     done: bool = False
@@ -178,18 +176,19 @@ class YoungSteps:
 class StepCall(Call):
     """Runs a function, in a thread or on the worker's loop, and records its result."""
 
-    def __init__(self, run: Run, branch: Branch, name: str, fn: Callable[[], Any], result: Any,
+    attempt = 1
+    last: common.ErrorDetail | None = None
+    got: Any = None
+    info: StepInfo | None = None
+    started = 0.0  # by the server's clock
+    announced: asyncio.Future[str] | None = None
+    wants_after = 0  # operations up to this index must be durable before the body starts
+
+    def __init__(self, run: Run, branch: Branch, name: str, fn: functools.partial[Any], is_async: bool, result: Any,
                  retry: common.RetryPolicy | None, timeout: float, clean: bool) -> None:
         super().__init__(run, branch, name, clean=clean)
-        self.fn, self.result, self.retry = fn, result, retry
+        self.fn, self.is_async, self.result, self.retry = fn, is_async, result, retry
         self.timeout = timeout or run.step_timeout
-        self.attempt = 1
-        self.last: common.ErrorDetail | None = None
-        self.got: Any = None
-        self.info: StepInfo | None = None
-        self.started = 0.0  # by the server's clock
-        self.announced: asyncio.Future[str] | None = None
-        self.wants_after = 0  # operations up to this index must be durable before the body starts
 
     def start(self) -> None:
         record = self.record
@@ -219,17 +218,16 @@ class StepCall(Call):
         info = self.info = StepInfo(run, self.name, self.attempt, self.timeout, clean=self.clean,
                                     announce=self.announce)
         self.announced = None
-        fn = self.fn
-        if self.written in worker.replaced:
-            fn = replacement(worker.replaced[self.written], fn)
+        fn, is_async = self.fn, self.is_async
+        other = worker.replaced.get(self.written)
+        if other is not None:
+            fn, is_async = functools.partial(other, *fn.args, **fn.keywords), inspect.iscoroutinefunction(other)
         context = (self.branch.context or contextvars.copy_context()).copy()
         context.run(_enter_step, info)
-        worker.ran.add(self.written)
         worker.steps_running[info] = None
         self.started = run.now()
-        info.since = 0.0
-        if isinstance(fn, Async):
-            info.since = time.monotonic()
+        if is_async:
+            info.since, info.on_loop = time.monotonic(), True
             task = info.task = worker.loop.create_task(self._run_async(fn), context=context)
             task.add_done_callback(functools.partial(self._async_done, info))
         else:
@@ -318,7 +316,7 @@ class StepCall(Call):
 
     def tick(self, info: StepInfo) -> None:
         """Announces a step that takes long, and ends one that takes too long."""
-        if info is not self.info or info.done or self.run.closing:
+        if info is not self.info or info.done or self.run.closing or self.run.ended:
             return
         passed = time.monotonic() - info.since if info.since else 0.0
         if passed < self.timeout - 0.0005:
@@ -337,9 +335,15 @@ class StepCall(Call):
         self.run.go()
 
     def announce(self) -> asyncio.Future[str]:
-        """Tells the server once that the code runs; the future gets the id of the attempt."""
+        """Tells the server once that the code runs; the future gets the id of the attempt.
+
+        It is cancelled when the run is no longer held.
+        """
         if self.announced is None:
             told = self.announced = self.run.worker.loop.create_future()
+            if self.run.ended:
+                told.cancel()
+
             def answered(r: w.SessionResponse) -> None:
                 if not told.done():
                     told.set_result(r.begun_step.step_id)
@@ -363,8 +367,9 @@ class StepCall(Call):
         self.run.bodies_running -= 1
 
     def _done(self, info: StepInfo, result: Any) -> None:
-        info.done = True
+        info.done, info.task = True, None
         self.run.worker.steps_running.pop(info, None)
+        self.run.worker.steps_ended.append((info.name, time.monotonic()))
         if info is not self.info:
             return
         self._finished(info)
@@ -464,22 +469,3 @@ class SleepCall(Call):
 
     def value(self) -> None:
         """Returns also if the cancellation ended the sleep: the next call raises then."""
-
-
-def replacement(other: Callable[..., Any], fn: Any) -> Callable[[], Any]:
-    """Returns the code that a test set for a step, called with the arguments of the step's own."""
-    own = getattr(fn, "call", fn)
-    args, kwargs = getattr(own, "args", ()), getattr(own, "keywords", {})
-    if inspect.iscoroutinefunction(other):
-        return Async(functools.partial(other, *args, **kwargs))
-    return functools.partial(other, *args, **kwargs)
-
-
-class Async:
-    """Marks code of a step as async."""
-
-    def __init__(self, call: functools.partial[Any]) -> None:
-        self.call = call
-
-    def __call__(self) -> Any:
-        return self.call()

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, Unpack, cast, overload
 
 from . import codec as codecs
 from ._define import In, Out, Workflow, branch_of, cleaning
+from ._details import encode_input, target
 from ._waits import ChildCall, ChildrenCall, ChildState
 from .errors import ConfigError, DecodeError, KagziError, RunError, code_name
 from .policy import ChildOptions, StartOptions, start_request
@@ -132,16 +133,13 @@ async def start_child(name: str, workflow: Workflow[Any, Any] | str, input: Any 
     """
     branch = branch_of(f"the start of child {name}")
     run = branch.run
-    kind, queue = (workflow.name, workflow.queue) if isinstance(workflow, Workflow) else (workflow, "")
-    result = workflow.output_type if isinstance(workflow, Workflow) else type
+    kind, queue, own = target(workflow)
+    result = own if isinstance(workflow, Workflow) else type
     if parent_close not in _PARENT_CLOSE:
         raise ConfigError(f"parent_close is {parent_close!r}, want abandon, cancel or terminate")
 
     def request() -> dict[str, Any]:
-        try:
-            p = codecs.encode(run.codec, input, codecs.input_info(kind, id))
-        except DecodeError as e:
-            raise DecodeError(f"input of workflow type {kind}: {e}", e.path) from e
+        p = encode_input(run.codec, input, kind, id)
         start = start_request(run.task.namespace, kind, p, queue or run.task.task_queue, run.now(),
                               cast(StartOptions, {**options, "id": id, "reuse": "reject"}))
         start.parent_run_id = run.task.run_id

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ._run import Run
 
 
-
-
 _BLOCKED_AFTER = 5.0
 
 
@@ -177,10 +175,8 @@ class Pool:
             self._work.put(None)
 
     def _serve(self) -> None:
-        while True:
-            work = self._work.get()
-            if work is None:
-                return
+        while (work := self._work.get()) is not None:
             work[0](*work[1])
+            del work  # it holds the run
             with self._lock:
                 self._idle += 1

@@ -14,7 +14,7 @@ import typing
 import uuid
 from collections import abc
 from collections.abc import Callable
-from typing import Any, Literal, Union
+from typing import Any, Literal, Union, cast
 
 from .errors import DecodeError
 
@@ -152,7 +152,8 @@ def _make(t: Any) -> Reader:
     if issubclass(t, enum.Enum):
         return lambda v, path: _parsed(t, v, path, f"one of {', '.join(repr(m.value) for m in t)}")
     if issubclass(t, tuple) and hasattr(t, "_fields"):
-        return _named_tuple(t)
+        hints, named = _hints(t), cast(Any, t)
+        return _tuple([hints.get(name, Any) for name in named._fields], f" ({t.__name__})", named._make)
     if t in (list, abc.Sequence):
         return reader(list[Any])
     if t in (tuple, set, frozenset):
@@ -171,7 +172,7 @@ def _generic(t: Any, origin: Any, args: tuple[Any, ...]) -> Reader:
     if origin in (typing.Annotated, typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", None)):
         return reader(args[0])
     if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
-        return _tuple(args)
+        return _tuple([a for a in args if a != ()], "", tuple)
     if isinstance(origin, type) and issubclass(origin, abc.Mapping):
         return _dict(*args)
     if isinstance(origin, type) and issubclass(origin, abc.Iterable):
@@ -208,13 +209,14 @@ def _union(t: Any, args: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _tuple(args: tuple[Any, ...]) -> Reader:
-    items = [reader(a) for a in args if a != ()]
+def _tuple(types: list[Any], what: str, build: Callable[..., Any]) -> Reader:
+    """Returns the reader of a list that has an item of each type."""
+    items = [reader(t) for t in types]
 
     def read(v: Any, path: str) -> Any:
         if not isinstance(v, list) or len(v) != len(items):
-            raise _misfit(path, f"a list of {len(items)}", v)
-        return tuple(item(x, f"{path}[{i}]") for i, (item, x) in enumerate(zip(items, v, strict=True)))
+            raise _misfit(path, f"a list of {len(items)}{what}", v)
+        return build(item(x, f"{path}[{i}]") for i, (item, x) in enumerate(zip(items, v, strict=True)))
 
     return read
 
@@ -274,18 +276,6 @@ def _typed_dict(t: Any) -> Reader:
     fields = {name: (hint, said.get(typing.get_origin(hint), name in t.__required_keys__))
               for name, hint in hints.items()}
     return _fields(t, fields, lambda made: made)
-
-
-def _named_tuple(t: Any) -> Reader:
-    hints = _hints(t)
-    items = [reader(hints.get(name, Any)) for name in t._fields]
-
-    def read(v: Any, path: str) -> Any:
-        if not isinstance(v, list) or len(v) != len(items):
-            raise _misfit(path, f"a list of {len(items)} ({t.__name__})", v)
-        return t(*(item(x, f"{path}[{i}]") for i, (item, x) in enumerate(zip(items, v, strict=True))))
-
-    return read
 
 
 def _pydantic(t: Any) -> Reader:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from . import _data
-from ._calls import Async, StepCall, step_info
+from ._calls import StepCall, step_info
 from ._convert import Duration, check_name, seconds
 from ._loop import current, where
 from ._naming import Branch
@@ -243,5 +243,4 @@ async def _step(name: str, call: functools.partial[Any], fn: Callable[..., Any],
     except ConfigError as e:
         raise run.reject(e) from None
     is_async, result = _facts_of(fn)
-    return await run.make(StepCall(run, branch, name, Async(call) if is_async else call, result, policy, limit,
-                                   cleaning.get()))
+    return await run.make(StepCall(run, branch, name, call, is_async, result, policy, limit, cleaning.get()))

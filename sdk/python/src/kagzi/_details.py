@@ -393,7 +393,7 @@ def parent_of(requests: Sequence[f.StartWorkflowRequest], endpoint: Endpoint) ->
     """Is parent_of_async for code that blocks."""
     at = _parent(requests, endpoint)
     if at is not None:
-        if at.task is not None:
+        if at.on_loop:
             raise Misuse("async code of a step cannot start runs by a client that blocks: use AsyncClient")
         on = asyncio.run_coroutine_threadsafe(at.announced(), at.run.worker.loop)
         _set_parent(requests, at, on.result())

@@ -13,7 +13,7 @@ from ._calls import CHILD, FUNCTION, SIGNAL, Call
 from ._convert import printable
 from ._order import CANCEL_NAME
 from ._outbox import Op
-from ._parking import send_release
+from ._parking import release
 from .errors import Coded, ContinueAsNew, KagziError, Misuse, code_name, error_detail
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
@@ -86,9 +86,7 @@ def fail(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None
     if run.after_leaving(lambda: fail(run, d, unreached)):
         return
     if not run.quitted and not run.closing:
-        run.closing = True
         send_failure(run, d, unreached)
-        run.quit("finished")
 
 
 def reject(run: Run, error: KagziError) -> KagziError:
@@ -109,12 +107,15 @@ def misused(run: Run, error: Misuse) -> None:
 
 
 def send_failure(run: Run, d: common.ErrorDetail, unreached: Iterable[str] = ()) -> None:
+    """Fails the run, and ends its code."""
     def answered(r: w.SessionResponse) -> None:
         run.worker.session.count(r.failed_workflow.status, time.monotonic() - run.since)
         run.worker.log_failed_run(run, d, r.failed_workflow)
         run.over("finished")
 
+    run.closing = True
     run.send("fail_workflow", answered, error=d, unreached=list(unreached), unreceived=sorted(run.unreceived))
+    run.quit("finished")
 
 
 def refused(run: Run, op: Op, d: common.ErrorDetail) -> None:
@@ -122,7 +123,7 @@ def refused(run: Run, op: Op, d: common.ErrorDetail) -> None:
     end = op.msg.complete_workflow if op.kind == "complete_workflow" else op.msg.fail_workflow
     if d.subject == "divergence" and end.unreached:
         drop_after(run, op)
-        send_release(run, "released", divergence=f.Divergence(owed=owed(run)))
+        release(run, "released", f.Divergence(owed=owed(run)))
         return
     text = f"the server refused to record {op.subject()}: {d.message}"
     if op.kind == "fail_workflow" and not run.end_refused and d.code in (
@@ -135,9 +136,7 @@ def refused(run: Run, op: Op, d: common.ErrorDetail) -> None:
         run.over("lost")
         return
     drop_after(run, op)
-    run.closing = True
     send_failure(run, error_detail(Coded(text, "refused", code_name(d.code))))
-    run.quit("finished")
 
 
 def drop_after(run: Run, op: Op) -> None:
@@ -170,15 +169,11 @@ def diverge(run: Run) -> None:
     elif policy == "pause":
         run.worker.log.warning("run %s: the code has diverged from the history; giving the run back: made %s, "
                                 "owed %s", run.task.run_id, made, owed)
-        run.closing = True
-        send_release(run, "released", divergence=report)
-        run.quit("released")
+        release(run, "released", report)
     else:
-        run.closing = True
         send_failure(run, error_detail(Coded(
             f"this is not the code that the run started with: it makes {made}, and not the recorded {owed}",
             "nondeterministic")))
-        run.quit("finished")
 
 
 def divergence(run: Run) -> f.Divergence:

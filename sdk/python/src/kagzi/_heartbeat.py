@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ._session import Session
 
 
-
-
 async def beats(session: Session) -> None:
     step = min(0.25, session.interval / 40)
     while True:
@@ -65,7 +63,7 @@ def beat(session: Session, then: Callable[[], None] | None = None) -> None:
         if then is not None:
             then()
 
-    op = Op(w.SessionRequest(heartbeat=message), None, 0, answered, None)
+    op = Op(w.SessionRequest(heartbeat=message), "heartbeat", answer=answered)
     if not session._enqueue(op, first=True):
         answered(w.SessionResponse())
 

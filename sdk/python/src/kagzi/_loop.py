@@ -204,6 +204,7 @@ class RunLoop(_Base):  # type: ignore[misc]
                 except (SystemExit, asyncio.CancelledError) as e:
                     self.exit = e
                     return
+                del handle  # an exception keeps this frame, and with it the task
 
     def hold_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         """Keeps an asynchronous generator from being finished by the collector."""
@@ -229,6 +230,10 @@ class RunLoop(_Base):  # type: ignore[misc]
             inside.run(self._close_generator, generator)
         self._generators.clear()
         self._ready.clear()
+
+    def let_go(self) -> None:
+        """Forgets the run, after close."""
+        self._forked = self._misused = _ignore
 
     def _close_one(self, coro: Any) -> None:
         """Throws Dropped where the code awaits. close() would do from the outside in, and orphan what awaits again."""
@@ -308,7 +313,7 @@ class _Entered:
         self._loop.running = self._was
 
 
-def _ignore(_: Any) -> None:
+def _ignore(*_: Any) -> Any:
     pass
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ._run import Run
 
 
-
-
 class Branch:
     """One line of execution. It is joined when its parent runs again with no child unfinished."""
 

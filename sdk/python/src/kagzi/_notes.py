@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 
-
-
 _NOTE_INTERVAL = 0.25
 
 
@@ -37,18 +35,17 @@ def note(run: Run, text: str) -> None:
 
 
 def flush(run: Run) -> None:
-    if run._note_timer is not None:
-        run._note_timer.cancel()
-        run._note_timer = None
-    if run._note is None or run.ended:
+    text = run._note
+    rest(run)
+    if text is None or run.ended:
         return
-    text, run._note, run._note_next = run._note, None, time.monotonic() + _NOTE_INTERVAL
+    run._note_next = time.monotonic() + _NOTE_INTERVAL
     run.worker.session.post(Op(w.SessionRequest(set_note=w.SetNote(
-        run_id=run.task.run_id, lease_token=run.task.lease_token, note=text)), None, 0, None, None))
+        run_id=run.task.run_id, lease_token=run.task.lease_token, note=text)), "set_note"))
 
 
 def rest(run: Run) -> None:
-    """Drops a note that was not sent, as the run is parked."""
+    """Drops a note that was not sent, as the run is parked or over."""
     run._note = None
     if run._note_timer is not None:
         run._note_timer.cancel()
@@ -87,8 +84,17 @@ def log_line(run: Run, branch: Branch, logger: logging.Logger, record: logging.L
         logger.handle(record)
 
 
+def warn_large(run: Run, what: str, p: common.Payload, name: str) -> None:
+    """Logs a payload that is better stored elsewhere."""
+    if len(p.data) > 256 << 10:
+        run.worker.log.warning("large %s of %s: %d bytes; each activation of the run transfers it whole", what, name,
+                               len(p.data))
+
+
 def late_beat(self: Worker, late: float) -> None:
-    names = sorted({info.name for info in list(self.steps_running) if info.since})
+    due = time.monotonic() - late
+    names = sorted({info.name for info in list(self.steps_running) if info.since}
+                   | {name for name, ended in list(self.steps_ended) if ended >= due})  # its end may come first
     self.log.warning("a heartbeat came %.1f s late: code kept the interpreter to itself; running steps: %s. The "
                      "lease ends after %.0f s without one", late, ", ".join(names) or "none", self.session.lease)
 
@@ -136,4 +142,4 @@ def run_extra(run: Run, step: str = "") -> dict[str, Any]:
 
 def _failure(d: common.ErrorDetail) -> str:
     kind = f" [{printable(d.type)}]" if d.type else ""
-    return printable(d.message) + kind + (f"\n{d.stack}" if d.stack else "")
+    return "\n".join([printable(d.message) + kind, *map(printable, d.stack.splitlines())])

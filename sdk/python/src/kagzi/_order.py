@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ._run import Run
 
 
-
-
 def end_call(run: Run, call: Call, how: int) -> None:
     if call.outcome != REPORTED or how == CANCELLED:
         call.outcome = how

@@ -40,11 +40,10 @@ class Op:
 
     __slots__ = ("answer", "epoch", "index", "kind", "later", "msg", "prev", "refused", "run", "unknown")
 
-    def __init__(self, msg: w.SessionRequest, run: Run | None, index: int,
-                 answer: Callable[[w.SessionResponse], None] | None,
-                 refused: Callable[[common.ErrorDetail], None] | None) -> None:
-        self.msg, self.run, self.index, self.answer, self.refused = msg, run, index, answer, refused
-        self.kind: str = msg.WhichOneof("operation") or ""
+    def __init__(self, msg: w.SessionRequest, kind: str, run: Run | None = None, index: int = 0,
+                 answer: Callable[[w.SessionResponse], None] | None = None,
+                 refused: Callable[[common.ErrorDetail], None] | None = None) -> None:
+        self.msg, self.kind, self.run, self.index, self.answer, self.refused = msg, kind, run, index, answer, refused
         self.prev: Op | None = None
         self.epoch = 0  # of the stream that it was queued on last
         self.unknown = 0  # epoch of the stream on which it was last refused
@@ -191,7 +190,7 @@ def _next(session: Session) -> Op | None:
     if not session._credit:
         return None
     credit, session._credit = session._credit, 0
-    return Op(w.SessionRequest(credit=w.Credit(tasks=credit)), None, 0, None, None)
+    return Op(w.SessionRequest(credit=w.Credit(tasks=credit)), "credit")
 
 
 def _numbered(session: Session, op: Op) -> bytes:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 
-
-
 _PARK_AFTER_NOTHING = 1.0  # seconds before a run that did nothing since its claim is parked
 
 
@@ -37,9 +35,7 @@ def idle(run: Run) -> None:
         return
     if run.results:
         if run.worker.always_suspend and not run.ops:
-            run.closing = True
-            send_release(run, "suspended")
-            run.quit("suspended")
+            release(run, "suspended")
         return
     if run.asking > run.questions:
         return
@@ -59,6 +55,16 @@ def idle(run: Run) -> None:
     run.worker.loop.call_later(delay, later)
 
 
+def alone(run: Run, call: Call) -> bool:
+    """Whether nothing else of the run is active, so that the call may park it in one message.
+
+    An unanswered question counts: with its answer the code may go on.
+    """
+    return (run.working == 1 and call.working and len(run.open) == 1 and (run.cancelled or not run.cancel_asked)
+            and not (run.parked or run.results or run.asking or run.endings or run.held or run.starting
+                     or run.going_on()))
+
+
 def park_delay(run: Run) -> float:
     due = [c.due for c in run.parked if c.due]
     if due and run.issued == 0:
@@ -74,7 +80,7 @@ def park(run: Run) -> None:
         ask_parked(run, waits)
         return
     run.closing = True
-    send_release(run, "suspended", park=True)
+    run.send("release_task", lambda _: run.suspend(), park=True)
     if not may_keep(run):
         run.quit("suspended")
 
@@ -114,15 +120,16 @@ def ask_for(run: Run, ask: Callable[[Callable[[w.SessionResponse], None]], Op],
 def deadlocked(run: Run) -> None:
     from ._ending import send_failure
 
-    run.closing = True
     send_failure(run, error_detail(Coded(
         "every branch of the run waits for another one, or for something outside of the SDK that workflow code may "
         "not wait for, so that none ever goes on", "deadlock")))
-    run.quit("finished")
 
 
-def send_release(run: Run, cause: str, *, park: bool = False, divergence: f.Divergence | None = None) -> None:
-    run.send("release_task", lambda _: run.suspend() if park else run.over(cause), park=park, divergence=divergence)
+def release(run: Run, cause: str, divergence: f.Divergence | None = None) -> None:
+    """Gives the run back, and ends its code."""
+    run.closing = True
+    run.send("release_task", lambda _: run.over(cause), divergence=divergence)
+    run.quit(cause)
 
 
 def give_back(run: Run) -> None:
@@ -130,8 +137,7 @@ def give_back(run: Run) -> None:
     if run.after_leaving(lambda: give_back(run)):
         return
     if not run.ended and not run.closing:
-        run.closing = True
-        send_release(run, "released")
+        release(run, "released")
     run.quit("released")
 
 
@@ -156,9 +162,7 @@ def pause_if_idle(run: Run) -> None:
     if run.pausing and run.bodies_running == 0 and not run.closing and not run.quitted:
         if run.after_leaving(run.pause_if_idle):
             return
-        run.closing = True
-        send_release(run, "paused")
-        run.quit("paused")
+        release(run, "paused")
 
 
 OVERHEAD = 16 << 10

@@ -140,8 +140,15 @@ async def replay(worker: Worker, code: WorkflowCode, record: Record, limit: floa
     run.replaying = True
     times = [unix(t) for s in record.steps for t in (s.created_at, s.started_at, s.finished_at)]
     run.ahead = max(0.0, max(times, default=0.0) - run.received)  # what is recorded has passed
+
+    def begin() -> None:
+        try:
+            run.begin(record.steps)
+        except BaseException as e:
+            verdict.set_exception(e)
+
+    worker.loop.call_soon(begin)  # outside of this task: from Python 3.14 on, tasks cannot nest
     try:
-        run.begin(record.steps)
         async with asyncio.timeout(limit):
             return _compare(run, record, (await verdict).msg)
     finally:

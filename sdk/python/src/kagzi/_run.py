@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 _SCALARS = (str, int)  # faster to look for than str | int
+_NO_INFO = codec.PayloadInfo("")
 _PLACES = frozenset(("completed_step", "failed_step", "sleeping", "awaited_signal"))
 _RESULTS = frozenset(("complete_step", "fail_step", "start_child"))  # the code may have seen what they record
 
@@ -47,7 +47,7 @@ class Run:
     fail, drop_after, reject, misused = _ending.fail, _ending.drop_after, _ending.reject, _ending.misused
     ask_cancel, ends_with, lose = _order.ask_cancel, _order.ends_with, _order.lose
     give_back, ask_pause = _parking.give_back, _parking.ask_pause
-    go_on, pause_if_idle = _parking.go_on, _parking.pause_if_idle
+    go_on, pause_if_idle, alone = _parking.go_on, _parking.pause_if_idle, _parking.alone
     read_record, judge, complete_own = _history.read_record, _history.judge, _history.complete_own
     hand, report, release = _order.hand, _order.report, _order.release
     children_ended = _order.children_ended
@@ -55,7 +55,7 @@ class Run:
     record, patched = _history.record, _history.patched
     note, note_lost, log_line, rest = _notes.note, _notes.note_lost, _notes.log_line, _notes.rest
     hint = hint
-    write_lines, come_to_wait = _notes.write_lines, _notes.come_to_wait
+    write_lines, come_to_wait, warn_large = _notes.write_lines, _notes.come_to_wait, _notes.warn_large
 
     def __init__(self, worker: Worker, task: w.Task, code: WorkflowCode) -> None:
         self.worker, self.code = worker, code
@@ -92,7 +92,7 @@ class Run:
         self.endings: list[Call] = []
         self.held: list[Call] = []
         self.starting: list[Call] = []
-        self.orders: weakref.WeakKeyDictionary[asyncio.Task[Any], Branch] = weakref.WeakKeyDictionary()
+        self.orders: dict[asyncio.Task[Any], Branch] = {}
         self.open: dict[Call, None] = {}
         self.parked: dict[Call, None] = {}
         self.bodies: list[StepCall] = []
@@ -145,14 +145,8 @@ class Run:
         return self._start
 
     def payload_info(self, kind: str, step: str) -> codec.PayloadInfo:
-        """Describes a step result or a signal for the codec."""
-        return codec.PayloadInfo(kind, start=self.start_digest() if self.codec is not None else "", step=step)
-
-    def warn_large(self, what: str, p: common.Payload, name: str) -> None:
-        """Logs a payload that is better stored elsewhere."""
-        if len(p.data) > 256 << 10:
-            self.worker.log.warning("large %s of %s: %d bytes; each activation of the run transfers it whole", what,
-                                    name, len(p.data))
+        """Describes a step result or a signal for the codec; without one it says nothing."""
+        return _NO_INFO if self.codec is None else codec.PayloadInfo(kind, start=self.start_digest(), step=step)
 
     # The life of the code.
 
@@ -249,6 +243,17 @@ class Run:
         if self.ended or self.cause != "finished":
             self._end_bodies()
         self.loop.close()
+        if self.ended:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Cuts the cycles of references of a run that is over, so that its memory need not wait for the collector."""
+        self.loop.let_go()
+        for branch in (self.root_branch, *self.orders.values()):
+            branch.task = branch.context = None
+        self.root = None
+        self.orders, self.names, self.open = {}, {}, {}
+        del self.root_branch
 
     def _end_bodies(self) -> None:
         for call in self.open:
@@ -256,6 +261,8 @@ class Run:
                 call.end_body(call.info)
                 if call.timer is not None:
                     call.timer.cancel()
+                if self.ended and call.announced is not None:
+                    call.announced.cancel()
 
     def quit(self, cause: str) -> None:
         """Makes the code end: none of it runs any more, but for what dropping runs."""
@@ -269,8 +276,7 @@ class Run:
             return
         self.ended = True
         self.ops.clear()
-        if self._note_timer is not None:
-            self._note_timer.cancel()
+        self.rest()
         self.quit(cause)
         for call in list(self.parked):
             call.unpark()
@@ -278,6 +284,8 @@ class Run:
         if not self.away:
             self.activation_ended(cause)
             self.worker.forget(self)
+        if self.loop.dead:
+            self._let_go()
 
     # Calls of the code.
 
@@ -381,26 +389,20 @@ class Run:
     def start_bodies(self) -> None:
         """Starts the code of the steps that may run."""
         waiting: list[StepCall] = []
-        unrecorded = next((index for index, op in self.ops.items() if op.kind in _RESULTS), self.issued + 1)
-        may = not self.pausing and (self.cancelled or not self.cancelling) and self.worker.session.trusted()
+        unrecorded = self.issued + 1
+        for index, op in self.ops.items():
+            if op.kind in _RESULTS:
+                unrecorded = index
+                break
+        may = not self.pausing and (self.cancelled or not self.cancelling)
         for call in self.bodies:
             if call.state != ACTIVE or call.failing or self.ends_with(call) or self.quitted or self.closing:
                 continue
-            if unrecorded <= call.wants_after or not may:
+            if unrecorded <= call.wants_after or not may or not self.worker.session.trusted():
                 waiting.append(call)
             else:
                 call.body()
         self.bodies = waiting
-
-    def alone(self, call: Call) -> bool:
-        """Whether nothing else of the run is active, so that the call may park it in one message.
-
-        An unanswered question counts: with its answer the code may go on.
-        """
-        return (self.working == 1 and call.working and len(self.open) == 1 and not self.parked and not self.results
-                and not self.asking
-                and not self.endings and not self.held and not self.starting and not self.going_on()
-                and (self.cancelled or not self.cancel_asked))
 
     def going_on(self) -> bool:
         return bool(self.loop._ready)
@@ -434,11 +436,13 @@ class Run:
             elif value is not None:
                 getattr(made, name).CopyFrom(value)
         self.issued += 1
-        op = Op(msg, self, self.issued, answer, refused)
-        if may_end_lease(msg, op.kind):
+        op = Op(msg, kind, self, self.issued, answer, refused)
+        if self.ended:
+            return op  # it would count for nothing
+        if may_end_lease(msg, kind):
             _notes.flush(self)
             self.leaving = op
-        if op.kind in ASKS:
+        if kind in ASKS:
             self.asking += 1
         self.ops[op.index] = op
         self.worker.session.post(op)
@@ -464,12 +468,13 @@ class Run:
             self.asking -= 1
         if op is self.leaving:
             self.leaving = None
+        taken, refused, op.answer, op.refused = op.answer, op.refused, None, None  # which refer to the operation
         if not r.HasField("error"):
-            if op.answer is not None:
-                op.answer(r)
-        elif op.refused is not None:
+            if taken is not None:
+                taken(r)
+        elif refused is not None:
             self.refusals = True
-            op.refused(r.error)
+            refused(r.error)
         else:
             self.refusals = True
             self.worker.log.debug("start of a step not recorded: %s", r.error.message)

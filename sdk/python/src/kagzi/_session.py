@@ -426,7 +426,7 @@ class Session:
 
     def _goodbye(self, drain: bool, answer: Callable[[w.SessionResponse], None] | None = None) -> bool:
         return self._enqueue(Op(w.SessionRequest(goodbye=w.DeregisterRequest(worker_id=self.worker_id, drain=drain)),
-                                None, 0, answer, None))
+                                "goodbye", answer=answer))
 
     def _part(self) -> None:
         self.parting = True

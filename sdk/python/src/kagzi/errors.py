@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -286,10 +287,21 @@ def error_detail(e: BaseException, *, stack: bool = True) -> common.ErrorDetail:
         if isinstance(e, Coded):
             d.code, d.type, d.non_retryable = code_number(e.code), e.kind, e.final  # type: ignore[assignment]
         elif stack and not isinstance(e, KagziError):
-            d.stack = clean_text("".join(traceback.format_exception(e)), MAX_ERROR_TEXT)
+            d.stack = clean_text(_stack(e), MAX_ERROR_TEXT)
     except Exception as bad:  # a method of the user's exception raises
         d.message = f"a {type(e).__name__}, whose text cannot be had: {type(bad).__name__}"
     return d
+
+
+_OWN = tuple(os.path.join(os.path.dirname(file), "") for file in (__file__, asyncio.__file__))
+
+
+def _stack(e: BaseException) -> str:
+    """Returns the stack of an exception, without the SDK's frames that called the code of the application."""
+    at = e.__traceback__
+    while at is not None and at.tb_frame.f_code.co_filename.startswith(_OWN):
+        at = at.tb_next
+    return "".join(traceback.format_exception(type(e), e, at or e.__traceback__))
 
 
 _KINDS = {kind: kind for kind in ("unreadable", "within_step")}

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w
 
 _PARTING = 5.0  # seconds for each of the last exchanges with the server
+LOG_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 _MAX_CACHE = 100_000  # as servers accept
 
 
@@ -146,8 +148,8 @@ class Worker:
 
         self.watch = Watch()
         self.replaced: dict[str, Callable[..., Any]] = {}
-        self.ran: set[str] = set()
         self.steps_running: dict[StepInfo, None] = {}
+        self.steps_ended: deque[tuple[str, float]] = deque(maxlen=32)  # names, and the monotonic times of their ends
         self.runs: dict[str, Run] = {}
         self.pool = Pool(threads or max_concurrent)
         self.loop: asyncio.AbstractEventLoop
@@ -470,5 +472,14 @@ async def _first(*waits: Coroutine[Any, Any, Any], timeout: float | None = None)
 
 
 def serve(*workflows: Workflow[Any, Any], **options: Any) -> None:
-    """Makes a Worker with the options and runs it: ``kagzi.serve(order)``."""
+    """Makes a Worker with the options and runs it: ``kagzi.serve(order)``.
+
+    If the program has set up no logging, the lines of the logger ``kagzi`` go to stderr, from INFO on.
+    """
+    log = logging.getLogger("kagzi")
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(LOG_FORMAT))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
     Worker(*workflows, **options).run()
