@@ -30,5 +30,6 @@ CGO_ENABLED=0 GOFLAGS='' GOAMD64=v1 GOARM64=v8.0 go build -trimpath \
 	-gcflags='github.com/grpc-ecosystem/...=-l' \
 	-gcflags='github.com/kagzi/kagzi/backends/move=-l' \
 	-gcflags='github.com/google/...=-l' \
+	-gcflags='golang.org/x/text/...=-l' \
 	-gcflags='github.com/kagzi/kagzi/tui/bench=' \
 	-ldflags "-s -w${2:+ -X main.version=$2}" -o "$1" .
