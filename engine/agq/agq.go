@@ -127,7 +127,8 @@ func New(s Server, o Options) *Door {
 	}
 	return &Door{
 		server: s, runs: kagziv1.NewWorkflowServiceClient(s), work: kagziv1.NewWorkerServiceClient(s),
-		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now, shared: o.Shared, verify: o.Verify, beat: beatEvery, writing: writeTime, stop: make(chan struct{}),
+		admin: kagziv1.NewAdminServiceClient(s), log: o.Log, tls: o.TLS, now: o.Now,
+		shared: o.Shared, verify: o.Verify, beat: beatEvery, writing: writeTime, stop: make(chan struct{}),
 		conns: map[*conn]struct{}{}, workers: map[server.Identity]*worker{},
 	}
 }

@@ -355,7 +355,8 @@ func metadataTo(w *kagziv1.Worker) any {
 		Tags         map[string]string `json:"tags"`
 		Verified     map[string]string `json:"verified,omitempty"`
 		Registered   string            `json:"registered_at"`
-	}{w.WorkerId, w.Hostname, w.Platform, w.Version, capabilities{tools, units}, w.MaxConcurrent, w.Labels, verifiedOf(w),
+	}{w.WorkerId, w.Hostname, w.Platform, w.Version, capabilities{tools, units}, w.MaxConcurrent, w.Labels,
+		verifiedOf(w),
 		w.RegisteredAt.AsTime().Format(time.RFC3339)}
 }
 

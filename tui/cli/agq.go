@@ -30,7 +30,8 @@ Show, cancel, retry and explain jobs as other runs.`,
 	}
 	cmd.PersistentFlags().StringVar(&at.address, "agq-address", "",
 		"address of the server's AGQ port, host:port (default: the address that the server listens on)")
-	cmd.AddCommand(newAGQSubmit(e, at, &agqSubmitOptions{}), newAGQStatus(e, at), newAGQWorkers(e, at), newAGQVerify(e, at))
+	cmd.AddCommand(newAGQSubmit(e, at, &agqSubmitOptions{}), newAGQStatus(e, at), newAGQWorkers(e, at),
+		newAGQVerify(e, at))
 	e.register(cmd)
 	return cmd
 }

@@ -46,7 +46,9 @@ const (
 )
 
 // weights of what a worker does, in percent.
-var weights = [conducts]int{reports: 30, fails: 8, lateAfter: 8, repeats: 14, second: 14, dies: 8, popsAgain: 10, unregisters: 8}
+var weights = [conducts]int{
+	reports: 30, fails: 8, lateAfter: 8, repeats: 14, second: 14, dies: 8, popsAgain: 10, unregisters: 8,
+}
 
 func (w *worker) conduct() conduct {
 	at := w.random.IntN(100)
