@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,20 +152,23 @@ func TestAClaimThatNeverReachedItsWorkerComesBack(t *testing.T) {
 // between runs something once, before a read of a run or before the begin of a step that stages an output.
 type between struct {
 	engine.Store
-	once            sync.Once
-	beforeRead, end func()
+	beforeRead, beforeOutput atomic.Pointer[func()]
+}
+
+func runOnce(do *atomic.Pointer[func()]) {
+	if f := do.Swap(nil); f != nil {
+		(*f)()
+	}
 }
 
 func (b *between) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
-	if b.beforeRead != nil {
-		b.once.Do(b.beforeRead)
-	}
+	runOnce(&b.beforeRead)
 	return b.Store.GetHistory(ctx, p)
 }
 
 func (b *between) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
-	if b.end != nil && p.Name == "stdout" {
-		b.once.Do(b.end)
+	if p.Name == "stdout" {
+		runOnce(&b.beforeOutput)
 	}
 	return b.Store.BeginStep(ctx, p)
 }
@@ -173,9 +176,9 @@ func (b *between) BeginStep(ctx context.Context, p engine.BeginStepParams) (engi
 // TestAReportIsRepeatedWhileItCounts has a worker that repeats its report over another connection while the
 // first is still being carried out.
 func TestAReportIsRepeatedWhileItCounts(t *testing.T) {
-	for name, hook := range map[string]func(*between, func()){
-		"the job ends between two reads of it":       func(b *between, end func()) { b.beforeRead = end },
-		"the job ends before the output is recorded": func(b *between, end func()) { b.end = end },
+	for name, hook := range map[string]func(*between) *atomic.Pointer[func()]{
+		"the job ends between two reads of it":       func(b *between) *atomic.Pointer[func()] { return &b.beforeRead },
+		"the job ends before the output is recorded": func(b *between) *atomic.Pointer[func()] { return &b.beforeOutput },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -185,7 +188,8 @@ func TestAReportIsRepeatedWhileItCounts(t *testing.T) {
 			c := f.as("w1")
 			c.want("$"+job, "BRPOPLPUSH", "queue:ready", "queue:processing", "20")
 			again := f.as("w1")
-			hook(store, func() { c.want("+OK", "JOB.UPDATE", job, `{"status":"completed"}`) })
+			end := func() { c.want("+OK", "JOB.UPDATE", job, `{"status":"completed"}`) }
+			hook(store).Store(&end)
 			again.want("+OK", "SET", "job:"+job+":stdout", "x")
 			again.want("+OK", "SET", "job:"+job+":status", "completed")
 		})

@@ -389,6 +389,7 @@ export class Worker {
   }
 
   drain(): void {
+    if (this.draining) return; // each heartbeat is answered so
     this.log.info('asked by the server to drain');
     this.#asked();
   }

@@ -147,3 +147,16 @@ test('a worker names its SDK among its capabilities', () => {
   const full = Object.fromEntries([...Array(1024).keys()].map((n) => [String(n), '']));
   assert.equal(withSDK(full), full);
 });
+
+test(
+  'a worker that drains does not say again that it is to drain',
+  withEnv(async (env) => {
+    const said: string[] = [];
+    const say = (text: string): void => void said.push(text);
+    const worker = await env.worker([both], { log: { debug: say, info: say, warn: say, error: say } });
+    worker.drain();
+    await env.until(() => worker.draining);
+    worker.drain(); // as the answer of each heartbeat asks
+    assert.equal(said.filter((text) => text.includes('asked by the server')).length, 1, said.join('\n'));
+  }),
+);
