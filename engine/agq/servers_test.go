@@ -11,7 +11,9 @@ import (
 	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/backends/sqlite/sqlitetest"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/agq"
 	"github.com/kagzi/kagzi/engine/lab/long"
+	"github.com/kagzi/kagzi/engine/server"
 )
 
 // open starts a server on a database by its URL.
@@ -21,7 +23,11 @@ func open(t testing.TB, url string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := serve(t, store, store.Now)
+	f := serveWith(t, store, store.Now, server.Options{}, func(d *agq.Door) {
+		if strings.HasPrefix(url, "sqlite:") {
+			d.Alone()
+		}
+	})
 	stop := f.stop
 	f.stop = sync.OnceFunc(func() {
 		stop()
