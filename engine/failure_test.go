@@ -28,7 +28,7 @@ func TestCleanMakesAFailureStorable(t *testing.T) {
 			f.Stack[len(f.Stack)-12:], MaxError)
 	}
 	if f.Subject != "\uFFFD" || len(f.SubjectID) != MaxName || !strings.HasSuffix(f.SubjectID, CutMark) {
-		t.Errorf("subject %q, subject id %q, want them mended and cut", f.Subject, f.SubjectID)
+		t.Errorf("subject %q, subject id %q, want them valid and cut", f.Subject, f.SubjectID)
 	}
 	if f.RetryAfterMS != 0 {
 		t.Errorf("retry after %d ms, want 0", f.RetryAfterMS)

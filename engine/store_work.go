@@ -83,7 +83,7 @@ import (
 //
 // The runs of a type in a namespace share the places of their ConcurrencyKey. A run of ScopeSlot has
 // a place while it has a lease. A run of ScopeOpen takes one at its first claim and has it until its
-// end (HasPlace), whatever it waits for meanwhile and whoever retries or pauses it. Each run takes a
+// end (HasPlace), whatever it waits for meanwhile and however it is retried or paused. Each run takes a
 // place by its own scope, and only while fewer than its own ConcurrencyLimit are taken, by runs of
 // either scope.
 //

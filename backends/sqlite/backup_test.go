@@ -326,7 +326,7 @@ func TestWithoutRoomForABackupNothingIsMigrated(t *testing.T) {
 	if f, err := os.CreateTemp(dir, "probe"); err == nil {
 		f.Close()
 		os.Remove(f.Name())
-		t.Skip("whoever runs the tests may write everywhere")
+		t.Skip("the user who runs the tests may write everywhere")
 	} else if !errors.Is(err, fs.ErrPermission) {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fileSize(t, s.path+"-wal"); got != long {
-		t.Errorf("the log has %d bytes and had %d, want it begun anew", got, long)
+		t.Errorf("the log has %d bytes and had %d, want it begun again", got, long)
 	}
 }
 

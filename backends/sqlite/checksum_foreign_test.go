@@ -170,7 +170,7 @@ func TestForeignWritesAreAccepted(t *testing.T) {
 
 func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 	path, _ := closedOne(t)
-	foreign(t, path, "update namespaces set display_name = 'mended'")
+	foreign(t, path, "update namespaces set display_name = 'fixed'")
 	findings, err := Check(t.Context(), path)
 	if err != nil || len(findings) == 0 || !strings.Contains(findings[len(findings)-1].Text, "another program") {
 		t.Fatalf("findings = %v (%v), want the pages that the other program wrote", findings, err)
@@ -185,7 +185,7 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 	if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
 		t.Errorf("findings after it was accepted = %v (%v)", findings, err)
 	}
-	if got, err := answer(t, path); err != nil || !strings.Contains(got, "mended") {
+	if got, err := answer(t, path); err != nil || !strings.Contains(got, "fixed") {
 		t.Errorf("rows after it was accepted: %v", err)
 	}
 	if findings, err := Check(t.Context(), kept); err != nil || len(findings) == 0 {
@@ -195,7 +195,7 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 
 func TestNothingIsAcceptedWhileAnotherProgramReads(t *testing.T) {
 	path, _ := closedOne(t)
-	foreign(t, path, "update namespaces set display_name = 'mended'")
+	foreign(t, path, "update namespaces set display_name = 'fixed'")
 	reader, err := sqlite3.Open(sqlite3.DSN(path) + "&" + sqlite3.UncheckedParam + "=1")
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestNothingIsAcceptedWhileAnotherProgramReads(t *testing.T) {
 		}
 	}
 	// it stays in the log as long as the reader has its snapshot
-	foreign(t, path, "update namespaces set display_name = 'mended again'")
+	foreign(t, path, "update namespaces set display_name = 'fixed again'")
 	if _, _, err := Accept(t.Context(), path); engine.KindOf(err) != engine.KindPrecondition ||
 		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("error = %v, want a refusal that says who is in the way", err)

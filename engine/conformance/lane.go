@@ -116,7 +116,7 @@ func (l *lane) alive(ctx context.Context) error {
 	return errors.Join(crash, l.again(ctx))
 }
 
-// again kills the subject and starts it anew; its runs are free at once.
+// again kills the subject and starts it again; its runs are free at once.
 func (l *lane) again(ctx context.Context) error { return l.change(ctx, l.more) }
 
 func (l *lane) change(ctx context.Context, more map[string]string) error {

@@ -227,7 +227,7 @@ func TestAGivenDeadlineHoldsForContinuationsOfAnImportedRun(t *testing.T) {
 	for _, c := range []struct {
 		what            string
 		deadline, named time.Time // of the run that is exported
-		want            time.Time // of the run that it continued as, whose limit counts anew
+		want            time.Time // of the run that it continued as, whose limit counts again
 	}{
 		{"the limit comes first", ahead, ahead.Add(time.Hour), ahead.Add(time.Hour)},
 		{"the limit has passed", servertest.Began.Add(time.Minute), ahead.Add(time.Hour), ahead.Add(time.Hour)},
@@ -310,7 +310,7 @@ func TestAStepWhoseChildEndedMeanwhileIsImportedAsEnded(t *testing.T) {
 		if len(steps) != 3 || steps[0].Status != c.want || !steps[1].Interrupted() || !steps[1].ChildRunID.IsZero() ||
 			steps[2].Name != "after" {
 			t.Fatalf(
-				"child %s: steps %+v, want the child's %s, then one whose child is to be started anew, then the last",
+				"child %s: steps %+v, want the child's %s, then one whose child is to be started again, then the last",
 				c.child, steps, c.want)
 		}
 		switch c.want {

@@ -155,7 +155,7 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 			s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{}
 		},
 			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) }, time.Time{}, 0, "why"},
-		{"a broken one that is mended", func(s *engine.Schedule) {
+		{"a broken one that is repaired", func(s *engine.Schedule) {
 			s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{}
 		},
 			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("") }, later(now), 0, ""},

@@ -27,7 +27,7 @@ type way struct {
 	uses   map[string]int  // of names
 	seeds  map[string]bool // branches that have drawn a random number
 	made   map[string]int  // names of calls that the code has made, with their places in the script
-	anew   bool            // it drew a value that is not recorded, so it may go another way from here
+	drew   bool            // it drew a value that is not recorded, so it may go another way from here
 	output string
 	ended  bool
 }
@@ -50,7 +50,7 @@ var errFailed = errors.New("the script failed")
 func (a *actor) say(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.anew {
+	if !a.drew {
 		a.logs[a.label] = append(a.logs[a.label], fmt.Sprintf(format, args...))
 	}
 }
@@ -69,7 +69,7 @@ func (a *actor) named(name string, own bool, place int) string {
 	}
 	a.made[name] = place
 	if own && a.records != nil && !a.records[name] {
-		a.anew = true
+		a.drew = true
 	}
 	return name
 }

@@ -48,10 +48,10 @@ func (s script) patched(r *rand.Rand) (changed script, call string) {
 }
 
 // bothWays returns an error if a run went the new and the old way at one place.
-func (g *stage) bothWays(run, anew, old string) error {
+func (g *stage) bothWays(run, fresh, old string) error {
 	row := g.db.Run(idOf(g.T, run))
-	if row.Latest(anew) != nil && row.Latest(old) != nil {
-		return fmt.Errorf("both %s and %s are recorded", anew, old)
+	if row.Latest(fresh) != nil && row.Latest(old) != nil {
+		return fmt.Errorf("both %s and %s are recorded", fresh, old)
 	}
 	return nil
 }
@@ -125,14 +125,14 @@ func tookBothWays(t *testing.T, counts map[string]int, tried uint64) {
 	}
 }
 
-// playPatched performs a script, replaces its code at the loss of the worker by one that does anew
+// playPatched performs a script, replaces its code at the loss of the worker by one that does fresh
 // behind a Patched where the script does old, and returns which way the run went.
-func playPatched(t *testing.T, name string, seed uint64, s, changed script, anew, old string, d disturbances,
+func playPatched(t *testing.T, name string, seed uint64, s, changed script, fresh, old string, d disturbances,
 	r *rand.Rand) (came string) {
 	onStage(t, s, d, func(g *stage) {
 		run, replaced, err := g.performPatched(changed, r)
 		if err == nil {
-			err = g.bothWays(run, anew, old)
+			err = g.bothWays(run, fresh, old)
 		}
 		for place, said := range g.answers(run) {
 			if len(slices.Compact(slices.Clone(said))) > 1 && err == nil {
@@ -147,7 +147,7 @@ func playPatched(t *testing.T, name string, seed uint64, s, changed script, anew
 		switch row := g.db.Run(idOf(g.T, run)); {
 		case !replaced:
 			came = "ended before"
-		case row.Latest(anew) != nil:
+		case row.Latest(fresh) != nil:
 			came = "new way"
 		default:
 			came = "old way"

@@ -256,7 +256,7 @@ func TestEventLog_keeps_2000_and_notes_what_is_missing(t *testing.T) {
 		u.advance(time.Second)
 		send(1, 2) // another server answers
 		if len(e.Events()) != 2 || e.Missed() != 0 {
-			t.Fatalf("%d events, %d missed of a server that started anew", len(e.Events()), e.Missed())
+			t.Fatalf("%d events, %d missed of a server that started again", len(e.Events()), e.Missed())
 		}
 		l.Freeze(true)
 		send(3, 4)
@@ -292,7 +292,7 @@ func TestEventLog_names_the_event_that_it_goes_on_from(t *testing.T) {
 		s.eventLogs[1].messages <- &kagziv1.ServerEvent{Sequence: 7, At: timestamppb.New(noted.AsTime().Add(time.Hour))}
 		u.settle()
 		if list := e.Events(); len(list) != 1 || list[0].GetAt().AsTime().Equal(noted.AsTime()) || e.Missed() != 0 {
-			t.Fatalf("of a server that started anew it has %v, %d missed", list, e.Missed())
+			t.Fatalf("of a server that started again it has %v, %d missed", list, e.Missed())
 		}
 	})
 }

@@ -56,7 +56,7 @@ func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
 						continue
 					}
 					u.advance(5 * time.Second)
-					r.View(first, first+40) // rows may have been numbered anew
+					r.View(first, first+40) // rows may have been numbered again
 					u.advance(5 * time.Second)
 					compare(t, s, r, first)
 				}

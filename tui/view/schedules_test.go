@@ -207,7 +207,7 @@ func TestNothingChangesWhereOneOnlyLooks(t *testing.T) {
 		return o
 	}
 	onFixture(t, readOnly, 120, 30, func(r *fixture) {
-		r.lacks("<n> new", "e mends it")
+		r.lacks("<n> new", "<e> edit", "<t> trigger", "<x> delete")
 		r.press("n", "e", "x", "t", "P")
 		r.shows("Schedules (6)", "<enter> open")
 		if r.app.layer() != nil {

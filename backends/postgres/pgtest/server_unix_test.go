@@ -51,7 +51,7 @@ func nothingIsLeft(t *testing.T, dir string, ended <-chan struct{}) {
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
-		t.Fatal("whoever keeps the server waits for its end, and it goes on")
+		t.Fatal("the program that keeps the server waits for its end, and it goes on")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its directory is left: %v", err)

@@ -143,7 +143,7 @@ func TestEventsOfTheServerGoOnAfterTheLastOne(t *testing.T) {
 		}
 	}
 	if err := resume(&kagziv1.WatchRequest{}, "x"); err != nil {
-		t.Errorf("a stream that begins anew: %v", err)
+		t.Errorf("a stream that begins again: %v", err)
 	}
 }
 

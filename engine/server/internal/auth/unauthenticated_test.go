@@ -58,7 +58,7 @@ func TestTooManyFailuresDelayTheAnswers(t *testing.T) {
 	})
 }
 
-// TestAnAddressIsTheSameByEachOfItsConnections, or whoever tries secrets would need no more than a
+// TestAnAddressIsTheSameByEachOfItsConnections, or one who tries secrets would need no more than a
 // new one for each.
 func TestAnAddressIsTheSameByEachOfItsConnections(t *testing.T) {
 	for name, c := range map[string]struct {

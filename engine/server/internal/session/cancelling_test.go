@@ -88,7 +88,7 @@ func TestAWorkerThatKnowsAlreadyIsNotTold(t *testing.T) {
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v what its heartbeat has said", words)
 	}
-	b.Held[0].Lease.Token = engine.NewToken() // claimed anew, under a lease that this session did not hand out
+	b.Held[0].Lease.Token = engine.NewToken() // claimed again, under a lease that this session did not hand out
 	w.mustLook(t)
 	if words := told(w); len(words) != 1 || words[0].GraceUntil != nil {
 		t.Errorf("told %v, want only that the old lease is over", words)

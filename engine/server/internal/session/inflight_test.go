@@ -20,7 +20,7 @@ import (
 func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(writing{})
-		defer s.pool.Close() // whoever carried out an operation waits for more
+		defer s.pool.Close() // what carried out an operation waits for more
 		in, answered := make(chan *kagziv1.SessionRequest), make(chan *kagziv1.SessionResponse, 8)
 		ctx, end := context.WithCancel(t.Context())
 		began := time.Now()

@@ -332,7 +332,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		request *kagziv1.SessionRequest
 		books   *servertest.Books
-		anew    bool // the run was claimed anew meanwhile, for the same worker
+		again   bool // the run was claimed again meanwhile, for the same worker
 		over    bool // the run is in the worker's hands no more
 	}{
 		"a step begins": {request: &kagziv1.SessionRequest{
@@ -354,8 +354,8 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 		"a sleep, and the run is held": {request: sleep(true)},
 		"a sleep that finds the lease over": {
 			request: sleep(true), books: &servertest.Books{Refuse: lost}, over: true},
-		"a sleep that finds the lease over, and the run claimed anew": {
-			request: sleep(false), books: &servertest.Books{Refuse: lost}, anew: true},
+		"a sleep that finds the lease over, and the run claimed again": {
+			request: sleep(false), books: &servertest.Books{Refuse: lost}, again: true},
 		"a sleep that the store does not answer": {
 			request: sleep(false), books: &servertest.Books{Refuse: down}},
 		"a wait for a signal": {
@@ -398,7 +398,7 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 			if child := c.request.GetStartChild().GetChild(); child != nil {
 				child.ParentRunId = task.Run.ID.String()
 			}
-			if c.anew {
+			if c.again {
 				w.held[task.Run.ID] = holding{token: engine.NewToken()}
 			}
 			c.request.Seq = 1
