@@ -61,7 +61,7 @@ func TestGoRedisConnectsWithoutOptions(t *testing.T) {
 				t.Errorf("a pipeline is answered %q, %q, %d: %v", out.Val(), end.Val(), removed.Val(), err)
 			}
 			f.wantStatus(job, "completed")
-			next, err := worker.BRPopLPush(ctx, "queue:ready", "queue:processing", time.Second).Result()
+			next, err := worker.Do(ctx, "brpoplpush", "queue:ready", "queue:processing", 1).Text()
 			if next != jobs[1] || err != nil {
 				t.Errorf("BRPOPLPUSH is answered %q, %v", next, err)
 			}

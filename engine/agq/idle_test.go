@@ -39,7 +39,8 @@ func (a *asked) HeldBy(ctx context.Context, worker string) ([]engine.Held, error
 	return a.Store.HeldBy(ctx, worker)
 }
 
-func (a *asked) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (a *asked) GetQueueDepth(ctx context.Context, namespace, queue string,
+	now time.Time) ([]engine.QueueDepth, error) {
 	a.queries.Add(1)
 	return a.Store.GetQueueDepth(ctx, namespace, queue, now)
 }
