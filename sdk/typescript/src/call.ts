@@ -99,6 +99,7 @@ export abstract class Call<T = unknown> {
 
   /** Waits for some milliseconds as a call that need not keep the run on its worker. */
   park(ms: number): void {
+    if (this.act.quitted) return; // nothing ends this wait any more: its timer would keep the process
     this.setWorking(false);
     this.parked = true;
     this.act.parked.add(this);
