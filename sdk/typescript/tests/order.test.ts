@@ -1,10 +1,12 @@
-// The order of results after a broken stream: the server may have recorded them in another (PROTOCOL.md §16.4).
+// What a run makes of answers: the order of results after a broken stream, which the server may have recorded in another
+// (PROTOCOL.md §16.4), and answers that come after its end.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Activation } from '#sdk/activation.js';
 import { State } from '#sdk/call.js';
 import type { Op } from '#sdk/op.js';
 import { deliverable } from '#sdk/order.js';
+import { SleepCall } from '#sdk/sleep.js';
 import { AwaitSignalRequest, SessionResponse, Task } from '#sdk/v1/kagzi/v1/worker.js';
 import { SignalCall } from '#sdk/waits.js';
 import type { Worker } from '#sdk/worker.js';
@@ -70,5 +72,22 @@ test('results that were sent again are handed over as the server recorded them',
   for (const answers of orders) {
     const want = [...answers].sort((a, b) => a[1] - b[1]).map(([wait]) => `s-${wait}`);
     assert.deepEqual(orderOf(answers), want, JSON.stringify(answers));
+  }
+});
+
+test('the answer to a sleep that comes after the end of its run leaves no timer', () => {
+  for (const hold of [false, true]) {
+    const act = new Activation(fakeWorker(), Task.create({ runId: 'run', leaseToken: 'token' }));
+    const call = new SleepCall(act, act.rootBranch, 'long', 3_600_000, 0, false);
+    call.state = State.ACTIVE;
+    act.open.add(call);
+    if (hold) act.open.add(new SleepCall(act, act.rootBranch, 'other', 1, 0, false));
+    call.start();
+    act.quit('finished');
+    const op = [...act.ops.values()][0] as Op;
+    act.answered(op, SessionResponse.create({ sleeping: {} }));
+    const { timer } = call;
+    clearTimeout(timer); // so that a failure ends
+    assert.equal(timer, undefined);
   }
 });
