@@ -204,28 +204,22 @@ func (s *stacks) since(t time.Time) map[string]*goroutine {
 	return s.all
 }
 
-// stackTexts holds the texts of earlier looks: the next one is about as long.
-var stackTexts = sync.Pool{New: func() any {
-	text := make([]byte, 256<<10)
-	return &text
-}}
-
-// allGoroutines returns the goroutines of the process by their ids, or those in the first maxStacks bytes of
-// their stacks.
+// allGoroutines returns the goroutines of the process by their ids; none if their stacks are too long.
 func allGoroutines() map[string]*goroutine {
-	text := stackTexts.Get().(*[]byte)
-	defer stackTexts.Put(text)
-	n := runtime.Stack(*text, true)
-	for n == len(*text) && n < maxStacks {
-		*text = make([]byte, 2*n)
-		n = runtime.Stack(*text, true)
-	}
 	all := make(map[string]*goroutine)
-	for stack := range bytes.SplitSeq((*text)[:n], []byte("\n\n")) {
-		title, frames, _ := bytes.Cut(stack, []byte("\n"))
-		if id, state, ok := strings.Cut(strings.TrimPrefix(string(title), "goroutine "), " ["); ok {
-			all[id] = readGoroutine(state, string(frames))
+	for size := 256 << 10; size <= maxStacks; size *= 2 {
+		text := make([]byte, size)
+		n := runtime.Stack(text, true)
+		if n == size && size < maxStacks {
+			continue
 		}
+		for stack := range bytes.SplitSeq(text[:n], []byte("\n\n")) {
+			title, frames, _ := bytes.Cut(stack, []byte("\n"))
+			if id, state, ok := strings.Cut(strings.TrimPrefix(string(title), "goroutine "), " ["); ok {
+				all[id] = readGoroutine(state, string(frames))
+			}
+		}
+		break
 	}
 	return all
 }
