@@ -303,6 +303,12 @@ func (f *fakeStore) plan(cronExpr string, catchup int, next time.Time) engine.ID
 }
 
 // fires returns what a schedule has fired.
+// planned returns a schedule as it is now.
+func (f *fakeStore) planned(id engine.ID) (plan engine.Schedule) {
+	f.set(func() { plan = *f.plans[id] })
+	return plan
+}
+
 func (f *fakeStore) fires(id engine.ID) (list []fire) {
 	f.set(func() {
 		for _, one := range f.fired {

@@ -46,7 +46,7 @@ func TestJitterDelaysEachTickOnceByItsOwnTime(t *testing.T) {
 		if late < 3 {
 			t.Errorf("%d of the ticks are delayed by more than 10 s: this shows nothing", late)
 		}
-		if skipped := f.plans[id].Skipped; skipped != 0 {
+		if skipped := f.planned(id).Skipped; skipped != 0 {
 			t.Errorf("%d ticks count as missed because of their jitter", skipped)
 		}
 	})
@@ -69,7 +69,7 @@ func TestMissedTicksWithJitterAreThoseWhoseTimeHasPassed(t *testing.T) {
 		if len(fires) != 3 || !fires[2].tick.Equal(minute.Add(-time.Minute)) {
 			t.Fatalf("fired %v, want the 3 ticks before %v", fires, minute)
 		}
-		plan := *f.plans[id]
+		plan := f.planned(id)
 		if plan.Skipped != 17 || !plan.NextFireAt.Equal(minute) || plan.Delay != delay(minute) {
 			t.Errorf("skipped %d, next %v after %v; want 17, %v after %v", plan.Skipped, plan.NextFireAt, plan.Delay,
 				minute, delay(minute))

@@ -182,13 +182,14 @@ func (g *stage) replace(p *part, lost *hand) {
 	lost.kill()
 	g.mu.Lock()
 	others, serves := len(g.service) > 1, slices.Contains(g.service, p)
+	onLoss := g.onLoss
 	g.mu.Unlock()
 	if others && serves {
 		g.hire(p)
 	}
 	g.offline(lost)
-	if g.onLoss != nil {
-		g.onLoss()
+	if onLoss != nil {
+		onLoss()
 	}
 	if !others && serves {
 		g.hire(p)
@@ -253,8 +254,11 @@ func (g *stage) newWay(h *hand, run string, records map[string]bool) *way {
 // executes counts the execution of a step's code and returns its result.
 func (g *stage) executes(w *way, name string, t stmt) int {
 	s := g.db.Run(idOf(g.T, w.run)).Latest(name)
-	if g.onStep != nil {
-		g.onStep(w, name, t, s != nil)
+	g.mu.Lock()
+	onStep := g.onStep
+	g.mu.Unlock()
+	if onStep != nil {
+		onStep(w, name, t, s != nil)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
