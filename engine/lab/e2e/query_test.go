@@ -15,6 +15,7 @@ import (
 
 	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
+	longtest "github.com/kagzi/kagzi/engine/lab/long"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/proto/query"
 )
@@ -74,7 +75,7 @@ func TestEachListSelectsWithTheDatabaseAsItSelectsAlone(t *testing.T) {
 				fmt.Sprint("name in (s1*, s", r.IntN(30), ")"), fmt.Sprint("tag.n != ", r.IntN(5)),
 				"type = t1"}[r.IntN(5)]
 		}
-		for range 40 {
+		for range longtest.Count(10, 40) {
 			compare(t, seed, r, &query.Audit, joined(r, ofAudit), audit, (*kagziv1.AuditEvent).String)
 			compare(t, seed, r, &query.Schedules, joined(r, ofSchedules), schedules,
 				(*kagziv1.WorkflowSchedule).GetScheduleId)
@@ -216,7 +217,7 @@ func TestRunsAreSelectedWithTheDatabaseAsAlone(t *testing.T) {
 		}
 		all, _ := runs("", &kagziv1.PageRequest{PageSize: 1000})
 		part := runParts(r, all, schedule)
-		for range 60 {
+		for range longtest.Count(15, 60) {
 			compare(t, seed, r, &query.Runs, joined(r, part), runs, (*kagziv1.Workflow).GetRunId)
 		}
 		changes := 0
