@@ -241,14 +241,16 @@ func TestReplayOfBranches(t *testing.T) {
 		}
 	})
 	t.Run("a missed step of a branch is found", func(t *testing.T) {
-		for range 50 {
-			err := replayed(t, recorded(sleeping, "[1,2]", done("a-1", "1"), done("a-2", "1"), done("x-2", "1"),
-				sleepingIn("s-2")), fanOut(t))
-			var d *Divergence
-			if !errors.As(err, &d) || d.Step != "x-2" || d.Expected != "step x-2" {
-				t.Fatalf("err = %v", err)
+		synctest.Test(t, func(t *testing.T) {
+			for range 50 {
+				err := replayed(t, recorded(sleeping, "[1,2]", done("a-1", "1"), done("a-2", "1"), done("x-2", "1"),
+					sleepingIn("s-2")), fanOut(t))
+				var d *Divergence
+				if !errors.As(err, &d) || d.Step != "x-2" || d.Expected != "step x-2" {
+					t.Fatalf("err = %v", err)
+				}
 			}
-		}
+		})
 	})
 	t.Run("a branch cut off by the run's end counts as recorded", func(t *testing.T) {
 		left := func(ctx Context, _ int) (int, error) {
