@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,12 +140,9 @@ var mistakes = []mistake{
 	}},
 }
 
-// spoiled lets the SDK make the mistake whose number is in the environment.
-func spoiled() []grpc.DialOption {
-	n, err := strconv.Atoi(os.Getenv("CONFORMANCE_MISTAKE"))
-	if err != nil {
-		return nil
-	}
+// spoiled lets the SDK make the mistake of a name.
+func spoiled(name string) []grpc.DialOption {
+	n := slices.IndexFunc(mistakes, func(m mistake) bool { return m.name == name })
 	return []grpc.DialOption{grpc.WithChainStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc,
 		conn *grpc.ClientConn,
 		method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -215,11 +212,10 @@ func TestTheSuiteFindsMistakesOfTasksPagesAndStarts(t *testing.T) {
 
 func findsMistakes(t *testing.T, from, to int) {
 	shorter(t)
-	for i := from; i < to; i++ {
-		m := mistakes[i]
+	for _, m := range mistakes[from:to] {
 		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
-			t.Setenv("CONFORMANCE_MISTAKE", strconv.Itoa(i))
-			all, err := failures(t, Options{Command: goSubject(t), Only: []string{m.section}})
+			t.Parallel() // what takes long is the wait for what does not come
+			all, err := failures(t, Options{Command: goSubject(t, m.name), Only: []string{m.section}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,8 +231,7 @@ func findsMistakes(t *testing.T, from, to int) {
 
 func TestRandomProgramsFindMistakesAndAreShrunk(t *testing.T) {
 	shorter(t)
-	t.Setenv("CONFORMANCE_MISTAKE", "0") // branches are not sent
-	all, err := failures(t, Options{Command: goSubject(t), Only: []string{"random"}, Seeds: 6, From: 1, Modes: []string{"nothing"}})
+	all, err := failures(t, Options{Command: goSubject(t, mistakes[0].name), Only: []string{"random"}, Seeds: 6, From: 1, Modes: []string{"nothing"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,9 +298,8 @@ func TestSubjectsThatDoNotWork(t *testing.T) {
 // A subject that registers and does nothing more fails its cases, and each within its limit.
 func TestASubjectThatOnlyRegisters(t *testing.T) {
 	shorter(t)
-	t.Setenv("CONFORMANCE_IDLE", "1")
 	began := time.Now()
-	all, err := failures(t, Options{Command: goSubject(t), Only: []string{"15.5"}})
+	all, err := failures(t, Options{Command: goSubject(t, idles), Only: []string{"15.5"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,6 +310,9 @@ func TestASubjectThatOnlyRegisters(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 }
+
+// idles is the argument of a subject that only registers a worker.
+const idles = "idle"
 
 // idle registers a worker and waits.
 func idle() error {
