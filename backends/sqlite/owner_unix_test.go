@@ -50,7 +50,7 @@ func TestWhatRootRestoresBelongsToWhoServesIt(t *testing.T) {
 	}
 }
 
-func TestWhatRootWritesAnewBelongsToWhoServesIt(t *testing.T) {
+func TestWhatRootRewritesBelongsToTheServersUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")
 	}

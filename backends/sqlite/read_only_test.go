@@ -201,7 +201,7 @@ func TestReadOnlyStoreAfterShortLivedServer(t *testing.T) {
 	expectRuns(t, s, 4)
 }
 
-func TestAnAnswerThatAServerHasOvertakenIsReadAnew(t *testing.T) {
+func TestAnAnswerThatAServerHasOvertakenIsReadAgain(t *testing.T) {
 	path := copyOf(t, remains(t), "")
 	s := readOnlyAt(t, path)
 	calls := 0

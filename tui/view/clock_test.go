@@ -20,7 +20,7 @@ func lineOf(t *testing.T, r *fixture, label string) string {
 	return ""
 }
 
-func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.T) {
+func TestTimesInTextFollowTheClockAndTheStyleThatIsChosen(t *testing.T) {
 	for _, view := range []struct {
 		name, label string
 		open        func(*shop) string

@@ -221,7 +221,7 @@ func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
 	})
 }
 
-func TestWhatIsWaitedForIsSaidAnewAsTimePasses(t *testing.T) {
+func TestWhatIsWaitedForFollowsTheClock(t *testing.T) {
 	onPiece(t, scenario.Waiting, 120, 32, func(r *fixture, w *shop, _ *runPage) {
 		r.shows("due for 5m30s, but no online worker serves type onboarding")
 		r.goOn(w, 20*time.Second)
