@@ -44,11 +44,15 @@ func TestEachListSelectsWithTheDatabaseAsItSelectsAlone(t *testing.T) {
 			}
 		}
 		audit := func(q string, p *kagziv1.PageRequest) ([]*kagziv1.AuditEvent, *kagziv1.PageInfo) {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute) // there are thousands of pages
+			defer stop()
 			answer := fine(s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", Query: q,
 				Page: p}))(t)
 			return answer.Events, answer.Page
 		}
 		schedules := func(q string, p *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule, *kagziv1.PageInfo) {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
 			answer := fine(s.schedules().ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Query: q,
 				Page: p}))(t)
 			return answer.Schedules, answer.Page
@@ -208,10 +212,11 @@ func TestRunsAreSelectedWithTheDatabaseAsAlone(t *testing.T) {
 		seed = fine(strconv.ParseUint(text, 10, 64))(t)
 	}
 	everyStore(t, func(t *testing.T, s *Server) {
-		ctx := within(t, time.Minute)
 		r := rand.New(rand.NewPCG(seed, 4))
-		_, schedule := s.someRuns(t, ctx, 60)
+		_, schedule := s.someRuns(t, within(t, time.Minute), 60)
 		runs := func(q string, p *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo) {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute) // there are thousands of pages
+			defer stop()
 			answer := fine(s.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Query: q, Page: p}))(t)
 			return answer.Workflows, answer.Page
 		}
@@ -232,6 +237,7 @@ func TestRunsAreSelectedWithTheDatabaseAsAlone(t *testing.T) {
 			changes++
 			progress := s.bulk(t, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE,
 				Selection: &kagziv1.ListWorkflowsRequest{Query: text}})
+			ctx := within(t, time.Minute)
 			for _, was := range all {
 				now := fine(s.workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: was.RunId}))(t).Workflow
 				listed := slices.ContainsFunc(list, func(l *kagziv1.Workflow) bool { return l.RunId == was.RunId })
