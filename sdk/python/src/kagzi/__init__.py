@@ -3,7 +3,6 @@
 from ._aio import AsyncClient, AsyncRun, AsyncSchedule
 from ._api import (
     First,
-    RunInfo,
     as_completed,
     attempt,
     cancelled,
@@ -26,8 +25,9 @@ from ._api import (
 )
 from ._blocking import Client, Run, Schedule
 from ._children import Child, run_child, start_child, wait_all
+from ._contract import Explanation, RunInfo, ScheduleDetails
 from ._define import Step, Workflow, do, step, workflow
-from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, ScheduleDetails, ScheduleOptions
+from ._details import ListFilters, RunDetails, ScheduleChanges, ScheduleOptions
 from ._intercept import Activation, ClientCall, ClientInterceptor, Interceptor, StepAttempt
 from ._profile import TLS
 from ._replay import Divergence, replay_capsule

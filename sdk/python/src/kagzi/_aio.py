@@ -11,9 +11,10 @@ from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from . import _details as details
 from . import codec as codecs
+from ._contract import Explanation, ScheduleDetails
 from ._convert import Duration, seconds, stamp, when, wire_duration
 from ._define import Workflow
-from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, ScheduleDetails, ScheduleOptions, Started
+from ._details import ListFilters, RunDetails, ScheduleChanges, ScheduleOptions, Started
 from ._intercept import ClientCall, ClientInterceptor
 from ._profile import TLS, resolve
 from ._wire import Rpc, pause_async
@@ -160,7 +161,7 @@ class AsyncRun(Generic[Out]):
 
     async def explain(self) -> Explanation:
         """Says what the run waits for, since when, and what happens next."""
-        return details.explanation(await self._act("ExplainWorkflow"))
+        return Explanation._of(await self._act("ExplainWorkflow"))
 
     async def pin(self, reason: str = "", *, pinned: bool = True) -> None:
         """Keeps the run from being deleted by retention, or ends that."""

@@ -7,17 +7,16 @@ import contextlib
 import logging
 import random as _random
 import uuid as _uuid
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, overload
 
 from . import codec as codecs
 from ._calls import SleepCall, step_info
 from ._children import Child
+from ._contract import RunInfo
 from ._convert import MAX_DELAY, MAX_NAME, Duration, clean_text, seconds
 from ._define import T, branch_of, cleaning
-from ._details import from_wire
 from ._loop import current, where
 from ._naming import Branch
 from ._waits import SignalCall
@@ -205,33 +204,13 @@ def note(text: str) -> None:
     info.run.worker.loop.call_soon_threadsafe(info.run.note, clean_text(text, MAX_NAME))
 
 
-@dataclass(frozen=True)
-class RunInfo:
-    """Describes a run. It is the same in every replay, except attempt and worker_id."""
-
-    run_id: str
-    workflow_type: str
-    namespace: str
-    queue: str
-    version: str
-    external_id: str
-    attempt: int
-    tags: Mapping[str, str]
-    deadline: datetime | None
-    parent_run_id: str
-    schedule_id: str
-    scheduled_at: datetime | None
-    failed_run_id: str
-    worker_id: str
-
-
 def info() -> RunInfo:
     """Returns what the run was started with, and which worker runs it. Code of steps may call it, too."""
     branch, step_ = current.get(), step_info.get()
     if branch is None and step_ is None:
         raise Misuse(f"kagzi.info is called outside of a run, at {where()}")
     run = branch.run if branch is not None else step_.run  # type: ignore[union-attr]
-    return from_wire(RunInfo, run.task, {"queue": "task_queue", "deadline": "deadline_at"}, worker_id=run.worker.id)
+    return RunInfo._of(run.task, worker_id=run.worker.id)
 
 
 # Cancellation, cleanup, continuation

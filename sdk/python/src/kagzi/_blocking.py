@@ -12,9 +12,10 @@ from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from . import _details as details
 from . import codec as codecs
+from ._contract import Explanation, ScheduleDetails
 from ._convert import Duration, seconds, stamp, when, wire_duration
 from ._define import Workflow
-from ._details import Explanation, ListFilters, RunDetails, ScheduleChanges, ScheduleDetails, ScheduleOptions, Started
+from ._details import ListFilters, RunDetails, ScheduleChanges, ScheduleOptions, Started
 from ._intercept import ClientCall, ClientInterceptor
 from ._profile import TLS, resolve
 from ._wire import Rpc, pause
@@ -161,7 +162,7 @@ class Run(Generic[Out]):
 
     def explain(self) -> Explanation:
         """Says what the run waits for, since when, and what happens next."""
-        return details.explanation(self._act("ExplainWorkflow"))
+        return Explanation._of(self._act("ExplainWorkflow"))
 
     def pin(self, reason: str = "", *, pinned: bool = True) -> None:
         """Keeps the run from being deleted by retention, or ends that."""

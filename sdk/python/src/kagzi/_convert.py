@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from google.protobuf.duration_pb2 import Duration as WireDuration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -79,6 +79,13 @@ def unix(t: Timestamp) -> float:
 def when(t: Timestamp) -> datetime:
     """Returns a time of the wire in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=t.seconds, microseconds=t.nanos // 1000)
+
+
+def enum_name(enum: Any, number: int, prefix: str) -> str:
+    """Returns the name of a value without its prefix; one of a newer server has a word of the prefix and its number."""
+    if number not in enum.values():
+        return f"{prefix.split('_')[-2]}_{number}"
+    return str(enum.Name(number)).removeprefix(prefix)
 
 
 def clean_text(text: str, limit: int) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from . import _trace
 from . import codec as codecs
 from ._calls import StepInfo, step_info
-from ._convert import Duration, stamp, when
+from ._contract import RunFields, ScheduleDetails
+from ._convert import Duration, enum_name, stamp
 from ._define import Workflow
 from .errors import ConfigError, DecodeError, Misuse, PreconditionFailed, RunError, ServerError, code_name
 from .policy import RunPolicies, StartOptions, check_options, start_request, wire_fields
@@ -30,74 +29,19 @@ from .v1 import workflow_schedule_pb2 as s
 if TYPE_CHECKING:
     from ._profile import Endpoint
 
-T = TypeVar("T")
 _PREFIX = "WORKFLOW_STATUS_"
 ENDED = frozenset(("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
 
 
 def status_name(status: int) -> str:
     """Returns the name of a status, such as ``RUNNING``; one of a newer server is ``STATUS_`` and its number."""
-    if status not in f.WorkflowStatus.values():
-        return f"STATUS_{status}"
-    return str(f.WorkflowStatus.Name(status)).removeprefix(_PREFIX)
-
-
-def from_wire(cls: type[T], m: Any, names: Mapping[str, str], **given: Any) -> T:
-    """Makes a dataclass of a message whose fields have the same names, but for those in names."""
-    values = dict(given)
-    for one in dataclasses.fields(cls):  # type: ignore[arg-type]
-        if one.name not in values:
-            name = names.get(one.name, one.name)
-            value = getattr(m, name)
-            if isinstance(value, Timestamp):
-                value = when(value) if m.HasField(name) else None
-            elif hasattr(value, "items"):
-                value = dict(value)
-            elif not isinstance(value, str | int | float):
-                value = list(value)
-            values[one.name] = value
-    return cls(**values)
+    return enum_name(f.WorkflowStatus, status, _PREFIX)
 
 
 @dataclass(frozen=True)
-class RunDetails:
+class RunDetails(RunFields):
     """A snapshot of a run. A time is None if the event has not happened."""
 
-    run_id: str
-    external_id: str
-    workflow_type: str
-    namespace: str
-    queue: str
-    version: str
-    status: str
-    error: RunError | None
-    attempts: int
-    step_retries: int
-    priority: int
-    steps: int
-    tags: Mapping[str, str]
-    requirements: Mapping[str, str]
-    note: str
-    waiting_for: str
-    worker_id: str
-    paused: bool
-    pausing: bool
-    pause_reason: str
-    pinned: bool
-    parent_run_id: str
-    schedule_id: str
-    failed_run_id: str
-    retried_from_run_id: str
-    continued_as_run_id: str
-    continued_from_run_id: str
-    unread_signals: int
-    unreached: Sequence[str]
-    created_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    wake_up_at: datetime | None
-    deadline: datetime | None
-    wire: f.Workflow = field(repr=False, compare=False)
     _codec: codecs.Codec | None = field(repr=False, compare=False)
 
     @property
@@ -122,58 +66,12 @@ def run_details(w: f.Workflow, codec: codecs.Codec | None) -> RunDetails:
     if w.HasField("error") or (status in ENDED and status != "COMPLETED"):
         error = RunError(w.run_id, status, w.error.message, type=w.error.type, code=code_name(w.error.code),
                          stack=w.error.stack)
-    return from_wire(RunDetails, w, {"queue": "task_queue", "steps": "step_count", "deadline": "deadline_at"},
-                     status=status, error=error, wire=w, _codec=codec)
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What a run waits for."""
-
-    summary: str
-    details: Sequence[str]
-    blocker: str
-    since: datetime | None
-    next_at: datetime | None
-
-
-def explanation(r: f.ExplainWorkflowResponse) -> Explanation:
-    known = r.blocker in f.ExplainWorkflowResponse.Blocker.values()
-    blocker = f.ExplainWorkflowResponse.Blocker.Name(r.blocker) if known else f"BLOCKER_{r.blocker}"
-    return from_wire(Explanation, r, {}, blocker=blocker.removeprefix("BLOCKER_"))
-
-
-@dataclass(frozen=True)
-class ScheduleDetails:
-    """A snapshot of a schedule."""
-
-    schedule_id: str
-    name: str
-    workflow_type: str
-    cron: str
-    time_zone: str
-    queue: str
-    paused: bool
-    pause_reason: str
-    broken: str
-    overlap: str
-    max_catchup: int
-    tags: Mapping[str, str]
-    total_runs: int
-    successful_runs: int
-    failed_runs: int
-    skipped_ticks: int
-    created_at: datetime | None
-    next_fire_at: datetime | None
-    last_fired_at: datetime | None
-    wire: s.WorkflowSchedule = field(repr=False, compare=False)
+    return RunDetails._of(w, error=error, _codec=codec)
 
 
 def schedule_details(w: s.WorkflowSchedule) -> ScheduleDetails:
-    return from_wire(ScheduleDetails, w, {"cron": "cron_expr", "queue": "task_queue"}, paused=not w.enabled, wire=w,
-                     time_zone=w.time_zone or "UTC",
-                     overlap={s.OVERLAP_POLICY_SKIP: "skip", s.OVERLAP_POLICY_BUFFER_ONE: "buffer_one"}.get(
-                         w.overlap_policy, "allow"))
+    overlap = {s.OVERLAP_POLICY_SKIP: "skip", s.OVERLAP_POLICY_BUFFER_ONE: "buffer_one"}.get(w.overlap_policy, "allow")
+    return ScheduleDetails._of(w, paused=not w.enabled, time_zone=w.time_zone or "UTC", overlap=overlap)
 
 
 @dataclass(frozen=True)

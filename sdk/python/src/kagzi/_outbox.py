@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from ._wire import METHODS, metadata
+from ._contract import METHODS
+from ._wire import metadata
 from .errors import call_error, lease_gone
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from . import _heartbeat, _outbox
+from ._contract import METHODS
 from ._outbox import FATAL, Op
-from ._wire import METHODS, metadata, options
+from ._wire import metadata, options
 from .errors import ServerError, call_error, detail_error, repeatable
 from .v1 import common_pb2 as common
 from .v1 import worker_pb2 as w

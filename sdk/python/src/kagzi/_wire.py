@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import grpc
 
+from ._contract import METHODS
 from ._profile import Endpoint
 from .errors import Unavailable, call_error
-from .v1 import admin_pb2, namespace_pb2, worker_pb2, workflow_pb2, workflow_schedule_pb2
 
 MAX_REQUEST = 8 << 20
 MAX_MESSAGE = MAX_REQUEST + (64 << 10)
-
-_FILES = (workflow_pb2, workflow_schedule_pb2, worker_pb2, admin_pb2, namespace_pb2)
+_REPEATS, _REPEAT_FOR = 6, 4.0
 
 
 def options(endpoint: Endpoint, *, soon: bool) -> list[tuple[str, Any]]:
@@ -47,30 +46,6 @@ def dial(endpoint: Endpoint) -> grpc.Channel:
     if credentials is None:
         return grpc.insecure_channel(endpoint.target(), options(endpoint, soon=True))
     return grpc.secure_channel(endpoint.target(), credentials, options(endpoint, soon=True))
-
-
-def _methods() -> dict[str, tuple[str, str, Callable[[Any], bytes], Callable[[bytes], Any]]]:
-    """Returns the methods of all services by name: kind, path, serializer and parser."""
-    found = {}
-    for file in _FILES:
-        for service in file.DESCRIPTOR.services_by_name.values():
-            for m in service.methods:
-                kind = ("stream" if m.client_streaming else "unary") + "_" + (
-                    "stream" if m.server_streaming else "unary")
-                answer = _message(m.output_type)
-                found[m.name] = (kind, f"/{service.full_name}/{m.name}", _message(m.input_type).SerializeToString,
-                                 answer.FromString)
-    return found
-
-
-def _message(descriptor: Any) -> Any:
-    file = next(f for f in _FILES if f.DESCRIPTOR.name == descriptor.file.name)
-    return getattr(file, descriptor.name)
-
-
-METHODS = _methods()
-
-_REPEATS, _REPEAT_FOR = 6, 4.0
 
 
 class Rpc:

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf import any_pb2, empty_pb2
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from ._convert import MAX_ERROR_TEXT, MAX_ERROR_TYPE, Duration, clean_text, seconds
+from ._convert import MAX_ERROR_TEXT, MAX_ERROR_TYPE, Duration, clean_text, enum_name, seconds
 from .v1 import common_pb2 as common
 
 _PREFIX = "ERROR_CODE_"
@@ -206,11 +206,7 @@ class ContinueAsNew(BaseException):
 
 def code_name(code: int) -> str:
     """Returns the name of an error code; empty for an error of the application's own code."""
-    if code == common.ERROR_CODE_UNSPECIFIED:
-        return ""
-    if code not in common.ErrorCode.values():
-        return f"CODE_{code}"  # of a newer server
-    return str(common.ErrorCode.Name(code)).removeprefix(_PREFIX)
+    return enum_name(common.ErrorCode, code, _PREFIX) if code != common.ERROR_CODE_UNSPECIFIED else ""
 
 
 def code_number(name: str) -> int:
